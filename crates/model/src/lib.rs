@@ -1,0 +1,20 @@
+//! The nouns of waggle: what a server is, what a statement is, what was read and what was lost.
+//!
+//! This crate does no input or output, starts no task and reads no clock; it is given bytes and
+//! times. Domain types are not serialisable on purpose: what leaves the program is a type of the
+//! room that prints it.
+#![forbid(unsafe_code)]
+
+mod histogram;
+mod loss;
+mod reading;
+mod server;
+mod session;
+mod statement;
+
+pub use histogram::Histogram;
+pub use loss::{Loss, Losses};
+pub use reading::Reading;
+pub use server::{BuildKey, Clock, Flavour, Server};
+pub use session::RunningStatement;
+pub use statement::{Command, Identity, Origin, ServerStatus, Statement, Text};

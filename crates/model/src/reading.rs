@@ -1,0 +1,55 @@
+//! A value, or the reason why there is none.
+
+use std::fmt;
+
+/// What came of trying to read something.
+///
+/// *Not measured* is never zero: where a number is missing, the reason stands in its place and is
+/// carried to the last line that is printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reading<T> {
+    /// The value as it was read.
+    Value(T),
+    /// Why it could not be read, in words for the person who runs waggle.
+    Absent(String),
+}
+
+impl<T> Reading<T> {
+    /// An absent reading with its reason.
+    pub fn absent(why: impl Into<String>) -> Self {
+        Reading::Absent(why.into())
+    }
+
+    /// The value, where there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Reading::Value(value) => Some(value),
+            Reading::Absent(_) => None,
+        }
+    }
+
+    /// The reason for the absence, where there is one.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Reading::Value(_) => None,
+            Reading::Absent(why) => Some(why),
+        }
+    }
+
+    /// The same reading with its value turned into another.
+    pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Reading::Value(value) => Reading::Value(turn(value)),
+            Reading::Absent(why) => Reading::Absent(why),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Reading<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reading::Value(value) => value.fmt(out),
+            Reading::Absent(why) => write!(out, "absent: {why}"),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! One statement that ended, as the tap saw it.
+
+use std::fmt;
+
+/// A command of the client protocol, by its number
+/// (`enum_server_command` in `include/my_command.h` of MySQL, `include/mysql_com.h` of MariaDB).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Command(pub u8);
+
+impl Command {
+    /// No command: the session waits for its client.
+    pub const SLEEP: Command = Command(0);
+    /// A statement in text form.
+    pub const QUERY: Command = Command(3);
+    /// The login.
+    pub const CONNECT: Command = Command(11);
+    /// A replica, or `mysqlbinlog`, reads the binary log.
+    pub const BINLOG_DUMP: Command = Command(18);
+    /// A statement is prepared.
+    pub const PREPARE: Command = Command(22);
+    /// A prepared statement is executed.
+    pub const EXECUTE: Command = Command(23);
+    /// Rows are fetched from a cursor.
+    pub const FETCH: Command = Command(28);
+    /// A thread of the server itself.
+    pub const DAEMON: Command = Command(29);
+
+    /// Whether this command runs a statement: what the server counts in `Questions`, less
+    /// `COM_QUIT`.
+    pub fn is_statement(self) -> bool {
+        self == Command::QUERY || self == Command::EXECUTE
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.0 {
+            0 => "Sleep",
+            1 => "Quit",
+            2 => "Init DB",
+            3 => "Query",
+            4 => "Field List",
+            9 => "Statistics",
+            11 => "Connect",
+            14 => "Ping",
+            17 => "Change user",
+            18 => "Binlog Dump",
+            21 => "Register Replica",
+            22 => "Prepare",
+            23 => "Execute",
+            24 => "Long Data",
+            25 => "Close stmt",
+            26 => "Reset stmt",
+            27 => "Set option",
+            28 => "Fetch",
+            29 => "Daemon",
+            30 => "Binlog Dump GTID",
+            31 => "Reset Connection",
+            other => return write!(out, "Command {other}"),
+        };
+        out.write_str(name)
+    }
+}
+
+/// The server's status flags that go with a reply (`SERVER_STATUS_…` and `SERVER_QUERY_…` in
+/// `include/mysql_com.h`, the same numbers in every family).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerStatus(pub u32);
+
+impl ServerStatus {
+    /// A transaction is open.
+    pub fn in_transaction(self) -> bool {
+        self.0 & 0x0001 != 0
+    }
+    /// The session commits by itself.
+    pub fn autocommit(self) -> bool {
+        self.0 & 0x0002 != 0
+    }
+    /// More results follow: another statement of the packet, or more of a procedure.
+    pub fn more_results(self) -> bool {
+        self.0 & 0x0008 != 0
+    }
+    /// No good index could be used.
+    pub fn no_good_index_used(self) -> bool {
+        self.0 & 0x0010 != 0
+    }
+    /// No index was used.
+    pub fn no_index_used(self) -> bool {
+        self.0 & 0x0020 != 0
+    }
+}
+
+/// Who sent a statement and in which database, in the bytes that the server holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The user; `None` before authentication.
+    pub user: Option<Vec<u8>>,
+    /// The client's host name, or its address where the name was not resolved.
+    pub host: Option<Vec<u8>>,
+    /// The default database; `None` where none is chosen.
+    pub database: Option<Vec<u8>>,
+}
+
+/// The text of a statement as it was captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text<'a> {
+    /// The bytes read, at most the capture limit.
+    pub bytes: &'a [u8],
+    /// The true length in bytes.
+    pub length: u64,
+}
+
+impl Text<'_> {
+    /// Whether the statement is longer than what was read.
+    pub fn is_truncated(&self) -> bool {
+        self.length > self.bytes.len() as u64
+    }
+}
+
+/// How a statement came to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// A client sent it: it ended with a reply of its own.
+    Client,
+    /// It ran inside another statement (a routine or a trigger), an event or a replica applier.
+    Nested,
+}
+
+/// One statement that ended. A number that the layout of this build does not give is `None`; the
+/// reason stands in the layout, once.
+#[derive(Clone, Debug)]
+pub struct Statement<'a> {
+    /// Process id of the server.
+    pub pid: u32,
+    /// Address of the session inside the server: the key of everything that belongs to it.
+    pub thd: u64,
+    /// The connection id that `SHOW PROCESSLIST` shows.
+    pub connection_id: Option<u64>,
+    /// The command.
+    pub command: Option<Command>,
+    /// How it came to run.
+    pub origin: Origin,
+    /// When the last byte of the reply was handed to the kernel, nanoseconds of
+    /// `CLOCK_MONOTONIC`.
+    pub end_ns: u64,
+    /// From the start that the server noted to `end_ns`, nanoseconds.
+    pub latency_ns: Option<u64>,
+    /// From the same start to the first byte of the reply, nanoseconds.
+    pub first_byte_ns: Option<u64>,
+    /// The text; `None` where it could not be read or the command has none.
+    pub text: Option<Text<'a>>,
+    /// Who and where.
+    pub identity: &'a Identity,
+    /// Rows sent to the client.
+    pub rows_sent: Option<u64>,
+    /// Rows that the storage engines handed up.
+    pub rows_examined: Option<u64>,
+    /// Rows changed; `None` also where the reply carries no such number (a result set, an error).
+    pub rows_affected: Option<u64>,
+    /// Time in locks as this server counts it; what that means differs by family
+    /// (`docs/guide/watch.md`).
+    pub lock_ns: Option<u64>,
+    /// The error number; 0 for success.
+    pub error: Option<u32>,
+    /// Status flags of the reply.
+    pub server_status: Option<ServerStatus>,
+    /// Bytes handed to the kernel for this reply.
+    pub bytes_sent: Option<u64>,
+    /// The client had gone when the reply was sent.
+    pub client_gone: bool,
+}

@@ -1,0 +1,2 @@
+//! Everything that touches the kernel or another process: finding servers, reading their layout,
+//! the programs loaded into the kernel. The only crate with C, libbpf and `unsafe`.
