@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod histogram;
+mod interval;
 mod loss;
 mod reading;
 mod server;
@@ -13,6 +14,7 @@ mod session;
 mod statement;
 
 pub use histogram::Histogram;
+pub use interval::{DigestKey, DigestName, DigestTotals, DigestsMax, Interval, Sum};
 pub use loss::{Loss, Losses};
 pub use reading::Reading;
 pub use server::{BuildKey, Clock, Flavour, Server};

@@ -1,2 +1,7 @@
 //! Everything that touches the kernel or another process: finding servers, reading their layout,
 //! the programs loaded into the kernel. The only crate with C, libbpf and `unsafe`.
+
+pub mod kernel;
+pub mod sessions;
+pub mod tap;
+pub mod target;

@@ -1,1 +1,25 @@
+//! The text of statements: tokens, digests, kinds, and what must not be shown.
+//!
+//! A digest is the text that the server's own `STATEMENT_DIGEST_TEXT()` or
+//! `events_statements_summary_by_digest` has, so that captured statements and Performance Schema
+//! join. Nothing here does I/O; every function is total: any bytes give an answer.
 #![forbid(unsafe_code)]
+
+mod digest;
+mod kind;
+mod lexer;
+mod mask;
+mod redact;
+
+pub use digest::Dialect;
+pub use digest::Digest;
+pub use digest::Normaliser;
+pub use digest::stable_hash;
+pub use kind::Kind;
+pub use kind::kind;
+pub use lexer::Lexeme;
+pub use lexer::Lexer;
+pub use lexer::Reading;
+pub use lexer::Token;
+pub use mask::mask_secrets;
+pub use redact::redact;

@@ -1,3 +1,18 @@
+//! waggle: every statement that a running MySQL or MariaDB server executes, where the time went,
+//! and what looking cost.
 #![forbid(unsafe_code)]
-//! waggle: every query of a running MySQL or MariaDB server, and what looking cost.
-fn main() {}
+
+mod books;
+mod capture;
+mod cli;
+mod cost;
+mod digests;
+mod watch;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    cli::run(cli::Cli::parse())
+}

@@ -1,0 +1,130 @@
+//! What can go wrong with the connection.
+
+use std::path::PathBuf;
+
+use super::endpoint::Endpoint;
+use crate::options::Options;
+
+/// `ER_ACCESS_DENIED_ERROR`, `ER_DBACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR`,
+/// `ER_COLUMNACCESS_DENIED_ERROR` and `ER_SPECIFIC_ACCESS_DENIED_ERROR`.
+const ACCESS_DENIED: [u16; 5] = [1045, 1044, 1142, 1143, 1227];
+const ACCESS_DENIED_AT_LOGIN: [u16; 2] = [1045, 1698];
+
+/// Why the server did not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectionError {
+    /// No socket is named and none is at the usual places.
+    #[error(
+        "server: no unix socket found at {places}; name it with `socket` in the [client] group of \
+         the option file"
+    )]
+    NoSocket {
+        /// Where was looked.
+        places: String,
+    },
+    /// Nobody answers there.
+    #[error(
+        "server at {endpoint}: {source}; check that it runs and that the option file names the right place"
+    )]
+    Unreachable {
+        /// The place.
+        endpoint: String,
+        /// What the driver says.
+        source: Box<mysql::Error>,
+    },
+    /// The server refuses the login.
+    #[error(
+        "server at {endpoint}: login of user {user} refused: {message}; check user and password in the option file"
+    )]
+    LoginRefused {
+        /// The place.
+        endpoint: String,
+        /// The user.
+        user: String,
+        /// What the server says.
+        message: String,
+    },
+    /// TLS could not be agreed on.
+    #[error(
+        "server at {endpoint}: TLS failed: {source}; a server that speaks only TLS 1.0 or 1.1 \
+         (MySQL 5.7 with yaSSL) is reached over its unix socket, or with ssl-mode=DISABLED on a \
+         network that is trusted"
+    )]
+    Tls {
+        /// The place.
+        endpoint: String,
+        /// What the driver says.
+        source: Box<mysql::Error>,
+    },
+    /// A certificate or key of the option file cannot be used.
+    #[error("TLS file {}: {reason}", path.display())]
+    TlsFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The password is not UTF-8.
+    #[error("password: is not UTF-8; write the option file in UTF-8")]
+    PasswordNotUtf8,
+    /// The server refused one of our statements.
+    #[error("server: error {number}: {message}")]
+    Statement {
+        /// Number of the error.
+        number: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// The connection broke.
+    #[error("server: the connection broke: {source}; check that the server still runs")]
+    Broken {
+        /// What the driver says.
+        source: Box<mysql::Error>,
+    },
+    /// The server answered with something that our statement cannot give.
+    #[error("server: unexpected answer: {what}; please report it with the server's version")]
+    Unexpected {
+        /// What was found where.
+        what: String,
+    },
+}
+
+impl ConnectionError {
+    pub(super) fn open(endpoint: &Endpoint, options: &Options, error: mysql::Error) -> Self {
+        let endpoint = endpoint.to_string();
+        match error {
+            mysql::Error::MySqlError(error) if ACCESS_DENIED_AT_LOGIN.contains(&error.code) => {
+                let user = options.user.clone().unwrap_or_default();
+                ConnectionError::LoginRefused { endpoint, user, message: error.message }
+            }
+            source @ (mysql::Error::TlsError(_)
+            | mysql::Error::DriverError(mysql::DriverError::TlsNotSupported)) => {
+                ConnectionError::Tls { endpoint, source: Box::new(source) }
+            }
+            source => ConnectionError::Unreachable { endpoint, source: Box::new(source) },
+        }
+    }
+
+    pub(super) fn statement(error: mysql::Error) -> Self {
+        match error {
+            mysql::Error::MySqlError(error) => {
+                ConnectionError::Statement { number: error.code, message: error.message }
+            }
+            source => ConnectionError::Broken { source: Box::new(source) },
+        }
+    }
+
+    /// Whether a privilege is missing.
+    pub fn is_access_denied(&self) -> bool {
+        self.number().is_some_and(|number| ACCESS_DENIED.contains(&number))
+    }
+
+    /// The server's error number, where the server refused a statement.
+    pub fn number(&self) -> Option<u16> {
+        match self {
+            ConnectionError::Statement { number, .. } => Some(*number),
+            _ => None,
+        }
+    }
+}

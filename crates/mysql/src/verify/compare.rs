@@ -1,0 +1,226 @@
+//! The digests, field by field.
+
+use waggle_model::{Histogram, Reading};
+
+use super::join::{Joined, Key, Ours, Theirs, has_our_rules, join, major};
+use super::{Captured, CapturedDigest, Differing, Field, Report, Why};
+use crate::Difference;
+use crate::counters::Bucket;
+
+const PS_PER_NS: u64 = 1000;
+/// Latency sums agree within this share …
+const LATENCY_SHARE: f64 = 0.03;
+/// … or within this time per statement, nanoseconds.
+const LATENCY_SLACK_NS: u64 = 3_000;
+/// By how much Performance Schema may time a statement longer, nanoseconds per statement: the 95th
+/// percentile of the trials on four servers.
+const TIMED_LONGER_NS: u64 = 150_000;
+/// Lock times agree within this time per statement, nanoseconds.
+const LOCK_SLACK_NS: u64 = 2_000;
+/// How many statements a digest row may miss at its first insertion: one for each of a few threads
+/// that come at once (one was seen).
+const FIRST_INSERTION_MISSES: u64 = 4;
+/// The first major version in which lock time means the same in the session and in Performance
+/// Schema: before, and in MariaDB, a wait for a row is in one and not in the other.
+const LOCK_TIME_SINCE: u32 = 9;
+const QUANTILES: [f64; 3] = [0.50, 0.95, 0.99];
+
+struct Comparison<'a> {
+    server: &'a Difference,
+    joined: &'a Joined,
+    report: &'a mut Report,
+    compares_lock_time: bool,
+}
+
+pub(super) fn digests(captured: &Captured, server: &Difference, report: &mut Report) {
+    if let Reading::Absent(why) = &server.digests {
+        report.not_compared.push(format!("digests: {why}"));
+        return;
+    }
+    let joined = join(captured, server);
+    report.not_compared.extend(joined.not_compared.iter().cloned());
+    let compares_lock_time = has_our_rules(server) && major(server) >= LOCK_TIME_SINCE;
+    if !compares_lock_time {
+        let why = "lock_time: in this family it means something else in the session than in \
+                   Performance Schema, which leaves out waits for rows";
+        report.not_compared.push(why.to_owned());
+    }
+    Comparison { server, joined: &joined, report, compares_lock_time }.run();
+}
+
+impl Comparison<'_> {
+    fn run(&mut self) {
+        let (mut only_ours, mut only_theirs) = (0, 0);
+        let strict = has_our_rules(self.server);
+        for (key, ours) in &self.joined.ours {
+            match self.joined.theirs.get(key) {
+                Some(theirs) => self.both(key, ours, theirs),
+                None if ours.digest.unparsed == ours.digest.calls.all() => {}
+                None if strict => self.calls(key, Some(ours), &Theirs::default()),
+                None => only_ours += 1,
+            }
+        }
+        let missing =
+            self.joined.theirs.iter().filter(|(key, _)| !self.joined.ours.contains_key(*key));
+        for (key, theirs) in missing {
+            match strict {
+                true => self.calls(key, None, theirs),
+                false => only_theirs += 1,
+            }
+        }
+        if only_ours + only_theirs > 0 {
+            self.report.not_compared.push(format!(
+                "{only_ours} digests of ours and {only_theirs} of the server: its texts are made by \
+                 other rules than ours, so they do not join"
+            ));
+        }
+        let mut differing: Vec<_> = self
+            .report
+            .differing
+            .iter()
+            .filter(|one| one.field.is_exact())
+            .map(|one| (&one.schema, &one.digest_text))
+            .collect();
+        differing.sort();
+        differing.dedup();
+        self.report.digests_differing = differing.len() as u64;
+    }
+
+    fn calls(&mut self, key: &Key, ours: Option<&Ours>, theirs: &Theirs) {
+        self.report.digests_compared += 1;
+        let digest = ours.map(|ours| &ours.digest);
+        let parsed = digest.map_or(0, CapturedDigest::parsed);
+        let text = ours.map_or(&theirs.text, |ours| &ours.text);
+        let why = self.why_calls_differ(digest, parsed, theirs);
+        self.note(key, text, Field::Calls, (parsed, theirs.sums.count), why);
+    }
+
+    fn both(&mut self, key: &Key, ours: &Ours, theirs: &Theirs) {
+        self.calls(key, Some(ours), theirs);
+        let digest = &ours.digest;
+        if digest.parsed() != theirs.sums.count {
+            // The sums of different statements say nothing.
+            return;
+        }
+        let text = &ours.text;
+        let sums = &theirs.sums;
+        let call = text.starts_with("CALL ").then_some(Why::CallSums);
+        let errors = (digest.errors.saturating_sub(digest.unparsed), sums.errors);
+        self.note(key, text, Field::Errors, errors, None);
+        for (field, ours, theirs) in [
+            (Field::RowsSent, digest.rows_sent, sums.rows_sent),
+            (Field::RowsExamined, digest.rows_examined, sums.rows_examined),
+            (Field::RowsAffected, digest.rows_affected, sums.rows_affected),
+        ] {
+            if let Some(ours) = ours {
+                self.note(key, text, field, (ours, theirs), call);
+            }
+        }
+        self.times(key, text, digest, theirs);
+    }
+
+    fn times(&mut self, key: &Key, text: &str, digest: &CapturedDigest, theirs: &Theirs) {
+        let calls = theirs.sums.count;
+        let lock = theirs.sums.lock_time_ps / PS_PER_NS;
+        if let (Some(ours), true) = (digest.lock_ns, self.compares_lock_time) {
+            let near = ours.abs_diff(lock) <= calls * LOCK_SLACK_NS;
+            self.note(key, text, Field::LockTime, (if near { lock } else { ours }, lock), None);
+        }
+        // Statements that failed to parse are in our histogram and in no digest.
+        if digest.latency_ns.count() != calls {
+            return;
+        }
+        let (ours, sum) = (digest.latency_ns.sum(), theirs.sums.timer_wait_ps / PS_PER_NS);
+        let slack = ((sum as f64 * LATENCY_SHARE) as u64).max(calls * LATENCY_SLACK_NS);
+        let near = ours.abs_diff(sum) <= slack;
+        let longer = ours < sum && sum - ours <= calls * TIMED_LONGER_NS;
+        let why = longer.then_some(Why::TimedLonger);
+        self.note(key, text, Field::LatencySum, (if near { sum } else { ours }, sum), why);
+        if let Some((ours, theirs)) = percentiles(&digest.latency_ns, &theirs.histogram) {
+            let why =
+                (ours < theirs && theirs - ours <= TIMED_LONGER_NS).then_some(Why::TimedLonger);
+            self.note(key, text, Field::LatencyPercentiles, (ours, theirs), why);
+        }
+    }
+
+    fn note(
+        &mut self,
+        key: &Key,
+        text: &str,
+        field: Field,
+        (ours, theirs): (u64, u64),
+        why: Option<Why>,
+    ) {
+        let summary = self.report.fields.entry(field).or_default();
+        summary.compared += 1;
+        if ours == theirs {
+            summary.equal += 1;
+            return;
+        }
+        summary.differing += 1;
+        self.report.differing.push(Differing {
+            schema: key.0.clone(),
+            digest_text: text.to_owned(),
+            field,
+            ours,
+            theirs,
+            why,
+        });
+    }
+
+    fn why_calls_differ(
+        &self,
+        digest: Option<&CapturedDigest>,
+        ours: u64,
+        theirs: &Theirs,
+    ) -> Option<Why> {
+        let counted = theirs.sums.count;
+        let at_edges = digest.map_or(0, |digest| digest.calls.at_edges)
+            + self.server.running_before.max(self.server.running_after);
+        let (more, less) = (ours.saturating_sub(counted), counted.saturating_sub(ours));
+        let exact = self.report.missing == 0 && self.report.extra == 0;
+        let lost = self.report.lost;
+        if more.max(less) <= at_edges {
+            Some(Why::AtEdges)
+        } else if more > 0 && self.joined.without_digest + self.server.digests_lost > 0 {
+            Some(Why::DigestTableFull)
+        } else if more > 0 && more <= self.joined.sql_executes {
+            Some(Why::SqlExecute)
+        } else if more > 0 && self.joined.packets > 0 {
+            Some(Why::MultiStatement)
+        } else if more > 0 && more <= FIRST_INSERTION_MISSES && theirs.is_new && exact {
+            Some(Why::FirstInsertion)
+        } else if less > 0 && less <= lost.statements() {
+            Some(Why::Lost)
+        } else if less > 0 && less <= lost.get(waggle_model::Loss::EndedUnseen) {
+            Some(Why::EndedUnseen)
+        } else {
+            None
+        }
+    }
+}
+
+/// The first of p50, p95 and p99 in which ours lies outside the server's bucket and the ones beside
+/// it, else twice the same; `None` where the server has no histogram. Nanoseconds.
+fn percentiles(ours: &Histogram, theirs: &[Bucket]) -> Option<(u64, u64)> {
+    let all: u64 = theirs.iter().map(|bucket| bucket.count).sum();
+    if all == 0 {
+        return None;
+    }
+    for quantile in QUANTILES {
+        let ours_ns = ours.quantile(quantile)?;
+        let rank = ((quantile * all as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        let bucket = theirs.iter().find(|bucket| {
+            seen += bucket.count;
+            seen >= rank
+        })?;
+        let width = bucket.high_ps.saturating_sub(bucket.low_ps);
+        let ours_ps = ours_ns.saturating_mul(PS_PER_NS);
+        let from = bucket.low_ps.saturating_sub(width);
+        if ours_ps < from || ours_ps >= bucket.high_ps.saturating_add(width) {
+            return Some((ours_ns, bucket.low_ps.midpoint(bucket.high_ps) / PS_PER_NS));
+        }
+    }
+    Some((0, 0))
+}

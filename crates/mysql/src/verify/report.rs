@@ -1,0 +1,223 @@
+//! What came of the comparison.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use waggle_model::{Loss, Losses};
+
+/// Where the server's count came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// `performance_schema.events_statements_summary_global_by_event_name`.
+    ByEventName,
+    /// `Questions`, less `COM_QUIT` and the other commands that are no statements.
+    QuestionsLessQuit,
+}
+
+impl Source {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::ByEventName => "by_event_name",
+            Source::QuestionsLessQuit => "questions_less_quit",
+        }
+    }
+}
+
+/// A field that is compared per digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Field {
+    /// Statements that ended.
+    Calls,
+    /// Statements that ended with an error.
+    Errors,
+    /// Rows sent.
+    RowsSent,
+    /// Rows examined.
+    RowsExamined,
+    /// Rows affected.
+    RowsAffected,
+    /// Time in locks, nanoseconds.
+    LockTime,
+    /// Sum of latencies, nanoseconds.
+    LatencySum,
+    /// p50, p95 and p99, nanoseconds.
+    LatencyPercentiles,
+}
+
+impl Field {
+    /// Every field, in the order in which they are shown.
+    pub const ALL: [Field; 8] = [
+        Field::Calls,
+        Field::Errors,
+        Field::RowsSent,
+        Field::RowsExamined,
+        Field::RowsAffected,
+        Field::LockTime,
+        Field::LatencySum,
+        Field::LatencyPercentiles,
+    ];
+
+    /// The name in JSON and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Calls => "calls",
+            Field::Errors => "errors",
+            Field::RowsSent => "rows_sent",
+            Field::RowsExamined => "rows_examined",
+            Field::RowsAffected => "rows_affected",
+            Field::LockTime => "lock_time",
+            Field::LatencySum => "latency_sum",
+            Field::LatencyPercentiles => "latency_percentiles",
+        }
+    }
+
+    /// Whether the two sides count the same thing, so that any difference is a fault; times are
+    /// taken at different instants and have a tolerance.
+    pub fn is_exact(self) -> bool {
+        !matches!(self, Field::LockTime | Field::LatencySum | Field::LatencyPercentiles)
+    }
+}
+
+/// A known reason for a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Statements ended while the counters were being read.
+    AtEdges,
+    /// A digest row misses what ran at the moment of its first insertion, while the count by event
+    /// name is right.
+    FirstInsertion,
+    /// The server's digest table was full.
+    DigestTableFull,
+    /// The session sums the inner statements of a CALL, Performance Schema does not.
+    CallSums,
+    /// SQL EXECUTE: the session shows the inner statement, the digest is that of the EXECUTE.
+    SqlExecute,
+    /// The server takes the rest of the packet into the digest of each of its statements.
+    MultiStatement,
+    /// A killed connection on MySQL sends no reply.
+    EndedUnseen,
+    /// The capture lost statements and says so.
+    Lost,
+    /// Performance Schema's timer runs on through clean-up after the reply.
+    TimedLonger,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Why::AtEdges => "statements ended while the counters were being read",
+            Why::FirstInsertion => {
+                "server miscount: a digest row can miss statements at its first insertion; the \
+                 count by event name is right"
+            }
+            Why::DigestTableFull => {
+                "the server's digest table was full (performance_schema_digests_size)"
+            }
+            Why::CallSums => {
+                "the session sums the inner statements of a CALL, Performance Schema does not"
+            }
+            Why::SqlExecute => {
+                "SQL EXECUTE: the session shows the inner statement, the server files the EXECUTE"
+            }
+            Why::MultiStatement => {
+                "the server takes the rest of a multi-statement packet into the digest"
+            }
+            Why::EndedUnseen => "blind spot: a killed connection sends no reply",
+            Why::Lost => "the capture lost statements (see lost)",
+            Why::TimedLonger => {
+                "Performance Schema's timer runs on through clean-up after the reply was sent"
+            }
+        })
+    }
+}
+
+impl Why {
+    /// Whether the reason lies with the server or the moment, so that the capture is not at fault.
+    pub fn excuses(self) -> bool {
+        self != Why::Lost
+    }
+}
+
+/// A field of a digest in which the two sides differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Differing {
+    /// The default database.
+    pub schema: Option<String>,
+    /// The digest text: ours, or the server's where only the server has it.
+    pub digest_text: String,
+    /// The field.
+    pub field: Field,
+    /// What was captured.
+    pub ours: u64,
+    /// What the server counted.
+    pub theirs: u64,
+    /// The known reason; `None` where there is none.
+    pub why: Option<Why>,
+}
+
+/// How one field compared over all digests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldSummary {
+    /// Digests in which it was compared.
+    pub compared: u64,
+    /// Digests in which it is equal, or within the tolerance of a time.
+    pub equal: u64,
+    /// Digests in which it differs, with or without a known reason.
+    pub differing: u64,
+}
+
+/// What came of the comparison.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Statements captured.
+    pub captured: u64,
+    /// Statements that the server counted; `None` where it counts nothing that can be compared.
+    pub server_counted: Option<u64>,
+    /// Where that count came from.
+    pub source: Option<Source>,
+    /// Counted by the server, not captured, and not explained by `in_flight` or `ended_unseen`.
+    pub missing: u64,
+    /// Captured, and not counted by the server.
+    pub extra: u64,
+    /// Differences of statements that were running, or ended, while the counters were being read.
+    pub in_flight: u64,
+    /// What the capture says it lost.
+    pub lost: Losses,
+    /// Statements inside others, counted apart.
+    pub nested: u64,
+    /// Digests that were compared.
+    pub digests_compared: u64,
+    /// Digests in which an exact field differs, with or without a known reason.
+    pub digests_differing: u64,
+    /// Every difference.
+    pub differing: Vec<Differing>,
+    /// By field.
+    pub fields: BTreeMap<Field, FieldSummary>,
+    /// What could not be compared, and why.
+    pub not_compared: Vec<String>,
+}
+
+impl Report {
+    /// Whether everything was captured: the counts agree, nothing was lost, and every exact field of
+    /// every digest agrees or differs for a known reason that is not ours.
+    pub fn passed(&self) -> bool {
+        let excused = |one: &Differing| !one.field.is_exact() || one.why.is_some_and(Why::excuses);
+        self.server_counted.is_some()
+            && self.missing == 0
+            && self.extra == 0
+            && self.lost.statements() == 0
+            && self.differing.iter().all(excused)
+    }
+
+    /// Whether every time agrees within its tolerance, or differs for a known reason.
+    pub fn times_passed(&self) -> bool {
+        let times = self.differing.iter().filter(|one| !one.field.is_exact());
+        times.fold(true, |passed, one| passed && one.why.is_some())
+    }
+
+    /// The count of one kind of loss.
+    pub fn lost(&self, kind: Loss) -> u64 {
+        self.lost.get(kind)
+    }
+}

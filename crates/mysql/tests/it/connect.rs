@@ -1,0 +1,121 @@
+//! Connecting as the option files say.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use waggle_model::Flavour;
+use waggle_mysql::connection::Expected;
+use waggle_mysql::{Connection, ConnectionError, Options, Sources};
+use waggle_testkit::{Account, Server, Version};
+
+fn options(file: PathBuf) -> Options {
+    Options::read(&Sources { defaults_file: Some(file), ..Sources::default() }).unwrap()
+}
+
+/// An option file beside the server's own files.
+fn written(server: &Server, name: &str, text: &str) -> Options {
+    let path = server.defaults_file().with_file_name(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    options(path)
+}
+
+fn connects(version: Version) {
+    let server = Server::start(version).unwrap();
+    let mut connection = Connection::open(&options(server.defaults_file()), None).unwrap();
+    let identity = connection.server_identity().clone();
+    assert_eq!(identity.version, server.version_string());
+    assert_eq!(identity.flavour == Flavour::Mariadb, version.is_mariadb());
+    assert_eq!(identity.port, Some(server.port()));
+    assert!(identity.connection_id > 0 && identity.account.starts_with("root@"), "{identity:?}");
+    assert_eq!(identity.server_uuid.is_none(), version.is_mariadb());
+    let expected = Expected {
+        data_directory: Some(identity.data_directory.clone()),
+        ports: vec![server.port()],
+        sockets: Vec::new(),
+    };
+    assert_eq!(identity.differs_from(&expected), None);
+    let other = Expected { ports: vec![1], ..expected };
+    assert!(identity.differs_from(&other).is_some());
+    let before = connection.statements();
+    connection.say("marker_1").unwrap();
+    assert_eq!(connection.statements(), before + 1);
+
+    // A password, by the version's own kind of account, over the unix socket.
+    let secret = options(server.option_file(Account::SECRET).unwrap());
+    let opened = Connection::open(&secret, None).unwrap();
+    assert!(opened.server_identity().account.starts_with("secret@"));
+    // The socket of the watched process, where the option file names none.
+    let text = format!("[client]\nuser=app\n# port of {}\n", server.port());
+    let no_socket = written(&server, "no-socket.cnf", &text);
+    Connection::open(&no_socket, Some(&server.socket())).unwrap();
+
+    let tcp = |mode: &str| {
+        let text = format!(
+            "[client]\nuser=secret\npassword=\"s3cret pass\"\nhost=127.0.0.1\nport={}\n{mode}\n",
+            server.port()
+        );
+        Connection::open(&written(&server, "tcp.cnf", &text), None)
+    };
+    for mode in ["", "ssl-mode=DISABLED"] {
+        let opened = tcp(mode).unwrap_or_else(|error| panic!("{version:?} {mode}: {error}"));
+        assert_eq!(opened.server_identity().port, Some(server.port()), "{mode}");
+    }
+    let required = tcp("ssl-mode=REQUIRED");
+    match version {
+        // yaSSL speaks TLS 1.1 at most, which OpenSSL refuses; the message says what to do.
+        Version::Mysql57 => {
+            let message = required.err().unwrap().to_string();
+            assert!(message.contains("unix socket"), "{message}");
+        }
+        _ => {
+            let mut opened = required.unwrap();
+            let ca = server.ca_certificate();
+            tcp(&format!("ssl-mode=VERIFY_CA\nssl-ca={}", ca.display())).unwrap();
+            opened.say("over_tls").unwrap();
+        }
+    }
+
+    let wrong = written(
+        &server,
+        "wrong.cnf",
+        &format!("[client]\nuser=secret\npassword=hunter2\nsocket={}\n", server.socket().display()),
+    );
+    let error = Connection::open(&wrong, None).err().unwrap();
+    assert!(matches!(error, ConnectionError::LoginRefused { .. }), "{error}");
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+}
+
+#[test]
+fn mysql_5_7_is_reached_by_option_file() {
+    connects(Version::Mysql57);
+}
+
+#[test]
+fn mysql_8_0_is_reached_by_option_file() {
+    connects(Version::Mysql80);
+}
+
+#[test]
+fn mysql_9_is_reached_by_option_file() {
+    connects(Version::Mysql9);
+}
+
+#[test]
+fn mariadb_10_11_is_reached_by_option_file() {
+    connects(Version::Mariadb1011);
+}
+
+#[test]
+fn mariadb_11_4_is_reached_by_option_file() {
+    connects(Version::Mariadb114);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { socket: Some(folder.path().join("none.sock")), ..Options::default() };
+    let error = Connection::open(&options, None).err().unwrap().to_string();
+    assert!(error.contains("none.sock") && error.contains("check that it runs"), "{error}");
+}

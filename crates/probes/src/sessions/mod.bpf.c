@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
+/*
+ * Walks the threads of one process and writes a row for each: where its thread-local storage is,
+ * how often it gave up the processor, whether it sleeps. User space reads the sessions themselves.
+ * An iterator is run by a read of its file: nothing is attached, nobody else pays. The kernel
+ * chooses the process (bpf_iter_link_info.task.pid, 6.1); older ones walk every thread of the host.
+ */
+#include "kernel.bpf.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+} __attribute__((preserve_access_index));
+
+struct task_struct___iter {
+	int pid;
+	int tgid;
+	struct thread_struct thread;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
+	u64 start_time;
+	unsigned int __state;
+} __attribute__((preserve_access_index));
+
+/* 5.14 renamed the state (2f064a59a11f, "sched: Change task_struct::state"). */
+struct task_struct___old {
+	long state;
+} __attribute__((preserve_access_index));
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct___iter *task;
+} __attribute__((preserve_access_index));
+
+/* Read by src/sessions/threads.rs, word by word. */
+struct row {
+	u64 thread_pointer;
+	u64 switches;
+	u64 started;
+	u32 tid;
+	u32 tgid;
+	u64 asleep;
+};
+_Static_assert(sizeof(struct row) == 40, "threads.rs reads rows of 40 bytes");
+
+static bool is_asleep(struct task_struct___iter *task)
+{
+	struct task_struct___old *old = (void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return task->__state != 0;
+	return BPF_CORE_READ(old, state) != 0;
+}
+
+SEC("iter/task")
+int on_thread(struct bpf_iter__task *ctx)
+{
+	struct task_struct___iter *task = ctx->task;
+	struct row row = {};
+
+	if (!task)
+		return 0;
+	row.thread_pointer = task->thread.fsbase;
+	row.switches = task->nvcsw + task->nivcsw;
+	row.started = task->start_time;
+	row.tid = task->pid;
+	row.tgid = task->tgid;
+	row.asleep = is_asleep(task);
+	bpf_seq_write(ctx->meta->seq, &row, sizeof(row));
+	return 0;
+}

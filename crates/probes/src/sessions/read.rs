@@ -1,0 +1,353 @@
+//! Reads the sessions of some threads, in as few system calls as their pointers allow: the pointer
+//! to the session, the session's own fields, what those point to, the client's names, and the
+//! fields again, since a session goes on while it is read.
+
+use waggle_model::{Command, Identity, RunningStatement};
+
+use super::head::{Client, Head, Spans, StringAt};
+use super::threads::Thread;
+use super::{Limits, SessionsError};
+use crate::target::layout::{ContextStrings, Layout};
+use crate::target::{Batch, CurrentThdAt, MemoryError, Place, ProcessMemory};
+
+/// Longest name that is read: 64 characters of 4 bytes for a database, 255 bytes for a host.
+const NAME_LIMIT: u32 = 256;
+/// Longest state text that is read; the longest in the servers' sources are shorter.
+const STATE_LIMIT: u32 = 128;
+
+/// What a thread was doing.
+#[derive(Clone, Debug)]
+pub(super) enum Doing {
+    /// It serves no session, or a thread of the server itself.
+    Nothing,
+    /// Its session waits for its client.
+    Idle {
+        /// Address of the security context.
+        context: Option<u64>,
+    },
+    /// Its session runs a command.
+    Running(Box<RunningStatement>),
+    /// It could not be read whole: not known.
+    Unknown,
+}
+
+/// A thread and the session it serves.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) thread: Thread,
+    /// Address of the session; 0 where there is none.
+    pub(super) thd: u64,
+    pub(super) doing: Doing,
+    /// The session went on while it was read: nothing of it may be kept.
+    pub(super) changed: bool,
+}
+
+/// What one build needs to be read, and the buffers for it.
+#[derive(Debug)]
+pub(super) struct Reader {
+    head: Spans,
+    client: Spans,
+    strings: ContextStrings,
+    batch: Batch,
+}
+
+/// A session that runs a command, while it is being read.
+struct Runner {
+    /// Its number in the list of threads.
+    at: usize,
+    head: Head,
+    text: Option<Wanted>,
+    database: Option<Wanted>,
+    state: Option<Wanted>,
+    client: Option<usize>,
+    user: Option<Wanted>,
+    host: Option<Wanted>,
+    statement: RunningStatement,
+}
+
+/// A string that was asked for: its number in the batch.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Counted(usize),
+    ZeroEnded(usize),
+}
+
+impl Wanted {
+    fn add_to(batch: &mut Batch, string: StringAt, longest: u32) -> Self {
+        match string {
+            StringAt::Counted(address, length) => {
+                Wanted::Counted(batch.add(Place::new(address, length.min(longest.into()))))
+            }
+            StringAt::ZeroEnded(address) => {
+                let [first, second] = Place::zero_ended(address, longest);
+                let number = batch.add(first);
+                batch.add(second);
+                Wanted::ZeroEnded(number)
+            }
+        }
+    }
+
+    fn bytes(self, batch: &Batch) -> Option<Vec<u8>> {
+        match self {
+            Wanted::Counted(number) => batch.get(number).map(<[u8]>::to_vec),
+            Wanted::ZeroEnded(number) => batch.zero_ended(number).map(<[u8]>::to_vec),
+        }
+    }
+}
+
+impl Reader {
+    pub(super) fn of(layout: &Layout) -> Self {
+        Self {
+            head: Head::spans(layout),
+            client: Client::spans(layout),
+            strings: layout.context_strings,
+            batch: Batch::default(),
+        }
+    }
+
+    /// What each of the threads is doing.
+    pub(super) fn read(
+        &mut self,
+        memory: &mut ProcessMemory,
+        current_thd: CurrentThdAt,
+        threads: Vec<Thread>,
+        limits: &Limits<'_>,
+    ) -> Result<Vec<Seen>, SessionsError> {
+        if threads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut seen = self.sessions_of(memory, current_thd, threads)?;
+        let mut runners = self.heads_of(memory, &mut seen, limits)?;
+        if self.strings == ContextStrings::ZeroEnded {
+            self.leave_out_waiting_threads(memory, &mut seen)?;
+        }
+        if !runners.is_empty() {
+            self.strings_of(memory, &mut runners, limits)?;
+            self.clients_of(memory, &mut runners)?;
+            self.check(memory, &mut seen, runners)?;
+        }
+        Ok(seen)
+    }
+
+    fn sessions_of(
+        &mut self,
+        memory: &mut ProcessMemory,
+        current_thd: CurrentThdAt,
+        threads: Vec<Thread>,
+    ) -> Result<Vec<Seen>, MemoryError> {
+        let mut from: Vec<u64> = threads.iter().map(|thread| thread.pointer).collect();
+        let found = match current_thd {
+            CurrentThdAt::ThreadLocal { offset } => self.pointers(memory, &from, offset)?,
+            CurrentThdAt::PthreadKey { block_pointer_offset, slot_offset } => {
+                let blocks = self.pointers(memory, &from, block_pointer_offset as i64)?;
+                for (from, block) in from.iter_mut().zip(&blocks) {
+                    *from = block.unwrap_or(0);
+                }
+                self.pointers(memory, &from, slot_offset as i64)?
+            }
+        };
+        // A thread that has no value under any key has no block of keys either.
+        let seen = |(thread, thd): (Thread, Option<u64>)| Seen {
+            thread,
+            thd: thd.unwrap_or(0),
+            doing: Doing::Nothing,
+            changed: false,
+        };
+        Ok(threads.into_iter().zip(found).map(seen).collect())
+    }
+
+    /// The pointers at a distance from some addresses; none at distances from 0.
+    fn pointers(
+        &mut self,
+        memory: &mut ProcessMemory,
+        from: &[u64],
+        distance: i64,
+    ) -> Result<Vec<Option<u64>>, MemoryError> {
+        self.batch.clear();
+        for address in from {
+            let length = if *address == 0 { 0 } else { 8 };
+            self.batch.add(Place::new(address.wrapping_add_signed(distance), length));
+        }
+        memory.read(&mut self.batch)?;
+        let word = |at| Some(u64::from_ne_bytes(self.batch.get(at)?.try_into().ok()?));
+        Ok((0..from.len()).map(word).collect())
+    }
+
+    /// Reads every session's own fields; settles the idle ones and gives the others.
+    fn heads_of(
+        &mut self,
+        memory: &mut ProcessMemory,
+        seen: &mut [Seen],
+        limits: &Limits<'_>,
+    ) -> Result<Vec<Runner>, MemoryError> {
+        self.batch.clear();
+        let mut asked = Vec::new();
+        for (at, seen) in seen.iter().enumerate().filter(|(_, seen)| seen.thd != 0) {
+            asked.push((at, self.head.add_to(&mut self.batch, seen.thd)));
+        }
+        memory.read(&mut self.batch)?;
+        let mut runners = Vec::new();
+        for (at, first) in asked {
+            let head = self.head.bytes(&self.batch, first);
+            let Some(head) = head.and_then(|bytes| Head::decode(&self.head, bytes)) else {
+                seen[at].doing = Doing::Unknown;
+                continue;
+            };
+            seen[at].doing = match (head.id, u8::try_from(head.command).map(Command)) {
+                (0, _) | (_, Ok(Command::DAEMON)) => Doing::Nothing,
+                (_, Ok(Command::SLEEP)) => Doing::Idle { context: head.context },
+                (_, Ok(command)) => {
+                    runners.push(Runner::new(at, seen[at].thd, head, command, limits));
+                    Doing::Unknown
+                }
+                (_, Err(_)) => Doing::Unknown,
+            };
+        }
+        Ok(runners)
+    }
+
+    /// A thread of MariaDB that waits in the thread cache keeps the session of the client that
+    /// left, with its id and no user.
+    fn leave_out_waiting_threads(
+        &mut self,
+        memory: &mut ProcessMemory,
+        seen: &mut [Seen],
+    ) -> Result<(), MemoryError> {
+        self.batch.clear();
+        let mut asked = Vec::new();
+        for (at, seen) in seen.iter().enumerate() {
+            if let Doing::Idle { context: Some(context) } = seen.doing {
+                asked.push((at, self.client.add_to(&mut self.batch, context)));
+            }
+        }
+        memory.read(&mut self.batch)?;
+        for (at, first) in asked {
+            let bytes = self.client.bytes(&self.batch, first);
+            let client = bytes.map(|bytes| Client::decode(&self.client, bytes, self.strings));
+            if client.is_some_and(|client| client.user.is_none()) {
+                seen[at].doing = Doing::Nothing;
+            }
+        }
+        Ok(())
+    }
+
+    fn strings_of(
+        &mut self,
+        memory: &mut ProcessMemory,
+        runners: &mut [Runner],
+        limits: &Limits<'_>,
+    ) -> Result<(), MemoryError> {
+        self.batch.clear();
+        for runner in &mut *runners {
+            let batch = &mut self.batch;
+            let head = runner.head;
+            let text = head.text.map(|(address, length)| StringAt::Counted(address, length));
+            runner.text = text.map(|text| Wanted::add_to(batch, text, limits.text));
+            runner.database = head.database.map(|name| Wanted::add_to(batch, name, NAME_LIMIT));
+            runner.state = head.state.map(|state| Wanted::add_to(batch, state, STATE_LIMIT));
+            runner.client = head.context.map(|context| self.client.add_to(batch, context));
+        }
+        memory.read(&mut self.batch)?;
+        for runner in runners {
+            let bytes = |wanted: Option<Wanted>| wanted?.bytes(&self.batch);
+            runner.statement.text = bytes(runner.text);
+            runner.statement.identity.database = bytes(runner.database);
+            runner.statement.state = bytes(runner.state).filter(|state| !state.is_empty());
+        }
+        Ok(())
+    }
+
+    /// Reads the names of the clients. The batch still holds the security contexts.
+    fn clients_of(
+        &mut self,
+        memory: &mut ProcessMemory,
+        runners: &mut [Runner],
+    ) -> Result<(), MemoryError> {
+        let client_of = |runner: &Runner| {
+            let bytes = self.client.bytes(&self.batch, runner.client?)?;
+            Some(Client::decode(&self.client, bytes, self.strings))
+        };
+        let clients: Vec<Client> =
+            runners.iter().map(|runner| client_of(runner).unwrap_or_default()).collect();
+        self.batch.clear();
+        for (runner, client) in runners.iter_mut().zip(clients) {
+            let batch = &mut self.batch;
+            runner.user = client.user.map(|user| Wanted::add_to(batch, user, NAME_LIMIT));
+            runner.host = client.host.map(|host| Wanted::add_to(batch, host, NAME_LIMIT));
+        }
+        memory.read(&mut self.batch)?;
+        for runner in runners {
+            let bytes = |wanted: Option<Wanted>| wanted?.bytes(&self.batch);
+            runner.statement.identity.user = bytes(runner.user);
+            runner.statement.identity.host = bytes(runner.host);
+        }
+        Ok(())
+    }
+
+    /// Reads every session's own fields again and drops what belongs to another statement.
+    fn check(
+        &mut self,
+        memory: &mut ProcessMemory,
+        seen: &mut [Seen],
+        runners: Vec<Runner>,
+    ) -> Result<(), MemoryError> {
+        self.batch.clear();
+        let again: Vec<usize> = runners
+            .iter()
+            .map(|runner| self.head.add_to(&mut self.batch, seen[runner.at].thd))
+            .collect();
+        memory.read(&mut self.batch)?;
+        for (runner, first) in runners.into_iter().zip(again) {
+            let bytes = self.head.bytes(&self.batch, first);
+            let now = bytes.and_then(|bytes| Head::decode(&self.head, bytes));
+            let seen = &mut seen[runner.at];
+            seen.changed = now != Some(runner.head);
+            let statement = runner.checked(now);
+            seen.doing = if is_nobody(&statement) {
+                Doing::Nothing
+            } else {
+                Doing::Running(Box::new(statement))
+            };
+        }
+        Ok(())
+    }
+}
+
+/// A login that names no user yet. A thread of MariaDB that waits in the thread cache may look the
+/// same, so it cannot be told from a client that is there.
+fn is_nobody(statement: &RunningStatement) -> bool {
+    statement.command == Command::CONNECT && statement.identity.user.is_none()
+}
+
+impl Runner {
+    fn new(at: usize, thd: u64, head: Head, command: Command, limits: &Limits<'_>) -> Self {
+        let statement = RunningStatement {
+            thd,
+            connection_id: head.id,
+            command,
+            start_ns: head.start_us.and_then(limits.start_to_monotonic),
+            text: None,
+            text_length: head.text.map_or(0, |(_, length)| length),
+            identity: Identity::default(),
+            state: None,
+        };
+        let (text, database, state, client, user, host) = (None, None, None, None, None, None);
+        Self { at, head, text, database, state, client, user, host, statement }
+    }
+
+    /// The statement, less what may be another's.
+    fn checked(self, now: Option<Head>) -> RunningStatement {
+        let before = self.head;
+        let mut statement = self.statement;
+        // A statement inside a routine has another text and the same start.
+        let of_statement = |head: Head| (head.id, head.start_us, head.text);
+        if now.map(of_statement) != Some(of_statement(before)) {
+            statement.text = None;
+        }
+        if now.map(|now| now.id) != Some(before.id) {
+            statement.identity = Identity::default();
+            statement.state = None;
+        }
+        statement
+    }
+}

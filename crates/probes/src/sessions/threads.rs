@@ -1,0 +1,211 @@
+//! The threads of one process, from the iterator in `mod.bpf.c`.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use libbpf_rs::{Object, ObjectBuilder, libbpf_sys};
+
+use super::SessionsError;
+
+/// The compiled program.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sessions.bpf.o"));
+
+/// One thread, at the moment at which the iterator passed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Thread {
+    /// Its thread pointer, from which thread-local storage counts.
+    pub(super) pointer: u64,
+    /// How often it gave up the processor, by itself or not.
+    pub(super) switches: u64,
+    /// Its start, nanoseconds of `CLOCK_MONOTONIC`.
+    pub(super) started: u64,
+    /// Its id in the first pid namespace.
+    pub(super) tid: u32,
+    /// Its process in the first pid namespace.
+    pub(super) tgid: u32,
+    /// It waits for something.
+    pub(super) asleep: bool,
+}
+
+impl Thread {
+    /// Whether this thread, seen again, has executed nothing in between. A thread counts a switch
+    /// when it goes to sleep, not when it wakes: so it must be asleep both times.
+    pub(super) fn has_not_run_since(&self, before: &Thread) -> bool {
+        self.asleep && self == before
+    }
+}
+
+/// `struct row` of `mod.bpf.c`.
+const ROW: usize = 40;
+
+/// The rows as the iterator wrote them; a row that is cut is left out.
+pub(super) fn decode(rows: &[u8]) -> impl Iterator<Item = Thread> {
+    rows.chunks_exact(ROW).map(|row| {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&row[at * 8..at * 8 + 8]);
+            u64::from_ne_bytes(word)
+        };
+        let ids = word(3).to_ne_bytes();
+        let [tid, tgid] = [[ids[0], ids[1], ids[2], ids[3]], [ids[4], ids[5], ids[6], ids[7]]];
+        Thread {
+            pointer: word(0),
+            switches: word(1),
+            started: word(2),
+            tid: u32::from_ne_bytes(tid),
+            tgid: u32::from_ne_bytes(tgid),
+            asleep: word(4) != 0,
+        }
+    })
+}
+
+/// The loaded iterator.
+#[derive(Debug)]
+pub(super) struct ThreadWalk {
+    object: Object,
+}
+
+impl ThreadWalk {
+    pub(super) fn load() -> Result<Self, SessionsError> {
+        let object = ObjectBuilder::default()
+            .name("waggle_sessions")
+            .and_then(|builder| builder.open_memory(OBJECT))
+            .and_then(libbpf_rs::OpenObject::load)
+            .map_err(SessionsError::Load)?;
+        Ok(Self { object })
+    }
+
+    /// The threads of the process with this pid in our pid namespace; none where it has ended.
+    pub(super) fn threads(
+        &self,
+        pid: u32,
+        rows: &mut Vec<u8>,
+    ) -> Result<Vec<Thread>, SessionsError> {
+        let program = self.object.progs().next().ok_or(SessionsError::NoProgram)?;
+        let walk = |source| SessionsError::Walk { pid, source };
+        let mut file = open(program.as_fd(), pid).map_err(walk)?;
+        rows.clear();
+        file.read_to_end(rows).map_err(walk)?;
+        of_process(decode(rows).collect(), pid, in_first_namespace())
+    }
+}
+
+/// Leaves the threads of one process where an old kernel walked all of them.
+fn of_process(
+    mut threads: Vec<Thread>,
+    pid: u32,
+    in_first_namespace: bool,
+) -> Result<Vec<Thread>, SessionsError> {
+    let Some(first) = threads.first().map(|thread| thread.tgid) else { return Ok(threads) };
+    if threads.iter().all(|thread| thread.tgid == first) {
+        return Ok(threads);
+    }
+    if !in_first_namespace {
+        return Err(SessionsError::Namespace { pid });
+    }
+    threads.retain(|thread| thread.tgid == pid);
+    Ok(threads)
+}
+
+/// `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+fn in_first_namespace() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
+fn open(program: BorrowedFd<'_>, pid: u32) -> io::Result<File> {
+    let mut info = libbpf_sys::bpf_iter_link_info::default();
+    info.task.pid = pid;
+    // Kernels before 6.1 do not know the process; they refuse (E2BIG, EINVAL) or ignore it.
+    let link = link(program, Some(&mut info)).or_else(|_| link(program, None))?;
+    // SAFETY: the call takes an open descriptor, which `link` is, and no pointer.
+    let fd = unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
+    owned(fd).map(File::from)
+}
+
+fn link(
+    program: BorrowedFd<'_>,
+    info: Option<&mut libbpf_sys::bpf_iter_link_info>,
+) -> io::Result<OwnedFd> {
+    let length = info.as_ref().map_or(0, |info| size_of_val(&**info));
+    let options = libbpf_sys::bpf_link_create_opts {
+        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
+        iter_info: info.map_or(std::ptr::null_mut(), std::ptr::from_mut),
+        iter_info_len: length as u32,
+        ..Default::default()
+    };
+    // SAFETY: `options` and the information that it points to outlive the call, which only reads
+    // them; both lengths are those of the types.
+    let fd = unsafe {
+        libbpf_sys::bpf_link_create(
+            program.as_raw_fd(),
+            0,
+            libbpf_sys::BPF_TRACE_ITER,
+            &raw const options,
+        )
+    };
+    owned(fd)
+}
+
+/// A descriptor that libbpf has just made for us, or the error in its place.
+fn owned(fd: i32) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: `fd` was just opened, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASLEEP: Thread =
+        Thread { pointer: 0x7f00, switches: 5, started: 9, tid: 12, tgid: 10, asleep: true };
+
+    fn row(thread: &Thread) -> Vec<u8> {
+        let ids = [thread.tid.to_ne_bytes(), thread.tgid.to_ne_bytes()].concat();
+        let word = |word: u64| word.to_ne_bytes().to_vec();
+        [
+            word(thread.pointer),
+            word(thread.switches),
+            word(thread.started),
+            ids,
+            word(u64::from(thread.asleep)),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn rows_are_decoded_and_a_cut_one_is_left_out() {
+        let rows = [row(&ASLEEP), row(&Thread { asleep: false, ..ASLEEP })].concat();
+        let threads: Vec<Thread> = decode(&rows).collect();
+        assert_eq!(threads, [ASLEEP, Thread { asleep: false, ..ASLEEP }]);
+        for end in 0..rows.len() {
+            assert_eq!(decode(&rows[..end]).count(), end / ROW);
+        }
+    }
+
+    #[test]
+    fn a_thread_has_not_run_only_if_it_slept_through() {
+        assert!(ASLEEP.has_not_run_since(&ASLEEP));
+        let awake = Thread { asleep: false, ..ASLEEP };
+        // It may have run for an hour without a switch.
+        assert!(!awake.has_not_run_since(&awake));
+        assert!(!awake.has_not_run_since(&ASLEEP));
+        assert!(!ASLEEP.has_not_run_since(&awake));
+        assert!(!Thread { switches: 6, ..ASLEEP }.has_not_run_since(&ASLEEP));
+        // The id was given to another thread.
+        assert!(!Thread { started: 10, ..ASLEEP }.has_not_run_since(&ASLEEP));
+    }
+
+    #[test]
+    fn threads_of_other_processes_are_left_out_where_an_old_kernel_walks_all() {
+        let other = Thread { tgid: 11, tid: 11, ..ASLEEP };
+        assert_eq!(of_process(vec![ASLEEP, other], 10, true).unwrap(), [ASLEEP]);
+        assert!(of_process(vec![ASLEEP, other], 10, false).is_err());
+        // In a pid namespace the pid that we know is not the one that the kernel reports.
+        assert_eq!(of_process(vec![ASLEEP], 1, false).unwrap(), [ASLEEP]);
+        assert_eq!(of_process(vec![], 1, true).unwrap(), []);
+    }
+}

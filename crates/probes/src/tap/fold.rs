@@ -1,0 +1,181 @@
+//! Which reply ends a statement.
+//!
+//! A statement can send several replies that look final: the result sets of a procedure, the
+//! statements of a packet, a last flush that went out in parts. They share the session, its
+//! connection id and the start of the statement; the last one is the statement. Where a reply may
+//! be followed by another it is held back until the session goes on or is seen at rest.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use waggle_model::{Identity, ServerStatus};
+
+use super::record::Reply;
+use super::skeleton::types;
+use crate::target::layout::{DiagnosticsCodes, Field};
+
+/// A session of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Session {
+    pub(super) tgid: u32,
+    pub(super) thd: u64,
+}
+
+/// Replies that are larger may have gone out in parts: the socket takes no less at once.
+const WHOLE_REPLY_MAX: u64 = 8 * 1024;
+/// Sessions whose identity is remembered.
+const SESSIONS_MAX: usize = 32 * 1024;
+
+/// What became of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It ended its statement.
+    Ended,
+    /// It may be followed by another of the same statement.
+    Held,
+    /// It is a repetition of the reply that ended its statement, or none of a statement's.
+    Ignored,
+}
+
+#[derive(Default)]
+struct Known {
+    identity: Arc<Identity>,
+    last: Option<(u64, u64)>,
+    held: Option<Held>,
+    used: bool,
+}
+
+/// A reply that may be followed by another of its statement.
+pub(super) struct Held {
+    pub(super) record: Box<[u8]>,
+    key: (u64, u64),
+    bytes: u64,
+    first_byte_ns: u64,
+}
+
+/// What the replies of one statement have in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Whole {
+    pub(super) bytes: u64,
+    pub(super) first_byte_ns: u64,
+}
+
+/// Every session that sent something, with what is held of it.
+#[derive(Default)]
+pub(super) struct Fold {
+    sessions: HashMap<Session, Known>,
+    /// Replies of inner result sets: sent inside a statement that went on.
+    pub(super) inner_results: u64,
+}
+
+impl Fold {
+    /// Notes who a session is.
+    pub(super) fn identify(&mut self, session: Session, identity: Identity) {
+        self.make_room();
+        let known = self.sessions.entry(session).or_default();
+        known.identity = Arc::new(identity);
+        known.used = true;
+    }
+
+    /// Who a session is; the default where it never said.
+    pub(super) fn identity(&self, session: Session) -> Arc<Identity> {
+        self.sessions.get(&session).map(|known| known.identity.clone()).unwrap_or_default()
+    }
+
+    /// Judges a reply. A reply held back before, whose statement this one shows to have ended, is
+    /// handed out first: the caller emits it, then this one if it ended.
+    pub(super) fn judge(
+        &mut self,
+        session: Session,
+        reply: &Reply<'_>,
+        record: &[u8],
+        codes: &DiagnosticsCodes,
+    ) -> (Option<(Held, Whole)>, Verdict, Whole) {
+        let mut whole = Whole { bytes: reply.head.bytes, first_byte_ns: first_byte(&reply.head) };
+        let status = reply.get(Field::DiagnosticsStatus).unwrap_or(0) as u32;
+        if status == codes.disabled {
+            return (None, Verdict::Ignored, whole);
+        }
+        self.make_room();
+        let known = self.sessions.entry(session).or_default();
+        known.used = true;
+        let key = reply.statement_key();
+        let mut ended_before = None;
+        if let Some(held) = known.held.take() {
+            if held.key == key {
+                self.inner_results += 1;
+                whole.bytes += held.bytes;
+                whole.first_byte_ns = held.first_byte_ns;
+            } else {
+                known.last = Some(held.key);
+                ended_before = Some(held.finish());
+            }
+        }
+        if known.last == Some(key) {
+            return (ended_before, Verdict::Ignored, whole);
+        }
+        if may_go_on(reply) {
+            known.held = Some(Held {
+                record: record.into(),
+                key,
+                bytes: whole.bytes,
+                first_byte_ns: whole.first_byte_ns,
+            });
+            return (ended_before, Verdict::Held, whole);
+        }
+        known.last = Some(key);
+        (ended_before, Verdict::Ended, whole)
+    }
+
+    /// Takes the held replies for which `is_over` says that their statement has ended; it is given
+    /// the session, the connection id, the start as the server notes it, and the time of the
+    /// reply.
+    pub(super) fn release(
+        &mut self,
+        mut is_over: impl FnMut(Session, u64, u64, u64) -> bool,
+    ) -> Vec<(Held, Whole)> {
+        let mut over = Vec::new();
+        for (session, known) in &mut self.sessions {
+            let Some(held) = &known.held else { continue };
+            let end_ns = super::record::head_of(&held.record).map_or(0, |head| head.end_ns);
+            if is_over(*session, held.key.0, held.key.1, end_ns) {
+                known.last = Some(held.key);
+                over.extend(known.held.take().map(Held::finish));
+            }
+        }
+        over
+    }
+
+    /// Forgets every session of a process.
+    pub(super) fn forget(&mut self, tgid: u32) {
+        self.sessions.retain(|session, _| session.tgid != tgid);
+    }
+
+    /// Keeps the number of sessions bounded: those that sent nothing since the last time go.
+    fn make_room(&mut self) {
+        if self.sessions.len() < SESSIONS_MAX {
+            return;
+        }
+        self.sessions.retain(|_, known| std::mem::take(&mut known.used) || known.held.is_some());
+        if self.sessions.len() >= SESSIONS_MAX {
+            self.sessions.clear();
+        }
+    }
+}
+
+impl Held {
+    fn finish(self) -> (Held, Whole) {
+        let whole = Whole { bytes: self.bytes, first_byte_ns: self.first_byte_ns };
+        (self, whole)
+    }
+}
+
+fn first_byte(head: &types::head) -> u64 {
+    if head.first_byte_ns == 0 { head.end_ns } else { head.first_byte_ns }
+}
+
+fn may_go_on(reply: &Reply<'_>) -> bool {
+    let status = ServerStatus(reply.get(Field::ServerStatus).unwrap_or(0) as u32);
+    let client_gone = reply.head.result < 0;
+    !client_gone && (status.more_results() || reply.head.bytes > WHOLE_REPLY_MAX)
+}

@@ -1,0 +1,250 @@
+//! The programs in the kernel: one for each layout, all writing to one ring.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use libbpf_rs::libbpf_sys;
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, UprobeOpts,
+};
+use waggle_model::{Loss, Losses};
+
+use super::hook::Hook;
+use super::plan::{Plan, bytes_of};
+use super::ring::Ring;
+use super::skeleton::OBJECT;
+use super::{RunTime, TapError};
+
+/// In the order of `enum lost_kind` of `shared.h`.
+const LOST_KINDS: [Loss; 4] =
+    [Loss::RingFull, Loss::UnreadableSession, Loss::UnreadableText, Loss::MapFull];
+/// The maps that every program shares.
+const SHARED_MAPS: [&str; 3] = ["ring", "targets", "sessions"];
+
+/// Bytes of the ring buffer. They count twice in the resident memory of waggle, because the ring
+/// is mapped twice in a row.
+const RING_BYTES: u32 = 4 * 1024 * 1024;
+
+struct Loaded {
+    plan: Plan,
+    hook: Hook,
+    object: Object,
+    links: Vec<(u32, Link)>,
+    /// The servers that this program serves.
+    pids: HashSet<u32>,
+}
+
+pub(super) struct Programs {
+    shared: Vec<(&'static str, MapHandle)>,
+    loaded: Vec<Loaded>,
+    ring: Ring,
+    /// Losses counted by programs that were unloaded.
+    lost_before: Losses,
+}
+
+fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> TapError {
+    move |error| {
+        let mut why = format!("{error:#}");
+        if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+            why.push_str("; run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+        }
+        TapError::Kernel { what, why }
+    }
+}
+
+fn open() -> Result<OpenObject, TapError> {
+    // Libbpf wants the bytes aligned, which a fresh allocation is.
+    ObjectBuilder::default()
+        .open_memory(&OBJECT.to_vec())
+        .map_err(kernel_error("the programs of the tap"))
+}
+
+impl Programs {
+    /// Makes the maps that every program shares.
+    pub(super) fn new() -> Result<Programs, TapError> {
+        let mut open = open()?;
+        for mut program in open.progs_mut() {
+            program.set_autoload(false);
+        }
+        for mut map in open.maps_mut() {
+            if map.name() == "ring" {
+                map.set_max_entries(RING_BYTES).map_err(kernel_error("the ring buffer"))?;
+            }
+        }
+        let object = open.load().map_err(kernel_error("the maps of the tap"))?;
+        let mut shared = Vec::new();
+        for name in SHARED_MAPS {
+            let map = object.maps().find(|map| map.name() == name);
+            let map = map.ok_or(TapError::Kernel { what: name, why: "no such map".into() })?;
+            shared.push((name, MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))?));
+        }
+        let ring = Ring::new(shared[0].1.as_fd())
+            .map_err(|error| TapError::Kernel { what: "the ring buffer", why: error.to_string() })?;
+        Ok(Programs { shared, loaded: Vec::new(), ring, lost_before: Losses::default() })
+    }
+
+    fn map(&self, name: &str) -> Result<&MapHandle, TapError> {
+        let found = self.shared.iter().find(|(shared, _)| *shared == name);
+        found.map(|(_, map)| map).ok_or(TapError::Kernel {
+            what: "a map of the tap",
+            why: format!("`{name}` is not shared"),
+        })
+    }
+
+    /// Attaches a program for one server on the first rung that works, or on `only`.
+    pub(super) fn attach(
+        &mut self,
+        plan: &Plan,
+        pid: u32,
+        only: Option<Hook>,
+    ) -> Result<Hook, TapError> {
+        let serves = |loaded: &Loaded| {
+            loaded.plan.is_same_program(plan)
+                && loaded.hook != Hook::Uprobe
+                && only.is_none_or(|hook| hook == loaded.hook)
+        };
+        if let Some(at) = self.loaded.iter().position(serves) {
+            self.admit(pid)?;
+            self.loaded[at].pids.insert(pid);
+            return Ok(self.loaded[at].hook);
+        }
+        let rungs = Hook::LADDER.into_iter().filter(|hook| only.is_none_or(|only| only == *hook));
+        let mut refused = Vec::new();
+        for hook in rungs {
+            match self.load(plan, hook, pid) {
+                Ok(loaded) => {
+                    self.loaded.push(loaded);
+                    self.admit(pid)?;
+                    return Ok(hook);
+                }
+                Err(error) => refused.push((hook, format!("{error:#}"))),
+            }
+        }
+        Err(TapError::NoHook(refused))
+    }
+
+    fn admit(&self, pid: u32) -> Result<(), TapError> {
+        self.map("targets")?
+            .update(&pid.to_ne_bytes(), &[1], MapFlags::ANY)
+            .map_err(kernel_error("the list of watched servers"))
+    }
+
+    fn load(&self, plan: &Plan, hook: Hook, pid: u32) -> Result<Loaded, TapError> {
+        let mut open = open()?;
+        for mut program in open.progs_mut() {
+            let is_chosen = program.name() == hook.program();
+            program.set_autoload(is_chosen);
+        }
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if let Some((_, shared)) = self.shared.iter().find(|(shared, _)| *shared == name) {
+                map.reuse_fd(shared.as_fd()).map_err(kernel_error("a shared map"))?;
+            }
+            if name.ends_with(".rodata") {
+                set_config(&mut map, plan)?;
+            }
+        }
+        let object = open.load().map_err(kernel_error("loading the program"))?;
+        let link = attach_program(&object, hook, pid)?;
+        let links = vec![(pid, link)];
+        Ok(Loaded { plan: plan.clone(), hook, object, links, pids: HashSet::from([pid]) })
+    }
+
+    /// Ends the watch over one server; a program that serves no other is unloaded.
+    pub(super) fn detach(&mut self, pid: u32) {
+        if let Ok(targets) = self.map("targets") {
+            // Already absent is as good.
+            let _ = targets.delete(&pid.to_ne_bytes());
+        }
+        for loaded in &mut self.loaded {
+            loaded.pids.remove(&pid);
+            loaded.links.retain(|(owner, _)| loaded.hook != Hook::Uprobe || *owner != pid);
+        }
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.loaded).into_iter().partition(|loaded| !loaded.pids.is_empty());
+        self.loaded = kept;
+        for loaded in &gone {
+            add_lost(&mut self.lost_before, &loaded.object);
+        }
+    }
+
+    pub(super) fn drain(&mut self, limit: usize, consume: &mut dyn FnMut(&[u8])) -> usize {
+        self.ring.drain(limit, consume)
+    }
+
+    pub(super) fn losses(&self) -> Losses {
+        let mut losses = self.lost_before;
+        for loaded in &self.loaded {
+            add_lost(&mut losses, &loaded.object);
+        }
+        losses
+    }
+
+    pub(super) fn run_time(&self) -> RunTime {
+        let mut sum = RunTime::default();
+        for loaded in &self.loaded {
+            for program in loaded.object.progs_mut() {
+                if program.name() == loaded.hook.program()
+                    && let Some(info) = info_of(program.as_fd().as_raw_fd())
+                {
+                    sum.runs += info.run_cnt;
+                    sum.time += Duration::from_nanos(info.run_time_ns);
+                }
+            }
+        }
+        sum
+    }
+}
+
+fn set_config(map: &mut libbpf_rs::OpenMapMut<'_>, plan: &Plan) -> Result<(), TapError> {
+    let config = bytes_of(&plan.config);
+    let whole = map.initial_value_mut().ok_or(TapError::Kernel {
+        what: "the layout of the program",
+        why: "the object has no constants".into(),
+    })?;
+    // `cfg` is the only constant of the object.
+    whole[..config.len()].copy_from_slice(config);
+    Ok(())
+}
+
+fn attach_program(object: &Object, hook: Hook, pid: u32) -> Result<Link, TapError> {
+    let program = object.progs_mut().find(|program| program.name() == hook.program());
+    let program =
+        program.ok_or(TapError::Kernel { what: hook.program(), why: "no such program".into() })?;
+    let attached = if hook == Hook::Uprobe {
+        let symbol = "_Z18log_slow_statementP3THD".to_owned();
+        let options = UprobeOpts { func_name: Some(symbol), ..Default::default() };
+        program.attach_uprobe_with_opts(pid as i32, format!("/proc/{pid}/exe"), 0, options)
+    } else {
+        program.attach()
+    };
+    attached.map_err(kernel_error(hook.place()))
+}
+
+fn add_lost(losses: &mut Losses, object: &Object) {
+    let Some(map) = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")) else {
+        return;
+    };
+    let Ok(Some(bytes)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return };
+    for (kind, count) in LOST_KINDS.into_iter().zip(bytes.chunks_exact(8)) {
+        if let Ok(count) = count.try_into() {
+            losses.add(kind, u64::from_ne_bytes(count));
+        }
+    }
+}
+
+fn info_of(program: i32) -> Option<libbpf_sys::bpf_prog_info> {
+    // SAFETY: the structure consists of integers: zero is a value of it.
+    let mut info: libbpf_sys::bpf_prog_info = unsafe { std::mem::zeroed() };
+    let mut length = std::mem::size_of_val(&info) as u32;
+    // SAFETY: the kernel writes at most `length` bytes to `info`.
+    let failed = unsafe {
+        libbpf_sys::bpf_obj_get_info_by_fd(
+            program,
+            std::ptr::from_mut(&mut info).cast(),
+            &mut length,
+        )
+    };
+    (failed == 0).then_some(info)
+}

@@ -1,0 +1,116 @@
+//! What one record of the ring says.
+
+use waggle_model::{Clock, Identity};
+
+use super::plan::Plan;
+use super::skeleton::types;
+use crate::target::layout::{DiagnosticsCodes, Field, Layout, LockTime};
+
+pub(super) const RECORD_STATEMENT: u32 = 1;
+pub(super) const RECORD_IDENTITY: u32 = 2;
+
+/// The facts of a build that turn the bytes of a record into numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
+    pub(super) clock: Clock,
+    pub(super) lock_time: Option<LockTime>,
+    pub(super) codes: DiagnosticsCodes,
+}
+
+impl Meaning {
+    pub(super) fn of(layout: &Layout) -> Self {
+        Self {
+            clock: layout.clock,
+            lock_time: layout.lock_time.value().copied(),
+            codes: layout.diagnostics,
+        }
+    }
+}
+
+/// Reads a plain C structure from the start of `bytes`.
+fn read_struct<T: Copy + Default>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < std::mem::size_of::<T>() {
+        return None;
+    }
+    // SAFETY: only the generated types of `shared.h` are passed, which are integers and arrays of
+    // integers, so every pattern of bytes is a value; the length was checked; the read needs no
+    // alignment.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The common start of every record.
+pub(super) fn head_of(record: &[u8]) -> Option<types::head> {
+    read_struct(record)
+}
+
+/// A session told who it is.
+pub(super) fn identity_of(record: &[u8]) -> Option<(u64, Identity)> {
+    let raw: IdentityRecord = read_struct(record)?;
+    let string = |length: i32, bytes: &[u8]| {
+        let length = usize::try_from(length).ok()?.min(bytes.len());
+        Some(bytes[..length].to_vec())
+    };
+    let identity = Identity {
+        user: string(raw.0.user_length, &raw.0.user),
+        host: string(raw.0.host_length, &raw.0.host),
+        database: string(raw.0.database_length, &raw.0.database),
+    };
+    Some((raw.0.id, identity))
+}
+
+/// The generated structure has arrays too long for a derived `Default`.
+#[derive(Clone, Copy)]
+struct IdentityRecord(types::identity);
+
+impl Default for IdentityRecord {
+    fn default() -> Self {
+        // SAFETY: the structure consists of integers and arrays of them: zero is a value.
+        Self(unsafe { std::mem::zeroed() })
+    }
+}
+
+/// A reply, with its fields still in the server's own form.
+#[derive(Clone, Copy)]
+pub(super) struct Reply<'a> {
+    pub(super) head: types::head,
+    data: &'a [u8],
+    pub(super) text: &'a [u8],
+    plan: &'a Plan,
+}
+
+impl<'a> Reply<'a> {
+    pub(super) fn new(record: &'a [u8], plan: &'a Plan) -> Option<Self> {
+        let head = head_of(record)?;
+        let rest = record.get(std::mem::size_of::<types::head>()..)?;
+        let (data, text) = rest.split_at_checked(plan.config.data_length as usize)?;
+        let text = text.get(..head.text_length as usize)?;
+        Some(Self { head, data, text, plan })
+    }
+
+    /// The value of a field, zero-extended; `None` where the layout lacks it.
+    pub(super) fn get(&self, field: Field) -> Option<u64> {
+        let at = self.plan.at(field)? as usize;
+        let bytes = self.data.get(at..at + field.width() as usize)?;
+        let mut wide = [0; 8];
+        wide[..bytes.len()].copy_from_slice(bytes);
+        Some(u64::from_le_bytes(wide))
+    }
+
+    /// What tells one statement of a session from the next.
+    pub(super) fn statement_key(&self) -> (u64, u64) {
+        let or_zero = |field| self.get(field).unwrap_or(0);
+        (or_zero(Field::ConnectionId), or_zero(Field::StartTime))
+    }
+}
+
+/// Time in locks in nanoseconds.
+pub(super) fn lock_ns(reply: &Reply<'_>, meaning: &Meaning) -> Option<u64> {
+    let field = reply.get(Field::LockTime)?;
+    match meaning.lock_time? {
+        LockTime::Duration => field.checked_mul(1000),
+        LockTime::Until => {
+            let start = reply.get(Field::StartTime)?;
+            Some(field.saturating_sub(start).saturating_mul(1000))
+        }
+    }
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What both halves of the tap see. The Rust types are generated from these. */
+#ifndef WAGGLE_TAP_SHARED_H
+#define WAGGLE_TAP_SHARED_H
+
+#define SPANS_MAX 6
+#define USER_MAX 128
+#define HOST_MAX 256
+#define DATABASE_MAX 256
+/* The query span and the status span pass through the stack. */
+#define STACK_SPAN_MAX 128
+
+enum record_kind {
+	RECORD_STATEMENT = 1,
+	RECORD_IDENTITY = 2,
+};
+
+enum lost_kind {
+	LOST_RING_FULL,
+	LOST_UNREADABLE_SESSION,
+	LOST_UNREADABLE_TEXT,
+	LOST_MAP_FULL,
+	LOST_KINDS,
+};
+
+/* Bytes of one object of the server that are copied into a record as they are. */
+struct span {
+	u32 offset; /* from the start of the object */
+	u32 length;
+	u32 at; /* in the data of the record */
+};
+
+/*
+ * One layout. It is constant while a program is loaded, so the verifier sees every offset as a
+ * number and drops what a layout does not need: each build of the server gets its own program.
+ */
+struct config {
+	u8 session_by_key;
+	u8 zero_ended_strings;
+	s64 session_offset; /* from the thread pointer, of a thread-local pointer */
+	u64 key_block; /* from the thread pointer, of the pointer to the block of the key */
+	u64 key_slot; /* in that block, of the value of the key */
+
+	u32 diagnostics; /* offset in the session of the pointer to the diagnostics area */
+	u32 status_empty;
+	u32 start; /* offset in the session */
+
+	struct span query; /* text, its length and the database, as far as they are near */
+	struct span status; /* of the diagnostics area */
+	u32 session_spans;
+	u32 diagnostics_spans;
+	struct span session[SPANS_MAX];
+	struct span diagnostics_span[SPANS_MAX];
+
+	/* Where the program itself looks into the data of a record. */
+	u32 at_text;
+	u32 at_text_length;
+	u32 at_status;
+	u32 at_id;
+	u32 at_start;
+	u32 at_command;
+	u32 at_database;
+	u32 at_database_length;
+	u32 at_server_status;
+	u8 has_database;
+	u8 has_server_status;
+	u8 has_context;
+
+	u32 context; /* offset in the session of the pointer to the security context */
+	u32 user; /* offsets in the security context */
+	u32 host;
+	u32 address;
+
+	u32 data_length; /* bytes of all spans in a record */
+	u32 text_limit;
+};
+
+/* What a record starts with. */
+struct head {
+	u32 kind;
+	u32 tgid;
+	u64 thd;
+	u64 end_ns;
+	u64 first_byte_ns; /* 0: end_ns */
+	u64 bytes;
+	s32 result; /* of the send */
+	u32 text_length; /* bytes of text in this record */
+	u32 text_unreadable;
+	u32 unused;
+};
+
+struct statement {
+	struct head head;
+	u8 data[]; /* the spans, then the text */
+};
+
+struct identity {
+	struct head head;
+	u64 id;
+	s32 user_length; /* -1: none */
+	s32 host_length;
+	s32 database_length;
+	u32 unused;
+	u8 user[USER_MAX];
+	u8 host[HOST_MAX];
+	u8 database[DATABASE_MAX];
+};
+
+/* What the kernel keeps of a session between its sends. */
+struct session_key {
+	u64 thd;
+	u64 tgid;
+};
+
+struct session {
+	u64 id;
+	u64 database;
+	u64 database_length;
+	u64 start; /* of the statement whose first sends are counted below; 0: none */
+	u64 bytes;
+	u64 first_byte_ns;
+};
+
+#endif

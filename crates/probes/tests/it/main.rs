@@ -1,0 +1,8 @@
+//! The probes against real servers and the real kernel. Needs root.
+
+#[cfg(test)]
+mod discover;
+#[cfg(test)]
+mod layout;
+#[cfg(test)]
+mod sessions;

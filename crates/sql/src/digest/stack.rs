@@ -1,0 +1,178 @@
+//! The token array of a digest, reduced as it grows: `sql/sql_digest.cc`.
+//!
+//! The text is written at once; taking tokens back cuts it.
+
+use super::Dialect;
+use super::table::CHARSET;
+use super::table::COLUMN_NUMBER;
+use super::table::IDENT;
+use super::table::IDENT_AT;
+use super::table::IN_LIST;
+use super::table::Id;
+use super::table::ROW;
+use super::table::ROW_OF_ONE;
+use super::table::ROWS;
+use super::table::ROWS_OF_ONE;
+use super::table::Role;
+use super::table::Table;
+use super::table::VALUE;
+use super::table::VALUES;
+
+/// Bytes of the token array (`max_digest_length`, default 1024).
+const ARRAY_BYTES: usize = 1024;
+/// Bytes of a token in the array (`SIZE_OF_A_TOKEN`).
+const TOKEN_BYTES: usize = 2;
+
+const COMMA: Id = b',' as Id;
+const OPEN: Id = b'(' as Id;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: Id,
+    /// Length of the text before this token.
+    before: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    entries: Vec<Entry>,
+    pub(super) text: Vec<u8>,
+    bytes: usize,
+    /// The array is full: the server stores no further token.
+    pub(super) full: bool,
+}
+
+impl Stack {
+    pub(super) fn clear(&mut self) {
+        self.entries.clear();
+        self.text.clear();
+        self.bytes = 0;
+        self.full = false;
+    }
+
+    /// The token `back` from the top, 0 where there is none.
+    pub(super) fn peek(&self, back: usize) -> Id {
+        let at = self.entries.len().checked_sub(back + 1);
+        at.and_then(|at| self.entries.get(at)).map_or(0, |entry| entry.id)
+    }
+
+    fn pop(&mut self, count: usize) {
+        for _ in 0..count {
+            if let Some(entry) = self.entries.pop() {
+                self.text.truncate(entry.before as usize);
+                self.bytes = self.bytes.saturating_sub(TOKEN_BYTES);
+            }
+        }
+    }
+
+    fn begin(&mut self, id: Id, bytes: usize) -> bool {
+        if self.full || self.bytes + bytes > ARRAY_BYTES {
+            self.full = true;
+            return false;
+        }
+        let before = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
+        if !matches!(self.peek(0), 0 | IDENT_AT) && self.peek(0) != Id::from(b'@') {
+            self.text.push(b' ');
+        }
+        self.entries.push(Entry { id, before });
+        self.bytes += bytes;
+        true
+    }
+
+    /// Stores a token as it is.
+    pub(super) fn push(&mut self, id: Id, table: &Table) {
+        if self.begin(id, TOKEN_BYTES) {
+            self.text.extend_from_slice(table.text(id).as_bytes());
+        }
+    }
+
+    /// Stores an identifier, without its quotes.
+    pub(super) fn identifier(&mut self, id: Id, name: &[u8]) {
+        if self.begin(id, 2 * TOKEN_BYTES + name.len()) {
+            self.text.push(b'`');
+            self.text.extend_from_slice(name);
+            self.text.push(b'`');
+        }
+    }
+
+    /// Stores a literal; the sign before a number goes with it where it is unary.
+    pub(super) fn value(&mut self, is_number: bool, table: &Table) {
+        if self.full {
+            return;
+        }
+        while is_number
+            && (self.peek(0) == Id::from(b'-') || self.peek(0) == Id::from(b'+'))
+            && table.starts(self.peek(1))
+        {
+            self.pop(1);
+        }
+        let listed = self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES);
+        if listed {
+            self.pop(2);
+        }
+        self.push(if listed { VALUES } else { VALUE }, table);
+    }
+
+    /// Stores the `...` of a digest text, which stands for a list of values.
+    pub(super) fn values(&mut self, table: &Table) {
+        if self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES) {
+            self.pop(2);
+        }
+        self.push(VALUES, table);
+    }
+
+    /// Stores `)`, which closes a row of values where there is one.
+    pub(super) fn close(&mut self, table: &Table, dialect: Dialect) {
+        if self.full {
+            return;
+        }
+        let (one, many) = match self.peek(0) {
+            VALUE => (ROW_OF_ONE, ROWS_OF_ONE),
+            VALUES => (ROW, ROWS),
+            _ => return self.push(Id::from(b')'), table),
+        };
+        if self.peek(1) != OPEN {
+            return self.push(Id::from(b')'), table);
+        }
+        self.pop(2);
+        if self.peek(0) == COMMA && (self.peek(1) == one || self.peek(1) == many) {
+            self.pop(2);
+            self.push(many, table);
+        } else if dialect == Dialect::Mysql9 && table.role(self.peek(0)) == Role::In {
+            self.pop(1);
+            self.push(IN_LIST, table);
+        } else {
+            self.push(one, table);
+        }
+    }
+
+    /// The `/* , ... */` of a digest text: the row before it stands for many.
+    pub(super) fn repeat(&mut self, table: &Table) {
+        let many = match self.peek(0) {
+            ROW_OF_ONE => ROWS_OF_ONE,
+            ROW => ROWS,
+            _ => return,
+        };
+        self.pop(1);
+        self.push(many, table);
+    }
+
+    /// Turns the value on top into the number of a column.
+    pub(super) fn column_number(&mut self, digits: &[u8]) {
+        if self.full || self.peek(0) != VALUE {
+            return;
+        }
+        self.pop(1);
+        if self.begin(COLUMN_NUMBER, 2 * TOKEN_BYTES + digits.len()) {
+            self.text.extend_from_slice(digits);
+        }
+    }
+
+    /// Whether what stands on top ends an operand, so that no expression can begin behind it.
+    pub(super) fn ends_operand(&self) -> bool {
+        matches!(
+            self.peek(0),
+            VALUE | VALUES | ROW | ROWS | ROW_OF_ONE | ROWS_OF_ONE | IN_LIST | CHARSET | IDENT
+        ) || self.peek(0) == Id::from(b')')
+    }
+}

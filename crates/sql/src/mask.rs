@@ -1,0 +1,235 @@
+//! Passwords out of statements, before anything is printed or kept.
+//!
+//! A statement without any of the words that go with secrets is returned as it is. One with such a
+//! word, as a word or inside a string, loses every string and most numbers, its comments, and what
+//! stands unquoted where a password belongs; only account names stay. In doubt it is masked:
+//! `INSERT INTO t (password) VALUES ('x')` is, and so is a text that is no valid statement.
+
+use std::borrow::Cow;
+
+use crate::lexer::Lexeme;
+use crate::lexer::Lexer;
+use crate::lexer::Reading;
+use crate::lexer::Token;
+
+/// What stands for a secret.
+const SECRET: &[u8] = b"'<secret>'";
+
+/// Replaces every secret in `sql` by `'<secret>'`; borrows where there is none.
+pub fn mask_secrets(sql: &[u8]) -> Cow<'_, [u8]> {
+    let suspicious = match strongest_mark(sql) {
+        Mark::None => false,
+        Mark::Nested => hides_secret(sql),
+        Mark::Account | Mark::Secret => true,
+    };
+    if suspicious { Cow::Owned(mask(sql)) } else { Cow::Borrowed(sql) }
+}
+
+/// What a text mentions, the stronger the later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    None,
+    /// `PREPARE`, `EXECUTE IMMEDIATE`: a string that is a statement.
+    Nested,
+    /// A word that goes with secrets.
+    Secret,
+    /// `IDENTIFIED`, `REGISTRATION`: accounts, where a secret may stand unquoted.
+    Account,
+}
+
+/// Letters that a mark has at a known place: most bytes of a usual statement are passed by one
+/// look at this table.
+static ANCHOR: [bool; 256] = anchors();
+
+const fn anchors() -> [bool; 256] {
+    let mut table = [false; 256];
+    let letters = b"CcDdFfGgHhKkMmPpWwYy:";
+    let mut at = 0;
+    while at < letters.len() {
+        table[letters[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
+
+fn strongest_mark(sql: &[u8]) -> Mark {
+    let mut strongest = Mark::None;
+    for (at, byte) in sql.iter().enumerate() {
+        if ANCHOR[usize::from(*byte)] {
+            strongest = strongest.max(mark_at(sql, at));
+        }
+    }
+    strongest
+}
+
+fn mentions_secret(sql: &[u8]) -> bool {
+    strongest_mark(sql) >= Mark::Secret
+}
+
+/// The mark whose anchor is the letter at `at`.
+fn mark_at(sql: &[u8], at: usize) -> Mark {
+    let around = |before: usize, mark: &[u8]| {
+        at.checked_sub(before)
+            .and_then(|from| sql.get(from..from + mark.len()))
+            .is_some_and(|text| text.eq_ignore_ascii_case(mark))
+    };
+    let (mark, found) = match sql.get(at).map(u8::to_ascii_uppercase) {
+        Some(b'C') => (Mark::Secret, around(2, b"SECRET")),
+        Some(b'D') => {
+            let code = around(4, b"ENCODE") || around(4, b"DECODE");
+            (Mark::Secret, code || around(3, b"CREDENTIAL"))
+        }
+        Some(b'F') => (Mark::Account, around(6, b"IDENTIF")),
+        Some(b'G') => (Mark::Account, around(2, b"REGISTRATION")),
+        Some(b'H') => {
+            let factor = around(1, b"CHALLENGE") || around(3, b"AUTH_STRING");
+            (Mark::Secret, factor || around(5, b"PASSPH"))
+        }
+        Some(b'K') => (Mark::Secret, around(2, b"TOKEN")),
+        Some(b'M') => (Mark::Nested, around(1, b"IMMEDIATE")),
+        Some(b'P') => (Mark::Nested, around(0, b"PREPARE")),
+        Some(b'W') => (Mark::Secret, around(4, b"PASSW") || around(1, b"PWD")),
+        Some(b'Y') => (Mark::Secret, around(2, b"CRYPT")),
+        Some(b':') => (Mark::Secret, around(0, b"://")),
+        _ => (Mark::None, false),
+    };
+    if found { mark } else { Mark::None }
+}
+
+/// Whether the strings of a text, joined and without escapes, mention a secret: the server joins
+/// `'IDENT' 'IFIED'` and reads `\I` as `I`.
+fn hides_secret(sql: &[u8]) -> bool {
+    let mut joined = Vec::new();
+    for token in Lexer::new(sql, Reading::EVERYTHING).filter(|it| it.lexeme == Lexeme::Text) {
+        let body = token.bytes(sql).iter();
+        joined.extend(body.filter(|byte| !matches!(byte, b'\\' | b'\'' | b'"')));
+    }
+    mentions_secret(&joined)
+}
+
+/// What stood before a token, as far as it decides about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Anywhere,
+    /// Behind a word or mark that an account name follows.
+    Account,
+    /// Behind the `@` of an account.
+    Host,
+    /// Behind `BY`, `AS`, `USING`, `=`: a secret may follow even unquoted.
+    Secret,
+    /// Behind `(` or `,`: an argument.
+    Argument,
+}
+
+/// What is known where the walk stands.
+#[derive(Clone, Copy, Debug)]
+struct Walk {
+    place: Place,
+    depth: u32,
+    /// The last name mentions a secret: `MASTER_PASSWORD =`.
+    secret_name: bool,
+    /// The statement is about accounts.
+    accounts: bool,
+}
+
+fn mask(sql: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(sql.len());
+    let mut lexer = Lexer::new(sql, Reading::EVERYTHING).peekable();
+    let accounts = strongest_mark(sql) == Mark::Account;
+    let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts };
+    let mut end = 0;
+    while let Some(token) = lexer.next() {
+        let gap = sql.get(end..token.start).unwrap_or_default();
+        let plain = gap.iter().all(u8::is_ascii_whitespace);
+        out.extend_from_slice(if plain { gap } else { b" " });
+        end = token.end;
+        let bytes = token.bytes(sql);
+        let following = lexer.peek().map(|next| next.bytes(sql));
+        if walk.is_secret(&token, bytes, following) {
+            out.extend_from_slice(SECRET);
+            if is_ambiguous(&token, bytes) {
+                // With NO_BACKSLASH_ESCAPES the string ends elsewhere: nothing behind is sure.
+                return out;
+            }
+        } else if token.lexeme != Lexeme::Repeated {
+            out.extend_from_slice(bytes);
+        }
+        walk.step(&token, bytes);
+    }
+    out
+}
+
+impl Walk {
+    fn is_secret(&self, token: &Token, bytes: &[u8], following: Option<&[u8]>) -> bool {
+        match token.lexeme {
+            Lexeme::Text => {
+                let named = following.is_some_and(|next| {
+                    next == b"@" || next.eq_ignore_ascii_case(b"IDENTIFIED")
+                });
+                let account = self.place == Place::Account && self.depth == 0 && named;
+                let kept = (account || self.place == Place::Host) && !token.open;
+                !kept || mentions_secret(bytes) || is_ambiguous(token, bytes)
+            }
+            Lexeme::Hex | Lexeme::Bits => true,
+            Lexeme::Number | Lexeme::Integer => {
+                bytes.get(1).is_some_and(u8::is_ascii_alphabetic)
+                    || matches!(self.place, Place::Secret | Place::Argument)
+                    || self.secret_name
+            }
+            Lexeme::Quoted if token.open || memchr::memchr2(b'\'', b'"', bytes).is_some() => true,
+            Lexeme::Word | Lexeme::Name | Lexeme::Quoted => {
+                let called = following == Some(b"(") && token.lexeme == Lexeme::Word;
+                let expected = self.accounts || self.secret_name;
+                self.place == Place::Secret && expected && !called && !is_clause(bytes)
+            }
+            _ => false,
+        }
+    }
+
+    fn step(&mut self, token: &Token, bytes: &[u8]) {
+        self.place = self.place_behind(token, bytes);
+        match bytes {
+            b"(" => self.depth += 1,
+            b")" => self.depth = self.depth.saturating_sub(1),
+            b"=" | b":=" | b"." | b"@" => return,
+            _ => {}
+        }
+        let name = matches!(
+            token.lexeme,
+            Lexeme::Word | Lexeme::Name | Lexeme::Quoted | Lexeme::Host
+        );
+        self.secret_name = name && mentions_secret(bytes);
+    }
+
+    fn place_behind(&self, token: &Token, bytes: &[u8]) -> Place {
+        const SECRETS: [&[u8]; 3] = [b"BY", b"AS", b"USING"];
+        const ACCOUNTS: [&[u8]; 4] = [b"USER", b"EXISTS", b"FOR", b"TO"];
+        let is_one = |words: &[&[u8]]| words.iter().any(|it| bytes.eq_ignore_ascii_case(it));
+        match token.lexeme {
+            Lexeme::Word if is_one(&SECRETS) => Place::Secret,
+            Lexeme::Word if is_one(&ACCOUNTS) => Place::Account,
+            Lexeme::Symbol => match bytes {
+                b"=" | b":=" => Place::Secret,
+                b"," if self.depth == 0 => Place::Account,
+                b"(" | b"," => Place::Argument,
+                b"@" if self.place != Place::Secret => Place::Host,
+                b"." | b"-" | b"+" => self.place,
+                _ => Place::Anywhere,
+            },
+            _ => Place::Anywhere,
+        }
+    }
+}
+
+/// A string whose end depends on `sql_mode`.
+fn is_ambiguous(token: &Token, bytes: &[u8]) -> bool {
+    token.lexeme == Lexeme::Text
+        && bytes.windows(2).any(|pair| matches!(pair, [b'\\', b'\'' | b'"']))
+}
+
+/// Words that stand where a password could but are none.
+fn is_clause(word: &[u8]) -> bool {
+    const CLAUSES: [&[u8]; 4] = [b"PASSWORD", b"RANDOM", b"DEFAULT", b"SELECT"];
+    CLAUSES.iter().any(|it| word.eq_ignore_ascii_case(it))
+}

@@ -1,0 +1,90 @@
+//! The running account of one server: the interval that is open, and the one that follows.
+
+use waggle_model::{
+    DigestsMax, Interval, Losses, RunningStatement, Server, Statement,
+};
+
+use crate::digests::Digests;
+
+/// Digests of an interval that are kept apart; it bounds the memory of an interval.
+pub(crate) const DIGESTS_MAX: DigestsMax = DigestsMax(5_000);
+
+/// The account of one server.
+pub(crate) struct Books {
+    digests: Digests,
+    current: Interval,
+    next: Interval,
+    /// While an interval is being closed: its end, and the statements that ended after it.
+    closing: Option<Closing>,
+}
+
+struct Closing {
+    end_ns: u64,
+    ended_after: Vec<(u64, u64)>,
+}
+
+impl Books {
+    /// Opens the first interval.
+    pub(crate) fn open(server: &Server, now_ns: u64) -> Books {
+        Books {
+            digests: Digests::of(server),
+            current: Interval::begin(now_ns),
+            next: Interval::default(),
+            closing: None,
+        }
+    }
+
+    /// Counts a statement that ended. One that is not the server's own kind of statement (a ping,
+    /// a prepare) is not counted.
+    pub(crate) fn count(&mut self, statement: &Statement<'_>) {
+        if statement.command.is_some_and(|command| !command.is_statement()) {
+            return;
+        }
+        let (key, name) = self.digests.digest(statement);
+        match &mut self.closing {
+            Some(closing) if statement.end_ns > closing.end_ns => {
+                // It ran beyond the end: its time up to there belongs to the interval that closes.
+                let name = name();
+                let again = name.clone();
+                let start_ns = statement.start_ns();
+                self.current.book_time(start_ns, closing.end_ns, key, DIGESTS_MAX, || name);
+                self.next.count(statement, key, DIGESTS_MAX, || again);
+                if let Some(start_ns) = start_ns {
+                    closing.ended_after.push((statement.thd, start_ns));
+                }
+            }
+            _ => self.current.count(statement, key, DIGESTS_MAX, name),
+        }
+    }
+
+    /// Begins to close the interval at `end_ns`: what is counted from now on is sorted by its end.
+    pub(crate) fn begin_closing(&mut self, end_ns: u64) {
+        self.next = Interval::begin(end_ns);
+        self.closing = Some(Closing { end_ns, ended_after: Vec::new() });
+    }
+
+    /// Closes the interval with what was running at its end, and opens the next one.
+    pub(crate) fn close(&mut self, running: Vec<RunningStatement>, losses: Losses) -> Interval {
+        let closing = self.closing.take();
+        let end_ns = closing.as_ref().map_or(self.next.start_ns, |closing| closing.end_ns);
+        for statement in &running {
+            let was_counted = closing.as_ref().is_some_and(|closing| {
+                closing.ended_after.iter().any(|(thd, start)| {
+                    *thd == statement.thd && statement.start_ns.is_some_and(|at| at == *start)
+                })
+            });
+            if !was_counted && statement.command.is_statement() {
+                let (key, name) = self.digests.digest_of(
+                    statement.text.as_deref(),
+                    Some(statement.command),
+                    statement.identity.database.as_deref(),
+                );
+                self.current.book_time(statement.start_ns, end_ns, key, DIGESTS_MAX, name);
+            }
+        }
+        self.current.end_ns = end_ns;
+        self.current.running = running;
+        self.current.losses = losses;
+        std::mem::replace(&mut self.current, std::mem::take(&mut self.next))
+    }
+}

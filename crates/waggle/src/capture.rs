@@ -1,0 +1,208 @@
+//! Every server of the host, found, attached and read.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use waggle_model::{Losses, RunningStatement, Server, Statement};
+use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT};
+use waggle_probes::tap::{Hook, RunTime, Tap, TapCounts, TapError, TapOptions};
+use waggle_probes::target::discover::{Change, Found, Watcher};
+use waggle_probes::target::layout::Layout;
+use waggle_probes::target::recognise::{Builds, Recognised};
+use waggle_probes::target::Instance;
+
+/// Records of the ring that are taken in one turn, so that a flood cannot hold up the rest.
+const RECORDS_PER_TURN: usize = 20_000;
+/// Looks at a server that refuses to be watched before it is left alone: one that starts is not
+/// ready at first.
+const TRIES_MAX: u32 = 30;
+
+/// How the capture is to work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CaptureOptions {
+    /// Only this server.
+    pub(crate) pid: Option<u32>,
+    /// Of the tap.
+    pub(crate) tap: TapOptions,
+}
+
+/// A server that is watched.
+pub(crate) struct Watched {
+    /// Who it is.
+    pub(crate) server: Server,
+    /// Its build.
+    pub(crate) layout: Arc<Layout>,
+    /// The rung of the ladder on which it is watched.
+    pub(crate) hook: Hook,
+    instance: Instance,
+    sessions: Result<Sessions, String>,
+}
+
+struct Refused {
+    found: Found,
+    why: String,
+    tries: u32,
+}
+
+/// What became of a server.
+pub(crate) enum News {
+    /// It is watched from now on.
+    Attached(u32),
+    /// It cannot be watched.
+    Refused(u32, String),
+    /// It ended.
+    Gone(u32),
+}
+
+/// What runs now in one server.
+pub(crate) type Running = Result<Vec<RunningStatement>, String>;
+
+/// The capture of every server of this host, or of one.
+pub(crate) struct Capture {
+    tap: Tap,
+    sampler: Result<Sampler, String>,
+    watcher: Watcher,
+    builds: Builds,
+    only: Option<u32>,
+    watched: BTreeMap<u32, Watched>,
+    refused: BTreeMap<u32, Refused>,
+}
+
+impl Capture {
+    /// Loads what every server shares; nothing is attached yet.
+    pub(crate) fn new(options: CaptureOptions) -> Result<Capture, TapError> {
+        Ok(Capture {
+            tap: Tap::new(options.tap)?,
+            sampler: Sampler::load().map_err(|error| error.to_string()),
+            watcher: Watcher::new(Path::new("/proc")),
+            builds: Builds::default(),
+            only: options.pid,
+            watched: BTreeMap::new(),
+            refused: BTreeMap::new(),
+        })
+    }
+
+    /// The servers that are watched, by pid.
+    pub(crate) fn watched(&self) -> &BTreeMap<u32, Watched> {
+        &self.watched
+    }
+
+    /// Looks for servers that came or went, and attaches to the new ones.
+    pub(crate) fn look(&mut self) -> Vec<News> {
+        let mut news = Vec::new();
+        for change in self.watcher.changes() {
+            match change {
+                Change::Started(now) => self.attach(now, 0, &mut news),
+                Change::Gone(before) => self.forget(before.pid, &mut news),
+                Change::Restarted { before, now } => {
+                    self.forget(before.pid, &mut news);
+                    self.attach(now, 0, &mut news);
+                }
+            }
+        }
+        let again: Vec<u32> = self.refused.keys().copied().collect();
+        for pid in again {
+            if let Some(Refused { found, tries, .. }) = self.refused.remove(&pid) {
+                self.attach(found, tries, &mut news);
+            }
+        }
+        news
+    }
+
+    fn attach(&mut self, found: Found, tries: u32, news: &mut Vec<News>) {
+        if self.only.is_some_and(|only| only != found.pid) || tries > TRIES_MAX {
+            return;
+        }
+        match self.try_attach(&found) {
+            Ok(watched) => {
+                news.push(News::Attached(found.pid));
+                self.watched.insert(found.pid, watched);
+            }
+            Err(why) => {
+                if tries == 0 {
+                    news.push(News::Refused(found.pid, why.clone()));
+                }
+                self.refused.insert(found.pid, Refused { found, why, tries: tries + 1 });
+            }
+        }
+    }
+
+    fn try_attach(&mut self, found: &Found) -> Result<Watched, String> {
+        let Recognised { server, layout, instance } =
+            self.builds.recognise(found).map_err(|error| error.to_string())?;
+        let hook = self.tap.attach(&instance, &layout).map_err(|error| error.to_string())?;
+        let sessions = Sessions::of(&layout).map_err(|error| error.to_string());
+        Ok(Watched { server, layout, hook, instance, sessions })
+    }
+
+    fn forget(&mut self, pid: u32, news: &mut Vec<News>) {
+        self.refused.remove(&pid);
+        if self.watched.remove(&pid).is_some() {
+            self.tap.detach(pid);
+            news.push(News::Gone(pid));
+        }
+    }
+
+    /// Why servers are not watched, by pid.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.refused.iter().map(|(pid, refused)| (*pid, refused.why.as_str()))
+    }
+
+    /// Hands over the statements that ended since the last call. Returns whether more are waiting.
+    pub(crate) fn drain(&mut self, consume: impl FnMut(&Statement<'_>)) -> bool {
+        self.tap.drain(RECORDS_PER_TURN, consume) == RECORDS_PER_TURN
+    }
+
+    /// Reads what runs now in every server.
+    pub(crate) fn sample(&mut self) -> BTreeMap<u32, Running> {
+        let Capture { tap, sampler, watched, .. } = self;
+        let sample = |watched: &mut Watched| -> Running {
+            let sampler = sampler.as_ref().map_err(Clone::clone)?;
+            let sessions = watched.sessions.as_mut().map_err(|why| why.clone())?;
+            let clock = watched.layout.clock;
+            let limits = Limits {
+                text: TEXT_LIMIT,
+                start_to_monotonic: &|start_us| {
+                    tap.clocks().start_ns(clock, start_us, monotonic_ns())
+                },
+            };
+            let sample = sampler.sample(&watched.instance, sessions, limits);
+            sample.map(|sample| sample.running).map_err(|error| error.to_string())
+        };
+        watched.iter_mut().map(|(pid, watched)| (*pid, sample(watched))).collect()
+    }
+
+    /// Hands over the statements whose end became certain by looking at the sessions.
+    pub(crate) fn settle(
+        &mut self,
+        pid: u32,
+        running: &[RunningStatement],
+        looked_ns: u64,
+        consume: impl FnMut(&Statement<'_>),
+    ) {
+        self.tap.settle(pid, running, looked_ns, consume);
+    }
+
+    /// What was lost since the capture began.
+    pub(crate) fn losses(&self) -> Losses {
+        self.tap.losses()
+    }
+
+    /// What the tap saw beside statements.
+    pub(crate) fn counts(&self) -> TapCounts {
+        self.tap.counts()
+    }
+
+    /// The kernel's statistics of the programs.
+    pub(crate) fn run_time(&self) -> RunTime {
+        self.tap.run_time()
+    }
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec as u32).as_nanos() as u64
+}

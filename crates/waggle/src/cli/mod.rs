@@ -1,0 +1,113 @@
+//! The command line: one file per command.
+//!
+//! The only room that writes to the standard streams.
+#![allow(clippy::print_stderr, reason = "this is where waggle speaks")]
+
+mod doctor;
+mod servers;
+mod verify;
+mod watch;
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use clap::{Parser, Subcommand};
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+/// Every statement of a running MySQL or MariaDB server, and what looking cost.
+#[derive(Debug, Parser)]
+#[command(version, about, after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Watch(watch::Args),
+    Verify(verify::Args),
+    Doctor(doctor::Args),
+    Servers(servers::Args),
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
+                          3 wrong configuration, 4 no right, no kernel feature or no server";
+
+/// How a command ends.
+pub(crate) enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// It worked, and the answer is no.
+    No,
+}
+
+/// Why a command could not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// An option or an option file is wrong.
+    Config(anyhow::Error),
+    /// A right, a kernel feature or a server is missing.
+    Cannot(anyhow::Error),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Cannot(error.into())
+    }
+}
+
+/// Runs a command.
+pub(crate) fn run(cli: Cli) -> ExitCode {
+    let ended = match cli.command {
+        Command::Watch(args) => watch::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Servers(args) => servers::run(args),
+    };
+    match ended {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::No) => ExitCode::from(1),
+        Err(Failure::Config(error)) => complain(&error, 3),
+        Err(Failure::Cannot(error)) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(Failure::Cannot(error)) => complain(&error, 4),
+    }
+}
+
+fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
+    eprintln!("waggle: {error:#}");
+    ExitCode::from(code)
+}
+
+/// The reader of a pipe has seen enough (`waggle watch | head`): that is no failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A flag that SIGINT and SIGTERM set.
+fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}
+
+/// A duration such as `10s`, `500ms`, `2m`, `1h`, or a number of seconds.
+fn duration(text: &str) -> Result<std::time::Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is no unit of time; write 500ms, 10s, 2m or 1h")),
+    };
+    let number: f64 =
+        number.parse().map_err(|_| format!("`{text}` is no time; write 500ms, 10s, 2m or 1h"))?;
+    std::time::Duration::try_from_secs_f64(number * factor)
+        .map_err(|_| format!("`{text}` is too long"))
+}

@@ -1,0 +1,108 @@
+//! `waggle watch`
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use waggle_probes::tap::{Hook, TapOptions};
+
+use super::{Failure, Outcome, duration, stop_on_signal};
+use crate::capture::{Capture, CaptureOptions, News};
+use crate::watch::{Shown, Watch, WatchOptions};
+
+/// Show every statement that the servers of this host execute, interval after interval.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle watch --for 10s --json | jq '.digests[0]'")]
+pub(super) struct Args {
+    /// Stop after this time; until Ctrl-C without it.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Length of an interval.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+    /// Lines of JSON, one per interval and server; the default where the output is no terminal.
+    #[arg(long)]
+    json: bool,
+    /// Digests shown per interval, those with the most load first.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Show no literal of any statement.
+    #[arg(long)]
+    redact: bool,
+    #[command(flatten)]
+    capture: CaptureArgs,
+}
+
+/// What every command that captures can be told.
+#[derive(Debug, clap::Args)]
+pub(super) struct CaptureArgs {
+    /// Only the server with this process id.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Bytes of text that are captured of a statement, 256 to 65536.
+    #[arg(long, value_name = "BYTES", default_value_t = 4096,
+          value_parser = clap::value_parser!(u32).range(256..=65536))]
+    text_limit: u32,
+    /// The only hook to use: send, fentry, syscall or uprobe. The best that works without it.
+    #[arg(long)]
+    hook: Option<Hook>,
+    /// Drop one statement in N, to show that a loss is noticed.
+    #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
+    drop_one_in: Option<u64>,
+}
+
+impl CaptureArgs {
+    /// Attaches to the servers; an error where none can be watched.
+    pub(super) fn attach(&self) -> Result<Capture, Failure> {
+        let options = CaptureOptions {
+            pid: self.pid,
+            tap: TapOptions {
+                hook: self.hook,
+                text_limit: self.text_limit,
+                drop_one_in: self.drop_one_in,
+            },
+        };
+        let mut capture = Capture::new(options).map_err(|error| Failure::Cannot(error.into()))?;
+        for news in capture.look() {
+            if let News::Refused(pid, why) = news {
+                eprintln!("waggle: pid {pid}: not watched: {why}");
+            }
+        }
+        if capture.watched().is_empty() {
+            return Err(Failure::Cannot(nothing_to_watch(self.pid, &capture)));
+        }
+        Ok(capture)
+    }
+}
+
+fn nothing_to_watch(pid: Option<u32>, capture: &Capture) -> anyhow::Error {
+    match (pid, capture.refused().next()) {
+        (_, Some((pid, why))) => anyhow!("pid {pid} cannot be watched: {why}"),
+        (Some(pid), None) => anyhow!(
+            "pid {pid} is not a running mysqld or mariadbd; `waggle servers` lists those that are"
+        ),
+        (None, None) => anyhow!(
+            "no mysqld or mariadbd runs on this host; start one, or run waggle where it runs"
+        ),
+    }
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    if args.interval < Duration::from_millis(100) {
+        return Err(Failure::Config(anyhow!("--interval: at least 100ms")));
+    }
+    let stop = stop_on_signal()?;
+    let json = args.json || !io::stdout().is_terminal();
+    let options = WatchOptions {
+        interval: args.interval,
+        duration: args.duration,
+        json,
+        shown: Shown { limit: args.limit, redact: args.redact, sessions_known: true },
+    };
+    let capture = args.capture.attach()?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let summary = Watch::begin(capture, options).run(&stop, &mut out)?;
+    // Beside JSON the sentence would not be JSON; a person reads it either way.
+    eprintln!("captured {} statements, lost {}", summary.captured, summary.losses.statements());
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,193 @@
+//! One interval of one server as one line of JSON. The shape is documented in
+//! `docs/reference/watch-json.md`; what was not measured is `null`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use waggle_model::{DigestTotals, Histogram, Interval, Loss, RunningStatement, Server};
+use waggle_sql::mask_secrets;
+
+use super::Shown;
+use crate::cost::Cost;
+
+/// One line.
+#[derive(Debug, Serialize)]
+pub(super) struct Line {
+    time: String,
+    server: ServerJson,
+    interval_s: f64,
+    statements: u64,
+    running: Option<usize>,
+    active_sessions: Option<f64>,
+    errors: Option<u64>,
+    latency_us: Latency,
+    lost: BTreeMap<&'static str, u64>,
+    truncated: u64,
+    digests: Vec<DigestJson>,
+    other: DigestJson,
+    sessions: Option<Vec<SessionJson>>,
+    cost: CostJson,
+}
+
+#[derive(Debug, Serialize)]
+struct ServerJson {
+    pid: u32,
+    flavour: String,
+    version: String,
+}
+
+#[derive(Debug, Serialize)]
+struct DigestJson {
+    digest: Option<String>,
+    digest_text: Option<String>,
+    schema: Option<String>,
+    calls: u64,
+    errors: Option<u64>,
+    rows_sent: Option<u64>,
+    rows_examined: Option<u64>,
+    rows_affected: Option<u64>,
+    bytes_sent: Option<u64>,
+    no_index: Option<u64>,
+    lock_us: Option<u64>,
+    latency_us: Latency,
+    active_sessions: Option<f64>,
+    users: BTreeMap<String, u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Latency {
+    sum: Option<u64>,
+    avg: Option<f64>,
+    p50: Option<f64>,
+    p95: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct SessionJson {
+    connection_id: u64,
+    user: Option<String>,
+    host: Option<String>,
+    schema: Option<String>,
+    command: String,
+    state: Option<String>,
+    age_s: Option<f64>,
+    text: Option<String>,
+    text_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CostJson {
+    bpf_ns_per_statement: Option<f64>,
+    agent_cores: Option<f64>,
+    rss_bytes: Option<u64>,
+    host_sends_per_s: Option<f64>,
+}
+
+impl Line {
+    /// The line of an interval.
+    pub(super) fn new(time: String, server: &Server, interval: &Interval, shown: Shown, cost: &Cost) -> Line {
+        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+        let (digests, other) = super::ranked(interval, shown.limit);
+        Line {
+            time,
+            server: ServerJson {
+                pid: server.pid,
+                flavour: server.flavour.to_string(),
+                version: server.version.clone(),
+            },
+            interval_s: length_ns as f64 / 1e9,
+            statements: interval.statements,
+            running: shown.sessions_known.then_some(interval.running.len()),
+            active_sessions: interval.active_sessions().filter(|_| shown.sessions_known),
+            errors: interval.errors.get(),
+            latency_us: Latency::of(&interval.latency_ns),
+            lost: Loss::ALL.map(|kind| (kind.name(), interval.losses.get(kind))).into(),
+            truncated: interval.truncated,
+            digests: digests
+                .into_iter()
+                .map(|(key, totals)| DigestJson::new(Some(key), totals, length_ns))
+                .collect(),
+            other: DigestJson::new(None, &other, length_ns),
+            sessions: shown.sessions_known.then(|| {
+                let session = |running| SessionJson::new(running, interval.end_ns, shown.redact);
+                interval.running.iter().map(session).collect()
+            }),
+            cost: CostJson {
+                bpf_ns_per_statement: cost.bpf_ns_per_statement,
+                agent_cores: cost.agent_cores,
+                rss_bytes: cost.rss_bytes,
+                host_sends_per_s: cost.host_sends_per_s,
+            },
+        }
+    }
+}
+
+impl DigestJson {
+    fn new(key: Option<u64>, totals: &DigestTotals, length_ns: u64) -> DigestJson {
+        let name = totals.name.as_ref();
+        let user = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        DigestJson {
+            digest: key.map(|hash| format!("{hash:016x}")),
+            digest_text: name.map(|name| name.text.to_string()),
+            schema: name.and_then(|name| name.schema.as_ref().map(ToString::to_string)),
+            calls: totals.calls,
+            errors: totals.errors.get(),
+            rows_sent: totals.rows_sent.get(),
+            rows_examined: totals.rows_examined.get(),
+            rows_affected: totals.rows_affected.get(),
+            bytes_sent: totals.bytes_sent.get(),
+            no_index: totals.no_index.get(),
+            lock_us: totals.lock_ns.get().map(|ns| ns / 1000),
+            latency_us: Latency::of(&totals.latency_ns),
+            active_sessions: (length_ns > 0).then(|| totals.active_ns as f64 / length_ns as f64),
+            users: totals.users.iter().map(|(name, calls)| (user(name), *calls)).collect(),
+        }
+    }
+}
+
+impl Latency {
+    fn of(histogram: &Histogram) -> Latency {
+        let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1000.0);
+        let is_known = histogram.count() > 0;
+        Latency {
+            sum: is_known.then(|| histogram.sum() / 1000),
+            avg: histogram.mean().map(|ns| (ns / 10.0).round() / 100.0),
+            p50: us(histogram.quantile(0.50)),
+            p95: us(histogram.quantile(0.95)),
+            p99: us(histogram.quantile(0.99)),
+            max: us(histogram.max()),
+        }
+    }
+}
+
+impl SessionJson {
+    fn new(running: &RunningStatement, now_ns: u64, redact: bool) -> SessionJson {
+        let lossy = |bytes: &Option<Vec<u8>>| {
+            bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+        };
+        SessionJson {
+            connection_id: running.connection_id,
+            user: lossy(&running.identity.user),
+            host: lossy(&running.identity.host),
+            schema: lossy(&running.identity.database),
+            command: running.command.to_string(),
+            state: lossy(&running.state),
+            age_s: running.start_ns.map(|start| now_ns.saturating_sub(start) as f64 / 1e9),
+            text: running.text.as_deref().map(|text| printable(text, redact)),
+            text_bytes: running.text_length,
+        }
+    }
+}
+
+/// A text as it may be printed: without secrets always, without literals on request.
+pub(super) fn printable(text: &[u8], redact: bool) -> String {
+    let masked = mask_secrets(text);
+    if !redact {
+        return String::from_utf8_lossy(&masked).into_owned();
+    }
+    let mut redacted = Vec::new();
+    waggle_sql::redact(&masked, &mut redacted);
+    String::from_utf8_lossy(&redacted).into_owned()
+}

@@ -1,0 +1,206 @@
+//! `waggle watch`: interval after interval, what every server ran.
+
+mod json;
+mod table;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use waggle_model::{DigestTotals, Interval, Losses};
+
+use crate::books::Books;
+use crate::capture::{Capture, News, monotonic_ns};
+use crate::cost::{Cost, Meter};
+
+/// How often the ring is emptied. At 4 MiB it holds so long at 200 MB/s of records.
+const DRAIN_EVERY: Duration = Duration::from_millis(20);
+
+/// What is printed and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Digests per interval.
+    pub(crate) limit: usize,
+    /// Literals become `?` in statements, too.
+    pub(crate) redact: bool,
+    /// Whether the sessions could be read.
+    pub(crate) sessions_known: bool,
+}
+
+/// How to watch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatchOptions {
+    /// Length of an interval.
+    pub(crate) interval: Duration,
+    /// When to stop; `None` runs until a signal comes.
+    pub(crate) duration: Option<Duration>,
+    /// Lines of JSON instead of a table.
+    pub(crate) json: bool,
+    /// What is printed.
+    pub(crate) shown: Shown,
+}
+
+/// What was seen in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Statements captured.
+    pub(crate) captured: u64,
+    /// What was lost.
+    pub(crate) losses: Losses,
+}
+
+/// A watch that is under way.
+pub(crate) struct Watch {
+    capture: Capture,
+    books: BTreeMap<u32, Books>,
+    meter: Meter,
+    losses_before: Losses,
+    captured: u64,
+    options: WatchOptions,
+}
+
+impl Watch {
+    /// Begins to watch with a capture that may already be attached.
+    pub(crate) fn begin(capture: Capture, options: WatchOptions) -> Watch {
+        let meter = Meter::start(capture.run_time());
+        let mut watch = Watch {
+            capture,
+            books: BTreeMap::new(),
+            meter,
+            losses_before: Losses::default(),
+            captured: 0,
+            options,
+        };
+        watch.open_books();
+        watch
+    }
+
+    /// Runs until the time is over or `stop` is set, and writes every interval to `out`.
+    pub(crate) fn run(mut self, stop: &Arc<AtomicBool>, out: &mut dyn Write) -> io::Result<Summary> {
+        let begin = Instant::now();
+        let mut closed_at = begin;
+        loop {
+            let is_over = self.options.duration.is_some_and(|limit| begin.elapsed() >= limit);
+            let is_last = is_over || stop.load(Ordering::Relaxed);
+            if is_last || closed_at.elapsed() >= self.options.interval {
+                let length = closed_at.elapsed();
+                closed_at = Instant::now();
+                self.close_interval(length, out)?;
+                if !is_last {
+                    self.look(out)?;
+                }
+            }
+            if is_last {
+                return Ok(Summary { captured: self.captured, losses: self.capture.losses() });
+            }
+            if !self.drain() {
+                thread::sleep(DRAIN_EVERY);
+            }
+        }
+    }
+
+    fn drain(&mut self) -> bool {
+        let Watch { capture, books, .. } = self;
+        capture.drain(|statement| {
+            if let Some(books) = books.get_mut(&statement.pid) {
+                books.count(statement);
+            }
+        })
+    }
+
+    fn open_books(&mut self) {
+        let now = monotonic_ns();
+        for (pid, watched) in self.capture.watched() {
+            self.books.entry(*pid).or_insert_with(|| Books::open(&watched.server, now));
+        }
+    }
+
+    fn look(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        for news in self.capture.look() {
+            let line = match news {
+                News::Attached(pid) => format!("pid {pid}: watched from now on"),
+                News::Refused(pid, why) => format!("pid {pid}: not watched: {why}"),
+                News::Gone(pid) => {
+                    self.books.remove(&pid);
+                    format!("pid {pid}: the server has ended")
+                }
+            };
+            if !self.options.json {
+                writeln!(out, "{line}")?;
+            }
+        }
+        self.open_books();
+        Ok(())
+    }
+
+    fn close_interval(&mut self, length: Duration, out: &mut dyn Write) -> io::Result<()> {
+        let looked_ns = monotonic_ns();
+        let running = self.capture.sample();
+        self.books.values_mut().for_each(|books| books.begin_closing(looked_ns));
+        while self.drain() {}
+        let losses = self.capture.losses().since(&self.losses_before);
+        self.losses_before = self.capture.losses();
+        let mut intervals = Vec::new();
+        for (pid, books) in &mut self.books {
+            let known = running.get(pid).and_then(|running| running.as_ref().ok());
+            if let Some(running) = known {
+                self.capture.settle(*pid, running, looked_ns, |statement| books.count(statement));
+            }
+            let interval = books.close(known.cloned().unwrap_or_default(), losses);
+            self.captured += interval.statements;
+            intervals.push((*pid, interval, known.is_some()));
+        }
+        let statements = intervals.iter().map(|(_, interval, _)| interval.statements).sum();
+        let cost = self.meter.read(self.capture.run_time(), statements, length);
+        for (pid, interval, sessions_known) in intervals {
+            let shown = Shown { sessions_known, ..self.options.shown };
+            self.print(pid, &interval, shown, &cost, out)?;
+        }
+        out.flush()
+    }
+
+    fn print(
+        &self,
+        pid: u32,
+        interval: &Interval,
+        shown: Shown,
+        cost: &Cost,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(watched) = self.capture.watched().get(&pid) else { return Ok(()) };
+        if self.options.json {
+            let time = jiff::Timestamp::now().to_string();
+            let line = json::Line::new(time, &watched.server, interval, shown, cost);
+            serde_json::to_writer(&mut *out, &line)?;
+            return writeln!(out);
+        }
+        let width = terminal_width();
+        writeln!(out, "{}", table::render(&watched.server, interval, shown, cost, width))
+    }
+}
+
+fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(120)
+}
+
+/// The digests with the most load first, at most `limit`, and the sum of the rest.
+fn ranked(interval: &Interval, limit: usize) -> (Vec<(u64, &DigestTotals)>, DigestTotals) {
+    let mut digests: Vec<_> =
+        interval.digests.iter().map(|(key, totals)| (key.text, totals)).collect();
+    digests.sort_by_key(|(hash, totals)| {
+        (std::cmp::Reverse((totals.active_ns, totals.calls)), *hash)
+    });
+    let mut other = interval.other.clone();
+    for (_, totals) in digests.iter().skip(limit) {
+        other.merge(totals);
+    }
+    digests.truncate(limit);
+    (digests, other)
+}
