@@ -215,7 +215,7 @@ fn fetch_packed(packed: &Packed, servers: &Path) -> Result<()> {
     fetch(servers, packed.version.name(), packed.program, |part| {
         let jars = part.join("jar");
         let mut maven = Command::new("mvn");
-        maven.args(["-q", "-B", MAVEN_COPY, "-Dtransitive=false"]);
+        maven.args(["-q", "-B", MAVEN_COPY]);
         maven.arg(format!("-Dartifact={}", packed.artifact));
         maven.arg(format!("-DoutputDirectory={}", jars.display()));
         // Maven reads a project file of the working directory.

@@ -229,10 +229,3 @@ impl Interval {
         Some(self.active_ns as f64 / length as f64)
     }
 }
-
-impl Statement<'_> {
-    /// When it began, `CLOCK_MONOTONIC` nanoseconds.
-    pub fn start_ns(&self) -> Option<u64> {
-        self.latency_ns.map(|latency| self.end_ns.saturating_sub(latency))
-    }
-}

@@ -19,4 +19,4 @@ pub use loss::{Loss, Losses};
 pub use reading::Reading;
 pub use server::{BuildKey, Clock, Flavour, Server};
 pub use session::RunningStatement;
-pub use statement::{Command, Identity, Origin, ServerStatus, Statement, Text};
+pub use statement::{Command, Identity, Origin, ServerStatus, Statement, StatementKey, Text};

@@ -1,9 +1,9 @@
 //! One statement that is running now.
 
-use crate::{Command, Identity};
+use crate::{Command, Identity, StatementKey};
 
 /// A statement that was running when its session was read from outside.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunningStatement {
     /// Address of the session inside the server.
     pub thd: u64,
@@ -11,6 +11,8 @@ pub struct RunningStatement {
     pub connection_id: u64,
     /// The command.
     pub command: Command,
+    /// The start as the server notes it, microseconds of its own clock.
+    pub noted_start_us: Option<u64>,
     /// Since when it runs, nanoseconds of `CLOCK_MONOTONIC`; `None` where the start is not known.
     pub start_ns: Option<u64>,
     /// The first bytes of the text; `None` where the command has none or it changed under the
@@ -22,4 +24,15 @@ pub struct RunningStatement {
     pub identity: Identity,
     /// What the server says that it does (`PROCESSLIST_STATE`).
     pub state: Option<Vec<u8>>,
+}
+
+impl RunningStatement {
+    /// What tells it from every other statement of its server.
+    pub fn key(&self) -> StatementKey {
+        StatementKey {
+            thd: self.thd,
+            connection_id: self.connection_id,
+            noted_start_us: self.noted_start_us.unwrap_or(0),
+        }
+    }
 }

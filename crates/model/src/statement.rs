@@ -2,9 +2,22 @@
 
 use std::fmt;
 
+/// What tells a statement from every other of its server: the session, its connection id, and the
+/// start as the server notes it (microseconds of its own clock). It is the same while the statement
+/// runs and when it ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StatementKey {
+    /// Address of the session inside the server.
+    pub thd: u64,
+    /// The connection id; addresses are used again.
+    pub connection_id: u64,
+    /// The start; a session runs one statement after the other.
+    pub noted_start_us: u64,
+}
+
 /// A command of the client protocol, by its number
 /// (`enum_server_command` in `include/my_command.h` of MySQL, `include/mysql_com.h` of MariaDB).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Command(pub u8);
 
 impl Command {
@@ -140,6 +153,8 @@ pub struct Statement<'a> {
     pub command: Option<Command>,
     /// How it came to run.
     pub origin: Origin,
+    /// The start as the server notes it, microseconds of its own clock.
+    pub noted_start_us: Option<u64>,
     /// When the last byte of the reply was handed to the kernel, nanoseconds of
     /// `CLOCK_MONOTONIC`.
     pub end_ns: u64,
@@ -168,4 +183,20 @@ pub struct Statement<'a> {
     pub bytes_sent: Option<u64>,
     /// The client had gone when the reply was sent.
     pub client_gone: bool,
+}
+
+impl Statement<'_> {
+    /// What tells it from every other statement of its server.
+    pub fn key(&self) -> StatementKey {
+        StatementKey {
+            thd: self.thd,
+            connection_id: self.connection_id.unwrap_or(0),
+            noted_start_us: self.noted_start_us.unwrap_or(0),
+        }
+    }
+
+    /// When it began, `CLOCK_MONOTONIC` nanoseconds.
+    pub fn start_ns(&self) -> Option<u64> {
+        self.latency_ns.map(|latency| self.end_ns.saturating_sub(latency))
+    }
 }

@@ -67,6 +67,7 @@ impl Classifier {
         self.kind
     }
 
+    #[inline]
     pub(crate) fn is_done(self) -> bool {
         self.state == State::Done
     }

@@ -54,6 +54,7 @@ pub struct Token {
 
 impl Token {
     /// Its bytes in the text it was read from.
+    #[inline]
     pub fn bytes<'a>(&self, sql: &'a [u8]) -> &'a [u8] {
         sql.get(self.start..self.end).unwrap_or_default()
     }
@@ -98,7 +99,8 @@ const fn classes() -> [u8; 256] {
 }
 
 /// Whether a byte may stand in an unquoted identifier.
-fn is_word(byte: u8) -> bool {
+#[inline]
+pub(crate) fn is_word(byte: u8) -> bool {
     CLASS[byte as usize] & WORD != 0
 }
 
@@ -112,6 +114,8 @@ pub struct Lexer<'a> {
     executable: u32,
     in_hint: bool,
     before: Option<Token>,
+    /// The one-byte symbol right before, without a blank between; else 0.
+    glued: u8,
     /// The text ended inside a comment.
     open_comment: bool,
 }
@@ -120,7 +124,7 @@ impl<'a> Lexer<'a> {
     /// A lexer at the beginning of `sql`.
     pub fn new(sql: &'a [u8], reading: Reading) -> Self {
         let (at, executable, in_hint, open_comment) = (0, 0, false, false);
-        Lexer { sql, at, reading, executable, in_hint, before: None, open_comment }
+        Lexer { sql, at, reading, executable, in_hint, before: None, glued: 0, open_comment }
     }
 
     /// Whether the text ended inside a comment; known when the tokens are used up.
@@ -128,14 +132,17 @@ impl<'a> Lexer<'a> {
         self.open_comment || self.executable > 0 || self.in_hint
     }
 
+    #[inline]
     fn peek(&self, ahead: usize) -> u8 {
         self.sql.get(self.at + ahead).copied().unwrap_or(0)
     }
 
+    #[inline]
     fn class(&self, ahead: usize) -> u8 {
         self.sql.get(self.at + ahead).map_or(0, |byte| CLASS[*byte as usize])
     }
 
+    #[inline]
     fn rest(&self) -> &'a [u8] {
         self.sql.get(self.at..).unwrap_or_default()
     }
@@ -155,6 +162,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips blanks and comments; `Some` where a comment is a token of its own.
+    #[inline]
     fn skip(&mut self) -> Option<Lexeme> {
         while self.at < self.sql.len() {
             if self.class(0) & BLANK != 0 {
@@ -239,17 +247,20 @@ impl<'a> Lexer<'a> {
         })
     }
 
+    #[inline]
     fn word_end(&self, from: usize) -> usize {
         let rest = self.sql.get(from..).unwrap_or_default();
         from + rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len())
     }
 
+    #[inline]
     fn digits_end(&self, from: usize, fits: fn(&u8) -> bool) -> usize {
         let rest = self.sql.get(from..).unwrap_or_default();
         from + rest.iter().position(|byte| !fits(byte)).unwrap_or(rest.len())
     }
 
     /// The end of a string or a quoted identifier whose quote stands at `from`.
+    #[inline]
     fn quoted_end(&self, from: usize, quote: u8, escapes: bool) -> (usize, bool) {
         let mut at = from + 1;
         while let Some(rest) = self.sql.get(at..) {
@@ -279,14 +290,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    #[inline]
     fn is_after(&self, symbol: u8) -> bool {
-        self.before.is_some_and(|token| {
-            token.end == self.at && token.bytes(self.sql) == [symbol] && {
-                token.lexeme == Lexeme::Symbol
-            }
-        })
+        self.glued == symbol
     }
 
+    #[inline]
     fn scan(&mut self) -> (Lexeme, usize, bool) {
         let byte = self.peek(0);
         if self.is_after(b'@') && (self.class(0) & WORD != 0 || byte == b'.') && !self.in_hint {
@@ -335,6 +344,7 @@ impl<'a> Lexer<'a> {
         (Lexeme::Host, end, false)
     }
 
+    #[inline]
     fn glued_to_name(&self) -> bool {
         self.before.is_some_and(|token| {
             let name = matches!(token.lexeme, Lexeme::Word | Lexeme::Name | Lexeme::Quoted);
@@ -342,6 +352,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
+    #[inline]
     fn word(&self) -> (Lexeme, usize, bool) {
         let end = self.word_end(self.at);
         let dotted = self.sql.get(end) == Some(&b'.')
@@ -349,6 +360,7 @@ impl<'a> Lexer<'a> {
         (if dotted { Lexeme::Name } else { Lexeme::Word }, end, false)
     }
 
+    #[inline]
     fn number(&self) -> (Lexeme, usize, bool) {
         let word = self.word_end(self.at);
         let digits = self.digits_end(self.at, u8::is_ascii_digit);
@@ -388,6 +400,7 @@ impl<'a> Lexer<'a> {
         Some(self.digits_end(from + 1 + sign, u8::is_ascii_digit))
     }
 
+    #[inline]
     fn symbol_len(&self) -> usize {
         match (self.peek(0), self.peek(1), self.peek(2)) {
             (b'<', b'=', b'>') => 3,
@@ -403,9 +416,13 @@ impl<'a> Lexer<'a> {
 impl Iterator for Lexer<'_> {
     type Item = Token;
 
+    #[inline]
     fn next(&mut self) -> Option<Token> {
         let begin = self.at;
         let special = self.skip();
+        if self.at != begin {
+            self.glued = 0;
+        }
         if special.is_none() && self.at >= self.sql.len() {
             return None;
         }
@@ -417,6 +434,8 @@ impl Iterator for Lexer<'_> {
             }
         };
         let token = Token { lexeme, start, end, open };
+        let alone = lexeme == Lexeme::Symbol && end == start + 1;
+        self.glued = if alone { self.sql.get(start).copied().unwrap_or(0) } else { 0 };
         self.at = end;
         self.before = Some(token);
         Some(token)

@@ -11,6 +11,7 @@ use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
 use crate::lexer::Token;
+use crate::lexer::is_word;
 
 /// What stands for a secret.
 const SECRET: &[u8] = b"'<secret>'";
@@ -22,7 +23,7 @@ pub fn mask_secrets(sql: &[u8]) -> Cow<'_, [u8]> {
         Mark::Nested => hides_secret(sql),
         Mark::Account | Mark::Secret => true,
     };
-    if suspicious { Cow::Owned(mask(sql)) } else { Cow::Borrowed(sql) }
+    if suspicious { Cow::Owned(mask(sql).text) } else { Cow::Borrowed(sql) }
 }
 
 /// What a text mentions, the stronger the later.
@@ -133,40 +134,73 @@ struct Walk {
     accounts: bool,
 }
 
-fn mask(sql: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(sql.len());
+/// A text without its secrets.
+struct Masked {
+    text: Vec<u8>,
+    /// Something unquoted was masked.
+    bare: bool,
+    /// Quotes do not pair: a lexer would see a part of a secret as a name.
+    broken: bool,
+    /// A string ends elsewhere under another `sql_mode`.
+    ambiguous: bool,
+}
+
+fn mask(sql: &[u8]) -> Masked {
+    let text = Vec::with_capacity(sql.len());
+    let mut out = Masked { text, bare: false, broken: false, ambiguous: false };
     let mut lexer = Lexer::new(sql, Reading::EVERYTHING).peekable();
     let accounts = strongest_mark(sql) == Mark::Account;
     let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts };
-    let mut end = 0;
+    let (mut end, mut sure) = (0, None);
     while let Some(token) = lexer.next() {
         let gap = sql.get(end..token.start).unwrap_or_default();
         let plain = gap.iter().all(u8::is_ascii_whitespace);
-        out.extend_from_slice(if plain { gap } else { b" " });
+        out.text.extend_from_slice(if plain { gap } else { b" " });
         end = token.end;
         let bytes = token.bytes(sql);
         let following = lexer.peek().map(|next| next.bytes(sql));
         if walk.is_secret(&token, bytes, following) {
-            out.extend_from_slice(SECRET);
-            if is_ambiguous(&token, bytes) {
-                // With NO_BACKSLASH_ESCAPES the string ends elsewhere: nothing behind is sure.
-                return out;
+            if !out.text.ends_with(SECRET) {
+                out.text.extend_from_slice(SECRET);
+            }
+            let quoted = matches!(token.lexeme, Lexeme::Text | Lexeme::Hex | Lexeme::Bits);
+            let number = matches!(token.lexeme, Lexeme::Integer | Lexeme::Number);
+            // A letter right behind a string: the quotes before it do not pair.
+            let glued = quoted && is_glued(sql.get(end..).unwrap_or_default());
+            out.bare |= !(quoted || number);
+            out.broken |= token.open || glued;
+            out.ambiguous |= is_ambiguous(&token, bytes);
+            if glued || out.ambiguous {
+                // Where the strings behind begin and end is not sure: nothing of them is shown.
+                sure = sure.or(Some(out.text.len()));
             }
         } else if token.lexeme != Lexeme::Repeated {
-            out.extend_from_slice(bytes);
+            out.text.extend_from_slice(bytes);
         }
         walk.step(&token, bytes);
     }
+    out.text.truncate(sure.unwrap_or(out.text.len()));
     out
+}
+
+/// The masked text, where the digest of the text itself could show a secret as a name: it stands
+/// unquoted, or its quotes do not pair. `accounts` tells that the statement manages users.
+pub(crate) fn masked_for_digest(sql: &[u8], accounts: bool, data: bool) -> Option<Vec<u8>> {
+    if strongest_mark(sql) < Mark::Secret {
+        return None;
+    }
+    let masked = mask(sql);
+    // In a query the word behind `password =` is a column, and part of the digest.
+    let needed = masked.broken || (masked.bare && !data) || (masked.ambiguous && accounts);
+    needed.then_some(masked.text)
 }
 
 impl Walk {
     fn is_secret(&self, token: &Token, bytes: &[u8], following: Option<&[u8]>) -> bool {
         match token.lexeme {
             Lexeme::Text => {
-                let named = following.is_some_and(|next| {
-                    next == b"@" || next.eq_ignore_ascii_case(b"IDENTIFIED")
-                });
+                let named = following
+                    .is_some_and(|next| next == b"@" || next.eq_ignore_ascii_case(b"IDENTIFIED"));
                 let account = self.place == Place::Account && self.depth == 0 && named;
                 let kept = (account || self.place == Place::Host) && !token.open;
                 !kept || mentions_secret(bytes) || is_ambiguous(token, bytes)
@@ -179,7 +213,13 @@ impl Walk {
             }
             Lexeme::Quoted if token.open || memchr::memchr2(b'\'', b'"', bytes).is_some() => true,
             Lexeme::Word | Lexeme::Name | Lexeme::Quoted => {
-                let called = following == Some(b"(") && token.lexeme == Lexeme::Word;
+                let introducer = bytes.starts_with(b"_");
+                let called = token.lexeme == Lexeme::Word
+                    && following.is_some_and(|next| match next {
+                        [b'('] => true,
+                        [b'\'' | b'"', ..] => introducer,
+                        _ => false,
+                    });
                 let expected = self.accounts || self.secret_name;
                 self.place == Place::Secret && expected && !called && !is_clause(bytes)
             }
@@ -195,16 +235,14 @@ impl Walk {
             b"=" | b":=" | b"." | b"@" => return,
             _ => {}
         }
-        let name = matches!(
-            token.lexeme,
-            Lexeme::Word | Lexeme::Name | Lexeme::Quoted | Lexeme::Host
-        );
+        let name =
+            matches!(token.lexeme, Lexeme::Word | Lexeme::Name | Lexeme::Quoted | Lexeme::Host);
         self.secret_name = name && mentions_secret(bytes);
     }
 
     fn place_behind(&self, token: &Token, bytes: &[u8]) -> Place {
         const SECRETS: [&[u8]; 3] = [b"BY", b"AS", b"USING"];
-        const ACCOUNTS: [&[u8]; 4] = [b"USER", b"EXISTS", b"FOR", b"TO"];
+        const ACCOUNTS: [&[u8]; 5] = [b"USER", b"EXISTS", b"FOR", b"TO", b"FROM"];
         let is_one = |words: &[&[u8]]| words.iter().any(|it| bytes.eq_ignore_ascii_case(it));
         match token.lexeme {
             Lexeme::Word if is_one(&SECRETS) => Place::Secret,
@@ -226,6 +264,17 @@ impl Walk {
 fn is_ambiguous(token: &Token, bytes: &[u8]) -> bool {
     token.lexeme == Lexeme::Text
         && bytes.windows(2).any(|pair| matches!(pair, [b'\\', b'\'' | b'"']))
+}
+
+/// Whether what follows a string directly is a word that nobody writes there.
+fn is_glued(rest: &[u8]) -> bool {
+    const USUAL: [&[u8]; 12] = [
+        b"AND", b"OR", b"FROM", b"AS", b"WHERE", b"THEN", b"ELSE", b"END", b"WHEN", b"IN", b"IS",
+        b"LIKE",
+    ];
+    let end = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+    let word = rest.get(..end).unwrap_or_default();
+    !word.is_empty() && !USUAL.iter().any(|it| word.eq_ignore_ascii_case(it))
 }
 
 /// Words that stand where a password could but are none.

@@ -19,11 +19,9 @@ pub fn redact(sql: &[u8], out: &mut Vec<u8>) {
         }
         end = token.end;
         match token.lexeme {
-            Lexeme::Integer
-            | Lexeme::Number
-            | Lexeme::Text
-            | Lexeme::Hex
-            | Lexeme::Bits => out.push(b'?'),
+            Lexeme::Integer | Lexeme::Number | Lexeme::Text | Lexeme::Hex | Lexeme::Bits => {
+                out.push(b'?')
+            }
             Lexeme::Repeated => {}
             _ => out.extend_from_slice(token.bytes(sql)),
         }

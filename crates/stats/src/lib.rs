@@ -1,1 +1,28 @@
+//! Intervals and tests for paired measurements.
+//!
+//! Nothing here does I/O, reads a clock or finds randomness by itself: numbers and a seeded
+//! [`Random`] are given. What cannot be computed (too few values) is `None`, never zero.
+//!
+//! ```
+//! use waggle_stats::{Random, mean_interval, sign_flip};
+//!
+//! let differences = [1.9, 2.3, 2.1, 1.7, 2.0, 2.2, 1.8, 2.4];
+//! let mean = mean_interval(&differences, 0.95).ok_or("too few")?;
+//! assert!(mean.low < 2.05 && 2.05 < mean.high);
+//! assert_eq!(sign_flip(&differences, 1000, &mut Random::seeded(1)), Some(2.0 / 256.0));
+//! # Ok::<(), &str>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod interval;
+mod random;
+mod resample;
+
+pub use interval::Estimate;
+pub use interval::lag_one;
+pub use interval::mean_interval;
+pub use interval::stratified;
+pub use interval::trimmed_interval;
+pub use random::Random;
+pub use resample::bootstrap_interval;
+pub use resample::sign_flip;

@@ -15,8 +15,10 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod client;
 mod error;
+mod home;
 mod install;
 mod launch;
 mod place;
@@ -27,6 +29,7 @@ mod template;
 mod tls;
 mod version;
 
+pub use account::Account;
 pub use client::Client;
 pub use client::Transport;
 pub use error::Error;
@@ -34,7 +37,6 @@ pub use error::Result;
 pub use install::describe;
 pub use place::servers_dir;
 pub use place::target_dir;
-pub use server::Account;
 pub use server::Server;
 pub use server::ServerBuilder;
 pub use settings::PerformanceSchema;

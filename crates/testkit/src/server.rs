@@ -1,6 +1,5 @@
 //! A private server: start, restart, kill, stop.
 
-use std::fs;
 use std::fs::File;
 use std::io::Write;
 use std::net::TcpListener;
@@ -10,12 +9,12 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering;
 
+use crate::Account;
 use crate::Error;
 use crate::Result;
 use crate::Version;
+use crate::home::Home;
 use crate::install::Installation;
 use crate::launch;
 use crate::settings;
@@ -26,26 +25,6 @@ use crate::tls;
 
 /// How often another port is tried when somebody took the one just found.
 const PORT_TRIES: u32 = 5;
-/// unix(7): `sun_path` has 108 bytes, the last of them the NUL.
-const SOCKET_PATH_LIMIT: usize = 107;
-
-/// An account that every private server has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// The name in `mysql.user`.
-    pub user: &'static str,
-    /// The password; empty for none.
-    pub password: &'static str,
-}
-
-impl Account {
-    /// The administrator, from this host only.
-    pub const ROOT: Self = Self { user: "root", password: "" };
-    /// Every right on everything, from anywhere, without a password.
-    pub const APP: Self = Self { user: "app", password: "" };
-    /// As [`Account::APP`], with a password of the version's default kind.
-    pub const SECRET: Self = Self { user: "secret", password: "s3cret pass" };
-}
 
 /// A server to be started with other settings than the kit's.
 #[derive(Clone, Debug)]
@@ -296,57 +275,6 @@ impl Drop for Server {
         if let Some(mut child) = self.child.take() {
             // A failed kill leaves the kernel to do it when this process ends.
             let _ = launch::kill(&mut child);
-        }
-    }
-}
-
-/// The directory of one server, removed when dropped.
-#[derive(Debug)]
-struct Home {
-    dir: PathBuf,
-    /// Held locked as long as the directory is in use: an unlocked one is the rest of a process
-    /// that was killed.
-    _owner: File,
-}
-
-impl Home {
-    fn create(installation: &Installation) -> Result<Self> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let root = installation.data_root();
-        // Nobody may sweep between our making the directory and locking it.
-        let path = root.join("homes.lock");
-        let gate = File::create(&path).map_err(Error::io("create", &path))?;
-        gate.lock().map_err(Error::io("lock", &path))?;
-        sweep(&root);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("run-{}-{}-{number}", installation.version, std::process::id());
-        let dir = root.join(name);
-        let socket = dir.join("socket");
-        if socket.as_os_str().len() > SOCKET_PATH_LIMIT {
-            return Err(Error::SocketPathTooLong { path: socket });
-        }
-        fs::create_dir(&dir).map_err(Error::io("create", &dir))?;
-        let path = dir.join("owner");
-        let owner = File::create(&path).map_err(Error::io("create", &path))?;
-        owner.lock().map_err(Error::io("lock", &path))?;
-        Ok(Self { dir, _owner: owner })
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        // What stays is swept by the next start.
-        let _ = fs::remove_dir_all(&self.dir);
-    }
-}
-
-/// Removes what killed processes left. Nothing here may fail a start.
-fn sweep(root: &Path) {
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_string_lossy().starts_with("run-");
-        let owner = File::open(entry.path().join("owner"));
-        if ours && owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
-            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

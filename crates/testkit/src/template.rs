@@ -43,9 +43,21 @@ pub(crate) fn ready(installation: &Installation) -> Result<PathBuf> {
         }
         fs::create_dir(&part).map_err(Error::io("create", &part))?;
         make(installation, &part)?;
+        remove_old(installation, &root)?;
         fs::rename(&part, &done).map_err(Error::io("rename", &part))?;
     }
     Ok(done)
+}
+
+/// Removes what was made by another build of the program.
+fn remove_old(installation: &Installation, root: &Path) -> Result<()> {
+    let start = format!("template-{}-", installation.version);
+    for entry in fs::read_dir(root).map_err(Error::io("read", root))?.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(&start) {
+            fs::remove_dir_all(entry.path()).map_err(Error::io("remove", &entry.path()))?;
+        }
+    }
+    Ok(())
 }
 
 fn make(installation: &Installation, dir: &Path) -> Result<()> {

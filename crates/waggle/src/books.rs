@@ -1,7 +1,9 @@
 //! The running account of one server: the interval that is open, and the one that follows.
 
+use std::collections::HashSet;
+
 use waggle_model::{
-    DigestsMax, Interval, Losses, RunningStatement, Server, Statement,
+    DigestsMax, Interval, Losses, RunningStatement, Server, Statement, StatementKey,
 };
 
 use crate::digests::Digests;
@@ -20,7 +22,7 @@ pub(crate) struct Books {
 
 struct Closing {
     end_ns: u64,
-    ended_after: Vec<(u64, u64)>,
+    ended_after: HashSet<StatementKey>,
 }
 
 impl Books {
@@ -49,9 +51,7 @@ impl Books {
                 let start_ns = statement.start_ns();
                 self.current.book_time(start_ns, closing.end_ns, key, DIGESTS_MAX, || name);
                 self.next.count(statement, key, DIGESTS_MAX, || again);
-                if let Some(start_ns) = start_ns {
-                    closing.ended_after.push((statement.thd, start_ns));
-                }
+                closing.ended_after.insert(statement.key());
             }
             _ => self.current.count(statement, key, DIGESTS_MAX, name),
         }
@@ -60,7 +60,7 @@ impl Books {
     /// Begins to close the interval at `end_ns`: what is counted from now on is sorted by its end.
     pub(crate) fn begin_closing(&mut self, end_ns: u64) {
         self.next = Interval::begin(end_ns);
-        self.closing = Some(Closing { end_ns, ended_after: Vec::new() });
+        self.closing = Some(Closing { end_ns, ended_after: HashSet::new() });
     }
 
     /// Closes the interval with what was running at its end, and opens the next one.
@@ -69,9 +69,7 @@ impl Books {
         let end_ns = closing.as_ref().map_or(self.next.start_ns, |closing| closing.end_ns);
         for statement in &running {
             let was_counted = closing.as_ref().is_some_and(|closing| {
-                closing.ended_after.iter().any(|(thd, start)| {
-                    *thd == statement.thd && statement.start_ns.is_some_and(|at| at == *start)
-                })
+                closing.ended_after.contains(&statement.key())
             });
             if !was_counted && statement.command.is_statement() {
                 let (key, name) = self.digests.digest_of(

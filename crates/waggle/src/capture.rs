@@ -145,6 +145,15 @@ impl Capture {
         }
     }
 
+    /// Ends the watch over every server but one, and looks for no other.
+    pub(crate) fn keep_only(&mut self, pid: u32) {
+        self.only = Some(pid);
+        for other in self.watched.keys().filter(|other| **other != pid) {
+            self.tap.detach(*other);
+        }
+        self.watched.retain(|watched, _| *watched == pid);
+    }
+
     /// Why servers are not watched, by pid.
     pub(crate) fn refused(&self) -> impl Iterator<Item = (u32, &str)> {
         self.refused.iter().map(|(pid, refused)| (*pid, refused.why.as_str()))

@@ -29,7 +29,12 @@ impl Digests {
         )
     }
 
-    /// The same for a text, a command and a database.
+    /// The digest text of a statement.
+    pub(crate) fn text_of(&mut self, text: &[u8]) -> &str {
+        self.normaliser.digest(text).text
+    }
+
+    /// The key and the name for a text, a command and a database.
     pub(crate) fn digest_of<'a>(
         &'a mut self,
         text: Option<&[u8]>,

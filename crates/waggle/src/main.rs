@@ -7,6 +7,7 @@ mod capture;
 mod cli;
 mod cost;
 mod digests;
+mod verification;
 mod watch;
 
 use std::process::ExitCode;

@@ -47,9 +47,9 @@ pub enum ConnectionError {
     },
     /// TLS could not be agreed on.
     #[error(
-        "server at {endpoint}: TLS failed: {source}; a server that speaks only TLS 1.0 or 1.1 \
-         (MySQL 5.7 with yaSSL) is reached over its unix socket, or with ssl-mode=DISABLED on a \
-         network that is trusted"
+        "server at {endpoint}: TLS failed: {source}; check ssl-ca and that the server's certificate \
+         names this host; a server that speaks only TLS 1.0 or 1.1 (MySQL 5.7 with yaSSL) is \
+         reached over its unix socket"
     )]
     Tls {
         /// The place.

@@ -46,10 +46,8 @@ fn set(options: &mut Options, setting: &Setting) -> Result<(), Fault> {
         "ssl-mode" => options.tls.mode = tls_mode(&text(setting)?)?,
         "skip-ssl" | "disable-ssl" => options.tls.mode = TlsMode::Disabled,
         "ssl" => options.tls.mode = tls_switch(options.tls.mode, setting)?,
-        "ssl-verify-server-cert" => {
-            if is_on(setting)? {
-                options.tls.mode = TlsMode::VerifyIdentity;
-            }
+        "ssl-verify-server-cert" if is_on(setting)? => {
+            options.tls.mode = TlsMode::VerifyIdentity;
         }
         "ssl-ca" => options.tls.ca = path_or_none(setting)?,
         "ssl-cert" => options.tls.cert = path_or_none(setting)?,

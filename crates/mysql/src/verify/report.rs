@@ -212,8 +212,7 @@ impl Report {
 
     /// Whether every time agrees within its tolerance, or differs for a known reason.
     pub fn times_passed(&self) -> bool {
-        let times = self.differing.iter().filter(|one| !one.field.is_exact());
-        times.fold(true, |passed, one| passed && one.why.is_some())
+        self.differing.iter().all(|one| one.field.is_exact() || one.why.is_some())
     }
 
     /// The count of one kind of loss.

@@ -1,4 +1,6 @@
 //! Tests against real servers of all five versions. A failure names the version.
 
+#[cfg(test)]
 mod connect;
+#[cfg(test)]
 mod count;

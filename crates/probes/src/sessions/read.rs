@@ -7,7 +7,7 @@ use waggle_model::{Command, Identity, RunningStatement};
 use super::head::{Client, Head, Spans, StringAt};
 use super::threads::Thread;
 use super::{Limits, SessionsError};
-use crate::target::layout::{ContextStrings, Layout};
+use crate::target::layout::{ContextStrings, Field, Layout};
 use crate::target::{Batch, CurrentThdAt, MemoryError, Place, ProcessMemory};
 
 /// Longest name that is read: 64 characters of 4 bytes for a database, 255 bytes for a host.
@@ -48,6 +48,8 @@ pub(super) struct Reader {
     head: Spans,
     client: Spans,
     strings: ContextStrings,
+    /// Without it, nothing is concluded from the lack of a user.
+    knows_user: bool,
     batch: Batch,
 }
 
@@ -101,6 +103,7 @@ impl Reader {
             head: Head::spans(layout),
             client: Client::spans(layout),
             strings: layout.context_strings,
+            knows_user: layout.offset(Field::User).is_some(),
             batch: Batch::default(),
         }
     }
@@ -118,7 +121,7 @@ impl Reader {
         }
         let mut seen = self.sessions_of(memory, current_thd, threads)?;
         let mut runners = self.heads_of(memory, &mut seen, limits)?;
-        if self.strings == ContextStrings::ZeroEnded {
+        if self.knows_user && self.strings == ContextStrings::ZeroEnded {
             self.leave_out_waiting_threads(memory, &mut seen)?;
         }
         if !runners.is_empty() {
@@ -303,7 +306,7 @@ impl Reader {
             let seen = &mut seen[runner.at];
             seen.changed = now != Some(runner.head);
             let statement = runner.checked(now);
-            seen.doing = if is_nobody(&statement) {
+            seen.doing = if self.knows_user && is_nobody(&statement) {
                 Doing::Nothing
             } else {
                 Doing::Running(Box::new(statement))
@@ -325,6 +328,7 @@ impl Runner {
             thd,
             connection_id: head.id,
             command,
+            noted_start_us: head.start_us,
             start_ns: head.start_us.and_then(limits.start_to_monotonic),
             text: None,
             text_length: head.text.map_or(0, |(_, length)| length),

@@ -15,6 +15,7 @@ fn running(id: u64) -> Doing {
         thd: id,
         connection_id: id,
         command: Command::QUERY,
+        noted_start_us: None,
         start_ns: None,
         text: None,
         text_length: 0,

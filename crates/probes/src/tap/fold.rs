@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use waggle_model::{Identity, ServerStatus};
+use waggle_model::{Identity, ServerStatus, StatementKey};
 
 use super::record::Reply;
 use super::skeleton::types;
@@ -40,7 +40,7 @@ pub(super) enum Verdict {
 #[derive(Default)]
 struct Known {
     identity: Arc<Identity>,
-    last: Option<(u64, u64)>,
+    last: Option<StatementKey>,
     held: Option<Held>,
     used: bool,
 }
@@ -48,7 +48,7 @@ struct Known {
 /// A reply that may be followed by another of its statement.
 pub(super) struct Held {
     pub(super) record: Box<[u8]>,
-    key: (u64, u64),
+    pub(super) key: StatementKey,
     bytes: u64,
     first_byte_ns: u64,
 }
@@ -128,22 +128,31 @@ impl Fold {
     }
 
     /// Takes the held replies for which `is_over` says that their statement has ended; it is given
-    /// the session, the connection id, the start as the server notes it, and the time of the
-    /// reply.
+    /// the process, the statement and the time of the reply.
     pub(super) fn release(
         &mut self,
-        mut is_over: impl FnMut(Session, u64, u64, u64) -> bool,
+        mut is_over: impl FnMut(u32, StatementKey, u64) -> bool,
     ) -> Vec<(Held, Whole)> {
         let mut over = Vec::new();
         for (session, known) in &mut self.sessions {
             let Some(held) = &known.held else { continue };
             let end_ns = super::record::head_of(&held.record).map_or(0, |head| head.end_ns);
-            if is_over(*session, held.key.0, held.key.1, end_ns) {
+            if is_over(session.tgid, held.key, end_ns) {
                 known.last = Some(held.key);
                 over.extend(known.held.take().map(Held::finish));
             }
         }
         over
+    }
+
+    /// Whether the reply that ended a statement was seen, or one of a later statement of the same
+    /// connection.
+    pub(super) fn saw_end(&self, tgid: u32, statement: StatementKey) -> bool {
+        let known = self.sessions.get(&Session { tgid, thd: statement.thd });
+        known.and_then(|known| known.last).is_some_and(|last| {
+            last.connection_id == statement.connection_id
+                && last.noted_start_us >= statement.noted_start_us
+        })
     }
 
     /// Forgets every session of a process.

@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Hook {
     /// The tracepoint `sock:sock_send_length` (kernel 6.3 and later).
     Send,
-    /// The return of `sock_sendmsg` (kernel 5.5 to 6.4).
+    /// The return of `__sock_sendmsg`, or `sock_sendmsg` before that was split (kernel 5.5 to 6.4).
     Fentry,
     /// The end of the system calls that send (any kernel).
     Syscall,
@@ -34,7 +34,7 @@ impl Hook {
     pub fn place(self) -> &'static str {
         match self {
             Hook::Send => "tracepoint sock:sock_send_length",
-            Hook::Fentry => "return of sock_sendmsg",
+            Hook::Fentry => "return of __sock_sendmsg",
             Hook::Syscall => "raw tracepoint sys_exit",
             Hook::Uprobe => "uprobe on log_slow_statement",
         }

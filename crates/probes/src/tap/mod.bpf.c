@@ -353,7 +353,10 @@ int BPF_PROG(on_send, struct sock *sk, int result, int flags)
 	return is_target(tgid) ? on_send_by_current(tgid, result) : 0;
 }
 
-/* Kernel 5.5 to 6.4, before sock_send_length: the function that every send call passes through. */
+/*
+ * Kernel 5.5 to 6.4, before sock_send_length: the function that every send call passes through;
+ * user space names the one that this kernel has (program.rs).
+ */
 SEC("fexit/sock_sendmsg")
 int BPF_PROG(on_sendmsg, struct socket *socket, struct msghdr *message, int result)
 {

@@ -3,6 +3,7 @@
 //! What it costs, what it needs and what it cannot see: `README.md` in this folder.
 
 mod clock;
+mod fires;
 mod fold;
 mod hook;
 mod plan;
@@ -12,11 +13,14 @@ mod ring;
 mod skeleton;
 mod statistics;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use thiserror::Error;
-use waggle_model::{Clock, Command, Losses, Origin, RunningStatement, ServerStatus, Statement, Text};
+use waggle_model::{
+    Clock, Command, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement, StatementKey,
+    Text,
+};
 
 pub use clock::Clocks;
 pub use hook::Hook;
@@ -82,6 +86,8 @@ struct Target {
     plan: Plan,
     meaning: Meaning,
     hook: Hook,
+    /// What ran when its sessions were last looked at.
+    running: HashSet<StatementKey>,
 }
 
 /// What the tap saw beside statements.
@@ -133,7 +139,7 @@ impl Tap {
         self.read_clocks();
         let plan = Plan::new(layout, instance.current_thd, self.options.text_limit)?;
         let hook = self.programs.attach(&plan, instance.pid, self.options.hook)?;
-        self.targets.insert(instance.pid, Target { plan, meaning: Meaning::of(layout), hook });
+        self.targets.insert(instance.pid, Target { plan, meaning: Meaning::of(layout), hook, running: HashSet::new() });
         Ok(hook)
     }
 
@@ -179,7 +185,7 @@ impl Tap {
             let mut emit = |reply: &Reply<'_>, whole: Whole, fold: &Fold| {
                 *seen += 1;
                 if options.drop_one_in.is_some_and(|n| *seen % n == 0) {
-                    lost_here.add(waggle_model::Loss::Injected, 1);
+                    lost_here.add(Loss::Injected, 1);
                     return;
                 }
                 let identity = fold.identity(session);
@@ -207,17 +213,19 @@ impl Tap {
         looked_ns: u64,
         mut consume: impl FnMut(&Statement<'_>),
     ) {
-        let Some(target) = self.targets.get(&pid) else { return };
-        let (clocks, clock) = (&self.clocks, target.meaning.clock);
-        let over = self.fold.release(|session, id, start_us, end_ns| {
-            session.tgid == pid
-                && end_ns < looked_ns
-                && !running.iter().any(|now| {
-                    now.thd == session.thd
-                        && now.connection_id == id
-                        && now.start_ns == clocks.start_ns(clock, start_us, looked_ns)
-                })
+        let Some(target) = self.targets.get_mut(&pid) else { return };
+        let now: HashSet<StatementKey> = running.iter().map(RunningStatement::key).collect();
+        let over = self.fold.release(|tgid, statement, end_ns| {
+            tgid == pid && end_ns < looked_ns && !now.contains(&statement)
         });
+        let unseen = target.running.difference(&now).filter(|gone| !self.fold.saw_end(pid, **gone));
+        self.lost_here.add(Loss::EndedUnseen, unseen.count() as u64);
+        target.running = running
+            .iter()
+            .filter(|running| running.command.is_statement())
+            .map(RunningStatement::key)
+            .collect();
+        let (target, clocks) = (&*target, &self.clocks);
         for (held, whole) in over {
             let Some(reply) = Reply::new(&held.record, &target.plan) else { continue };
             let session = Session { tgid: pid, thd: reply.head.thd };
@@ -230,7 +238,9 @@ impl Tap {
     /// What was lost since the tap was made.
     pub fn losses(&self) -> Losses {
         let mut losses = self.programs.losses();
-        losses.add(waggle_model::Loss::Injected, self.lost_here.get(waggle_model::Loss::Injected));
+        for kind in [Loss::Injected, Loss::EndedUnseen] {
+            losses.add(kind, self.lost_here.get(kind));
+        }
         losses
     }
 
@@ -288,6 +298,7 @@ fn statement_of<'a>(
         connection_id: reply.get(Field::ConnectionId),
         command: reply.get(Field::Command).map(|number| Command(number as u8)),
         origin: Origin::Client,
+        noted_start_us: reply.get(Field::StartTime),
         end_ns,
         latency_ns: since_start(end_ns),
         first_byte_ns: since_start(whole.first_byte_ns),

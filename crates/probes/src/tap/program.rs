@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{
     Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, UprobeOpts,
 };
 use waggle_model::{Loss, Losses};
 
+use super::fires;
 use super::hook::Hook;
 use super::plan::{Plan, bytes_of};
 use super::ring::Ring;
@@ -135,6 +137,12 @@ impl Programs {
         for mut program in open.progs_mut() {
             let is_chosen = program.name() == hook.program();
             program.set_autoload(is_chosen);
+            if is_chosen && hook == Hook::Fentry {
+                let function = send_function()?;
+                program
+                    .set_attach_target(0, Some(function.into()))
+                    .map_err(kernel_error("the function that sends"))?;
+            }
         }
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
@@ -147,6 +155,10 @@ impl Programs {
         }
         let object = open.load().map_err(kernel_error("loading the program"))?;
         let link = attach_program(&object, hook, pid)?;
+        if hook != Hook::Uprobe {
+            fires::on_every_send(|| run_time_of(&object, hook).runs)
+                .map_err(|why| TapError::Kernel { what: hook.place(), why })?;
+        }
         let links = vec![(pid, link)];
         Ok(Loaded { plan: plan.clone(), hook, object, links, pids: HashSet::from([pid]) })
     }
@@ -184,17 +196,35 @@ impl Programs {
     pub(super) fn run_time(&self) -> RunTime {
         let mut sum = RunTime::default();
         for loaded in &self.loaded {
-            for program in loaded.object.progs_mut() {
-                if program.name() == loaded.hook.program()
-                    && let Some(info) = info_of(program.as_fd().as_raw_fd())
-                {
-                    sum.runs += info.run_cnt;
-                    sum.time += Duration::from_nanos(info.run_time_ns);
-                }
-            }
+            let one = run_time_of(&loaded.object, loaded.hook);
+            sum.runs += one.runs;
+            sum.time += one.time;
         }
         sum
     }
+}
+
+fn run_time_of(object: &Object, hook: Hook) -> RunTime {
+    let program = object.progs_mut().find(|program| program.name() == hook.program());
+    let info = program.and_then(|program| info_of(program.as_fd().as_raw_fd()));
+    info.map_or(RunTime::default(), |info| RunTime {
+        runs: info.run_cnt,
+        time: Duration::from_nanos(info.run_time_ns),
+    })
+}
+
+/// The kernel function that every send call of a program passes through. `sock_sendmsg` was split
+/// (86a7e0b69bd5, "net: prevent rewrite of msg_name in sock_sendmsg()", backported to the stable
+/// series of October 2023): where `__sock_sendmsg` exists, the old name serves the kernel alone.
+fn send_function() -> Result<&'static str, TapError> {
+    let btf = Btf::from_vmlinux().map_err(kernel_error("the type information of the kernel"))?;
+    ["__sock_sendmsg", "sock_sendmsg"]
+        .into_iter()
+        .find(|name| btf.type_by_name::<types::Func<'_>>(name).is_some())
+        .ok_or(TapError::Kernel {
+            what: "the function that sends",
+            why: "the kernel has neither __sock_sendmsg nor sock_sendmsg".into(),
+        })
 }
 
 fn set_config(map: &mut libbpf_rs::OpenMapMut<'_>, plan: &Plan) -> Result<(), TapError> {

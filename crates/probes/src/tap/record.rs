@@ -1,6 +1,6 @@
 //! What one record of the ring says.
 
-use waggle_model::{Clock, Identity};
+use waggle_model::{Clock, Identity, StatementKey};
 
 use super::plan::Plan;
 use super::skeleton::types;
@@ -97,9 +97,13 @@ impl<'a> Reply<'a> {
     }
 
     /// What tells one statement of a session from the next.
-    pub(super) fn statement_key(&self) -> (u64, u64) {
+    pub(super) fn statement_key(&self) -> StatementKey {
         let or_zero = |field| self.get(field).unwrap_or(0);
-        (or_zero(Field::ConnectionId), or_zero(Field::StartTime))
+        StatementKey {
+            thd: self.head.thd,
+            connection_id: or_zero(Field::ConnectionId),
+            noted_start_us: or_zero(Field::StartTime),
+        }
     }
 }
 

@@ -158,7 +158,7 @@ fn running(server: &Server, layout: &Layout, client: &Client) -> RunningStatemen
     let found = discover::servers(Path::new("/proc"));
     let found = found.into_iter().find(|found| found.pid == server.pid()).unwrap();
     let instance = Instance::resolve(found.pid, found.start_ticks, &elf, layout).unwrap();
-    let mut sampler = Sampler::load().unwrap();
+    let sampler = Sampler::load().unwrap();
     let mut sessions = Sessions::of(layout).unwrap();
     let limit = Instant::now() + Duration::from_secs(60);
     loop {
@@ -182,18 +182,18 @@ fn a_running_session_of_every_server_confirms_every_field() {
         let mut client = Client::connect(&server, Transport::Tcp, Account::APP).unwrap();
         client.send(Send::Query, b"select sleep(600)").unwrap();
         let session = running(&server, &layout, &client).thd;
-        let memory = ProcessMemory::of(server.pid());
-        let read = |address: u64, into: &mut [u8]| {
+        let mut memory = ProcessMemory::of(server.pid());
+        let mut read = |address: u64, into: &mut [u8]| {
             let read = memory.read_one(Place::new(address, into.len() as u64));
             let Ok(Some(bytes)) = read else { return false };
             into.copy_from_slice(&bytes);
             true
         };
-        let checked = layout.validate(session, now(), read);
+        let checked = layout.validate(session, now(), &mut read);
         assert_eq!(checked.fields, layout.fields, "{version}");
         assert_eq!(checked.clock, layout.clock, "{version}");
 
-        // Eight bytes off, most fields no longer make sense; those that decide do not.
+        // With every offset of the session wrong, too little makes sense to capture anything.
         let mut shifted = layout.clone();
         for (field, place) in &mut shifted.fields {
             if let Reading::Value(place) = place
@@ -202,7 +202,7 @@ fn a_running_session_of_every_server_confirms_every_field() {
                 place.offset += 0x40;
             }
         }
-        let checked = shifted.validate(session, now(), read);
+        let checked = shifted.validate(session, now(), &mut read);
         assert_eq!(checked.offset(Field::StartTime), None, "{version}");
         let is_usable =
             Field::ALL.iter().all(|field| !field.is_required() || checked.offset(*field).is_some());

@@ -6,6 +6,9 @@
 //! can tell, whether a `NULL` is a value and whether a number in `ORDER BY` is a column, is told
 //! here from the tokens around.
 //!
+//! A password that a broken statement shows unquoted (`IDENTIFIED BY x`, quotes that do not pair)
+//! would be a name in its digest: such a text is masked first.
+//!
 //! 5.7 and MariaDB end their text with a blank; here it has none.
 
 mod charset;
@@ -19,6 +22,7 @@ use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
 use crate::lexer::Token;
+use crate::mask;
 use stack::Stack;
 use table::CHARSET;
 use table::HINT_CLOSE;
@@ -49,7 +53,7 @@ impl Dialect {
         let (version, mariadb) = match self {
             Dialect::Mysql9 => (90_704, false),
             Dialect::Mysql80 => (80_099, false),
-            Dialect::Mysql57 => (50_799, false),
+            Dialect::Mysql57 => (50_744, false),
             Dialect::Mariadb => (129_999, true),
         };
         Reading { version, mariadb, hints: !mariadb }
@@ -117,12 +121,36 @@ impl Normaliser {
     }
 
     fn run<'a>(&'a mut self, sql: &[u8], truncated: bool) -> Digest<'a> {
-        self.stack.clear();
         let sql = if truncated { sql } else { without_end(sql) };
+        let (mut kind, mut complete) = self.reduce(sql, truncated);
+        let accounts = kind == Kind::UserManagement;
+        if let Some(masked) = mask::masked_for_digest(sql, accounts, is_data(kind)) {
+            let again = self.reduce(&masked, truncated);
+            (kind, complete) = (again.0, again.1 && complete);
+        }
+        if truncated {
+            let blank: &[u8] = if self.stack.text.is_empty() { b"" } else { b" " };
+            self.stack.text.extend_from_slice(blank);
+            self.stack.text.extend_from_slice(b"...");
+        }
+        let text = match std::str::from_utf8(&self.stack.text) {
+            Ok(text) => text,
+            Err(_) => {
+                self.lossy.clear();
+                self.lossy.push_str(&String::from_utf8_lossy(&self.stack.text));
+                &self.lossy
+            }
+        };
+        Digest { text, hash: stable_hash(text), kind, complete }
+    }
+
+    /// Fills the stack; gives the kind and whether nothing is missing.
+    fn reduce(&mut self, sql: &[u8], truncated: bool) -> (Kind, bool) {
+        self.stack.clear();
         let mut lexer = Lexer::new(sql, self.dialect.reading());
         let mut context = Context::default();
         let mut open = false;
-        while let Some(token) = lexer.next() {
+        for token in lexer.by_ref() {
             if (truncated && token.end == sql.len()) || self.stack.full {
                 break;
             }
@@ -137,21 +165,7 @@ impl Normaliser {
             self.stack.column_number(digits);
         }
         let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
-        if truncated {
-            let blank: &[u8] = if self.stack.text.is_empty() { b"" } else { b" " };
-            self.stack.text.extend_from_slice(blank);
-            self.stack.text.extend_from_slice(b"...");
-        }
-        let kind = context.classifier.kind();
-        let text = match std::str::from_utf8(&self.stack.text) {
-            Ok(text) => text,
-            Err(_) => {
-                self.lossy.clear();
-                self.lossy.push_str(&String::from_utf8_lossy(&self.stack.text));
-                &self.lossy
-            }
-        };
-        Digest { text, hash: stable_hash(text), kind, complete }
+        (context.classifier.kind(), complete)
     }
 
     fn take<'s>(&mut self, token: &Token, sql: &'s [u8], context: &mut Context<'s>) {
@@ -253,7 +267,8 @@ impl Normaliser {
             return false;
         }
         let last = self.stack.peek(0);
-        let fresh = last == Id::from(b',') && !matches!(self.stack.peek(1), table::VALUE | table::VALUES);
+        let fresh =
+            last == Id::from(b',') && !matches!(self.stack.peek(1), table::VALUE | table::VALUES);
         fresh || self.table.role(last) == Role::By
     }
 
@@ -301,7 +316,7 @@ impl Normaliser {
     fn hint_word(&mut self, word: &[u8], token: &Token, sql: &[u8]) {
         match self.table.hint(word) {
             Some(id) => self.stack.push(id, &self.table),
-            None if word.first().is_some_and(u8::is_ascii_digit) => {
+            None if self.is_size(word) => {
                 self.stack.value(true, &self.table);
             }
             None => {
@@ -309,6 +324,12 @@ impl Normaliser {
                 self.stack.identifier(id, word);
             }
         }
+    }
+
+    /// `16M` in a hint is a number from 8.0 on.
+    fn is_size(&self, word: &[u8]) -> bool {
+        let digit = word.first().is_some_and(u8::is_ascii_digit);
+        digit && self.dialect != Dialect::Mysql57
     }
 
     /// MySQL prints a doubled backtick inside a name as one, MariaDB as two.
@@ -329,6 +350,17 @@ impl Normaliser {
         }
         self.stack.identifier(id, &plain);
     }
+}
+
+/// Statements in which a word behind `password =` is a column.
+fn is_data(kind: Kind) -> bool {
+    use Kind::Call;
+    use Kind::Delete;
+    use Kind::Insert;
+    use Kind::Replace;
+    use Kind::Select;
+    use Kind::Update;
+    matches!(kind, Select | Insert | Update | Delete | Replace | Call)
 }
 
 /// The server cuts blanks and semicolons off the end (`alloc_query` in `sql/sql_parse.cc`).

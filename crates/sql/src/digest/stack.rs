@@ -51,11 +51,13 @@ impl Stack {
     }
 
     /// The token `back` from the top, 0 where there is none.
+    #[inline]
     pub(super) fn peek(&self, back: usize) -> Id {
         let at = self.entries.len().checked_sub(back + 1);
         at.and_then(|at| self.entries.get(at)).map_or(0, |entry| entry.id)
     }
 
+    #[inline]
     fn pop(&mut self, count: usize) {
         for _ in 0..count {
             if let Some(entry) = self.entries.pop() {
@@ -65,6 +67,7 @@ impl Stack {
         }
     }
 
+    #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
         if self.full || self.bytes + bytes > ARRAY_BYTES {
             self.full = true;
@@ -80,6 +83,7 @@ impl Stack {
     }
 
     /// Stores a token as it is.
+    #[inline]
     pub(super) fn push(&mut self, id: Id, table: &Table) {
         if self.begin(id, TOKEN_BYTES) {
             self.text.extend_from_slice(table.text(id).as_bytes());
@@ -87,6 +91,7 @@ impl Stack {
     }
 
     /// Stores an identifier, without its quotes.
+    #[inline]
     pub(super) fn identifier(&mut self, id: Id, name: &[u8]) {
         if self.begin(id, 2 * TOKEN_BYTES + name.len()) {
             self.text.push(b'`');
@@ -96,6 +101,7 @@ impl Stack {
     }
 
     /// Stores a literal; the sign before a number goes with it where it is unary.
+    #[inline]
     pub(super) fn value(&mut self, is_number: bool, table: &Table) {
         if self.full {
             return;
@@ -122,6 +128,7 @@ impl Stack {
     }
 
     /// Stores `)`, which closes a row of values where there is one.
+    #[inline]
     pub(super) fn close(&mut self, table: &Table, dialect: Dialect) {
         if self.full {
             return;
@@ -138,7 +145,7 @@ impl Stack {
         if self.peek(0) == COMMA && (self.peek(1) == one || self.peek(1) == many) {
             self.pop(2);
             self.push(many, table);
-        } else if dialect == Dialect::Mysql9 && table.role(self.peek(0)) == Role::In {
+        } else if folds_in(dialect) && table.role(self.peek(0)) == Role::In {
             self.pop(1);
             self.push(IN_LIST, table);
         } else {
@@ -163,16 +170,24 @@ impl Stack {
             return;
         }
         self.pop(1);
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        let digits = digits.get(zeros.min(digits.len().saturating_sub(1))..).unwrap_or_default();
         if self.begin(COLUMN_NUMBER, 2 * TOKEN_BYTES + digits.len()) {
             self.text.extend_from_slice(digits);
         }
     }
 
     /// Whether what stands on top ends an operand, so that no expression can begin behind it.
+    #[inline]
     pub(super) fn ends_operand(&self) -> bool {
         matches!(
             self.peek(0),
             VALUE | VALUES | ROW | ROWS | ROW_OF_ONE | ROWS_OF_ONE | IN_LIST | CHARSET | IDENT
         ) || self.peek(0) == Id::from(b')')
     }
+}
+
+/// MySQL has a token for `IN (...)` from 8.0 on: a list of one looks like a longer one.
+fn folds_in(dialect: Dialect) -> bool {
+    matches!(dialect, Dialect::Mysql9 | Dialect::Mysql80)
 }

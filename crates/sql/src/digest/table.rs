@@ -24,13 +24,24 @@ const OPERATORS: Id = 142;
 
 /// Texts of the tokens from [`VALUE`] on, in order (`lex_token_array[]`).
 const FIXED: [&str; 14] = [
-    "?", "?, ...", "(?)", "(?) /* , ... */", "(...)", "(...) /* , ... */", "IN (...)",
-    "(_charset)", "/*+", "*/", "(unknown)", "", "", "",
+    "?",
+    "?, ...",
+    "(?)",
+    "(?) /* , ... */",
+    "(...)",
+    "(...) /* , ... */",
+    "IN (...)",
+    "(_charset)",
+    "/*+",
+    "*/",
+    "(unknown)",
+    "",
+    "",
+    "",
 ];
 
 /// Operators of more than one byte; `<>` prints as `!=`.
-const LONG: [&str; 12] =
-    ["!=", "<=", ">=", "<=>", "<<", ">>", "&&", "||", ":=", "->", "->>", "<>"];
+const LONG: [&str; 12] = ["!=", "<=", ">=", "<=>", "<<", ">>", "&&", "||", ":=", "->", "->>", "<>"];
 
 /// What the reduction asks about a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,12 +149,13 @@ impl Table {
     }
 
     /// The token of a keyword; `called` when a parenthesis follows at once.
+    #[inline]
     pub(super) fn keyword(&self, word: &[u8], called: bool) -> Option<Id> {
         let mut slot = hash(word);
         loop {
             let number = usize::from(*self.slots.get(slot)?);
             let entry = self.entries.get(number.checked_sub(1)?)?;
-            if entry.word.as_bytes().eq_ignore_ascii_case(word) {
+            if entry.word.len() == word.len() && entry.word.as_bytes().eq_ignore_ascii_case(word) {
                 return (called || !entry.function).then_some(entry.id);
             }
             slot = (slot + 1) % SLOTS;
@@ -157,6 +169,7 @@ impl Table {
     }
 
     /// The token of an operator or a punctuation mark.
+    #[inline]
     pub(super) fn symbol(&self, symbol: &[u8]) -> Id {
         if let [byte] = symbol {
             return Id::from(byte & 0x7f);
@@ -167,21 +180,25 @@ impl Table {
         OPERATORS + Id::try_from(found).unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn text(&self, id: Id) -> &'static str {
         self.texts.get(usize::from(id)).copied().unwrap_or_default()
     }
 
     /// Whether an expression begins behind the token (`m_start_expr`).
+    #[inline]
     pub(super) fn starts(&self, id: Id) -> bool {
         self.starts.get(usize::from(id)).copied().unwrap_or_default()
     }
 
+    #[inline]
     pub(super) fn role(&self, id: Id) -> Role {
         self.roles.get(usize::from(id)).copied().unwrap_or_default()
     }
 }
 
 /// Length and a few letters, case folded: enough to spread some 800 words.
+#[inline]
 fn hash(word: &[u8]) -> usize {
     let at = |index: usize| usize::from(word.get(index).copied().unwrap_or(0) & 0xdf);
     let len = word.len();

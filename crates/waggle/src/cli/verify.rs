@@ -1,16 +1,100 @@
 //! `waggle verify`
 
-use super::{Failure, Outcome};
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
 
-/// Compare what is captured with the own counters of the server.
+use waggle_mysql::options::Environment;
+use waggle_mysql::verify::ReportJson;
+use waggle_mysql::{Connection, Options, Report, Sources};
+
+use super::watch::CaptureArgs;
+use super::{Failure, Outcome, duration, stop_on_signal};
+use crate::verification::Verification;
+
+/// Compare what is captured with what the server itself counts; exit code 1 where they differ.
+///
+/// The account and its password come from MySQL option files or a login path, never from an
+/// argument. It needs SELECT on performance_schema.* and nothing else.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle verify --for 10s")]
+#[command(after_help = "Example: waggle verify --for 10s --defaults-file /etc/mysql/waggle.cnf")]
 pub(super) struct Args {
-    /// One JSON object.
+    /// Capture for this time; until Ctrl-C without it.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Read only this option file.
+    #[arg(long, value_name = "FILE")]
+    defaults_file: Option<PathBuf>,
+    /// Read this option file after the global ones.
+    #[arg(long, value_name = "FILE")]
+    defaults_extra_file: Option<PathBuf>,
+    /// Read this login path of ~/.mylogin.cnf, too.
+    #[arg(long, value_name = "NAME")]
+    login_path: Option<String>,
+    /// One JSON object; the default where the output is no terminal.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    capture: CaptureArgs,
 }
 
-pub(super) fn run(_args: Args) -> Result<Outcome, Failure> {
-    Ok(Outcome::Done)
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let sources = Sources {
+        defaults_file: args.defaults_file,
+        defaults_extra_file: args.defaults_extra_file,
+        login_path: args.login_path,
+        environment: Environment::of_this_process(),
+    };
+    let options = Options::read(&sources).map_err(|error| Failure::Config(error.into()))?;
+    for note in &options.notes {
+        eprintln!("waggle: {note}");
+    }
+    let stop = stop_on_signal()?;
+    let capture = args.capture.attach()?;
+    let connection =
+        Connection::open(&options, None).map_err(|error| Failure::Config(error.into()))?;
+    let verification = Verification::begin(capture, connection).map_err(Failure::Config)?;
+    let pid = verification.pid();
+    let ready = || eprintln!("waggle: pid {pid}: the counters are read; capturing");
+    let report = verification.run(args.duration, &stop, ready).map_err(Failure::Cannot)?;
+    let mut out = io::stdout().lock();
+    if args.json || !io::stdout().is_terminal() {
+        serde_json::to_writer(&mut out, &ReportJson::from(&report)).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", in_words(&report))?;
+    }
+    Ok(if report.passed() { Outcome::Done } else { Outcome::No })
+}
+
+fn in_words(report: &Report) -> String {
+    let counted = report.server_counted.map_or("nothing".into(), |count| count.to_string());
+    let source = report.source.map_or("no counter could be read", |source| source.name());
+    let mut text = format!(
+        "captured {}, the server counted {counted} ({source})\n\
+         missing {}, extra {}, in flight {}, lost {}\n\
+         digests compared {}, differing {}\n",
+        report.captured,
+        report.missing,
+        report.extra,
+        report.in_flight,
+        report.lost.statements(),
+        report.digests_compared,
+        report.digests_differing,
+    );
+    for one in &report.differing {
+        let why = one.why.map_or(String::new(), |why| format!(" ({why})"));
+        text.push_str(&format!(
+            "  {}: captured {}, the server {}{why}: {}\n",
+            one.field.name(),
+            one.ours,
+            one.theirs,
+            one.digest_text
+        ));
+    }
+    for why in &report.not_compared {
+        text.push_str(&format!("not compared: {why}\n"));
+    }
+    text.push_str(if report.passed() { "verified\n" } else { "NOT verified\n" });
+    text
 }

@@ -68,7 +68,7 @@ pub(super) fn flavour(elf: &Elf) -> Result<Flavour, String> {
 }
 
 const VENDOR_BINARY: &str = "use the vendor's binary, not one whose dynamic symbols were removed \
-                             (objcopy --remove-section .dynsym, sstrip, a static build)";
+                             (objcopy --remove-section .dynsym, a static build)";
 
 pub(super) fn version(elf: &Elf) -> Reading<String> {
     let stated = match elf.server_flavour() {

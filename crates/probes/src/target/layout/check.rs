@@ -3,6 +3,8 @@
 //! A wrong offset shows a pointer where a small number should be, or the reverse. What fails is
 //! absent from then on, with its reason; the rest goes on.
 
+use std::cell::RefCell;
+
 use waggle_model::{Clock, Reading};
 
 use super::{Base, ContextStrings, Field, Layout, LockTime};
@@ -47,9 +49,9 @@ impl Layout {
         &self,
         session: u64,
         now: Now,
-        read: impl Fn(u64, &mut [u8]) -> bool,
+        mut read: impl FnMut(u64, &mut [u8]) -> bool,
     ) -> Layout {
-        let checked = Checked { layout: self, session, now, read: &read };
+        let checked = Checked { layout: self, session, now, read: RefCell::new(&mut read) };
         let mut result = self.clone();
         for (field, place) in &mut result.fields {
             if let Reading::Value(found) = place
@@ -68,18 +70,21 @@ impl Layout {
     }
 }
 
+type Read<'a> = dyn FnMut(u64, &mut [u8]) -> bool + 'a;
+
 struct Checked<'a> {
     layout: &'a Layout,
     session: u64,
     now: Now,
-    read: &'a dyn Fn(u64, &mut [u8]) -> bool,
+    read: RefCell<&'a mut Read<'a>>,
 }
 
 impl Checked<'_> {
     fn number_at(&self, address: u64, width: u32) -> Option<u64> {
         let mut bytes = [0; 8];
         let width = (width as usize).min(8);
-        (self.read)(address, &mut bytes[..width]).then_some(u64::from_le_bytes(bytes))
+        let is_read = (self.read.borrow_mut())(address, &mut bytes[..width]);
+        is_read.then_some(u64::from_le_bytes(bytes))
     }
 
     fn value(&self, field: Field) -> Result<u64, String> {

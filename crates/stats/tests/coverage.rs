@@ -1,0 +1,60 @@
+//! Whether 95 % intervals hold the truth in 95 % of the cases.
+
+use waggle_stats::{Estimate, Random, bootstrap_interval, mean_interval, trimmed_interval};
+
+const TRUTH: f64 = 1.5;
+const PAIRS: usize = 40;
+
+/// A draw from the uniform distribution on 0 to 1.
+fn uniform(random: &mut Random) -> f64 {
+    (random.bits() >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Twelve uniform draws less six: nearly normal.
+fn noise(random: &mut Random) -> f64 {
+    (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
+}
+
+/// The share of `rounds` samples whose interval holds the truth.
+fn coverage(
+    rounds: u32,
+    mut draw: impl FnMut(&mut Random) -> f64,
+    mut interval: impl FnMut(&[f64], &mut Random) -> (f64, f64),
+) -> f64 {
+    let mut random = Random::seeded(20);
+    let mut held = 0;
+    for _ in 0..rounds {
+        let sample: Vec<f64> = (0..PAIRS).map(|_| TRUTH + draw(&mut random)).collect();
+        let (low, high) = interval(&sample, &mut random);
+        held += u32::from(low <= TRUTH && TRUTH <= high);
+    }
+    f64::from(held) / f64::from(rounds)
+}
+
+fn ends(estimate: Option<Estimate>) -> (f64, f64) {
+    estimate.map_or((f64::NAN, f64::NAN), |estimate| (estimate.low, estimate.high))
+}
+
+#[test]
+fn students_interval_holds_the_truth_in_95_of_100() {
+    let share = coverage(4000, noise, |sample, _| ends(mean_interval(sample, 0.95)));
+    assert!((0.938..0.962).contains(&share), "{share}");
+}
+
+#[test]
+fn the_trimmed_interval_holds_it_too_also_with_wild_values() {
+    let wild = |random: &mut Random| {
+        let scale = if random.below(20) == 0 { 30.0 } else { 1.0 };
+        scale * noise(random)
+    };
+    let share = coverage(4000, wild, |sample, _| ends(trimmed_interval(sample, 0.1, 0.95)));
+    assert!((0.93..0.98).contains(&share), "{share}");
+}
+
+#[test]
+fn the_bootstrap_holds_it_in_about_95_of_100() {
+    let share = coverage(1000, noise, |sample, random| {
+        bootstrap_interval(sample, 0.95, 400, random).unwrap_or((f64::NAN, f64::NAN))
+    });
+    assert!((0.91..0.97).contains(&share), "{share}");
+}

@@ -1,0 +1,194 @@
+//! `waggle verify`: capture between two readings of the server's own counters, and compare.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use waggle_model::Statement;
+use waggle_mysql::counters::{Counters, Histograms};
+use waggle_mysql::verify::{Edge, verify};
+use waggle_mysql::{Captured, Connection, Report};
+
+use crate::capture::{Capture, monotonic_ns};
+use crate::digests::Digests;
+
+/// The server counts a statement shortly after its reply: so long before and after a reading it is
+/// not known on which side of it a statement fell.
+const EDGE: Duration = Duration::from_millis(20);
+/// How often the ring is emptied.
+const DRAIN_EVERY: Duration = Duration::from_millis(10);
+/// How often the sessions are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long our own statement may take to come back through the tap.
+const MARKER_WAIT: Duration = Duration::from_secs(3);
+
+/// A verification that is under way.
+pub(crate) struct Verification {
+    capture: Capture,
+    connection: Connection,
+    pid: u32,
+    book: Book,
+}
+
+/// What is captured, sorted by the time of the two readings.
+struct Book {
+    pid: u32,
+    own_connection: u64,
+    digests: Digests,
+    captured: Captured,
+    /// Begin and end of the first reading, then of the second, as far as they are known.
+    edges: [Option<(u64, Option<u64>)>; 2],
+}
+
+impl Verification {
+    /// Finds out which of the watched servers the connection leads to, by a statement of its own.
+    pub(crate) fn begin(mut capture: Capture, mut connection: Connection) -> anyhow::Result<Self> {
+        let own_connection = connection.server_identity().connection_id;
+        let marker = format!("waggle_{}_{}", std::process::id(), monotonic_ns());
+        connection.say(&marker)?;
+        let begin = Instant::now();
+        let mut found = None;
+        while found.is_none() && begin.elapsed() < MARKER_WAIT {
+            thread::sleep(DRAIN_EVERY);
+            capture.drain(|statement| {
+                let is_ours = statement.connection_id == Some(own_connection)
+                    && statement.text.is_some_and(|text| holds(text.bytes, marker.as_bytes()));
+                if is_ours {
+                    found = Some(statement.pid);
+                }
+            });
+        }
+        let pid = found.ok_or_else(|| {
+            anyhow!(
+                "the option file leads to a server that is not watched here: a statement of ours \
+                 did not come through the tap; name the socket of the server in the option file, \
+                 or choose it with --pid"
+            )
+        })?;
+        capture.keep_only(pid);
+        let server = &capture.watched()[&pid].server;
+        let book = Book {
+            pid,
+            own_connection,
+            digests: Digests::of(server),
+            captured: Captured::default(),
+            edges: [None, None],
+        };
+        Ok(Verification { capture, connection, pid, book })
+    }
+
+    /// The server that is verified.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Reads the counters, captures for `duration` or until `stop` is set, reads them again and
+    /// compares. `ready` is called when the first reading is complete.
+    pub(crate) fn run(
+        mut self,
+        duration: Option<Duration>,
+        stop: &AtomicBool,
+        ready: impl FnOnce(),
+    ) -> anyhow::Result<Report> {
+        let losses_before = self.capture.losses();
+        let earlier = self.read_counters(0)?;
+        ready();
+        let begin = Instant::now();
+        let mut looked = begin;
+        while !stop.load(Ordering::Relaxed) && duration.is_none_or(|limit| begin.elapsed() < limit) {
+            thread::sleep(DRAIN_EVERY);
+            self.drain();
+            if looked.elapsed() >= LOOK_EVERY {
+                looked = Instant::now();
+                self.look();
+            }
+        }
+        let later = self.read_counters(1)?;
+        thread::sleep(EDGE);
+        self.drain();
+        self.look();
+        self.book.captured.lost = self.capture.losses().since(&losses_before);
+        let difference = later.since(&earlier).context("the two readings cannot be compared")?;
+        Ok(verify(&self.book.captured, &difference))
+    }
+
+    /// Reads the counters while the capture goes on.
+    fn read_counters(&mut self, which: usize) -> anyhow::Result<Counters> {
+        self.drain();
+        self.book.edges[which] = Some((monotonic_ns(), None));
+        let Verification { capture, connection, book, .. } = self;
+        let counters = thread::scope(|scope| {
+            let reading = scope.spawn(|| {
+                // What was answered just now is counted in a moment.
+                thread::sleep(EDGE);
+                let counters = Counters::read(connection, Histograms::Read);
+                thread::sleep(EDGE);
+                counters
+            });
+            while !reading.is_finished() {
+                thread::sleep(DRAIN_EVERY);
+                capture.drain(|statement| book.count(statement));
+            }
+            reading.join()
+        });
+        let counters = counters.map_err(|_| anyhow!("the reading of the counters was aborted"))??;
+        self.drain();
+        let begin_ns = self.book.edges[which].map_or(0, |(begin, _)| begin);
+        self.book.edges[which] = Some((begin_ns, Some(monotonic_ns())));
+        Ok(counters)
+    }
+
+    fn drain(&mut self) {
+        let Verification { capture, book, .. } = self;
+        while capture.drain(|statement| book.count(statement)) {}
+    }
+
+    fn look(&mut self) {
+        let looked_ns = monotonic_ns();
+        let running = self.capture.sample();
+        self.drain();
+        if let Some(Ok(running)) = running.get(&self.pid) {
+            let Verification { capture, book, pid, .. } = self;
+            capture.settle(*pid, running, looked_ns, |statement| book.count(statement));
+        }
+    }
+}
+
+impl Book {
+    fn count(&mut self, statement: &Statement<'_>) {
+        if statement.pid != self.pid || statement.connection_id == Some(self.own_connection) {
+            return;
+        }
+        let Some(edge) = self.edge(statement.end_ns) else { return };
+        let text = statement.text.map(|text| text.bytes);
+        match text {
+            Some(text) => {
+                let digest = self.digests.text_of(text);
+                self.captured.record(statement, digest, edge);
+            }
+            None => self.captured.record(statement, "", edge),
+        }
+    }
+
+    /// Where a statement that ended at this time stands to the readings; `None` outside them.
+    fn edge(&self, end_ns: u64) -> Option<Edge> {
+        let (begin, end) = self.edges[0]?;
+        if end_ns < begin {
+            return None;
+        }
+        if end.is_none_or(|end| end_ns <= end) {
+            return Some(Edge::AtEdge);
+        }
+        match self.edges[1] {
+            None => Some(Edge::Inside),
+            Some((begin, _)) if end_ns < begin => Some(Edge::Inside),
+            Some((_, end)) if end.is_none_or(|end| end_ns <= end) => Some(Edge::AtEdge),
+            Some(_) => None,
+        }
+    }
+}
+
+fn holds(text: &[u8], marker: &[u8]) -> bool {
+    text.windows(marker.len()).any(|window| window == marker)
+}
