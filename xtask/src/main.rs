@@ -1,2 +1,40 @@
 //! The tasks of the project: `cargo xtask --help`.
-fn main() {}
+//!
+//! It must build on a machine without clang, since `setup` installs clang: so it depends on the
+//! test kit, never on `waggle-probes`, and runs what does as a program of its own.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "tasks speak to a terminal")]
+
+mod bench;
+mod demo;
+mod layers;
+mod setup;
+mod vm;
+
+use anyhow::Result;
+use clap::Parser;
+
+/// Tasks of the project.
+#[derive(Debug, Parser)]
+enum Task {
+    /// Make this machine ready: packages, tracefs, the servers of the tests.
+    Setup,
+    /// Watch a real server: the ones that run, or a private one under traffic.
+    Demo(demo::Args),
+    /// Run every layer of the tests, each with its time.
+    Test(layers::Args),
+    /// Measure, and keep the results under bench/results.
+    Bench(bench::Args),
+    /// Run a command under another kernel, in qemu.
+    Vm(vm::VmArgs),
+}
+
+fn main() -> Result<()> {
+    match Task::parse() {
+        Task::Setup => setup::run(),
+        Task::Demo(args) => demo::run(args),
+        Task::Test(args) => layers::run(args),
+        Task::Bench(args) => bench::run(args),
+        Task::Vm(args) => vm::run(args),
+    }
+}

@@ -118,9 +118,8 @@ const SID_SURPLUS: &[&str] = &[
 ];
 
 /// Installs packages, mounts tracefs and fetches the servers, as far as they are missing.
-pub fn run() -> Result<()> {
-    install_packages()?;
-    mount_tracefs()?;
+pub(crate) fn run() -> Result<()> {
+    for_demo()?;
     let servers = servers_dir();
     fs::create_dir_all(&servers).with_context(|| format!("cannot create {}", servers.display()))?;
     let lock = File::create(servers.join("setup.lock")).context("cannot create the lock file")?;
@@ -138,6 +137,16 @@ pub fn run() -> Result<()> {
         say(&format!("{version:<14} {}", waggle_testkit::describe(version)?));
     }
     Ok(())
+}
+
+/// The part that the demo needs: packages, and tracefs.
+///
+/// # Errors
+///
+/// A package cannot be installed, or tracefs cannot be mounted.
+pub(crate) fn for_demo() -> Result<()> {
+    install_packages()?;
+    mount_tracefs()
 }
 
 fn install_packages() -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use waggle_model::{Losses, RunningStatement, Server, Statement};
-use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT};
+use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, fits};
 use waggle_probes::tap::{Hook, RunTime, Tap, TapCounts, TapError, TapOptions};
 use waggle_probes::target::discover::{Change, Found, Watcher};
 use waggle_probes::target::layout::Layout;
@@ -36,6 +36,8 @@ pub(crate) struct Watched {
     pub(crate) layout: Arc<Layout>,
     /// The rung of the ladder on which it is watched.
     pub(crate) hook: Hook,
+    /// Whether the layout was seen to fit a running statement of this server.
+    pub(crate) checked: bool,
     instance: Instance,
     sessions: Result<Sessions, String>,
 }
@@ -134,7 +136,7 @@ impl Capture {
             self.builds.recognise(found).map_err(|error| error.to_string())?;
         let hook = self.tap.attach(&instance, &layout).map_err(|error| error.to_string())?;
         let sessions = Sessions::of(&layout).map_err(|error| error.to_string());
-        Ok(Watched { server, layout, hook, instance, sessions })
+        Ok(Watched { server, layout, hook, checked: false, instance, sessions })
     }
 
     fn forget(&mut self, pid: u32, news: &mut Vec<News>) {
@@ -180,7 +182,32 @@ impl Capture {
             let sample = sampler.sample(&watched.instance, sessions, limits);
             sample.map(|sample| sample.running).map_err(|error| error.to_string())
         };
-        watched.iter_mut().map(|(pid, watched)| (*pid, sample(watched))).collect()
+        let samples: BTreeMap<u32, Running> =
+            watched.iter_mut().map(|(pid, watched)| (*pid, sample(watched))).collect();
+        for (pid, running) in &samples {
+            self.check(*pid, running.as_deref().unwrap_or_default());
+        }
+        samples
+    }
+
+    /// Checks the layout of a server once, on a statement that runs: a field that does not fit is
+    /// absent from then on.
+    fn check(&mut self, pid: u32, running: &[RunningStatement]) {
+        let Some(watched) = self.watched.get_mut(&pid).filter(|watched| !watched.checked) else {
+            return;
+        };
+        let fitting =
+            running.iter().find_map(|running| fits(&watched.layout, &watched.instance, running));
+        let Some(fitting) = fitting else { return };
+        watched.checked = true;
+        if fitting.fields == watched.layout.fields && fitting.clock == watched.layout.clock {
+            return;
+        }
+        watched.layout = Arc::new(fitting);
+        self.tap.detach(pid);
+        if let Err(error) = self.tap.attach(&watched.instance, &watched.layout) {
+            watched.sessions = Err(error.to_string());
+        }
     }
 
     /// Hands over the statements whose end became certain by looking at the sessions.

@@ -66,6 +66,10 @@ impl Meter {
     }
 
     fn switch_statistics(&mut self) {
+        if self.statistics.is_some() && self.last.bpf_ns_per_statement.is_none() {
+            // Nothing ran yet whose price could be told.
+            return;
+        }
         if self.intervals_left > 0 {
             self.intervals_left -= 1;
             if self.intervals_left == 0 {

@@ -24,6 +24,7 @@ typedef __s64 s64;
 struct pt_regs {
 	unsigned long di;
 	unsigned long si;
+	unsigned long cx;
 	unsigned long dx;
 	unsigned long orig_ax;
 	unsigned long ax;

@@ -5,6 +5,7 @@
 //! what it held, so it is not read again: a thousand idle connections, or a thousand that wait for
 //! one row, cost next to nothing. Costs and blind spots: README.md.
 
+mod check;
 mod head;
 mod read;
 mod threads;
@@ -19,6 +20,8 @@ use self::read::{Doing, Reader, Seen};
 use self::threads::{Thread, ThreadWalk};
 use crate::target::layout::{Field, Layout};
 use crate::target::{Instance, MemoryError, ProcessMemory};
+
+pub use self::check::fits;
 
 /// Bytes of a running statement's text that are read where nothing else is asked for.
 pub const TEXT_LIMIT: u32 = 1024;

@@ -5,14 +5,9 @@
  *
  * One body, one thin program for each rung of the ladder; user space loads exactly one of them.
  * Only a reply whose status is set can end a statement; whether it did is decided in user space
- * (fold.rs). No per-CPU scratch is used, since programs can be preempted on recent kernels: data
- * goes from the server straight into the ring record.
+ * (fold.rs).
  */
-#include "kernel.bpf.h"
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_tracing.h>
-#include "shared.h"
+#include "session.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -27,21 +22,9 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 
-const volatile struct config cfg;
-
-/* Every kind of loss has a counter; user space reads them with the rest. */
-u64 lost[LOST_KINDS];
-
 /* The skeleton generates a Rust type for what it sees in a section. */
 struct identity _identity = {};
 struct session _session = {};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
-	__type(key, u32);
-	__type(value, u8);
-} targets SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -49,45 +32,6 @@ struct {
 	__type(key, struct session_key);
 	__type(value, struct session);
 } sessions SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 * 1024 * 1024);
-} ring SEC(".maps");
-
-static __always_inline void count_lost(enum lost_kind kind)
-{
-	__sync_fetch_and_add(&lost[kind], 1);
-}
-
-static __always_inline bool is_target(u32 tgid)
-{
-	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
-}
-
-static __always_inline bool read_u64(u64 *value, u64 address)
-{
-	return bpf_probe_read_user(value, sizeof(*value), (void *)address) == 0;
-}
-
-/* The session that the running thread serves; 0 where there is none. */
-static __always_inline bool current_session(u64 *thd)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
-	u64 thread_pointer = task->thread.fsbase;
-
-	if (!cfg.session_by_key)
-		return read_u64(thd, thread_pointer + cfg.session_offset);
-
-	u64 block;
-	if (!read_u64(&block, thread_pointer + cfg.key_block))
-		return false;
-	if (!block) {
-		*thd = 0;
-		return true;
-	}
-	return read_u64(thd, block + cfg.key_slot);
-}
 
 /* A send of a reply that goes on: keep its size and the time of its first byte. */
 static __always_inline void on_partial_send(u32 tgid, u64 thd, s64 result)
@@ -116,62 +60,6 @@ static __always_inline void on_partial_send(u32 tgid, u64 thd, s64 result)
 	if (bpf_map_update_elem(&sessions, &key, &fresh, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
 }
-
-/* Copies a string of the security context; -1 where there is none. */
-static __always_inline s32 read_context_string(u8 *to, u32 size, u64 context, u32 offset)
-{
-	u64 address = 0, length = 0;
-
-	if (!read_u64(&address, context + offset) || !address)
-		return -1;
-	if (cfg.zero_ended_strings) {
-		long copied = bpf_probe_read_user_str(to, size, (void *)address);
-		return copied > 0 ? copied - 1 : -1;
-	}
-	if (!read_u64(&length, context + offset + 8))
-		return -1;
-	if (length > size)
-		length = size;
-	return bpf_probe_read_user(to, length, (void *)address) == 0 ? length : -1;
-}
-
-/* Tells user space who a session is; false where the ring is full. */
-static __always_inline bool send_identity(u32 tgid, u64 thd, const struct session *session)
-{
-	u64 context;
-	struct identity *identity = bpf_ringbuf_reserve(&ring, sizeof(*identity), 0);
-
-	if (!identity)
-		return false;
-	identity->head.kind = RECORD_IDENTITY;
-	identity->head.tgid = tgid;
-	identity->head.thd = thd;
-	identity->id = session->id;
-	identity->user_length = -1;
-	identity->host_length = -1;
-	identity->database_length = -1;
-	if (cfg.has_context && read_u64(&context, thd + cfg.context) && context) {
-		identity->user_length =
-			read_context_string(identity->user, USER_MAX, context, cfg.user);
-		identity->host_length =
-			read_context_string(identity->host, HOST_MAX, context, cfg.host);
-		if (identity->host_length <= 0)
-			identity->host_length = read_context_string(identity->host, HOST_MAX,
-								    context, cfg.address);
-	}
-	if (session->database) {
-		u64 length = session->database_length;
-		if (length > DATABASE_MAX)
-			length = DATABASE_MAX;
-		if (bpf_probe_read_user(identity->database, length, (void *)session->database) == 0)
-			identity->database_length = length;
-	}
-	bpf_ringbuf_submit(identity, BPF_RB_NO_WAKEUP);
-	return true;
-}
-
-/* A number in the data of a record; `at` is a constant of the layout. */
-#define DATA(type, record, at) (*(type *)((record)->data + (at)))
 
 /*
  * What is known of the session beyond this reply: its identity, sent when it changed, and what its
@@ -210,58 +98,6 @@ static __always_inline bool join_session(struct statement *record)
 	if (bpf_map_update_elem(&sessions, &key, &now, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
 	return true;
-}
-
-static __always_inline void copy_stack_span(struct statement *record, const volatile struct span *span,
-					    const u8 *bytes)
-{
-#pragma unroll
-	for (u32 i = 0; i < STACK_SPAN_MAX / 8; i++)
-		if (i * 8 < span->length)
-			DATA(u64, record, span->at + i * 8) = *(u64 *)(bytes + i * 8);
-}
-
-static __always_inline bool read_spans(struct statement *record, u64 object, u32 count,
-				       const volatile struct span *spans)
-{
-#pragma unroll
-	for (u32 i = 0; i < SPANS_MAX; i++) {
-		if (i < count &&
-		    bpf_probe_read_user(record->data + spans[i].at, spans[i].length,
-					(void *)(object + spans[i].offset)))
-			return false;
-	}
-	return true;
-}
-
-static __always_inline void read_text(struct statement *record, u64 address, u64 length, u64 room)
-{
-	record->head.text_length = 0;
-	record->head.text_unreadable = 0;
-	if (length > room)
-		length = room;
-	if (!address || !length)
-		return;
-	if (bpf_probe_read_user(record->data + cfg.data_length, length, (void *)address) == 0) {
-		record->head.text_length = length;
-		return;
-	}
-	record->head.text_unreadable = 1;
-	count_lost(LOST_UNREADABLE_TEXT);
-}
-
-/* The room for text of a record. The size of a reservation must be a constant, so there are few. */
-static __always_inline u32 room_for(u64 length)
-{
-	u32 room = cfg.text_limit;
-
-	if (length <= 256 && cfg.text_limit > 256)
-		room = 256;
-	else if (length <= 1024 && cfg.text_limit > 1024)
-		room = 1024;
-	else if (length <= 4096 && cfg.text_limit > 4096)
-		room = 4096;
-	return room;
 }
 
 static __always_inline void on_reply(u32 tgid, u64 thd, u64 diagnostics, const u8 *status, s64 result)
@@ -337,11 +173,6 @@ static __always_inline int on_send_by_current(u32 tgid, s64 result)
 	else if (thd)
 		on_session_send(tgid, thd, result);
 	return 0;
-}
-
-static __always_inline u32 current_tgid(void)
-{
-	return bpf_get_current_pid_tgid() >> 32;
 }
 
 /* Kernel 6.3 and later: fires after every send call on any socket, of any kind. */

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use waggle_model::{
-    Clock, Command, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement, StatementKey,
+    Clock, Command, Identity, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement, StatementKey,
     Text,
 };
 
@@ -26,12 +26,14 @@ pub use clock::Clocks;
 pub use hook::Hook;
 pub use statistics::RunTimeStatistics;
 
+use crate::nested::{Coverage, Nested, Probes};
 use crate::target::Instance;
 use crate::target::layout::{Field, Layout};
 use fold::{Fold, Session, Whole};
-use plan::Plan;
-use program::Programs;
-use record::{Meaning, RECORD_IDENTITY, RECORD_STATEMENT, Reply};
+pub(crate) use plan::Plan;
+pub(crate) use program::{Programs, add_lost, kernel_error, run_time_of_program};
+pub(crate) use record::{Reply, read_struct};
+use record::{Meaning, RECORD_IDENTITY, RECORD_NESTED, RECORD_STATEMENT};
 
 /// Why the tap cannot run.
 #[derive(Debug, Error)]
@@ -71,13 +73,15 @@ pub struct TapOptions {
     pub hook: Option<Hook>,
     /// Bytes of text that are captured of a statement, 256 to 65,536.
     pub text_limit: u32,
+    /// Whether statements without a reply of their own are captured as well ([`crate::nested`]).
+    pub nested: bool,
     /// Drops one statement in so many, to show that a loss is noticed. Only for tests.
     pub drop_one_in: Option<u64>,
 }
 
 impl Default for TapOptions {
     fn default() -> Self {
-        Self { hook: None, text_limit: 4096, drop_one_in: None }
+        Self { hook: None, text_limit: 4096, nested: false, drop_one_in: None }
     }
 }
 
@@ -103,6 +107,7 @@ pub struct TapCounts {
 pub struct Tap {
     options: TapOptions,
     programs: Programs,
+    nested: Probes,
     targets: HashMap<u32, Target>,
     clocks: Clocks,
     fold: Fold,
@@ -120,6 +125,7 @@ impl Tap {
     pub fn new(options: TapOptions) -> Result<Tap, TapError> {
         Ok(Tap {
             programs: Programs::new()?,
+            nested: Probes::default(),
             options,
             targets: HashMap::new(),
             clocks: Clocks::default(),
@@ -139,15 +145,25 @@ impl Tap {
         self.read_clocks();
         let plan = Plan::new(layout, instance.current_thd, self.options.text_limit)?;
         let hook = self.programs.attach(&plan, instance.pid, self.options.hook)?;
+        if self.options.nested {
+            self.nested.attach(&self.programs, &plan, instance.pid);
+        }
         self.targets.insert(instance.pid, Target { plan, meaning: Meaning::of(layout), hook, running: HashSet::new() });
         Ok(hook)
     }
 
     /// Ends the watch over a server. Nothing of it stays in the kernel.
     pub fn detach(&mut self, pid: u32) {
+        self.nested.detach(pid);
         self.programs.detach(pid);
         self.targets.remove(&pid);
         self.fold.forget(pid);
+    }
+
+    /// Which statements without a reply of their own are captured of a server; `None` where that
+    /// was not asked for.
+    pub fn nested(&self, pid: u32) -> Option<&Coverage> {
+        self.nested.coverage(pid)
     }
 
     /// The clocks, for those who read the server's memory themselves.
@@ -166,7 +182,7 @@ impl Tap {
     /// of the ring at a time, and returns the number of records taken.
     pub fn drain(&mut self, limit: usize, mut consume: impl FnMut(&Statement<'_>)) -> usize {
         self.read_clocks();
-        let Tap { programs, targets, clocks, fold, counts, lost_here, seen, options } = self;
+        let Tap { programs, targets, clocks, fold, counts, lost_here, seen, options, .. } = self;
         programs.drain(limit, &mut |record| {
             let Some(head) = record::head_of(record) else { return };
             let session = Session { tgid: head.tgid, thd: head.thd };
@@ -177,6 +193,10 @@ impl Tap {
                 return;
             }
             let Some(target) = targets.get(&head.tgid) else { return };
+            if head.kind == RECORD_NESTED {
+                emit_nested(record, target, clocks, &fold.identity(session), &mut consume);
+                return;
+            }
             let Some(reply) = Reply::new(record, &target.plan) else { return };
             if head.kind != RECORD_STATEMENT || is_foreign(&reply, target.hook) {
                 counts.foreign_sends += 1;
@@ -238,6 +258,7 @@ impl Tap {
     /// What was lost since the tap was made.
     pub fn losses(&self) -> Losses {
         let mut losses = self.programs.losses();
+        self.nested.add_losses(&mut losses);
         for kind in [Loss::Injected, Loss::EndedUnseen] {
             losses.add(kind, self.lost_here.get(kind));
         }
@@ -252,6 +273,12 @@ impl Tap {
     /// How often the programs ran and how long, as far as the kernel keeps statistics.
     pub fn run_time(&self) -> RunTime {
         self.programs.run_time()
+    }
+
+    /// How often a nested statement was captured and how long the programs at both of its ends
+    /// ran, as far as the kernel keeps statistics. The breakpoints themselves cost more.
+    pub fn nested_run_time(&self) -> RunTime {
+        self.nested.run_time()
     }
 }
 
@@ -275,6 +302,24 @@ fn nanoseconds(clock: rustix::time::ClockId) -> i64 {
 fn is_foreign(reply: &Reply<'_>, hook: Hook) -> bool {
     let is_sent = reply.get(Field::IsSent) == Some(1);
     if hook == Hook::Uprobe { !is_sent } else { is_sent }
+}
+
+/// Hands out a statement that had no reply of its own.
+fn emit_nested(
+    record: &[u8],
+    target: &Target,
+    clocks: &Clocks,
+    session: &Identity,
+    consume: &mut dyn FnMut(&Statement<'_>),
+) {
+    let plan = Nested::plan(&target.plan);
+    let Some(reply) = Reply::new(record, &plan) else { return };
+    let Some(nested) = Nested::of(&reply) else { return };
+    let identity = nested.identity(session);
+    let whole = statement_of(&reply, Whole::default(), target, clocks, &identity);
+    if let Some(statement) = nested.statement(&reply, whole) {
+        consume(&statement);
+    }
 }
 
 fn statement_of<'a>(

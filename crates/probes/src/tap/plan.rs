@@ -19,8 +19,8 @@ const SPANS_MAX: usize = 6;
 
 /// What one loaded program copies, and where each field stands in its records.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) config: types::config,
+pub(crate) struct Plan {
+    pub(crate) config: types::config,
     at: [Option<u32>; Field::ALL.len()],
 }
 
@@ -60,9 +60,18 @@ impl Plan {
         config.diagnostics = demand(layout, Field::Diagnostics)?;
         config.start = demand(layout, Field::StartTime)?;
         set_current(config, current);
+        config.rows_sent = layout.offset(Field::RowsSent).unwrap_or(0);
+        config.rows_examined = layout.offset(Field::RowsExamined).unwrap_or(0);
         set_context(config, layout);
         plan.set_places(layout)?;
         Ok(plan)
+    }
+
+    /// The same with room for `bytes` more at the end of the data of a record.
+    pub(crate) fn with_room(&self, bytes: u32) -> Plan {
+        let mut plan = self.clone();
+        plan.config.data_length += bytes;
+        plan
     }
 
     fn set_places(&mut self, layout: &Layout) -> Result<(), TapError> {

@@ -37,7 +37,7 @@ struct Loaded {
     pids: HashSet<u32>,
 }
 
-pub(super) struct Programs {
+pub(crate) struct Programs {
     shared: Vec<(&'static str, MapHandle)>,
     loaded: Vec<Loaded>,
     ring: Ring,
@@ -45,11 +45,15 @@ pub(super) struct Programs {
     lost_before: Losses,
 }
 
-fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> TapError {
+pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> TapError {
     move |error| {
         let mut why = format!("{error:#}");
         if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-            why.push_str("; run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE");
+            why.push_str(if rustix::process::geteuid().is_root() {
+                "; the kernel forbids programs of this kind, even to root"
+            } else {
+                "; run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
+            });
         }
         TapError::Kernel { what, why }
     }
@@ -65,6 +69,8 @@ fn open() -> Result<OpenObject, TapError> {
 impl Programs {
     /// Makes the maps that every program shares.
     pub(super) fn new() -> Result<Programs, TapError> {
+        // What fails is told in our own words; libbpf's go to the standard error of everybody.
+        libbpf_rs::set_print(None);
         let mut open = open()?;
         for mut program in open.progs_mut() {
             program.set_autoload(false);
@@ -132,6 +138,20 @@ impl Programs {
             .map_err(kernel_error("the list of watched servers"))
     }
 
+    /// Gives an object the maps that every program shares, and the layout.
+    pub(crate) fn set_maps(&self, open: &mut OpenObject, plan: &Plan) -> Result<(), TapError> {
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if let Some((_, shared)) = self.shared.iter().find(|(shared, _)| *shared == name) {
+                map.reuse_fd(shared.as_fd()).map_err(kernel_error("a shared map"))?;
+            }
+            if name.ends_with(".rodata") {
+                set_config(&mut map, plan)?;
+            }
+        }
+        Ok(())
+    }
+
     fn load(&self, plan: &Plan, hook: Hook, pid: u32) -> Result<Loaded, TapError> {
         let mut open = open()?;
         for mut program in open.progs_mut() {
@@ -144,15 +164,7 @@ impl Programs {
                     .map_err(kernel_error("the function that sends"))?;
             }
         }
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            if let Some((_, shared)) = self.shared.iter().find(|(shared, _)| *shared == name) {
-                map.reuse_fd(shared.as_fd()).map_err(kernel_error("a shared map"))?;
-            }
-            if name.ends_with(".rodata") {
-                set_config(&mut map, plan)?;
-            }
-        }
+        self.set_maps(&mut open, plan)?;
         let object = open.load().map_err(kernel_error("loading the program"))?;
         let link = attach_program(&object, hook, pid)?;
         if hook != Hook::Uprobe {
@@ -205,7 +217,12 @@ impl Programs {
 }
 
 fn run_time_of(object: &Object, hook: Hook) -> RunTime {
-    let program = object.progs_mut().find(|program| program.name() == hook.program());
+    run_time_of_program(object, hook.program())
+}
+
+/// The kernel's statistics of one program.
+pub(crate) fn run_time_of_program(object: &Object, name: &str) -> RunTime {
+    let program = object.progs_mut().find(|program| program.name() == name);
     let info = program.and_then(|program| info_of(program.as_fd().as_raw_fd()));
     info.map_or(RunTime::default(), |info| RunTime {
         runs: info.run_cnt,
@@ -252,8 +269,9 @@ fn attach_program(object: &Object, hook: Hook, pid: u32) -> Result<Link, TapErro
     attached.map_err(kernel_error(hook.place()))
 }
 
-fn add_lost(losses: &mut Losses, object: &Object) {
-    let Some(map) = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")) else {
+/// Adds what the programs of an object counted as lost.
+pub(crate) fn add_lost(losses: &mut Losses, object: &Object) {
+    let Some(map) = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss.lost")) else {
         return;
     };
     let Ok(Some(bytes)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return };

@@ -8,6 +8,7 @@ use crate::target::layout::{DiagnosticsCodes, Field, Layout, LockTime};
 
 pub(super) const RECORD_STATEMENT: u32 = 1;
 pub(super) const RECORD_IDENTITY: u32 = 2;
+pub(super) const RECORD_NESTED: u32 = 3;
 
 /// The facts of a build that turn the bytes of a record into numbers.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ impl Meaning {
 }
 
 /// Reads a plain C structure from the start of `bytes`.
-fn read_struct<T: Copy + Default>(bytes: &[u8]) -> Option<T> {
+pub(crate) fn read_struct<T: Copy>(bytes: &[u8]) -> Option<T> {
     if bytes.len() < std::mem::size_of::<T>() {
         return None;
     }
@@ -71,15 +72,15 @@ impl Default for IdentityRecord {
 
 /// A reply, with its fields still in the server's own form.
 #[derive(Clone, Copy)]
-pub(super) struct Reply<'a> {
-    pub(super) head: types::head,
+pub(crate) struct Reply<'a> {
+    pub(crate) head: types::head,
     data: &'a [u8],
     pub(super) text: &'a [u8],
     plan: &'a Plan,
 }
 
 impl<'a> Reply<'a> {
-    pub(super) fn new(record: &'a [u8], plan: &'a Plan) -> Option<Self> {
+    pub(crate) fn new(record: &'a [u8], plan: &'a Plan) -> Option<Self> {
         let head = head_of(record)?;
         let rest = record.get(std::mem::size_of::<types::head>()..)?;
         let (data, text) = rest.split_at_checked(plan.config.data_length as usize)?;
@@ -88,12 +89,17 @@ impl<'a> Reply<'a> {
     }
 
     /// The value of a field, zero-extended; `None` where the layout lacks it.
-    pub(super) fn get(&self, field: Field) -> Option<u64> {
+    pub(crate) fn get(&self, field: Field) -> Option<u64> {
         let at = self.plan.at(field)? as usize;
         let bytes = self.data.get(at..at + field.width() as usize)?;
         let mut wide = [0; 8];
         wide[..bytes.len()].copy_from_slice(bytes);
         Some(u64::from_le_bytes(wide))
+    }
+
+    /// The bytes of the fields, in the order of the plan.
+    pub(crate) fn data(&self) -> &'a [u8] {
+        self.data
     }
 
     /// What tells one statement of a session from the next.

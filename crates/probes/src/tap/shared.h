@@ -13,6 +13,7 @@
 enum record_kind {
 	RECORD_STATEMENT = 1,
 	RECORD_IDENTITY = 2,
+	RECORD_NESTED = 3,
 };
 
 enum lost_kind {
@@ -70,6 +71,9 @@ struct config {
 	u32 user; /* offsets in the security context */
 	u32 host;
 	u32 address;
+
+	u32 rows_sent; /* offsets in the session; 0: not known. Only for nested statements */
+	u32 rows_examined;
 
 	u32 data_length; /* bytes of all spans in a record */
 	u32 text_limit;

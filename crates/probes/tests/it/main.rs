@@ -5,4 +5,6 @@ mod discover;
 #[cfg(test)]
 mod layout;
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
 mod sessions;

@@ -22,6 +22,7 @@ use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
 use crate::lexer::Token;
+use crate::lexer::is_word;
 use crate::mask;
 use stack::Stack;
 use table::CHARSET;
@@ -96,10 +97,17 @@ struct Context<'a> {
     in_hint: bool,
     /// A routine's body may follow, in which semicolons end nothing.
     routine: bool,
-    /// Depths of the lists of columns that are open (`ORDER BY`, `GROUP BY`).
-    columns: Option<u32>,
+    /// Depths, as bits, at which a list of columns is open (`ORDER BY`, `GROUP BY`).
+    columns: u64,
     /// A number that is a whole element of such a list if nothing but its end follows.
     number: Option<&'a [u8]>,
+}
+
+impl Context<'_> {
+    /// The bit of the present depth; none below the 63rd parenthesis.
+    fn level(&self) -> u64 {
+        1_u64.checked_shl(self.depth).unwrap_or_default()
+    }
 }
 
 impl Normaliser {
@@ -122,9 +130,11 @@ impl Normaliser {
 
     fn run<'a>(&'a mut self, sql: &[u8], truncated: bool) -> Digest<'a> {
         let sql = if truncated { sql } else { without_end(sql) };
-        let (mut kind, mut complete) = self.reduce(sql, truncated);
-        let accounts = kind == Kind::UserManagement;
-        if let Some(masked) = mask::masked_for_digest(sql, accounts, is_data(kind)) {
+        let (mut kind, mut complete, glued) = self.reduce(sql, truncated);
+        let (accounts, data) = (kind == Kind::UserManagement, is_data(kind));
+        if (!data || !complete || glued)
+            && let Some(masked) = mask::masked_for_digest(sql, accounts, data)
+        {
             let again = self.reduce(&masked, truncated);
             (kind, complete) = (again.0, again.1 && complete);
         }
@@ -144,17 +154,20 @@ impl Normaliser {
         Digest { text, hash: stable_hash(text), kind, complete }
     }
 
-    /// Fills the stack; gives the kind and whether nothing is missing.
-    fn reduce(&mut self, sql: &[u8], truncated: bool) -> (Kind, bool) {
+    /// Fills the stack; gives the kind, whether nothing is missing, and whether a word stands right
+    /// behind a string, as where quotes do not pair.
+    fn reduce(&mut self, sql: &[u8], truncated: bool) -> (Kind, bool, bool) {
         self.stack.clear();
         let mut lexer = Lexer::new(sql, self.dialect.reading());
         let mut context = Context::default();
-        let mut open = false;
+        let (mut open, mut glued) = (false, false);
         for token in lexer.by_ref() {
             if (truncated && token.end == sql.len()) || self.stack.full {
                 break;
             }
             open |= token.open;
+            glued |= token.lexeme == Lexeme::Text
+                && sql.get(token.end).is_some_and(|byte| is_word(*byte));
             if token.lexeme == Lexeme::Symbol && token.bytes(sql) == b";" && !context.routine {
                 break;
             }
@@ -165,7 +178,7 @@ impl Normaliser {
             self.stack.column_number(digits);
         }
         let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
-        (context.classifier.kind(), complete)
+        (context.classifier.kind(), complete, glued)
     }
 
     fn take<'s>(&mut self, token: &Token, sql: &'s [u8], context: &mut Context<'s>) {
@@ -188,7 +201,7 @@ impl Normaliser {
             Lexeme::Integer | Lexeme::Number => {
                 let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
                 self.stack.value(true, &self.table);
-                context.number = whole.then_some(bytes);
+                context.number = (whole && is_long(bytes)).then_some(bytes);
             }
             Lexeme::Hex if self.dialect == Dialect::Mariadb => {
                 self.stack.push(UNKNOWN, &self.table);
@@ -234,9 +247,9 @@ impl Normaliser {
                 return;
             }
             Role::By if self.table.role(self.stack.peek(0)) == Role::List => {
-                context.columns = Some(context.depth);
+                context.columns |= context.level();
             }
-            Role::ListEnd if context.columns == Some(context.depth) => context.columns = None,
+            Role::ListEnd => context.columns &= !context.level(),
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
         }
@@ -261,15 +274,19 @@ impl Normaliser {
         }
     }
 
-    /// MySQL 9 keeps the number of a column in `ORDER BY 1`, as these are not values.
+    /// MySQL 9 keeps the number of a column in `ORDER BY 1`, as these are not values. A plus behind a
+    /// comma goes without a trace.
     fn begins_element(&self, context: &Context<'_>) -> bool {
-        if self.dialect != Dialect::Mysql9 || context.columns != Some(context.depth) {
+        if self.dialect != Dialect::Mysql9 || context.columns & context.level() == 0 {
             return false;
         }
-        let last = self.stack.peek(0);
-        let fresh =
-            last == Id::from(b',') && !matches!(self.stack.peek(1), table::VALUE | table::VALUES);
-        fresh || self.table.role(last) == Role::By
+        let mut back = 0;
+        while self.stack.peek(back) == Id::from(b'+') {
+            back += 1;
+        }
+        let values = matches!(self.stack.peek(back + 1), table::VALUE | table::VALUES);
+        let fresh = self.stack.peek(back) == Id::from(b',') && !values;
+        fresh || self.table.role(self.stack.peek(0)) == Role::By
     }
 
     /// Decides about the number before `token`.
@@ -295,9 +312,7 @@ impl Normaliser {
                 self.stack.push(Id::from(b'('), &self.table);
             }
             b")" => {
-                if context.columns == Some(context.depth) {
-                    context.columns = None;
-                }
+                context.columns &= !context.level();
                 context.depth = context.depth.saturating_sub(1);
                 self.stack.close(&self.table, self.dialect);
             }
@@ -350,6 +365,11 @@ impl Normaliser {
         }
         self.stack.identifier(id, &plain);
     }
+}
+
+/// Whether digits are a number of the types `NUM` and `LONG_NUM`: at most 2^63 - 1.
+fn is_long(digits: &[u8]) -> bool {
+    std::str::from_utf8(digits).is_ok_and(|digits| digits.parse::<i64>().is_ok())
 }
 
 /// Statements in which a word behind `password =` is a column.

@@ -86,7 +86,10 @@ impl Stack {
     #[inline]
     pub(super) fn push(&mut self, id: Id, table: &Table) {
         if self.begin(id, TOKEN_BYTES) {
-            self.text.extend_from_slice(table.text(id).as_bytes());
+            match u8::try_from(id) {
+                Ok(symbol) if symbol.is_ascii() => self.text.push(symbol),
+                _ => self.text.extend_from_slice(table.text(id).as_bytes()),
+            }
         }
     }
 

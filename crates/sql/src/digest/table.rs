@@ -86,6 +86,7 @@ pub(super) struct Table {
 }
 
 const SLOTS: usize = 4096;
+/// The one-byte tokens: the flags of `STARTS` are found by their text.
 const ASCII: &str = "\0\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~\x7f";
 
 impl Table {
@@ -221,8 +222,9 @@ fn role(text: &str) -> Role {
         "BY" => Role::By,
         "ORDER" | "GROUP" | "PARTITION" => Role::List,
         "LIMIT" | "INTO" | "ROWS" | "RANGE" | "GROUPS" | "HAVING" | "QUALIFY" | "WINDOW"
-        | "SEPARATOR" | "FOR" | "LOCK" | "UNION" | "EXCEPT" | "INTERSECT" | "SELECT" | "ON"
-        | "VALUES" | "SET" => Role::ListEnd,
+        | "SEPARATOR" | "FOR" | "LOCK" | "UNION" | "EXCEPT" | "INTERSECT" | "SELECT" | "ON" => {
+            Role::ListEnd
+        }
         "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" | "PACKAGE" => Role::Routine,
         "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" => Role::Expression,
         "ASC" | "DESC" | "WITH" => Role::Order,

@@ -21,8 +21,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     interval: Duration,
     /// Lines of JSON, one per interval and server; the default where the output is no terminal.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "table")]
     json: bool,
+    /// A table, also where the output is no terminal.
+    #[arg(long)]
+    table: bool,
     /// Digests shown per interval, those with the most load first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
@@ -46,6 +49,10 @@ pub(super) struct CaptureArgs {
     /// The only hook to use: send, fentry, syscall or uprobe. The best that works without it.
     #[arg(long)]
     hook: Option<Hook>,
+    /// Also capture what runs inside procedures, triggers and events, and what a replica applies,
+    /// by breakpoints that only such statements meet. They are counted apart.
+    #[arg(long)]
+    nested: bool,
     /// Drop one statement in N, to show that a loss is noticed.
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     drop_one_in: Option<u64>,
@@ -60,6 +67,7 @@ impl CaptureArgs {
                 hook: self.hook,
                 text_limit: self.text_limit,
                 drop_one_in: self.drop_one_in,
+                nested: self.nested,
             },
         };
         let mut capture = Capture::new(options).map_err(|error| Failure::Cannot(error.into()))?;
@@ -92,11 +100,12 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::Config(anyhow!("--interval: at least 100ms")));
     }
     let stop = stop_on_signal()?;
-    let json = args.json || !io::stdout().is_terminal();
+    let json = args.json || !(args.table || io::stdout().is_terminal());
     let options = WatchOptions {
         interval: args.interval,
         duration: args.duration,
         json,
+        refresh: !json && io::stdout().is_terminal(),
         shown: Shown { limit: args.limit, redact: args.redact, sessions_known: true },
     };
     let capture = args.capture.attach()?;

@@ -19,6 +19,9 @@ use crate::cost::{Cost, Meter};
 /// How often the ring is emptied. At 4 MiB it holds so long at 200 MB/s of records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
+/// Cursor home, erase below (ECMA-48 CUP and ED).
+const TOP_OF_AN_EMPTY_SCREEN: &[u8] = b"\x1b[H\x1b[J";
+
 /// What is printed and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
@@ -39,6 +42,8 @@ pub(crate) struct WatchOptions {
     pub(crate) duration: Option<Duration>,
     /// Lines of JSON instead of a table.
     pub(crate) json: bool,
+    /// Each interval takes the place of the one before.
+    pub(crate) refresh: bool,
     /// What is printed.
     pub(crate) shown: Shown,
 }
@@ -155,6 +160,9 @@ impl Watch {
         }
         let statements = intervals.iter().map(|(_, interval, _)| interval.statements).sum();
         let cost = self.meter.read(self.capture.run_time(), statements, length);
+        if self.options.refresh && !intervals.is_empty() {
+            out.write_all(TOP_OF_AN_EMPTY_SCREEN)?;
+        }
         for (pid, interval, sessions_known) in intervals {
             let shown = Shown { sessions_known, ..self.options.shown };
             self.print(pid, &interval, shown, &cost, out)?;

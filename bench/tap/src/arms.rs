@@ -1,0 +1,200 @@
+//! The arms: what is attached to the server while a window is measured.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use waggle_probes::tap::{Hook, Tap, TapOptions};
+use waggle_probes::target::discover::servers;
+use waggle_probes::target::recognise::{Builds, Recognised};
+
+use crate::account::Account;
+use crate::reference::Reference;
+
+/// Records of the ring that are taken in one turn, as in `waggle watch`.
+const RECORDS_PER_TURN: usize = 20_000;
+
+/// What is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Arm {
+    /// Nothing: how far two windows without any difference differ.
+    Nothing,
+    /// waggle on one rung of the ladder.
+    Tap(Hook),
+    /// A breakpoint at the start and one at the return of `dispatch_command`.
+    Reference,
+}
+
+impl Arm {
+    /// Every arm, in the order of the tables.
+    pub(crate) const ALL: [Arm; 6] = [
+        Arm::Nothing,
+        Arm::Tap(Hook::Send),
+        Arm::Tap(Hook::Fentry),
+        Arm::Tap(Hook::Syscall),
+        Arm::Tap(Hook::Uprobe),
+        Arm::Reference,
+    ];
+
+    /// The name in tables and files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Arm::Nothing => "A/A",
+            Arm::Tap(Hook::Send) => "waggle send",
+            Arm::Tap(Hook::Fentry) => "waggle fentry",
+            Arm::Tap(Hook::Syscall) => "waggle syscall",
+            Arm::Tap(Hook::Uprobe) => "waggle uprobe",
+            Arm::Reference => "uprobe pair",
+        }
+    }
+}
+
+impl fmt::Display for Arm {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(self.name())
+    }
+}
+
+/// An arm that cannot be used here, and why.
+pub(crate) struct Refused {
+    pub(crate) arm: Arm,
+    pub(crate) why: String,
+}
+
+/// Every arm of one server, loaded as far as that is possible before it is attached.
+pub(crate) struct Arms {
+    target: Recognised,
+    taps: Vec<(Arm, Tap)>,
+    reference: Option<Reference>,
+    account: Rc<RefCell<Account>>,
+    refused: Vec<Refused>,
+}
+
+impl Arms {
+    /// Finds the server, tries every arm once and keeps those that work.
+    ///
+    /// # Errors
+    ///
+    /// Where the server itself cannot be looked into.
+    pub(crate) fn of(pid: u32) -> Result<Arms> {
+        let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid);
+        let found = found.with_context(|| format!("process {pid} is not a server"))?;
+        let target = Builds::default().recognise(&found)?;
+        let account = Rc::new(RefCell::new(Account::of(&target.server)));
+        let mut arms =
+            Arms { target, taps: Vec::new(), reference: None, account, refused: Vec::new() };
+        for arm in Arm::ALL {
+            if let Err(error) = arms.load(arm) {
+                arms.taps.retain(|(kept, _)| *kept != arm);
+                arms.refused.push(Refused { arm, why: format!("{error:#}") });
+            }
+        }
+        Ok(arms)
+    }
+
+    fn load(&mut self, arm: Arm) -> Result<()> {
+        match arm {
+            Arm::Nothing => return Ok(()),
+            Arm::Tap(hook) => {
+                let options = TapOptions { hook: Some(hook), ..TapOptions::default() };
+                self.taps.push((arm, Tap::new(options)?));
+            }
+            Arm::Reference => {
+                let flavour = self.target.layout.flavour;
+                self.reference = Some(Reference::load(flavour, self.account.clone())?);
+            }
+        }
+        self.attach(arm)?;
+        self.detach(arm);
+        Ok(())
+    }
+
+    /// The arms that work here.
+    pub(crate) fn usable(&self) -> Vec<Arm> {
+        let is_usable = |arm: &Arm| !self.refused.iter().any(|refused| refused.arm == *arm);
+        Arm::ALL.into_iter().filter(is_usable).collect()
+    }
+
+    /// The arms that do not, and why.
+    pub(crate) fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// The build id of the server.
+    pub(crate) fn build(&self) -> String {
+        self.target.server.build.to_string()
+    }
+
+    /// The process id of the server.
+    pub(crate) fn pid(&self) -> u32 {
+        self.target.instance.pid
+    }
+
+    fn tap(&mut self, arm: Arm) -> Option<&mut Tap> {
+        self.taps.iter_mut().find(|(kept, _)| *kept == arm).map(|(_, tap)| tap)
+    }
+
+    /// Attaches an arm.
+    pub(crate) fn attach(&mut self, arm: Arm) -> Result<()> {
+        let pid = self.pid();
+        let (instance, layout) = (self.target.instance.clone(), self.target.layout.clone());
+        if arm == Arm::Reference {
+            return self.reference.as_mut().map_or(Ok(()), |reference| reference.attach(pid));
+        }
+        if let Some(tap) = self.tap(arm) {
+            tap.attach(&instance, &layout)?;
+        }
+        Ok(())
+    }
+
+    /// Detaches an arm: nothing of it stays in the kernel's path.
+    pub(crate) fn detach(&mut self, arm: Arm) {
+        let pid = self.pid();
+        match (arm, &mut self.reference) {
+            (Arm::Reference, Some(reference)) => reference.detach(),
+            _ => {
+                if let Some(tap) = self.tap(arm) {
+                    tap.detach(pid);
+                }
+            }
+        }
+    }
+
+    /// Reads what an arm has written, digests and counts it, and returns the number of statements.
+    pub(crate) fn drain(&mut self, arm: Arm) -> Result<u64> {
+        if let (Arm::Reference, Some(reference)) = (arm, &mut self.reference) {
+            return reference.drain();
+        }
+        let account = self.account.clone();
+        let mut account = account.borrow_mut();
+        let before = account.statements();
+        if let Some(tap) = self.tap(arm) {
+            while tap.drain(RECORDS_PER_TURN, |statement| account.count(statement))
+                == RECORDS_PER_TURN
+            {}
+        }
+        Ok(account.statements() - before)
+    }
+
+    /// Statements that an arm has lost since it was loaded.
+    pub(crate) fn lost(&mut self, arm: Arm) -> u64 {
+        if let (Arm::Reference, Some(reference)) = (arm, &self.reference) {
+            return reference.lost();
+        }
+        self.tap(arm).map_or(0, |tap| tap.losses().statements())
+    }
+
+    /// How often the programs of an arm ran and how long, while the kernel's statistics are on.
+    pub(crate) fn run_time(&mut self, arm: Arm) -> (u64, Duration) {
+        if let (Arm::Reference, Some(reference)) = (arm, &self.reference) {
+            return reference.run_time();
+        }
+        self.tap(arm).map_or((0, Duration::ZERO), |tap| {
+            let run_time = tap.run_time();
+            (run_time.runs, run_time.time)
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! `cargo xtask bench tap`: what the tap costs, side by side with other ways and with nothing.
+//!
+//! One live server, one run: arms are attached and detached in pairs of windows whose order is
+//! random. How it is done and why: `README.md` of this package.
+#![forbid(unsafe_code)]
+
+mod account;
+mod agent;
+mod arms;
+mod estimate;
+mod foreign;
+mod load;
+mod meter;
+mod reference;
+mod report;
+mod run_time;
+mod settings;
+mod windows;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use waggle_stats::Random;
+use waggle_testkit::{Server, target_dir};
+
+use arms::{Arm, Arms};
+use load::Load;
+use meter::Meter;
+use report::{Machine, Outcome};
+use settings::Settings;
+
+/// Benches of waggle against real servers.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask bench")]
+struct Cli {
+    #[command(subcommand)]
+    command: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    Tap(Settings),
+    /// The other process of the bench: it sends when it is told to.
+    #[command(name = foreign::COMMAND, hide = true)]
+    ForeignSender,
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Bench::Tap(settings) => run(settings.made_quick()),
+        Bench::ForeignSender => foreign::be_the_sender(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done where standard error is closed.
+            let _ = writeln!(io::stderr(), "bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says how far the run is.
+fn say(begin: Instant, what: &str) -> Result<()> {
+    Ok(writeln!(io::stderr(), "{:5.0} s  {what}", begin.elapsed().as_secs_f64())?)
+}
+
+fn run(settings: Settings) -> Result<()> {
+    let begin = Instant::now();
+    let machine = Machine::look()?;
+    let from_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
+    let seed = settings.seed.unwrap_or_else(from_clock);
+    agent::waggle()?;
+    let server = Server::start(settings.server)?;
+    load::prepare(&server)?;
+    settings.placement.bind_server(server.pid())?;
+    settings.placement.bind_ourselves()?;
+    let mut arms = Arms::of(server.pid())?;
+    for refused in arms.refused() {
+        say(begin, &format!("{} is refused: {}", refused.arm, refused.why))?;
+    }
+    let mut random = Random::seeded(seed);
+    let mut meter = Meter::of(&server)?;
+    say(begin, "sends of another process")?;
+    let foreign = foreign::measure(&mut arms, &settings, &mut random)?;
+    let mut windows = Vec::new();
+    let mut run_times = Vec::new();
+    for load in Load::ALL {
+        say(begin, load.name())?;
+        let _running = load.start(&server, settings.threads)?;
+        let first = windows.len() / 2;
+        windows.extend(windows::measure(
+            &mut arms,
+            &mut meter,
+            load,
+            &settings,
+            &mut random,
+            first,
+        )?);
+        run_times.extend(run_time::measure(&mut arms, &mut meter, load, &settings, &mut random)?);
+    }
+    say(begin, "waggle watch")?;
+    let agent = {
+        let _running = Load::DENSEST.start(&server, settings.threads)?;
+        agent::measure(&server, &mut meter, &settings, &target_dir().join("bench-watch.jsonl"))?
+    };
+    let outcome = Outcome {
+        seed,
+        machine,
+        server: format!("{} ({})", server.version_string(), server.version()),
+        build: arms.build(),
+        refused: arms.refused().iter().map(|one| (one.arm, one.why.clone())).collect(),
+        prices: Arm::ALL
+            .into_iter()
+            .flat_map(|arm| estimate::prices(&windows, arm, seed))
+            .collect(),
+        windows,
+        run_times,
+        foreign,
+        agent,
+        seconds: begin.elapsed().as_secs_f64(),
+        settings,
+    };
+    let directory = outcome.write()?;
+    writeln!(io::stdout(), "{}", directory.join("README.md").display())?;
+    server.stop()?;
+    Ok(())
+}

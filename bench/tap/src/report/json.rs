@@ -1,0 +1,95 @@
+//! The result for programs.
+
+use serde_json::{Value, json};
+use waggle_stats::Estimate;
+
+use super::{Outcome, verdict};
+use crate::estimate::{CONFIDENCE, Price, TRIM};
+
+fn interval(estimate: &Estimate) -> Value {
+    json!({
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+        "half_width": estimate.half_width(),
+        "count": estimate.count,
+    })
+}
+
+fn price(price: &Price) -> Value {
+    json!({
+        "arm": price.arm.name(),
+        "load": price.load.map(|load| load.name()),
+        "pairs": price.added_us.count,
+        "void_pairs": price.void,
+        "server_us_without": price.without_us,
+        "added_us": interval(&price.added_us),
+        "added_us_trimmed": interval(&price.trimmed_us),
+        "added_us_bootstrap": price.bootstrap_us,
+        "p_sign_flip": price.p,
+        "lag_one": price.lag_one,
+        "rate_percent": interval(&price.rate_percent),
+        "rate_without": price.rate_without,
+        "agent_cores_per_10k": price.agent_cores_per_10k,
+        "captured_share": price.captured_share,
+        "lost": price.lost,
+    })
+}
+
+/// Everything but the windows, which are in `windows.csv`.
+pub(super) fn summary(outcome: &Outcome) -> Value {
+    let settings = &outcome.settings;
+    let verdicts = verdict::all(outcome).into_iter().map(|verdict| {
+        json!({
+            "name": verdict.name,
+            "limit": verdict.limit,
+            "measured": verdict.measured,
+            "kept": verdict.kept,
+        })
+    });
+    json!({
+        "void": verdict::is_void(outcome),
+        "machine": outcome.machine,
+        "server": { "version": outcome.server, "build": outcome.build },
+        "settings": {
+            "seed": outcome.seed,
+            "pairs": settings.pairs,
+            "quick": settings.quick,
+            "window_ms": settings.window_ms,
+            "settle_ms": settings.settle_ms,
+            "threads": settings.threads,
+            "placement": settings.placement.name(),
+            "confidence": CONFIDENCE,
+            "trim": TRIM,
+        },
+        "seconds": outcome.seconds,
+        "verdicts": verdicts.collect::<Vec<_>>(),
+        "prices": outcome.prices.iter().map(price).collect::<Vec<_>>(),
+        "refused": outcome.refused.iter().map(|(arm, why)| {
+            json!({ "arm": arm.name(), "why": why })
+        }).collect::<Vec<_>>(),
+        "run_times": outcome.run_times.iter().map(|one| json!({
+            "arm": one.arm.name(),
+            "load": one.load.name(),
+            "ns_per_statement": one.ns_per_statement(),
+            "statements": one.statements,
+            "runs": one.runs,
+            "time_ns": one.time_ns,
+        })).collect::<Vec<_>>(),
+        "foreign_sends": outcome.foreign.iter().map(|one| json!({
+            "arm": one.arm.name(),
+            "without_ns": one.without_ns,
+            "added_ns": one.added_ns.as_ref().map(interval),
+            "program_ns": one.program_ns,
+        })).collect::<Vec<_>>(),
+        "agent": {
+            "seconds": outcome.agent.seconds,
+            "rate": outcome.agent.rate(),
+            "cores_per_10k": outcome.agent.cores_per_10k(),
+            "rss_bytes": outcome.agent.rss_bytes,
+            "rss_peak_bytes": outcome.agent.rss_peak_bytes,
+            "captured": outcome.agent.captured,
+            "lost": outcome.agent.lost,
+        },
+    })
+}

@@ -1,0 +1,88 @@
+//! What is kept of a run.
+
+mod json;
+mod machine;
+mod markdown;
+mod raw;
+mod verdict;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::agent::Agent;
+use crate::arms::Arm;
+use crate::estimate::Price;
+use crate::foreign::Foreign;
+use crate::load::Load;
+use crate::run_time::RunTimeOf;
+use crate::settings::Settings;
+use crate::windows::Window;
+
+pub(crate) use machine::Machine;
+
+/// All that was measured in one run.
+pub(crate) struct Outcome {
+    pub(crate) settings: Settings,
+    pub(crate) seed: u64,
+    pub(crate) machine: Machine,
+    pub(crate) server: String,
+    pub(crate) build: String,
+    pub(crate) refused: Vec<(Arm, String)>,
+    pub(crate) windows: Vec<Window>,
+    pub(crate) prices: Vec<Price>,
+    pub(crate) run_times: Vec<RunTimeOf>,
+    pub(crate) foreign: Vec<Foreign>,
+    pub(crate) agent: Agent,
+    pub(crate) seconds: f64,
+}
+
+impl Outcome {
+    /// The price of an arm under a load, or under all of them.
+    fn price(&self, arm: Arm, load: Option<Load>) -> Option<&Price> {
+        self.prices.iter().find(|price| price.arm == arm && price.load == load)
+    }
+
+    /// What the kernel's statistics say of an arm: the mean of the loads and the highest of them,
+    /// nanoseconds per statement.
+    fn run_time(&self, arm: Arm) -> Option<(f64, f64)> {
+        let of_arm = self.run_times.iter().filter(|one| one.arm == arm);
+        let each: Vec<f64> = of_arm.map(RunTimeOf::ns_per_statement).collect();
+        let highest = each.iter().copied().reduce(f64::max)?;
+        Some((each.iter().sum::<f64>() / each.len() as f64, highest))
+    }
+
+    /// Writes the result into a new directory and returns it.
+    ///
+    /// # Errors
+    ///
+    /// Where the directory cannot be made or written.
+    pub(crate) fn write(&self) -> Result<PathBuf> {
+        let directory = self.new_directory()?;
+        let put = |name: &str, text: String| {
+            let path = directory.join(name);
+            fs::write(&path, text).with_context(|| path.display().to_string())
+        };
+        put("README.md", markdown::page(self))?;
+        put("summary.json", format!("{:#}\n", json::summary(self)))?;
+        put("windows.csv", raw::table(&self.windows))?;
+        Ok(directory)
+    }
+
+    fn new_directory(&self) -> Result<PathBuf> {
+        let date = &self.machine.date;
+        let output: &Path = &self.settings.output;
+        fs::create_dir_all(output).with_context(|| output.display().to_string())?;
+        for number in 1.. {
+            let number = if number == 1 { String::new() } else { format!("-{number}") };
+            let directory = output.join(format!("{date}-{}{number}", self.settings.name));
+            match fs::create_dir(&directory) {
+                Ok(()) => return Ok(directory),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).context(directory.display().to_string()),
+            }
+        }
+        unreachable!("a number is free")
+    }
+}

@@ -1,0 +1,130 @@
+//! The limits that the tap has to keep, and whether it kept them.
+
+use waggle_probes::tap::Hook;
+
+use super::Outcome;
+use crate::arms::Arm;
+
+/// The rung that waggle takes on a kernel of today.
+const CHOSEN: Arm = Arm::Tap(Hook::Send);
+/// Half the interval of the A/A arm, microseconds; above it the run shows nothing.
+const FLOOR_MAX_US: f64 = 0.6;
+/// Time in the program, nanoseconds per statement.
+const PROGRAM_MAX_NS: f64 = 1600.0;
+/// Upper end of the interval of what the tap adds, microseconds.
+const ADDED_MAX_US: f64 = 3.0;
+/// The same as a share of the lower end for the pair of breakpoints.
+const SHARE_MAX: f64 = 0.25;
+/// Cores of the agent per 10,000 statements per second.
+const AGENT_MAX: f64 = 0.02;
+const RSS_MAX_MIB: f64 = 40.0;
+/// Statements per second from which on the memory is judged.
+const RATE_MIN: f64 = 20_000.0;
+
+/// A limit and what was measured.
+pub(super) struct Verdict {
+    /// The name of the limit in JSON.
+    pub(super) name: &'static str,
+    pub(super) limit: String,
+    pub(super) measured: String,
+    /// `None` where it could not be judged.
+    pub(super) kept: Option<bool>,
+}
+
+impl Verdict {
+    pub(super) fn word(&self) -> &'static str {
+        match self.kept {
+            Some(true) => "kept",
+            Some(false) => "NOT KEPT",
+            None => "not judged",
+        }
+    }
+}
+
+/// Whether the run can tell anything: the two windows of a pair without any difference must not
+/// differ by more than the floor allows.
+pub(super) fn is_void(outcome: &Outcome) -> bool {
+    outcome.price(Arm::Nothing, None).is_none_or(|price| price.added_us.half_width() > FLOOR_MAX_US)
+}
+
+/// Every limit.
+pub(super) fn all(outcome: &Outcome) -> Vec<Verdict> {
+    let mut verdicts = vec![floor(outcome), program(outcome)];
+    verdicts.extend(added(outcome));
+    verdicts.extend(agent(outcome));
+    verdicts
+}
+
+fn floor(outcome: &Outcome) -> Verdict {
+    let half = outcome.price(Arm::Nothing, None).map(|price| price.added_us.half_width());
+    Verdict {
+        name: "aa_half_width_us",
+        limit: format!("A/A half-width ≤ {FLOOR_MAX_US} µs, else the run is void"),
+        measured: half.map_or("no pairs".to_owned(), |half| format!("{half:.2} µs")),
+        kept: half.map(|half| half <= FLOOR_MAX_US),
+    }
+}
+
+fn program(outcome: &Outcome) -> Verdict {
+    let run_time = outcome.run_time(CHOSEN);
+    Verdict {
+        name: "program_ns_per_statement",
+        limit: format!("time in the kernel ≤ {:.1} µs per statement", PROGRAM_MAX_NS / 1e3),
+        measured: run_time.map_or("not measured".to_owned(), |(mean, highest)| {
+            format!("{:.2} µs, {:.2} under the dearest load", mean / 1e3, highest / 1e3)
+        }),
+        kept: run_time.map(|(_, highest)| highest <= PROGRAM_MAX_NS),
+    }
+}
+
+fn added(outcome: &Outcome) -> [Verdict; 2] {
+    let can_tell = !is_void(outcome);
+    let ours = outcome.price(CHOSEN, None).map(|price| price.added_us);
+    let theirs = outcome.price(Arm::Reference, None).map(|price| price.added_us);
+    let high = ours.map(|ours| ours.high);
+    let share = ours.zip(theirs).map(|(ours, theirs)| ours.high / theirs.low);
+    let is_below = |share: f64| share <= SHARE_MAX && theirs.is_some_and(|other| other.low > 0.0);
+    [
+        Verdict {
+            name: "added_us_high",
+            limit: format!("upper end of the added server CPU ≤ {ADDED_MAX_US} µs per statement"),
+            measured: high.map_or("not measured".to_owned(), |high| format!("{high:.2} µs")),
+            kept: high.map(|high| high <= ADDED_MAX_US).filter(|_| can_tell),
+        },
+        Verdict {
+            name: "share_of_reference",
+            limit: format!("that end ≤ {SHARE_MAX} of the lower end of the uprobe pair"),
+            measured: share.map_or("not measured".to_owned(), |share| format!("{share:.2}")),
+            kept: share.map(is_below).filter(|_| can_tell),
+        },
+    ]
+}
+
+fn agent(outcome: &Outcome) -> [Verdict; 3] {
+    let agent = &outcome.agent;
+    let mib = agent.rss_peak_bytes as f64 / f64::from(1 << 20);
+    let is_fast = agent.rate() >= RATE_MIN;
+    let prices = outcome.prices.iter().filter(|price| price.load.is_none());
+    let ours = prices.filter(|price| matches!(price.arm, Arm::Tap(_)));
+    let lost = agent.lost + ours.map(|price| price.lost).sum::<u64>();
+    [
+        Verdict {
+            name: "agent_cores_per_10k",
+            limit: format!("agent ≤ {AGENT_MAX} core per 10,000 statements/s"),
+            measured: format!("{:.4} core", agent.cores_per_10k()),
+            kept: Some(agent.cores_per_10k() <= AGENT_MAX),
+        },
+        Verdict {
+            name: "rss_mib",
+            limit: format!("agent's memory ≤ {RSS_MAX_MIB} MiB at ≥ {RATE_MIN:.0} statements/s"),
+            measured: format!("{mib:.1} MiB at {:.0} statements/s", agent.rate()),
+            kept: Some(mib <= RSS_MAX_MIB).filter(|kept| is_fast || !kept),
+        },
+        Verdict {
+            name: "lost",
+            limit: "lost 0".to_owned(),
+            measured: format!("{lost}"),
+            kept: Some(lost == 0),
+        },
+    ]
+}

@@ -1,0 +1,85 @@
+//! What a run is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use waggle_testkit::Version;
+
+use crate::meter::Placement;
+
+/// Measure what the tap costs a server, side by side with nothing and with a pair of breakpoints.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Example: cargo xtask bench tap --pairs 40 --name trial")]
+pub(crate) struct Settings {
+    /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
+    #[arg(long, value_name = "NAME", default_value = "mysql-9")]
+    pub(crate) server: Version,
+    /// Pairs of windows of every arm, shared out evenly among the loads.
+    #[arg(long, value_name = "N", default_value_t = 400)]
+    pub(crate) pairs: usize,
+    /// A small form for tests: it shows that everything works, not what it costs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Length of a window in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    pub(crate) window_ms: u64,
+    /// Time after each switch that no window counts, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 50)]
+    pub(crate) settle_ms: u64,
+    /// Threads of sysbench.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub(crate) threads: u32,
+    /// Where the server and the load may run.
+    #[arg(long, value_enum, default_value = "split")]
+    pub(crate) placement: Placement,
+    /// Number from which the order of the windows and the resampling follow; from the clock
+    /// without it.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Last part of the name of the directory of results.
+    #[arg(long, value_name = "NAME", default_value = "tap")]
+    pub(crate) name: String,
+    /// Where directories of results are made.
+    #[arg(long, value_name = "DIR", default_value = "bench/results")]
+    pub(crate) output: PathBuf,
+}
+
+impl Settings {
+    /// The length of a window.
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_millis(self.window_ms)
+    }
+
+    /// The time after a switch that no window counts.
+    pub(crate) fn settle(&self) -> Duration {
+        Duration::from_millis(self.settle_ms)
+    }
+
+    /// Pairs of every arm under one of `loads` loads.
+    pub(crate) fn pairs_per_load(&self, loads: usize) -> usize {
+        self.pairs.div_ceil(loads)
+    }
+
+    /// Windows with the kernel's statistics on, of every arm under every load.
+    pub(crate) fn statistics_windows(&self) -> usize {
+        if self.quick { 1 } else { 8 }
+    }
+
+    /// Pairs of batches of sends by a process that is not watched.
+    pub(crate) fn foreign_pairs(&self) -> usize {
+        if self.quick { 4 } else { 60 }
+    }
+
+    /// How long the real `waggle watch` is looked at.
+    pub(crate) fn agent_time(&self) -> Duration {
+        Duration::from_secs(if self.quick { 3 } else { 20 })
+    }
+
+    /// The small form.
+    pub(crate) fn made_quick(self) -> Settings {
+        if !self.quick {
+            return self;
+        }
+        Settings { pairs: 16, window_ms: 60, settle_ms: 20, ..self }
+    }
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * What every program that reads a session of the server is made of. No per-CPU scratch is used,
+ * since programs can be preempted on recent kernels: data goes from the server straight into the
+ * ring record.
+ */
+#ifndef WAGGLE_SESSION_BPF_H
+#define WAGGLE_SESSION_BPF_H
+
+#include "kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "../tap/shared.h"
+
+const volatile struct config cfg;
+
+/* Every kind of loss has a counter. A section of its own: user space reads it from its start. */
+u64 lost[LOST_KINDS] SEC(".bss.lost");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 64);
+	__type(key, u32);
+	__type(value, u8);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4 * 1024 * 1024);
+} ring SEC(".maps");
+
+static __always_inline void count_lost(enum lost_kind kind)
+{
+	__sync_fetch_and_add(&lost[kind], 1);
+}
+
+static __always_inline bool is_target(u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+}
+
+static __always_inline bool read_u64(u64 *value, u64 address)
+{
+	return bpf_probe_read_user(value, sizeof(*value), (void *)address) == 0;
+}
+
+/* The session that the running thread serves; 0 where there is none. */
+static __always_inline bool current_session(u64 *thd)
+{
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task_btf();
+	u64 thread_pointer = task->thread.fsbase;
+
+	if (!cfg.session_by_key)
+		return read_u64(thd, thread_pointer + cfg.session_offset);
+
+	u64 block;
+	if (!read_u64(&block, thread_pointer + cfg.key_block))
+		return false;
+	if (!block) {
+		*thd = 0;
+		return true;
+	}
+	return read_u64(thd, block + cfg.key_slot);
+}
+
+static __always_inline u32 current_tgid(void)
+{
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+/* Copies a string of the security context; -1 where there is none. */
+static __always_inline s32 read_context_string(u8 *to, u32 size, u64 context, u32 offset)
+{
+	u64 address = 0, length = 0;
+
+	if (!read_u64(&address, context + offset) || !address)
+		return -1;
+	if (cfg.zero_ended_strings) {
+		long copied = bpf_probe_read_user_str(to, size, (void *)address);
+		return copied > 0 ? copied - 1 : -1;
+	}
+	if (!read_u64(&length, context + offset + 8))
+		return -1;
+	if (length > size)
+		length = size;
+	return bpf_probe_read_user(to, length, (void *)address) == 0 ? length : -1;
+}
+
+/* Tells user space who a session is; false where the ring is full. */
+static __always_inline bool send_identity(u32 tgid, u64 thd, const struct session *session)
+{
+	u64 context;
+	struct identity *identity = bpf_ringbuf_reserve(&ring, sizeof(*identity), 0);
+
+	if (!identity)
+		return false;
+	identity->head.kind = RECORD_IDENTITY;
+	identity->head.tgid = tgid;
+	identity->head.thd = thd;
+	identity->id = session->id;
+	identity->user_length = -1;
+	identity->host_length = -1;
+	identity->database_length = -1;
+	if (cfg.has_context && read_u64(&context, thd + cfg.context) && context) {
+		identity->user_length =
+			read_context_string(identity->user, USER_MAX, context, cfg.user);
+		identity->host_length =
+			read_context_string(identity->host, HOST_MAX, context, cfg.host);
+		if (identity->host_length <= 0)
+			identity->host_length = read_context_string(identity->host, HOST_MAX,
+								    context, cfg.address);
+	}
+	if (session->database) {
+		u64 length = session->database_length;
+		if (length > DATABASE_MAX)
+			length = DATABASE_MAX;
+		if (bpf_probe_read_user(identity->database, length, (void *)session->database) == 0)
+			identity->database_length = length;
+	}
+	bpf_ringbuf_submit(identity, BPF_RB_NO_WAKEUP);
+	return true;
+}
+
+/* A number in the data of a record; `at` is a constant of the layout. */
+#define DATA(type, record, at) (*(type *)((record)->data + (at)))
+
+static __always_inline void copy_stack_span(struct statement *record, const volatile struct span *span,
+					    const u8 *bytes)
+{
+#pragma unroll
+	for (u32 i = 0; i < STACK_SPAN_MAX / 8; i++)
+		if (i * 8 < span->length)
+			DATA(u64, record, span->at + i * 8) = *(u64 *)(bytes + i * 8);
+}
+
+static __always_inline bool read_spans(struct statement *record, u64 object, u32 count,
+				       const volatile struct span *spans)
+{
+#pragma unroll
+	for (u32 i = 0; i < SPANS_MAX; i++) {
+		if (i < count &&
+		    bpf_probe_read_user(record->data + spans[i].at, spans[i].length,
+					(void *)(object + spans[i].offset)))
+			return false;
+	}
+	return true;
+}
+
+static __always_inline void read_text(struct statement *record, u64 address, u64 length, u64 room)
+{
+	record->head.text_length = 0;
+	record->head.text_unreadable = 0;
+	if (length > room)
+		length = room;
+	if (!address || !length)
+		return;
+	if (bpf_probe_read_user(record->data + cfg.data_length, length, (void *)address) == 0) {
+		record->head.text_length = length;
+		return;
+	}
+	record->head.text_unreadable = 1;
+	count_lost(LOST_UNREADABLE_TEXT);
+}
+
+/* The room for text of a record. The size of a reservation must be a constant, so there are few. */
+static __always_inline u32 room_for(u64 length)
+{
+	u32 room = cfg.text_limit;
+
+	if (length <= 256 && cfg.text_limit > 256)
+		room = 256;
+	else if (length <= 1024 && cfg.text_limit > 1024)
+		room = 1024;
+	else if (length <= 4096 && cfg.text_limit > 4096)
+		room = 4096;
+	return room;
+}
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * Statements without a reply of their own: those of stored programs and those that a replica
+ * applies. A breakpoint pair on the two functions of the server that run nothing else.
+ */
+#include "session.bpf.h"
+#include "../nested/shared.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define COM_QUERY 3
+#define COM_STMT_EXECUTE 23
+
+/* The skeleton generates a Rust type for what it sees in a section. */
+struct nested _nested = {};
+
+/*
+ * The statements that run. Not an LRU map: one call after another at the same place of a stack
+ * takes the same entry, so nothing stays behind, and a full map is noticed instead of losing the
+ * statements that run longest. 8192 are 32 sessions at the deepest recursion there is.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, struct frame_key);
+	__type(value, struct frame);
+} frames SEC(".maps");
+
+/* The sessions of the server's own threads whose identity was sent: the key is the session. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct session_key);
+	__type(value, u64);
+} told SEC(".maps");
+
+static __always_inline int on_enter(struct pt_regs *ctx, u64 thd, u64 text, u64 text_length)
+{
+	u32 tgid = current_tgid();
+	struct frame_key key = { .stack = ctx->sp, .tgid = tgid };
+	struct frame frame = { .thd = thd, .text = text, .text_length = text_length };
+
+	if (!is_target(tgid) || !thd)
+		return 0;
+	if ((cfg.rows_sent && !read_u64(&frame.rows_sent, thd + cfg.rows_sent)) ||
+	    (cfg.rows_examined && !read_u64(&frame.rows_examined, thd + cfg.rows_examined))) {
+		count_lost(LOST_UNREADABLE_SESSION);
+		return 0;
+	}
+	frame.begin_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&frames, &key, &frame, BPF_ANY))
+		count_lost(LOST_MAP_FULL);
+	return 0;
+}
+
+/*
+ * A thread of the server itself sends no reply by which the tap would learn who it is. A client's
+ * session is left to the tap: here the security context can be that of a routine's definer.
+ */
+static __always_inline bool tell_identity(struct statement *record, bool is_applied)
+{
+	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
+	struct session session = { .id = DATA(u32, record, cfg.at_id) };
+	u32 command = DATA(u32, record, cfg.at_command);
+
+	if (!is_applied && (command == COM_QUERY || command == COM_STMT_EXECUTE))
+		return true;
+	u64 *known = bpf_map_lookup_elem(&told, &key);
+	if (known && *known == session.id)
+		return true;
+	if (!send_identity(key.tgid, key.thd, &session))
+		return false;
+	if (bpf_map_update_elem(&told, &key, &session.id, BPF_ANY))
+		count_lost(LOST_MAP_FULL);
+	return true;
+}
+
+static __always_inline void read_database(struct nested *nested, struct statement *record)
+{
+	nested->database_length = -1;
+	if (!cfg.has_database)
+		return;
+	u64 address = DATA(u64, record, cfg.at_database);
+	u64 length = DATA(u64, record, cfg.at_database_length);
+	if (length > DATABASE_MAX)
+		length = DATABASE_MAX;
+	if (address && bpf_probe_read_user(nested->database, length, (void *)address) == 0)
+		nested->database_length = length;
+}
+
+static __always_inline bool fill(struct statement *record, const u8 *query,
+				 const struct frame *frame, bool is_applied)
+{
+	struct nested *nested =
+		(struct nested *)(record->data + cfg.data_length - sizeof(struct nested));
+	u64 diagnostics;
+
+	nested->begin_ns = frame->begin_ns;
+	nested->rows_sent = frame->rows_sent;
+	nested->rows_examined = frame->rows_examined;
+	nested->is_applied = is_applied;
+	copy_stack_span(record, &cfg.query, query);
+	if (!read_u64(&diagnostics, frame->thd + cfg.diagnostics) ||
+	    bpf_probe_read_user(record->data + cfg.status.at, cfg.status.length,
+				(void *)(diagnostics + cfg.status.offset)) ||
+	    !read_spans(record, frame->thd, cfg.session_spans, cfg.session) ||
+	    !read_spans(record, diagnostics, cfg.diagnostics_spans, cfg.diagnostics_span))
+		return false;
+	read_database(nested, record);
+	return true;
+}
+
+static __always_inline void send_nested(u32 tgid, const struct frame *frame, bool is_applied)
+{
+	u8 query[STACK_SPAN_MAX];
+	u64 now = bpf_ktime_get_ns();
+
+	if (bpf_probe_read_user(query, cfg.query.length,
+				(void *)(frame->thd + cfg.query.offset))) {
+		count_lost(LOST_UNREADABLE_SESSION);
+		return;
+	}
+	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
+	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
+	if (frame->text) {
+		text = frame->text;
+		length = frame->text_length;
+		*(u64 *)(query + (cfg.at_text - cfg.query.at)) = text;
+		*(u64 *)(query + (cfg.at_text_length - cfg.query.at)) = length;
+	}
+	u32 room = room_for(length);
+	struct statement *record =
+		bpf_ringbuf_reserve(&ring, sizeof(*record) + cfg.data_length + room, 0);
+
+	if (!record) {
+		count_lost(LOST_RING_FULL);
+		return;
+	}
+	record->head.kind = RECORD_NESTED;
+	record->head.tgid = tgid;
+	record->head.thd = frame->thd;
+	record->head.end_ns = now;
+	record->head.first_byte_ns = 0;
+	record->head.bytes = 0;
+	record->head.result = 0;
+	if (!fill(record, query, frame, is_applied)) {
+		count_lost(LOST_UNREADABLE_SESSION);
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return;
+	}
+	if (!tell_identity(record, is_applied)) {
+		count_lost(LOST_RING_FULL);
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return;
+	}
+	read_text(record, text, length, room);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
+{
+	u32 tgid = current_tgid();
+	/* The return address has been taken from the stack (x86-64). */
+	struct frame_key key = { .stack = ctx->sp - 8, .tgid = tgid };
+	struct frame frame = {};
+
+	if (!is_target(tgid))
+		return 0;
+	struct frame *known = bpf_map_lookup_elem(&frames, &key);
+	if (known) {
+		frame = *known;
+		bpf_map_delete_elem(&frames, &key);
+	} else if (!current_session(&frame.thd) || !frame.thd) {
+		count_lost(LOST_UNREADABLE_SESSION);
+		return 0;
+	}
+	send_nested(tgid, &frame, is_applied);
+	return 0;
+}
+
+/* sp_instr_stmt::exec_core(THD *, uint *): one statement of a stored program, and nothing else. */
+SEC("uprobe")
+int on_routine(struct pt_regs *ctx)
+{
+	return on_enter(ctx, PT_REGS_PARM2(ctx), 0, 0);
+}
+
+SEC("uretprobe")
+int on_routine_end(struct pt_regs *ctx)
+{
+	return on_leave(ctx, false);
+}
+
+/*
+ * Query_log_event::do_apply_event(info, const char *, length): one statement of the binary log.
+ * The session is given up before it returns, so the text is kept from its arguments.
+ */
+SEC("uprobe")
+int on_apply(struct pt_regs *ctx)
+{
+	u64 thd;
+
+	if (!current_session(&thd)) {
+		count_lost(LOST_UNREADABLE_SESSION);
+		return 0;
+	}
+	return on_enter(ctx, thd, PT_REGS_PARM3(ctx), (u32)PT_REGS_PARM4(ctx));
+}
+
+SEC("uretprobe")
+int on_apply_end(struct pt_regs *ctx)
+{
+	return on_leave(ctx, true);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What both halves of the nested probe see beside what the tap has. */
+#ifndef WAGGLE_NESTED_SHARED_H
+#define WAGGLE_NESTED_SHARED_H
+
+/*
+ * What a record says of a nested statement beyond what the session holds when it ends. It stands
+ * at the end of the data of a `struct statement`.
+ */
+struct nested {
+	u64 begin_ns; /* 0: not known */
+	u64 rows_sent; /* of the session when the statement began */
+	u64 rows_examined;
+	u32 is_applied; /* by a replica */
+	s32 database_length; /* -1: none */
+	u8 database[DATABASE_MAX];
+};
+
+/* What the kernel keeps of a statement that runs. */
+struct frame_key {
+	u64 stack; /* address of the return address: no other running call has the same */
+	u64 tgid;
+};
+
+struct frame {
+	u64 thd;
+	u64 begin_ns;
+	u64 rows_sent;
+	u64 rows_examined;
+	u64 text; /* of an applied statement; 0: the session has it */
+	u64 text_length;
+};
+
+#endif

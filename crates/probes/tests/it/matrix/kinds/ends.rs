@@ -1,0 +1,83 @@
+//! Statements and sessions that are ended from outside.
+
+use waggle_model::Command;
+use waggle_testkit::client::{Command as Send, ResultSet};
+
+use crate::matrix::absent::Absent;
+use crate::matrix::expected::Expected;
+use crate::matrix::scene::Scene;
+use crate::matrix::talker::Talker;
+
+/// Sends a statement and waits until it runs; its note.
+fn begin(scene: &mut Scene, talker: &mut Talker, sql: &str) -> Expected {
+    let note = talker.note(Command::QUERY, Some(sql.as_bytes()));
+    talker.client.send(Send::Query, sql.as_bytes()).unwrap();
+    let text = sql.as_bytes().to_vec();
+    scene.wait_until_runs(talker.id(), |now| {
+        let is_asleep = now.state.as_deref() == Some(b"User sleep");
+        now.text.as_deref() == Some(text.as_slice()) && (is_asleep || !sql.contains("SLEEP"))
+    });
+    note
+}
+
+fn killed(scene: &mut Scene, sql: &str) -> ResultSet {
+    let mut talker = scene.open();
+    let note = begin(scene, &mut talker, sql);
+    scene.control.run(&format!("KILL QUERY {}", talker.id()));
+    let results = talker.client.read_reply().unwrap();
+    talker.expect(note.answered(&results[0]));
+    talker.run("SELECT 'it goes on'");
+    talker.quit();
+    results.into_iter().next().unwrap()
+}
+
+/// MySQL ends a sleep without an error, MariaDB with one.
+pub(crate) fn killed_query(scene: &mut Scene) {
+    let result = killed(scene, "SELECT SLEEP(600)");
+    assert_eq!(result.error.map(|error| error.0), scene.is_mariadb().then_some(1317));
+}
+
+pub(crate) fn killed_query_with_error(scene: &mut Scene) {
+    let sql = "SELECT COUNT(*) FROM numbers a, numbers b, numbers c, numbers d WHERE a.pad < b.pad";
+    assert_eq!(killed(scene, sql).error.unwrap().0, 1317);
+    let sql = "UPDATE kept SET v = v + SLEEP(600)";
+    assert_eq!(killed(scene, sql).error.unwrap().0, 1317);
+}
+
+pub(crate) fn killed_connection(scene: &mut Scene) {
+    let mut talker = scene.open();
+    talker.run("SELECT 'before'");
+    let mut note = begin(scene, &mut talker, "SELECT SLEEP(600)");
+    let id = talker.id();
+    scene.control.run(&format!("KILL {id}"));
+    scene.wait_until_gone(id);
+    if Absent::KilledConnection.reason(scene.version, scene.transport).is_none() {
+        note.error = 1927;
+        note.client_gone = true;
+        talker.expect(note);
+    }
+    talker.client.hang_up();
+}
+
+/// No statement runs, so none may be captured.
+pub(crate) fn killed_idle(scene: &mut Scene) {
+    let mut talker = scene.open();
+    talker.run("SELECT 'before'");
+    let id = talker.id();
+    scene.control.run(&format!("KILL {id}"));
+    scene.wait_until_gone(id);
+    talker.client.hang_up();
+}
+
+/// The client has gone when its reply is sent.
+pub(crate) fn client_gone(scene: &mut Scene) {
+    let mut talker = scene.open();
+    let mut note = begin(scene, &mut talker, "SELECT SLEEP(0.2)");
+    let id = talker.id();
+    note.rows_sent = Some(1);
+    note.client_gone = true;
+    talker.expect(note);
+    // Over a unix socket this is a close: see `Absent::Reset`.
+    talker.client.abort().unwrap();
+    scene.wait_until_gone(id);
+}

@@ -1,0 +1,102 @@
+//! The kinds of the matrix, by topic.
+
+mod background;
+mod connections;
+mod ends;
+mod failures;
+mod prepared;
+mod results;
+mod routines;
+mod sessions;
+mod texts;
+mod transactions;
+
+use waggle_testkit::Version;
+
+use super::scene::Scene;
+
+/// Over which transports a kind runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// All of them.
+    Each,
+    /// The first, where the transport plays no part and time does.
+    First,
+}
+
+/// One kind of statement, or of what surrounds it.
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(&mut Scene),
+    pub(crate) over: Over,
+    /// Whether this version has the thing itself.
+    pub(crate) needs: fn(Version) -> bool,
+}
+
+const fn each(name: &'static str, run: fn(&mut Scene)) -> Kind {
+    Kind { name, run, over: Over::Each, needs: |_| true }
+}
+
+const fn first(name: &'static str, run: fn(&mut Scene)) -> Kind {
+    Kind { over: Over::First, ..each(name, run) }
+}
+
+/// MySQL 8.0 removed the query cache.
+pub(crate) fn has_query_cache(version: Version) -> bool {
+    version == Version::Mysql57 || version.is_mariadb()
+}
+
+/// Every kind, in the order in which they run.
+pub(crate) const KINDS: &[Kind] = &[
+    each("prepared before the attach", prepared::before_the_attach),
+    each("SELECT of one row", results::one_row),
+    each("SELECT of none", results::none),
+    each("SELECT of 5 MB", results::megabytes),
+    first("SELECT of 100 MB", results::hundred_megabytes),
+    each("SELECT of 50,000 small rows", results::many_rows),
+    each("a client that reads slowly", results::slow_reader),
+    each("rows examined and changed", results::examined),
+    each("results that end with an OK packet", results::deprecated_eof),
+    Kind { needs: has_query_cache, ..each("query-cache hit", results::query_cache) },
+    each("error at parse and at run", failures::parse_and_run),
+    each("error in the middle of a result", failures::in_a_result),
+    each("killed query", ends::killed_query),
+    each("killed query with an error", ends::killed_query_with_error),
+    each("killed connection", ends::killed_connection),
+    each("killed while idle", ends::killed_idle),
+    each("client gone", ends::client_gone),
+    each("CALL with results and an UPDATE", routines::two_results),
+    each("CALL without results", routines::silent),
+    each("CALL that fails", routines::failing),
+    each("CALL with a handler", routines::handler),
+    each("CALL by COM_STMT_EXECUTE", routines::prepared),
+    each("CALL into another database", routines::elsewhere),
+    each("SQL SECURITY DEFINER", routines::definer),
+    each("function and trigger", routines::function_and_trigger),
+    each("SQL PREPARE, EXECUTE, DEALLOCATE", prepared::in_sql),
+    each("COM_STMT_PREPARE, EXECUTE, CLOSE", prepared::binary),
+    each("COM_STMT_EXECUTE that fails", prepared::failing),
+    each("cursor with FETCH", prepared::cursor),
+    each("long data", prepared::long_data),
+    each("5 in a packet, error in the third", texts::packet_with_error),
+    each("USE inside a packet", texts::packet_with_use),
+    each("LOAD DATA LOCAL", texts::load_data),
+    each("text with zeros and invalid UTF-8", texts::odd_bytes),
+    each("text with space, semicolon, comments", texts::space),
+    each("text at the capture limit", texts::at_the_limit),
+    each("statement of 3 MB", texts::megabytes),
+    first("statement of 64 MiB", texts::sixty_four_mebibytes),
+    each("PING, INIT_DB, RESET, STATISTICS", sessions::commands),
+    each("CHANGE_USER", sessions::change_user),
+    each("databases whose names are as long", sessions::same_length),
+    each("a database that is dropped", sessions::dropped),
+    each("identity after a large result", sessions::after_a_large_result),
+    each("login refused", sessions::refused),
+    each("autocommit and transactions", transactions::transactions),
+    each("SET timestamp", transactions::timestamp),
+    each("SHOW, SET, DDL", transactions::others),
+    each("binary log reader attached", background::binlog_reader),
+    first("event scheduler", background::event),
+    each("50 connections", connections::fifty),
+    first("1,000 connections", connections::thousand),
+];

@@ -1,0 +1,128 @@
+//! The matrix: server × transport × kind of statement. What the tap captures is compared with what
+//! the client sent and what the server answered, one by one and in order: none missing, none extra,
+//! every field equal.
+
+mod absent;
+mod capture;
+mod expected;
+mod kinds;
+mod scene;
+mod talker;
+
+use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
+
+use waggle_testkit::client::Transport;
+use waggle_testkit::{Server, Version};
+
+use kinds::{KINDS, Kind, Over};
+use scene::Scene;
+
+const TRANSPORTS: [Transport; 4] =
+    [Transport::Tcp, Transport::Unix, Transport::Tls, Transport::Compressed];
+
+/// Faults of one cell that are printed.
+const TOLD_MAX: usize = 4;
+
+/// The settings that the kinds need.
+fn start(version: Version, arguments: &[&str]) -> Server {
+    let mut builder = Server::builder(version).binlog(true).max_connections(400);
+    builder = builder.arg("--event-scheduler=ON").arg("--max-allowed-packet=128M");
+    builder = builder.arg("--log-bin-trust-function-creators=1");
+    if kinds::has_query_cache(version) {
+        // Only for statements that ask for it.
+        builder = builder.arg("--query-cache-type=2").arg("--query-cache-size=16M");
+    }
+    for argument in arguments {
+        builder = builder.arg(*argument);
+    }
+    builder.start().unwrap()
+}
+
+/// Runs one kind; what differs, or why it could not run to its end.
+fn run(scene: &mut Scene, kind: &Kind) -> Vec<String> {
+    let ended = catch_unwind(AssertUnwindSafe(|| (kind.run)(scene)));
+    let reckoned = catch_unwind(AssertUnwindSafe(|| scene.reckon()));
+    let mut found = Vec::new();
+    for panic in [ended.err(), reckoned.as_ref().err().map(|_| Box::new("no rest") as _)] {
+        if let Some(panic) = panic {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+            found.push(format!("did not run: {}", text.unwrap_or("a panic")));
+        }
+    }
+    found.extend(reckoned.unwrap_or_default());
+    found
+}
+
+/// Runs every kind over the transports, prints the table and fails with all that differs.
+fn matrix(version: Version, transports: &[Transport], arguments: &[&str]) {
+    let begin = Instant::now();
+    let mut scene = Scene::set(start(version, arguments), transports);
+    let mut failures = String::new();
+    let mut table = format!("{version} {arguments:?}\n{:40}", "");
+    transports.iter().for_each(|transport| _ = write!(table, " {transport:>10}"));
+    let only = std::env::var("MATRIX_KIND").ok();
+    for kind in KINDS.iter().filter(|kind| only.as_ref().is_none_or(|o| kind.name.contains(o.as_str()))) {
+        let _ = write!(table, "\n{:40}", kind.name);
+        for &transport in transports {
+            if !(kind.needs)(version) || (kind.over == Over::First && transport != transports[0]) {
+                let _ = write!(table, " {:>10}", "-");
+                continue;
+            }
+            scene.transport = transport;
+            let since = Instant::now();
+            let found = run(&mut scene, kind);
+            let mark = if found.is_empty() { "ok" } else { "FAILED" };
+            let _ = write!(table, " {:>10}", format!("{mark} {}", since.elapsed().as_millis()));
+            // A fault of a thousand connections is told by a few of them.
+            for one in found.iter().take(TOLD_MAX) {
+                let _ = writeln!(failures, "{version} {transport} {}: {one}", kind.name);
+            }
+            if let Some(more) = found.len().checked_sub(TOLD_MAX + 1) {
+                let _ = writeln!(failures, "{version} {transport} {}: and {} more", kind.name, more + 1);
+            }
+        }
+    }
+    let lost = scene.losses().statements();
+    println!("{table}\nlost {lost}, {:.1} s", begin.elapsed().as_secs_f64());
+    assert!(failures.is_empty() && lost == 0, "lost {lost}\n{failures}");
+}
+
+#[test]
+fn every_kind_over_every_transport_on_mysql_57() {
+    matrix(Version::Mysql57, &TRANSPORTS, &[]);
+}
+
+#[test]
+fn every_kind_over_every_transport_on_mysql_80() {
+    matrix(Version::Mysql80, &TRANSPORTS, &[]);
+}
+
+#[test]
+fn every_kind_over_every_transport_on_mysql_9() {
+    matrix(Version::Mysql9, &TRANSPORTS, &[]);
+}
+
+#[test]
+fn every_kind_over_every_transport_on_mariadb_1011() {
+    matrix(Version::Mariadb1011, &TRANSPORTS, &[]);
+}
+
+#[test]
+fn every_kind_over_every_transport_on_mariadb_114() {
+    matrix(Version::Mariadb114, &TRANSPORTS, &[]);
+}
+
+const POOL: [&str; 2] = ["--thread-handling=pool-of-threads", "--thread-pool-size=2"];
+
+#[test]
+fn every_kind_with_the_thread_pool_of_mariadb_1011() {
+    matrix(Version::Mariadb1011, &[Transport::Tcp, Transport::Unix], &POOL);
+}
+
+#[test]
+fn every_kind_with_the_thread_pool_of_mariadb_114() {
+    matrix(Version::Mariadb114, &[Transport::Tcp, Transport::Unix], &POOL);
+}

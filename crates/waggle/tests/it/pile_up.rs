@@ -1,0 +1,119 @@
+//! What runs now is seen while it runs, when nothing ends.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use serde_json::json;
+use waggle_testkit::Account;
+use waggle_testkit::Client;
+use waggle_testkit::Server;
+use waggle_testkit::Transport;
+use waggle_testkit::Version;
+use waggle_testkit::client::Command;
+
+use crate::host;
+use crate::load;
+use crate::size;
+use crate::watched;
+use crate::watching::Waggle;
+
+const WAITING: usize = 50;
+
+fn running(line: &Value) -> usize {
+    line["running"].as_u64().unwrap() as usize
+}
+
+fn active(line: &Value) -> f64 {
+    line["active_sessions"].as_f64().unwrap()
+}
+
+fn fifty_sessions_wait_for_one_row(version: Version) {
+    let _steady = host::steady_clock();
+    let server = Server::start(version).unwrap();
+    let mut holder = load::session(&server);
+    holder.run("CREATE TABLE pile (id INT PRIMARY KEY, v INT) ENGINE = InnoDB").unwrap();
+    holder.run("INSERT INTO pile VALUES (1, 0)").unwrap();
+    let mut waiting: Vec<Client> = (0..WAITING).map(|_| load::session(&server)).collect();
+    let mut waggle = Waggle::watch(&server, &["--interval", "1s", "--limit", "100"]);
+    holder.run("BEGIN").unwrap();
+    holder.run("SELECT * FROM pile WHERE id = 1 FOR UPDATE").unwrap();
+
+    let before = waggle.lines().len();
+    for client in &mut waiting {
+        client.send(Command::Query, b"UPDATE pile SET v = v + 1 WHERE id = 1").unwrap();
+    }
+    // The interval in which they began, then whole ones.
+    let whole = size::choose(8, 30);
+    waggle.wait_for_lines(1 + whole);
+    let after = waggle.lines().len();
+    holder.run("COMMIT").unwrap();
+    for client in &mut waiting {
+        client.read_reply().unwrap();
+    }
+    waggle.wait_for_lines(3);
+    let lines = waggle.interrupt().lines();
+    let piled = &lines[before + 1..after];
+
+    // By the end of the second interval, so within two seconds, and in every one from there on.
+    let (mut age, mut load) = (0.0, Vec::new());
+    for line in piled {
+        assert_eq!(running(line), WAITING, "{version}: {line:#}");
+        let sessions = line["sessions"].as_array().unwrap();
+        assert!(sessions.iter().all(|session| {
+            session["text"] == "UPDATE pile SET v = v + 1 WHERE id = 1" && session["user"] == "root"
+        }));
+        let ages = sessions.iter().map(|session| session["age_s"].as_f64().unwrap());
+        let youngest = ages.reduce(f64::min).unwrap();
+        assert!(youngest > age, "{version}: {youngest} s old after {age} s");
+        age = youngest;
+        load.push(active(line));
+    }
+    for active in &load {
+        assert!((active - WAITING as f64).abs() < 1.0, "{version}: {load:?}");
+    }
+    // Their time was booked where it passed: not once more where they end.
+    let last: Vec<f64> = lines[after..].iter().map(active).collect();
+    assert!(last.iter().all(|active| *active < WAITING as f64 + 1.0), "{version}: {last:?}");
+    assert_eq!(last.last().copied().map(f64::round), Some(0.0), "{version}: {last:?}");
+    let ended = lines.iter().skip(after.saturating_sub(1));
+    let ended: Vec<Value> = ended.cloned().collect();
+    assert_eq!(watched::calls(&ended, "`pile`") as usize, WAITING + 1 - 1, "{version}");
+    let spread: f64 = lines.iter().zip(lines.iter().map(active)).map(|(line, active)| {
+        active * line["interval_s"].as_f64().unwrap()
+    }).sum();
+    size::keep(&json!({
+        "test": "pile_up", "server": server.version_string(), "waiting": WAITING,
+        "active_sessions": load, "active_sessions_at_end": last, "session_seconds": spread,
+    }));
+}
+
+#[test]
+fn fifty_sessions_that_wait_for_one_row_of_mysql_are_seen_in_every_interval() {
+    fifty_sessions_wait_for_one_row(Version::Mysql80);
+}
+
+#[test]
+fn fifty_sessions_that_wait_for_one_row_of_mariadb_are_seen_in_every_interval() {
+    fifty_sessions_wait_for_one_row(Version::Mariadb114);
+}
+
+#[test]
+fn a_thousand_idle_sessions_are_no_load_and_their_price_is_shown() {
+    let server = Server::builder(Version::Mysql57).max_connections(1100).start().unwrap();
+    let connect = |_| Client::connect(&server, Transport::Unix, Account::APP).unwrap();
+    let idle: Vec<Client> = (0..1000).map(connect).collect();
+    let mut waggle = Waggle::watch(&server, &["--interval", "1s"]);
+    thread::sleep(Duration::from_secs(size::choose(6, 30)));
+    waggle.wait_for_lines(1);
+    let lines = waggle.interrupt().lines();
+    let quiet = &lines[1..];
+    assert!(quiet.iter().all(|line| running(line) == 0 && active(line) < 0.01), "{quiet:#?}");
+    let cores: Vec<f64> =
+        quiet.iter().map(|line| line["cost"]["agent_cores"].as_f64().unwrap()).collect();
+    let mean = cores.iter().sum::<f64>() / cores.len() as f64;
+    size::keep(&json!({
+        "test": "idle_sessions", "server": server.version_string(), "sessions": idle.len(),
+        "agent_cores": mean, "rss_bytes": watched::largest(quiet, "/cost/rss_bytes"),
+    }));
+}

@@ -1,0 +1,166 @@
+//! The binary under test as a process.
+
+use std::fs;
+use std::fs::File;
+use std::path::Path;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+use std::time::Instant;
+
+use rustix::process::Pid;
+use rustix::process::Signal;
+use rustix::process::kill_process;
+use serde_json::Value;
+use tempfile::TempDir;
+use waggle_testkit::Server;
+
+/// The program.
+pub(crate) const WAGGLE: &str = env!("CARGO_BIN_EXE_waggle");
+
+/// Longer than anything here takes, so that a fault does not hang the tests.
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// A waggle at work. It ends with the thread that started it, and when it is dropped.
+pub(crate) struct Waggle {
+    child: Child,
+    /// Its home, its directory for temporary files, and what it prints.
+    dir: TempDir,
+}
+
+/// A waggle that has ended.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    /// Holds whatever it wrote to files.
+    pub(crate) dir: TempDir,
+}
+
+impl Waggle {
+    /// Starts it with arguments.
+    pub(crate) fn start(arguments: &[&str]) -> Waggle {
+        Waggle::through(&[], arguments)
+    }
+
+    /// Starts it by another program, such as `unshare`, that becomes it.
+    pub(crate) fn through(by: &[&str], arguments: &[&str]) -> Waggle {
+        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let home = dir.path().join("home");
+        fs::create_dir(&home).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).args(by).arg(WAGGLE).args(arguments);
+        for variable in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
+            command.env(variable, &home);
+        }
+        command.current_dir(&home).stdin(Stdio::null());
+        command.stdout(File::create(dir.path().join("out")).unwrap());
+        command.stderr(File::create(dir.path().join("err")).unwrap());
+        Waggle { child: command.spawn().unwrap(), dir }
+    }
+
+    /// Starts `waggle watch --json` on one server, and returns when its first interval is out.
+    pub(crate) fn watch(server: &Server, arguments: &[&str]) -> Waggle {
+        let pid = server.pid().to_string();
+        let mut waggle = Waggle::start(&[&["watch", "--json", "--pid", &pid], arguments].concat());
+        waggle.wait_for("its first interval", |waggle| !waggle.lines().is_empty());
+        waggle
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The JSON that it has printed so far.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        lines(&read(&self.dir.path().join("out")))
+    }
+
+    /// What it has printed for people so far.
+    pub(crate) fn err(&self) -> String {
+        read(&self.dir.path().join("err"))
+    }
+
+    /// Waits until `is_so`; fails where waggle ends before, or where it takes too long.
+    pub(crate) fn wait_for(&mut self, what: &str, is_so: impl Fn(&Waggle) -> bool) {
+        let begin = Instant::now();
+        while !is_so(self) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!("waggle ended with {status} before {what}: {}", self.err());
+            }
+            assert!(begin.elapsed() < LIMIT, "no sign of {what}: {}", self.err());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for `more` intervals beyond those that are out.
+    pub(crate) fn wait_for_lines(&mut self, more: usize) {
+        let wanted = self.lines().len() + more;
+        self.wait_for("more intervals", |waggle| waggle.lines().len() >= wanted);
+    }
+
+    /// Sends a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Stops it as Ctrl-C does.
+    pub(crate) fn interrupt(self) -> Ended {
+        self.signal(Signal::INT);
+        self.end()
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ended {
+        let begin = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            assert!(begin.elapsed() < LIMIT, "waggle does not end: {}", self.err());
+            thread::sleep(Duration::from_millis(10));
+        };
+        let dir = std::mem::replace(&mut self.dir, TempDir::new().unwrap());
+        let (out, err) = (read(&dir.path().join("out")), read(&dir.path().join("err")));
+        Ended { code, out, err, dir }
+    }
+}
+
+impl Drop for Waggle {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed, and need not be.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    /// The JSON that it printed.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        lines(&self.out)
+    }
+
+    /// That it refused with a message that holds all of `words`.
+    pub(crate) fn assert_refused(&self, words: &[&str]) {
+        assert_eq!(self.code, Some(4), "{}", self.err);
+        let last = self.err.lines().last().unwrap_or_default();
+        for word in words {
+            assert!(last.contains(word), "{word:?} is not in {last:?}");
+        }
+        assert!(!self.err.contains("libbpf:"), "a library talks: {}", self.err);
+    }
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned()
+}
+
+/// The complete lines, of which the last may still be under way.
+fn lines(out: &str) -> Vec<Value> {
+    let complete = out.rfind('\n').map_or("", |end| &out[..end]);
+    complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
