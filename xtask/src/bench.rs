@@ -1,21 +1,25 @@
-//! `cargo xtask bench`: hands over to the programs below `bench/`, which need clang and the probes.
+//! `cargo xtask bench`: builds the bench and the binary that it measures, and runs it.
+//!
+//! The bench is a program of its own, since it needs clang and the kernel's headers and this one
+//! must build without them.
 
+use std::ffi::OsString;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// `tap`, then its own options; `cargo xtask bench tap --help`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-    arguments: Vec<String>,
-}
-
-pub(crate) fn run(args: Args) -> Result<()> {
-    let ended = Command::new("cargo")
-        .args(["run", "--quiet", "--package", "waggle-bench", "--"])
-        .args(&args.arguments)
-        .status()
-        .context("cargo")?;
-    if ended.success() { Ok(()) } else { bail!("the bench ended with {ended}") }
+/// Runs a bench with its arguments, such as `tap --pairs 40`; `--help` lists them.
+///
+/// # Errors
+///
+/// Where something cannot be built, or the bench fails.
+pub fn run(arguments: &[OsString]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = ["build", "--quiet", "--package", "waggle", "--package", "waggle-bench"];
+    let built = Command::new(&cargo).args(build).status().context("cargo build")?;
+    ensure!(built.success(), "the bench cannot be built: cargo xtask setup fetches what it needs");
+    let run = ["run", "--quiet", "--package", "waggle-bench", "--"];
+    let ended = Command::new(&cargo).args(run).args(arguments).status().context("cargo run")?;
+    ensure!(ended.success(), "the bench failed");
+    Ok(())
 }

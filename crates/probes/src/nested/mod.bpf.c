@@ -34,41 +34,43 @@ struct {
 	__type(value, u64);
 } told SEC(".maps");
 
-static __always_inline int on_enter(struct pt_regs *ctx, u64 thd, u64 text, u64 text_length)
-{
-	u32 tgid = current_tgid();
-	struct frame_key key = { .stack = ctx->sp, .tgid = tgid };
-	struct frame frame = { .thd = thd, .text = text, .text_length = text_length };
+#define SESSION_TEXT (cfg.query.offset + (cfg.at_text - cfg.query.at))
 
-	if (!is_target(tgid) || !thd)
-		return 0;
-	if ((cfg.rows_sent && !read_u64(&frame.rows_sent, thd + cfg.rows_sent)) ||
-	    (cfg.rows_examined && !read_u64(&frame.rows_examined, thd + cfg.rows_examined))) {
+static __always_inline void on_enter(const struct frame_key *key, struct frame *frame)
+{
+	u64 thd = frame->thd;
+
+	if (!read_u64(&frame->session_text, thd + SESSION_TEXT) ||
+	    (cfg.rows_sent && !read_u64(&frame->rows_sent, thd + cfg.rows_sent)) ||
+	    (cfg.rows_examined && !read_u64(&frame->rows_examined, thd + cfg.rows_examined))) {
 		count_lost(LOST_UNREADABLE_SESSION);
-		return 0;
+		return;
 	}
-	frame.begin_ns = bpf_ktime_get_ns();
-	if (bpf_map_update_elem(&frames, &key, &frame, BPF_ANY))
+	frame->begin_ns = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&frames, key, frame, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
-	return 0;
 }
 
 /*
  * A thread of the server itself sends no reply by which the tap would learn who it is. A client's
- * session is left to the tap: here the security context can be that of a routine's definer.
+ * session is left to the tap: here the security context can be that of a routine's definer. To be
+ * called before the record of a statement is reserved, so that user space knows the session first.
  */
-static __always_inline bool tell_identity(struct statement *record, bool is_applied)
+static __always_inline bool tell_identity(u32 tgid, u64 thd, bool is_applied)
 {
-	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
-	struct session session = { .id = DATA(u32, record, cfg.at_id) };
-	u32 command = DATA(u32, record, cfg.at_command);
+	struct session_key key = { .thd = thd, .tgid = tgid };
+	struct session session = {};
+	u32 id = 0, command = 0;
 
+	bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command));
 	if (!is_applied && (command == COM_QUERY || command == COM_STMT_EXECUTE))
 		return true;
+	bpf_probe_read_user(&id, sizeof(id), (void *)(thd + cfg.id));
+	session.id = id;
 	u64 *known = bpf_map_lookup_elem(&told, &key);
 	if (known && *known == session.id)
 		return true;
-	if (!send_identity(key.tgid, key.thd, &session))
+	if (!send_identity(tgid, thd, &session))
 		return false;
 	if (bpf_map_update_elem(&told, &key, &session.id, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
@@ -122,11 +124,16 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
 	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
-	if (frame->text) {
+	/* EXECUTE puts its own statement into the session: that one says more. */
+	if (frame->text && (is_applied || text == frame->session_text)) {
 		text = frame->text;
 		length = frame->text_length;
 		*(u64 *)(query + (cfg.at_text - cfg.query.at)) = text;
 		*(u64 *)(query + (cfg.at_text_length - cfg.query.at)) = length;
+	}
+	if (!tell_identity(tgid, frame->thd, is_applied)) {
+		count_lost(LOST_RING_FULL);
+		return;
 	}
 	u32 room = room_for(length);
 	struct statement *record =
@@ -145,11 +152,6 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 	record->head.result = 0;
 	if (!fill(record, query, frame, is_applied)) {
 		count_lost(LOST_UNREADABLE_SESSION);
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
-		return;
-	}
-	if (!tell_identity(record, is_applied)) {
-		count_lost(LOST_RING_FULL);
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return;
 	}
@@ -180,9 +182,23 @@ static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 
 /* sp_instr_stmt::exec_core(THD *, uint *): one statement of a stored program, and nothing else. */
 SEC("uprobe")
-int on_routine(struct pt_regs *ctx)
+int BPF_UPROBE(on_routine, u64 instruction, u64 thd)
 {
-	return on_enter(ctx, PT_REGS_PARM2(ctx), 0, 0);
+	struct frame_key key = { .stack = ctx->sp, .tgid = current_tgid() };
+	struct frame frame = { .thd = thd };
+	u64 text[2] = {};
+
+	if (!is_target(key.tgid) || !thd)
+		return 0;
+	/* The session's text has values in place of the routine's variables, in some settings. */
+	if (cfg.instruction_text &&
+	    bpf_probe_read_user(text, sizeof(text),
+				(void *)(instruction + cfg.instruction_text)) == 0) {
+		frame.text = text[0];
+		frame.text_length = text[1];
+	}
+	on_enter(&key, &frame);
+	return 0;
 }
 
 SEC("uretprobe")
@@ -193,18 +209,22 @@ int on_routine_end(struct pt_regs *ctx)
 
 /*
  * Query_log_event::do_apply_event(info, const char *, length): one statement of the binary log.
- * The session is given up before it returns, so the text is kept from its arguments.
+ * The session is given up before it returns, so the text is kept from the arguments.
  */
 SEC("uprobe")
-int on_apply(struct pt_regs *ctx)
+int BPF_UPROBE(on_apply, u64 event, u64 info, u64 text, u64 text_length)
 {
-	u64 thd;
+	struct frame_key key = { .stack = ctx->sp, .tgid = current_tgid() };
+	/* MariaDB passes 32 bits. */
+	struct frame frame = { .text = text, .text_length = (u32)text_length };
 
-	if (!current_session(&thd)) {
-		count_lost(LOST_UNREADABLE_SESSION);
+	if (!is_target(key.tgid))
 		return 0;
-	}
-	return on_enter(ctx, thd, PT_REGS_PARM3(ctx), (u32)PT_REGS_PARM4(ctx));
+	if (!current_session(&frame.thd) || !frame.thd)
+		count_lost(LOST_UNREADABLE_SESSION);
+	else
+		on_enter(&key, &frame);
+	return 0;
 }
 
 SEC("uretprobe")

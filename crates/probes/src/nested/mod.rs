@@ -114,7 +114,9 @@ fn load(
     let mut open = ObjectBuilder::default()
         .open_memory(&skeleton::OBJECT.to_vec())
         .map_err(kernel_error("the programs for nested statements"))?;
-    programs.set_maps(&mut open, &Nested::plan(plan))?;
+    let mut plan = Nested::plan(plan);
+    plan.config.instruction_text = place::instruction_text(&elf).unwrap_or(0);
+    programs.set_maps(&mut open, &plan)?;
     let object = open.load().map_err(kernel_error("loading the programs for nested statements"))?;
     let mut links = Vec::new();
     let [routines, applied] = Kind::ALL.map(|kind| match place::find(&elf, kind) {

@@ -2,6 +2,7 @@
 
 use waggle_model::Reading;
 
+use crate::target::arch::{self, Term};
 use crate::target::elf::Elf;
 
 /// Which statements a function runs.
@@ -73,4 +74,20 @@ pub(super) fn find(elf: &Elf, kind: Kind) -> Reading<Place> {
     let begin = elf.code(at.address, ENDBR64.len());
     let skip = if begin.as_deref() == Some(&ENDBR64[..]) { ENDBR64.len() } else { 0 };
     Reading::Value(Place { symbol, skip })
+}
+
+/// Where an instruction of a stored program (`sp_instr_stmt`) keeps the text of its statement: a
+/// pointer, and the length in the eight bytes behind it. `execute` passes both, with the session,
+/// to `alloc_query`. `None` where that is not seen: then the session's text is taken.
+pub(super) fn instruction_text(elf: &Elf) -> Option<u32> {
+    let execute = elf.symbol("_ZN13sp_instr_stmt7executeEP3THDPj")?;
+    let trace = arch::trace(elf, execute)?;
+    let [instruction, session] = [Term::Argument(0), Term::Argument(1)];
+    let mut offsets = trace.calls().filter(|arguments| arguments[0] == session).filter_map(|call| {
+        let text = call[1].field_of(&instruction, 8)?;
+        let length = call[2].field_of(&instruction, 8)?;
+        (length == text + 8).then_some(text)
+    });
+    let first = offsets.next()?;
+    offsets.all(|other| other == first).then_some(first)
 }

@@ -27,8 +27,9 @@ struct frame {
 	u64 begin_ns;
 	u64 rows_sent;
 	u64 rows_examined;
-	u64 text; /* of an applied statement; 0: the session has it */
+	u64 text; /* as the routine or the binary log has it; 0: the session has it */
 	u64 text_length;
+	u64 session_text; /* the session's when the statement began */
 };
 
 #endif

@@ -60,6 +60,8 @@ impl Plan {
         config.diagnostics = demand(layout, Field::Diagnostics)?;
         config.start = demand(layout, Field::StartTime)?;
         set_current(config, current);
+        config.id = demand(layout, Field::ConnectionId)?;
+        config.command = demand(layout, Field::Command)?;
         config.rows_sent = layout.offset(Field::RowsSent).unwrap_or(0);
         config.rows_examined = layout.offset(Field::RowsExamined).unwrap_or(0);
         set_context(config, layout);

@@ -72,8 +72,12 @@ struct config {
 	u32 host;
 	u32 address;
 
-	u32 rows_sent; /* offsets in the session; 0: not known. Only for nested statements */
+	/* For nested statements only: offsets in the session, in its instruction; 0: not known. */
+	u32 id;
+	u32 command;
+	u32 rows_sent;
 	u32 rows_examined;
+	u32 instruction_text;
 
 	u32 data_length; /* bytes of all spans in a record */
 	u32 text_limit;

@@ -47,11 +47,21 @@ impl Waggle {
 
     /// Starts it by another program, such as `unshare`, that becomes it.
     pub(crate) fn through(by: &[&str], arguments: &[&str]) -> Waggle {
+        Waggle::spawn(&[by, &[WAGGLE], arguments].concat())
+    }
+
+    /// Starts a command line of it in a terminal of its own (script(1)).
+    pub(crate) fn in_terminal(command: &str) -> Waggle {
+        let becoming = format!("exec {command}");
+        Waggle::spawn(&["script", "--quiet", "--return", "--command", &becoming, "/dev/null"])
+    }
+
+    fn spawn(program: &[&str]) -> Waggle {
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let home = dir.path().join("home");
         fs::create_dir(&home).unwrap();
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).args(by).arg(WAGGLE).args(arguments);
+        command.args(["--pdeathsig", "KILL"]).args(program);
         for variable in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
             command.env(variable, &home);
         }
@@ -76,10 +86,15 @@ impl Waggle {
 
     /// The JSON that it has printed so far.
     pub(crate) fn lines(&self) -> Vec<Value> {
-        lines(&read(&self.dir.path().join("out")))
+        lines(&self.printed())
     }
 
-    /// What it has printed for people so far.
+    /// What it has printed so far.
+    pub(crate) fn printed(&self) -> String {
+        read(&self.dir.path().join("out"))
+    }
+
+    /// What it has said beside that.
     pub(crate) fn err(&self) -> String {
         read(&self.dir.path().join("err"))
     }
