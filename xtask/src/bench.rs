@@ -8,18 +8,22 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// Runs a bench with its arguments, such as `tap --pairs 40`; `--help` lists them.
-///
-/// # Errors
-///
-/// Where something cannot be built, or the bench fails.
-pub fn run(arguments: &[OsString]) -> Result<()> {
+#[derive(Debug, clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// The bench and its own arguments, such as `tap --pairs 40`; `tap --help` lists them.
+    #[arg(value_name = "BENCH", trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let build = ["build", "--quiet", "--package", "waggle", "--package", "waggle-bench"];
     let built = Command::new(&cargo).args(build).status().context("cargo build")?;
     ensure!(built.success(), "the bench cannot be built: cargo xtask setup fetches what it needs");
     let run = ["run", "--quiet", "--package", "waggle-bench", "--"];
-    let ended = Command::new(&cargo).args(run).args(arguments).status().context("cargo run")?;
+    let ended =
+        Command::new(&cargo).args(run).args(args.arguments).status().context("cargo run")?;
     ensure!(ended.success(), "the bench failed");
     Ok(())
 }

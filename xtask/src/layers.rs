@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -18,45 +18,64 @@ struct Layer {
     /// What a quiet machine with two cores should need at most. It is shown, not enforced: a busy
     /// machine is no defect.
     budget: Duration,
-    cargo: &'static [&'static [&'static str]],
+    steps: &'static [Step],
 }
 
-const LAYERS: [Layer; 6] = [
+/// The guest is 30 to 60 times slower than the host.
+const GUEST_SECONDS_MAX: u64 = 900;
+
+enum Step {
+    /// Cargo with these arguments.
+    Cargo(&'static [&'static str]),
+    /// One test of the binary of a package, under another kernel.
+    Guest { kernel: &'static str, package: &'static str, test: &'static str },
+}
+
+const LAYERS: [Layer; 7] = [
     Layer {
         name: "style",
         budget: Duration::from_secs(240),
-        cargo: &[
-            &["fmt", "--all", "--check"],
-            &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        steps: &[
+            Step::Cargo(&["fmt", "--all", "--check"]),
+            Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
         ],
     },
     Layer {
         name: "pure",
-        budget: Duration::from_secs(120),
-        cargo: &[&["test", "--workspace", "--lib", "--bins"]],
+        budget: Duration::from_secs(180),
+        steps: &[Step::Cargo(&["test", "--workspace", "--lib", "--bins"])],
     },
     Layer {
         name: "rooms",
         budget: Duration::from_secs(20),
-        cargo: &[&["test", "--package", "xtask", "--test", "rooms"]],
+        steps: &[Step::Cargo(&["test", "--package", "xtask", "--test", "rooms"])],
     },
     Layer {
         name: "servers",
         budget: Duration::from_secs(180),
-        cargo: &[
-            &["test", "--package", "waggle-testkit", "--test", "it"],
-            &["test", "--package", "waggle-mysql", "--test", "it"],
+        steps: &[
+            Step::Cargo(&["test", "--package", "waggle-testkit", "--test", "it"]),
+            Step::Cargo(&["test", "--package", "waggle-mysql", "--test", "it"]),
         ],
     },
     Layer {
         name: "kernel",
-        budget: Duration::from_secs(240),
-        cargo: &[&["test", "--package", "waggle-probes", "--test", "it"]],
+        budget: Duration::from_secs(300),
+        steps: &[Step::Cargo(&["test", "--package", "waggle-probes", "--test", "it"])],
     },
     Layer {
         name: "waggle",
-        budget: Duration::from_secs(300),
-        cargo: &[&["test", "--package", "waggle", "--test", "it"]],
+        budget: Duration::from_secs(400),
+        steps: &[Step::Cargo(&["test", "--package", "waggle"])],
+    },
+    Layer {
+        name: "kernel 6.1",
+        budget: Duration::from_secs(180),
+        steps: &[Step::Guest {
+            kernel: "6.1",
+            package: "waggle",
+            test: "rungs::the_hook_that_doctor_chooses_captures_every_statement",
+        }],
     },
 ];
 
@@ -65,23 +84,58 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let mut times = Vec::new();
     for layer in LAYERS.iter().filter(|layer| layer.name.contains(&args.only)) {
         let begin = Instant::now();
-        for arguments in layer.cargo {
-            println!("\n== {}: cargo {}", layer.name, arguments.join(" "));
-            let ended = Command::new("cargo").args(*arguments).status().context("cargo")?;
-            if !ended.success() {
-                bail!("layer {}: cargo {} ended with {ended}", layer.name, arguments.join(" "));
-            }
+        for step in layer.steps {
+            step.run().with_context(|| format!("layer {}", layer.name))?;
         }
         times.push((layer, begin.elapsed()));
     }
     if times.is_empty() {
         bail!("no layer is called `{}`", args.only);
     }
-    println!("\n{:<10} {:>8} {:>8}", "layer", "time", "budget");
+    println!("\n{:<12} {:>8} {:>8}", "layer", "time", "budget");
     for (layer, time) in &times {
         let over = if *time > layer.budget { "  over its budget" } else { "" };
         let seconds = |time: &Duration| format!("{:.0} s", time.as_secs_f64());
-        println!("{:<10} {:>8} {:>8}{over}", layer.name, seconds(time), seconds(&layer.budget));
+        println!("{:<12} {:>8} {:>8}{over}", layer.name, seconds(time), seconds(&layer.budget));
     }
     Ok(())
+}
+
+impl Step {
+    fn run(&self) -> Result<()> {
+        match self {
+            Step::Cargo(arguments) => {
+                println!("\n== cargo {}", arguments.join(" "));
+                let ended = Command::new("cargo").args(*arguments).status().context("cargo")?;
+                ensure!(ended.success(), "cargo {} ended with {ended}", arguments.join(" "));
+                Ok(())
+            }
+            Step::Guest { kernel, package, test } => {
+                println!("\n== {package}: {test} under kernel {kernel}");
+                let binary = test_binary(package)?;
+                let command = [&binary, "--exact", test, "--nocapture"].map(str::to_owned);
+                crate::vm::run(crate::vm::VmArgs {
+                    kernel: (*kernel).to_owned(),
+                    timeout: GUEST_SECONDS_MAX,
+                    memory: "2G".to_owned(),
+                    command: command.into(),
+                })
+            }
+        }
+    }
+}
+
+/// Builds the integration tests of a package and says where they are.
+fn test_binary(package: &str) -> Result<String> {
+    let built = Command::new("cargo")
+        .args(["test", "--no-run", "--message-format", "json", "--test", "it", "--package", package])
+        .output()
+        .context("cargo")?;
+    ensure!(built.status.success(), "the tests of {package} cannot be built");
+    String::from_utf8(built.stdout)?
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| message["target"]["name"] == "it")
+        .find_map(|message| message["executable"].as_str().map(str::to_owned))
+        .with_context(|| format!("cargo did not say where the tests of {package} are"))
 }

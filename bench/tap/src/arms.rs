@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::path::Path;
 use std::rc::Rc;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -52,6 +53,20 @@ impl Arm {
     }
 }
 
+impl FromStr for Arm {
+    type Err = String;
+
+    fn from_str(word: &str) -> std::result::Result<Self, String> {
+        match word {
+            "aa" => Ok(Arm::Nothing),
+            "pair" => Ok(Arm::Reference),
+            hook => hook.parse().map(Arm::Tap).map_err(|_| {
+                format!("`{word}` is no arm; choose aa, send, fentry, syscall, uprobe or pair")
+            }),
+        }
+    }
+}
+
 impl fmt::Display for Arm {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(self.name())
@@ -70,26 +85,33 @@ pub(crate) struct Arms {
     taps: Vec<(Arm, Tap)>,
     reference: Option<Reference>,
     account: Rc<RefCell<Account>>,
+    usable: Vec<Arm>,
     refused: Vec<Refused>,
 }
 
 impl Arms {
-    /// Finds the server, tries every arm once and keeps those that work.
+    /// Finds the server, tries every one of the wanted arms once and keeps those that work.
     ///
     /// # Errors
     ///
     /// Where the server itself cannot be looked into.
-    pub(crate) fn of(pid: u32) -> Result<Arms> {
+    pub(crate) fn of(pid: u32, wanted: &[Arm]) -> Result<Arms> {
         let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid);
         let found = found.with_context(|| format!("process {pid} is not a server"))?;
         let target = Builds::default().recognise(&found)?;
         let account = Rc::new(RefCell::new(Account::of(&target.server)));
-        let mut arms =
-            Arms { target, taps: Vec::new(), reference: None, account, refused: Vec::new() };
-        for arm in Arm::ALL {
-            if let Err(error) = arms.load(arm) {
-                arms.taps.retain(|(kept, _)| *kept != arm);
-                arms.refused.push(Refused { arm, why: format!("{error:#}") });
+        let mut arms = Arms {
+            target,
+            taps: Vec::new(),
+            reference: None,
+            account,
+            usable: Vec::new(),
+            refused: Vec::new(),
+        };
+        for arm in Arm::ALL.into_iter().filter(|arm| wanted.contains(arm)) {
+            match arms.load(arm) {
+                Ok(()) => arms.usable.push(arm),
+                Err(error) => arms.refused.push(Refused { arm, why: format!("{error:#}") }),
             }
         }
         Ok(arms)
@@ -114,8 +136,7 @@ impl Arms {
 
     /// The arms that work here.
     pub(crate) fn usable(&self) -> Vec<Arm> {
-        let is_usable = |arm: &Arm| !self.refused.iter().any(|refused| refused.arm == *arm);
-        Arm::ALL.into_iter().filter(is_usable).collect()
+        self.usable.clone()
     }
 
     /// The arms that do not, and why.

@@ -172,6 +172,7 @@ mod tests {
             agent_ns: 1_000_000,
             lost: 0,
             steal_ticks: 0,
+            switch_seconds: 0.0,
             void,
         }
     }

@@ -74,16 +74,26 @@ fn run(settings: Settings) -> Result<()> {
     let from_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let seed = settings.seed.unwrap_or_else(from_clock);
     agent::waggle()?;
+    meter::come_first()?;
     let server = Server::start(settings.server)?;
     load::prepare(&server)?;
     settings.placement.bind_server(server.pid())?;
     settings.placement.bind_ourselves()?;
-    let mut arms = Arms::of(server.pid())?;
+    let wanted = settings.arms.clone().unwrap_or_else(|| Arm::ALL.to_vec());
+    let mut arms = Arms::of(server.pid(), &wanted)?;
     for refused in arms.refused() {
         say(begin, &format!("{} is refused: {}", refused.arm, refused.why))?;
     }
     let mut random = Random::seeded(seed);
     let mut meter = Meter::of(&server)?;
+    let agent = if arms.usable().iter().any(|arm| matches!(arm, Arm::Tap(_))) {
+        say(begin, "waggle watch")?;
+        let _running = Load::DENSEST.start(&server, settings.threads)?;
+        let written = target_dir().join("bench-watch.jsonl");
+        Some(agent::measure(&server, &mut meter, &settings, &written)?)
+    } else {
+        None
+    };
     say(begin, "sends of another process")?;
     let foreign = foreign::measure(&mut arms, &settings, &mut random)?;
     let mut windows = Vec::new();
@@ -102,11 +112,6 @@ fn run(settings: Settings) -> Result<()> {
         )?);
         run_times.extend(run_time::measure(&mut arms, &mut meter, load, &settings, &mut random)?);
     }
-    say(begin, "waggle watch")?;
-    let agent = {
-        let _running = Load::DENSEST.start(&server, settings.threads)?;
-        agent::measure(&server, &mut meter, &settings, &target_dir().join("bench-watch.jsonl"))?
-    };
     let outcome = Outcome {
         seed,
         machine,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use waggle_testkit::Version;
 
+use crate::arms::Arm;
 use crate::meter::Placement;
 
 /// Measure what the tap costs a server, side by side with nothing and with a pair of breakpoints.
@@ -20,6 +21,9 @@ pub(crate) struct Settings {
     /// A small form for tests: it shows that everything works, not what it costs.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// The arms, separated by commas: aa, send, fentry, syscall, uprobe, pair.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) arms: Option<Vec<Arm>>,
     /// Length of a window in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 200)]
     pub(crate) window_ms: u64,

@@ -42,6 +42,8 @@ pub(crate) struct Window {
     pub(crate) agent_ns: u64,
     pub(crate) lost: u64,
     pub(crate) steal_ticks: u64,
+    /// How long attaching and detaching took.
+    pub(crate) switch_seconds: f64,
     /// The pair is void.
     pub(crate) void: bool,
 }
@@ -105,14 +107,18 @@ fn measure_pair(
 ) -> Result<[Window; 2]> {
     let on_first = random.coin();
     let mut one = |on: bool| -> Result<Window> {
+        let mut switching = Instant::now();
         if on {
             arms.attach(arm).with_context(|| format!("{arm} could not be attached again"))?;
         }
+        let attached = switching.elapsed();
         drain_for(arms, arm, settings.settle())?;
         let measured = measure_window(arms, meter, arm, settings.window());
+        switching = Instant::now();
         if on {
             arms.detach(arm);
         }
+        let switch_seconds = (attached + switching.elapsed()).as_secs_f64();
         let (before, after, captured, lost) = measured?;
         Ok(Window {
             pair,
@@ -127,6 +133,7 @@ fn measure_pair(
             agent_ns: after.agent_ns - before.agent_ns,
             lost,
             steal_ticks: after.steal_ticks - before.steal_ticks,
+            switch_seconds,
             void: false,
         })
     };

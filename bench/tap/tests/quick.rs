@@ -1,5 +1,7 @@
 //! The small form of the bench, whole: on a real server, with every arm.
 
+#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

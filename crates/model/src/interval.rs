@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::{Histogram, Losses, RunningStatement, Statement};
+use crate::{Histogram, Losses, Origin, RunningStatement, Statement};
 
 /// Calls by user are kept for so many users of a digest; the rest is one sum.
 const USERS_MAX: usize = 32;
@@ -155,6 +155,9 @@ pub struct Interval {
     pub running: Vec<RunningStatement>,
     /// What was lost in it.
     pub losses: Losses,
+    /// What ran inside other statements, apart from them: its time is theirs already. `None` where
+    /// nothing did, or where it was not captured.
+    pub nested: Option<Box<Interval>>,
 }
 
 /// A limit on the digests of an interval, which bounds its memory.
@@ -165,6 +168,17 @@ impl Interval {
     /// An interval that begins now.
     pub fn begin(start_ns: u64) -> Self {
         Self { start_ns, ..Self::default() }
+    }
+
+    /// Where statements of this origin are counted: here, or in the nested interval.
+    pub fn of(&mut self, origin: Origin) -> &mut Interval {
+        let start_ns = self.start_ns;
+        match origin {
+            Origin::Client => self,
+            Origin::Nested => {
+                self.nested.get_or_insert_with(|| Box::new(Interval::begin(start_ns)))
+            }
+        }
     }
 
     /// Counts a statement that ended in this interval. `name` is asked where the digest is new.

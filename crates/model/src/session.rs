@@ -1,6 +1,6 @@
 //! One statement that is running now.
 
-use crate::{Command, Identity, StatementKey};
+use crate::{Command, Identity, StatementKey, Text};
 
 /// A statement that was running when its session was read from outside.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +27,11 @@ pub struct RunningStatement {
 }
 
 impl RunningStatement {
+    /// The text as it was read.
+    pub fn text(&self) -> Option<Text<'_>> {
+        self.text.as_deref().map(|bytes| Text { bytes, length: self.text_length })
+    }
+
     /// What tells it from every other statement of its server.
     pub fn key(&self) -> StatementKey {
         StatementKey {

@@ -43,17 +43,19 @@ impl Books {
             return;
         }
         let (key, name) = self.digests.digest(statement);
+        let origin = statement.origin;
         match &mut self.closing {
             Some(closing) if statement.end_ns > closing.end_ns => {
                 // It ran beyond the end: its time up to there belongs to the interval that closes.
                 let name = name();
                 let again = name.clone();
                 let start_ns = statement.start_ns();
-                self.current.book_time(start_ns, closing.end_ns, key, DIGESTS_MAX, || name);
-                self.next.count(statement, key, DIGESTS_MAX, || again);
+                let current = self.current.of(origin);
+                current.book_time(start_ns, closing.end_ns, key, DIGESTS_MAX, || name);
+                self.next.of(origin).count(statement, key, DIGESTS_MAX, || again);
                 closing.ended_after.insert(statement.key());
             }
-            _ => self.current.count(statement, key, DIGESTS_MAX, name),
+            _ => self.current.of(origin).count(statement, key, DIGESTS_MAX, name),
         }
     }
 
@@ -73,7 +75,7 @@ impl Books {
             });
             if !was_counted && statement.command.is_statement() {
                 let (key, name) = self.digests.digest_of(
-                    statement.text.as_deref(),
+                    statement.text(),
                     Some(statement.command),
                     statement.identity.database.as_deref(),
                 );
@@ -81,6 +83,9 @@ impl Books {
             }
         }
         self.current.end_ns = end_ns;
+        if let Some(nested) = &mut self.current.nested {
+            nested.end_ns = end_ns;
+        }
         self.current.running = running;
         self.current.losses = losses;
         std::mem::replace(&mut self.current, std::mem::take(&mut self.next))

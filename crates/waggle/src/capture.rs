@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use waggle_model::{Losses, RunningStatement, Server, Statement};
 use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, fits};
-use waggle_probes::tap::{Hook, RunTime, Tap, TapCounts, TapError, TapOptions};
+use waggle_probes::tap::{Hook, RunTime, Tap, TapError, TapOptions};
 use waggle_probes::target::discover::{Change, Found, Watcher};
 use waggle_probes::target::layout::Layout;
 use waggle_probes::target::recognise::{Builds, Recognised};
@@ -224,11 +224,6 @@ impl Capture {
     /// What was lost since the capture began.
     pub(crate) fn losses(&self) -> Losses {
         self.tap.losses()
-    }
-
-    /// What the tap saw beside statements.
-    pub(crate) fn counts(&self) -> TapCounts {
-        self.tap.counts()
     }
 
     /// The kernel's statistics of the programs.

@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use waggle_model::{Command, DigestKey, DigestName, Flavour, Server, Statement};
-use waggle_sql::{Dialect, Normaliser};
+use waggle_model::{Command, DigestKey, DigestName, Flavour, Server, Statement, Text};
+use waggle_sql::{Dialect, Digest, Normaliser};
 
 /// Turns statements into digests. Nothing is allocated for a digest that is known.
 pub(crate) struct Digests {
@@ -22,26 +22,30 @@ impl Digests {
         &'a mut self,
         statement: &'a Statement<'_>,
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
-        self.digest_of(
-            statement.text.map(|text| text.bytes),
-            statement.command,
-            statement.identity.database.as_deref(),
-        )
+        self.digest_of(statement.text, statement.command, statement.identity.database.as_deref())
     }
 
     /// The digest text of a statement.
-    pub(crate) fn text_of(&mut self, text: &[u8]) -> &str {
-        self.normaliser.digest(text).text
+    pub(crate) fn text_of(&mut self, text: Text<'_>) -> &str {
+        self.normalise(text).text
+    }
+
+    fn normalise(&mut self, text: Text<'_>) -> Digest<'_> {
+        if text.is_truncated() {
+            self.normaliser.digest_truncated(text.bytes)
+        } else {
+            self.normaliser.digest(text.bytes)
+        }
     }
 
     /// The key and the name for a text, a command and a database.
     pub(crate) fn digest_of<'a>(
         &'a mut self,
-        text: Option<&[u8]>,
+        text: Option<Text<'_>>,
         command: Option<Command>,
         database: Option<&'a [u8]>,
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
-        let digest = text.map(|text| self.normaliser.digest(text));
+        let digest = text.map(|text| self.normalise(text));
         let hash = match &digest {
             Some(digest) => digest.hash,
             None => hash_of(&command),

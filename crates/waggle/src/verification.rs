@@ -161,8 +161,7 @@ impl Book {
             return;
         }
         let Some(edge) = self.edge(statement.end_ns) else { return };
-        let text = statement.text.map(|text| text.bytes);
-        match text {
+        match statement.text {
             Some(text) => {
                 let digest = self.digests.text_of(text);
                 self.captured.record(statement, digest, edge);

@@ -82,14 +82,14 @@ pub(super) fn summary(outcome: &Outcome) -> Value {
             "added_ns": one.added_ns.as_ref().map(interval),
             "program_ns": one.program_ns,
         })).collect::<Vec<_>>(),
-        "agent": {
-            "seconds": outcome.agent.seconds,
-            "rate": outcome.agent.rate(),
-            "cores_per_10k": outcome.agent.cores_per_10k(),
-            "rss_bytes": outcome.agent.rss_bytes,
-            "rss_peak_bytes": outcome.agent.rss_peak_bytes,
-            "captured": outcome.agent.captured,
-            "lost": outcome.agent.lost,
-        },
+        "agent": outcome.agent.as_ref().map(|agent| json!({
+            "seconds": agent.seconds,
+            "rate": agent.rate(),
+            "cores_per_10k": agent.cores_per_10k(),
+            "rss_bytes": agent.rss_bytes,
+            "rss_peak_bytes": agent.rss_peak_bytes,
+            "captured": agent.captured,
+            "lost": agent.lost,
+        })),
     })
 }

@@ -143,7 +143,7 @@ fn foreign(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 }
 
 fn agent(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
-    let agent = &outcome.agent;
+    let Some(agent) = &outcome.agent else { return Ok(()) };
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     writeln!(
         out,

@@ -34,7 +34,8 @@ pub(crate) struct Outcome {
     pub(crate) prices: Vec<Price>,
     pub(crate) run_times: Vec<RunTimeOf>,
     pub(crate) foreign: Vec<Foreign>,
-    pub(crate) agent: Agent,
+    /// `None` where no arm of waggle was wanted or could be used.
+    pub(crate) agent: Option<Agent>,
     pub(crate) seconds: f64,
 }
 

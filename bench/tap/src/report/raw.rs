@@ -8,13 +8,13 @@ use crate::windows::Window;
 pub(super) fn table(windows: &[Window]) -> String {
     let mut text = String::from(
         "pair,arm,load,on,first,seconds,statements,captured,server_ns,agent_ns,lost,steal_ticks,\
-         void\n",
+         switch_seconds,void\n",
     );
     for window in windows {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{},{},\"{}\",{},{},{:.6},{},{},{},{},{},{},{}",
+            "{},{},\"{}\",{},{},{:.6},{},{},{},{},{},{},{:.4},{}",
             window.pair,
             window.arm.name(),
             window.load.name(),
@@ -27,6 +27,7 @@ pub(super) fn table(windows: &[Window]) -> String {
             window.agent_ns,
             window.lost,
             window.steal_ticks,
+            window.switch_seconds,
             u8::from(window.void),
         );
     }

@@ -3,6 +3,7 @@
 use waggle_probes::tap::Hook;
 
 use super::Outcome;
+use crate::agent::Agent;
 use crate::arms::Arm;
 
 /// The rung that waggle takes on a kernel of today.
@@ -60,7 +61,7 @@ fn floor(outcome: &Outcome) -> Verdict {
     Verdict {
         name: "aa_half_width_us",
         limit: format!("A/A half-width ≤ {FLOOR_MAX_US} µs, else the run is void"),
-        measured: half.map_or("no pairs".to_owned(), |half| format!("{half:.2} µs")),
+        measured: or_not(half.map(|half| format!("{half:.2} µs"))),
         kept: half.map(|half| half <= FLOOR_MAX_US),
     }
 }
@@ -70,9 +71,9 @@ fn program(outcome: &Outcome) -> Verdict {
     Verdict {
         name: "program_ns_per_statement",
         limit: format!("time in the kernel ≤ {:.1} µs per statement", PROGRAM_MAX_NS / 1e3),
-        measured: run_time.map_or("not measured".to_owned(), |(mean, highest)| {
+        measured: or_not(run_time.map(|(mean, highest)| {
             format!("{:.2} µs, {:.2} under the dearest load", mean / 1e3, highest / 1e3)
-        }),
+        })),
         kept: run_time.map(|(_, highest)| highest <= PROGRAM_MAX_NS),
     }
 }
@@ -88,43 +89,58 @@ fn added(outcome: &Outcome) -> [Verdict; 2] {
         Verdict {
             name: "added_us_high",
             limit: format!("upper end of the added server CPU ≤ {ADDED_MAX_US} µs per statement"),
-            measured: high.map_or("not measured".to_owned(), |high| format!("{high:.2} µs")),
+            measured: or_not(high.map(|high| format!("{high:.2} µs"))),
             kept: high.map(|high| high <= ADDED_MAX_US).filter(|_| can_tell),
         },
         Verdict {
             name: "share_of_reference",
             limit: format!("that end ≤ {SHARE_MAX} of the lower end of the uprobe pair"),
-            measured: share.map_or("not measured".to_owned(), |share| format!("{share:.2}")),
+            measured: or_not(share.map(|share| format!("{share:.2}"))),
             kept: share.map(is_below).filter(|_| can_tell),
         },
     ]
 }
 
 fn agent(outcome: &Outcome) -> [Verdict; 3] {
-    let agent = &outcome.agent;
-    let mib = agent.rss_peak_bytes as f64 / f64::from(1 << 20);
-    let is_fast = agent.rate() >= RATE_MIN;
+    let agent = outcome.agent.as_ref();
     let prices = outcome.prices.iter().filter(|price| price.load.is_none());
     let ours = prices.filter(|price| matches!(price.arm, Arm::Tap(_)));
-    let lost = agent.lost + ours.map(|price| price.lost).sum::<u64>();
+    let lost_in_windows: u64 = ours.map(|price| price.lost).sum();
+    let lost = agent.map(|agent| agent.lost + lost_in_windows);
+    let cores = agent.map(Agent::cores_per_10k);
+    let memory = agent.map(|agent| (mib(agent.rss_peak_bytes), agent.rate()));
     [
         Verdict {
             name: "agent_cores_per_10k",
             limit: format!("agent ≤ {AGENT_MAX} core per 10,000 statements/s"),
-            measured: format!("{:.4} core", agent.cores_per_10k()),
-            kept: Some(agent.cores_per_10k() <= AGENT_MAX),
+            measured: or_not(cores.map(|cores| format!("{cores:.4} core"))),
+            kept: cores.map(|cores| cores <= AGENT_MAX),
         },
         Verdict {
             name: "rss_mib",
             limit: format!("agent's memory ≤ {RSS_MAX_MIB} MiB at ≥ {RATE_MIN:.0} statements/s"),
-            measured: format!("{mib:.1} MiB at {:.0} statements/s", agent.rate()),
-            kept: Some(mib <= RSS_MAX_MIB).filter(|kept| is_fast || !kept),
+            measured: or_not(
+                memory.map(|(mib, rate)| format!("{mib:.1} MiB at {rate:.0} statements/s")),
+            ),
+            // Too much is too much at any rate; little enough counts at a high one only.
+            kept: memory.and_then(|(mib, rate)| match mib <= RSS_MAX_MIB {
+                false => Some(false),
+                true => (rate >= RATE_MIN).then_some(true),
+            }),
         },
         Verdict {
             name: "lost",
             limit: "lost 0".to_owned(),
-            measured: format!("{lost}"),
-            kept: Some(lost == 0),
+            measured: or_not(lost.map(|lost| lost.to_string())),
+            kept: lost.map(|lost| lost == 0),
         },
     ]
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn or_not(measured: Option<String>) -> String {
+    measured.unwrap_or_else(|| "not measured".to_owned())
 }

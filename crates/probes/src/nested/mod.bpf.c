@@ -114,7 +114,7 @@ static __always_inline bool fill(struct statement *record, const u8 *query,
 
 static __always_inline void send_nested(u32 tgid, const struct frame *frame, bool is_applied)
 {
-	u8 query[STACK_SPAN_MAX];
+	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
 	u64 now = bpf_ktime_get_ns();
 
 	if (bpf_probe_read_user(query, cfg.query.length,

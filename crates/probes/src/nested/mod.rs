@@ -13,9 +13,7 @@ use std::path::{Path, PathBuf};
 use libbpf_rs::{Link, Object, ObjectBuilder, UprobeOpts};
 use waggle_model::{Losses, Reading};
 
-use crate::tap::{
-    Plan, Programs, RunTime, TapError, add_lost, kernel_error, run_time_of_program,
-};
+use crate::tap::{Plan, Programs, RunTime, TapError, add_lost, kernel_error, run_time_of_program};
 use crate::target::elf::Elf;
 use place::{Kind, Place};
 pub(crate) use record::Nested;
@@ -102,11 +100,7 @@ impl Probes {
     }
 }
 
-fn load(
-    programs: &Programs,
-    plan: &Plan,
-    pid: u32,
-) -> Result<(Loaded, Coverage), TapError> {
+fn load(programs: &Programs, plan: &Plan, pid: u32) -> Result<(Loaded, Coverage), TapError> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
     let elf = Elf::open(&path)
         .map_err(|error| TapError::Kernel { what: "nested statements", why: error.to_string() })?;

@@ -83,11 +83,12 @@ pub(super) fn instruction_text(elf: &Elf) -> Option<u32> {
     let execute = elf.symbol("_ZN13sp_instr_stmt7executeEP3THDPj")?;
     let trace = arch::trace(elf, execute)?;
     let [instruction, session] = [Term::Argument(0), Term::Argument(1)];
-    let mut offsets = trace.calls().filter(|arguments| arguments[0] == session).filter_map(|call| {
-        let text = call[1].field_of(&instruction, 8)?;
-        let length = call[2].field_of(&instruction, 8)?;
-        (length == text + 8).then_some(text)
-    });
+    let mut offsets =
+        trace.calls().filter(|arguments| arguments[0] == session).filter_map(|call| {
+            let text = call[1].field_of(&instruction, 8)?;
+            let length = call[2].field_of(&instruction, 8)?;
+            (length == text + 8).then_some(text)
+        });
     let first = offsets.next()?;
     offsets.all(|other| other == first).then_some(first)
 }

@@ -4,7 +4,7 @@ use waggle_model::{Identity, Origin, Statement};
 
 use super::skeleton::types;
 use crate::tap::{Plan, Reply, read_struct};
-use crate::target::layout::Field;
+use crate::target::layout::{DiagnosticsCodes, Field};
 
 /// The error of a statement whose tables changed since it was prepared (`ER_NEED_REPREPARE`,
 /// `share/errmsg.txt`): the server prepares it anew and runs it again.
@@ -45,7 +45,12 @@ impl Nested {
 
     /// The statement, from `whole`, which says what the session held when it ended; `None` where
     /// it was only an attempt.
-    pub(crate) fn statement<'a>(&self, reply: &Reply<'_>, whole: Statement<'a>) -> Option<Statement<'a>> {
+    pub(crate) fn statement<'a>(
+        &self,
+        reply: &Reply<'_>,
+        codes: &DiagnosticsCodes,
+        whole: Statement<'a>,
+    ) -> Option<Statement<'a>> {
         if whole.error == Some(NEED_REPREPARE) {
             return None;
         }
@@ -55,15 +60,19 @@ impl Nested {
             let now: u64 = reply.get(field)?;
             is_timed.then(|| now.checked_sub(before).unwrap_or(now))
         };
+        // MariaDB's applier clears the area before it returns, unless the statement failed.
+        let is_cleared = reply.get(Field::DiagnosticsStatus) == Some(codes.empty.into());
         Some(Statement {
             origin: Origin::Nested,
             latency_ns: is_timed.then(|| whole.end_ns.saturating_sub(self.raw.begin_ns)),
             first_byte_ns: None,
             rows_sent: own(Field::RowsSent, self.raw.rows_sent),
             rows_examined: own(Field::RowsExamined, self.raw.rows_examined),
+            rows_affected: whole.rows_affected.filter(|_| !is_cleared),
             // A moment or a sum over the whole session, by family: none is of this statement.
             lock_ns: None,
             bytes_sent: None,
+            client_gone: false,
             ..whole
         })
     }

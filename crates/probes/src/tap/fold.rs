@@ -48,7 +48,11 @@ struct Known {
 /// A reply that may be followed by another of its statement.
 pub(super) struct Held {
     pub(super) record: Box<[u8]>,
+    /// Who the session was then: it may be another's when this is handed out.
+    pub(super) identity: Arc<Identity>,
     pub(super) key: StatementKey,
+    /// Only the first send was seen: all of the reply, where the query cache gave it.
+    is_part: bool,
     bytes: u64,
     first_byte_ns: u64,
 }
@@ -100,9 +104,16 @@ impl Fold {
         let known = self.sessions.entry(session).or_default();
         known.used = true;
         let key = reply.statement_key();
+        let is_part = status == codes.empty;
         let mut ended_before = None;
         if let Some(held) = known.held.take() {
-            if held.key == key {
+            if held.key == key && is_part {
+                known.held = Some(held);
+                return (None, Verdict::Ignored, whole);
+            }
+            if held.key == key && held.is_part {
+                // The kernel has added up what was sent since the first send.
+            } else if held.key == key {
                 self.inner_results += 1;
                 whole.bytes += held.bytes;
                 whole.first_byte_ns = held.first_byte_ns;
@@ -114,10 +125,12 @@ impl Fold {
         if known.last == Some(key) {
             return (ended_before, Verdict::Ignored, whole);
         }
-        if may_go_on(reply) {
+        if is_part || may_go_on(reply) {
             known.held = Some(Held {
                 record: record.into(),
+                identity: known.identity.clone(),
                 key,
+                is_part,
                 bytes: whole.bytes,
                 first_byte_ns: whole.first_byte_ns,
             });
@@ -125,6 +138,14 @@ impl Fold {
         }
         known.last = Some(key);
         (ended_before, Verdict::Ended, whole)
+    }
+
+    /// Notes that a statement ended which sends no reply.
+    pub(super) fn ended(&mut self, session: Session, statement: StatementKey) {
+        self.make_room();
+        let known = self.sessions.entry(session).or_default();
+        known.used = true;
+        known.last = Some(statement);
     }
 
     /// Takes the held replies for which `is_over` says that their statement has ended; it is given

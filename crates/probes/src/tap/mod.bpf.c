@@ -15,8 +15,11 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define EAGAIN 11
 #define ERESTARTSYS 512
 
+#define COM_INIT_DB 2
+#define COM_QUERY 3
 #define COM_CONNECT 11
 #define COM_CHANGE_USER 17
+#define COM_STMT_EXECUTE 23
 #define SERVER_MORE_RESULTS_EXISTS 8
 
 #define S_IFMT 0170000
@@ -26,6 +29,15 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 struct identity _identity = {};
 struct session _session = {};
 
+/* A send of a session, with the status that it had then. */
+struct send {
+	u64 thd;
+	u64 diagnostics;
+	s64 result; /* bytes or an error */
+	u32 tgid;
+	u8 status[STACK_SPAN_MAX] __attribute__((aligned(8)));
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 16384);
@@ -33,25 +45,28 @@ struct {
 	__type(value, struct session);
 } sessions SEC(".maps");
 
-/* A send of a reply that goes on: keep its size and the time of its first byte. */
-static __always_inline void on_partial_send(u32 tgid, u64 thd, s64 result)
+/*
+ * A send of a reply that goes on: keep its size and the time of its first byte. Whether it is the
+ * first of its statement.
+ */
+static __always_inline bool on_partial_send(u32 tgid, u64 thd, s64 result)
 {
 	struct session_key key = { .thd = thd, .tgid = tgid };
 	u64 start;
 
 	if (result <= 0 || !read_u64(&start, thd + cfg.start))
-		return;
+		return false;
 	struct session *known = bpf_map_lookup_elem(&sessions, &key);
 	if (known && known->start == start) {
 		known->bytes += result;
-		return;
+		return false;
 	}
 	u64 now = bpf_ktime_get_ns();
 	if (known) {
 		known->start = start;
 		known->bytes = result;
 		known->first_byte_ns = now;
-		return;
+		return true;
 	}
 	/* An id that no session has makes the next reply tell who this is. */
 	struct session fresh = {
@@ -59,55 +74,115 @@ static __always_inline void on_partial_send(u32 tgid, u64 thd, s64 result)
 	};
 	if (bpf_map_update_elem(&sessions, &key, &fresh, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
+	return true;
 }
 
 /*
- * What is known of the session beyond this reply: its identity, sent when it changed, and what its
- * reply sent before.
+ * USE writes the new name over the old one where it fits: neither the pointer nor the length need
+ * change. A comment may stand in front, so what does not begin with a letter may be one as well.
  */
-static __always_inline bool join_session(struct statement *record)
+static __always_inline bool may_change_database(struct statement *record)
+{
+	const u8 *text = record->data + cfg.data_length;
+
+	if (DATA(u32, record, cfg.at_command) == COM_INIT_DB)
+		return true;
+	if (DATA(u32, record, cfg.at_status) != cfg.status_ok || record->head.text_length < 2)
+		return false;
+	u8 first = text[0] | 0x20;
+	return first == 'u' ? (text[1] | 0x20) == 's' : first < 'a' || first > 'z';
+}
+
+/* What the reply tells of its session; whether user space knows it already. */
+static __always_inline bool is_identified(struct statement *record, struct session *now)
 {
 	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
 	struct session *known = bpf_map_lookup_elem(&sessions, &key);
-	struct session now = {
-		.id = DATA(u32, record, cfg.at_id),
-	};
-
-	if (cfg.has_database) {
-		now.database = DATA(u64, record, cfg.at_database);
-		now.database_length = DATA(u64, record, cfg.at_database_length);
-	}
-	if (known && known->start) {
-		if (known->start == DATA(u64, record, cfg.at_start)) {
-			record->head.bytes += known->bytes;
-			record->head.first_byte_ns = known->first_byte_ns;
-		}
-		known->start = 0;
-	}
-	/* Inside a routine the security context can be the definer's: wait for its last reply. */
-	if (cfg.has_server_status &&
-	    (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS))
-		return true;
 	u32 command = DATA(u32, record, cfg.at_command);
-	if (known && known->id == now.id && known->database == now.database &&
-	    known->database_length == now.database_length && command != COM_CONNECT &&
-	    command != COM_CHANGE_USER)
-		return true;
-	if (!send_identity(record->head.tgid, record->head.thd, &now))
+
+	now->id = DATA(u32, record, cfg.at_id);
+	if (cfg.has_database) {
+		now->database = DATA(u64, record, cfg.at_database);
+		now->database_length = DATA(u64, record, cfg.at_database_length);
+	}
+	if (!known)
 		return false;
-	if (bpf_map_update_elem(&sessions, &key, &now, BPF_ANY))
+	now->start = known->start;
+	now->bytes = known->bytes;
+	now->first_byte_ns = known->first_byte_ns;
+	return known->id == now->id && known->database == now->database &&
+	       known->database_length == now->database_length && command != COM_CONNECT &&
+	       command != COM_CHANGE_USER && !may_change_database(record);
+}
+
+/* Tells who the session is, before the reply itself; false where the ring is full. */
+static __always_inline bool identify(u32 tgid, u64 thd, struct session *now, bool goes_on)
+{
+	struct session_key key = { .thd = thd, .tgid = tgid };
+
+	if (!send_identity(tgid, thd, now))
+		return false;
+	/* Inside a routine the user can be the definer: its end shall tell again who this is. */
+	if (goes_on)
+		now->id = ~0ULL;
+	if (bpf_map_update_elem(&sessions, &key, now, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
 	return true;
 }
 
-static __always_inline void on_reply(u32 tgid, u64 thd, u64 diagnostics, const u8 *status, s64 result)
+/* Adds what the reply sent before this send. */
+static __always_inline void join_partial_sends(struct statement *record)
 {
-	u8 query[STACK_SPAN_MAX];
-	u64 now = bpf_ktime_get_ns();
+	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
+	struct session *known = bpf_map_lookup_elem(&sessions, &key);
 
-	if (bpf_probe_read_user(query, cfg.query.length, (void *)(thd + cfg.query.offset))) {
-		count_lost(LOST_UNREADABLE_SESSION);
+	if (!known || !known->start)
 		return;
+	if (known->start == DATA(u64, record, cfg.at_start)) {
+		record->head.bytes += known->bytes;
+		record->head.first_byte_ns = known->first_byte_ns;
+	}
+	known->start = 0;
+}
+
+enum outcome {
+	DONE,
+	NOT_IDENTIFIED,
+	NOT_IDENTIFIED_INSIDE, /* the same, and more results follow */
+};
+
+/* What becomes of a record that holds all numbers of its reply, and its text. */
+static __always_inline enum outcome judge(struct statement *record, struct session *session,
+					  bool identified)
+{
+	u32 command = DATA(u32, record, cfg.at_command);
+	bool is_part = DATA(u32, record, cfg.at_status) == cfg.status_empty;
+
+	if (is_part && command != COM_QUERY && command != COM_STMT_EXECUTE) {
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return DONE;
+	}
+	if (!identified && !is_identified(record, session)) {
+		bool goes_on = cfg.has_server_status &&
+			       (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS);
+		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		return goes_on || is_part ? NOT_IDENTIFIED_INSIDE : NOT_IDENTIFIED;
+	}
+	if (!is_part)
+		join_partial_sends(record);
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return DONE;
+}
+
+/* Writes the record of a reply; where user space does not know the session, nothing yet. */
+static __always_inline enum outcome write_reply(const struct send *send, u64 now,
+						struct session *session, bool identified)
+{
+	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
+
+	if (bpf_probe_read_user(query, cfg.query.length, (void *)(send->thd + cfg.query.offset))) {
+		count_lost(LOST_UNREADABLE_SESSION);
+		return DONE;
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
 	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
@@ -117,51 +192,63 @@ static __always_inline void on_reply(u32 tgid, u64 thd, u64 diagnostics, const u
 
 	if (!record) {
 		count_lost(LOST_RING_FULL);
-		return;
+		return DONE;
 	}
 	record->head.kind = RECORD_STATEMENT;
-	record->head.tgid = tgid;
-	record->head.thd = thd;
+	record->head.tgid = send->tgid;
+	record->head.thd = send->thd;
 	record->head.end_ns = now;
 	record->head.first_byte_ns = 0;
-	record->head.bytes = result > 0 ? result : 0;
-	record->head.result = result;
+	record->head.bytes = send->result > 0 ? send->result : 0;
+	record->head.result = send->result;
 	copy_stack_span(record, &cfg.query, query);
-	copy_stack_span(record, &cfg.status, status);
-	if (!read_spans(record, thd, cfg.session_spans, cfg.session) ||
-	    !read_spans(record, diagnostics, cfg.diagnostics_spans, cfg.diagnostics_span)) {
+	copy_stack_span(record, &cfg.status, send->status);
+	if (!read_spans(record, send->thd, cfg.session_spans, cfg.session) ||
+	    !read_spans(record, send->diagnostics, cfg.diagnostics_spans, cfg.diagnostics_span)) {
 		count_lost(LOST_UNREADABLE_SESSION);
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
-		return;
-	}
-	if (!join_session(record)) {
-		count_lost(LOST_RING_FULL);
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
-		return;
+		return DONE;
 	}
 	read_text(record, text, length, room);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return judge(record, session, identified);
+}
+
+/*
+ * Records come out of the ring in the order of their reservation, and who the session is must come
+ * before its reply: where that is not known, the reply is written again after it.
+ */
+static __always_inline void on_reply(const struct send *send)
+{
+	struct session session = {};
+	u64 now = bpf_ktime_get_ns();
+	enum outcome outcome = write_reply(send, now, &session, false);
+
+	if (outcome == DONE)
+		return;
+	if (!identify(send->tgid, send->thd, &session, outcome == NOT_IDENTIFIED_INSIDE))
+		count_lost(LOST_RING_FULL);
+	else
+		write_reply(send, now, &session, true);
 }
 
 /* A send by the running thread of a target, of `result` bytes or with an error. */
 static __always_inline void on_session_send(u32 tgid, u64 thd, s64 result)
 {
-	u8 status[STACK_SPAN_MAX];
-	u64 diagnostics;
+	struct send send = { .thd = thd, .result = result, .tgid = tgid };
 
 	/* Not sent yet: the server tries again. */
 	if (result == -EAGAIN || result == -EINTR || result == -ERESTARTSYS)
 		return;
-	if (!read_u64(&diagnostics, thd + cfg.diagnostics) ||
-	    bpf_probe_read_user(status, cfg.status.length,
-				(void *)(diagnostics + cfg.status.offset))) {
+	if (!read_u64(&send.diagnostics, thd + cfg.diagnostics) ||
+	    bpf_probe_read_user(send.status, cfg.status.length,
+				(void *)(send.diagnostics + cfg.status.offset))) {
 		count_lost(LOST_UNREADABLE_SESSION);
 		return;
 	}
-	if (*(u32 *)(status + (cfg.at_status - cfg.status.at)) == cfg.status_empty)
-		on_partial_send(tgid, thd, result);
-	else
-		on_reply(tgid, thd, diagnostics, status, result);
+	/* The first send of a statement can be all of it, where the query cache answers. */
+	if (*(u32 *)(send.status + (cfg.at_status - cfg.status.at)) != cfg.status_empty ||
+	    (on_partial_send(tgid, thd, result) && cfg.has_query_cache))
+		on_reply(&send);
 }
 
 static __always_inline int on_send_by_current(u32 tgid, s64 result)

@@ -88,6 +88,8 @@ impl Default for TapOptions {
 /// A server that is watched.
 struct Target {
     plan: Plan,
+    /// The plan of the records of nested statements.
+    nested_plan: Plan,
     meaning: Meaning,
     hook: Hook,
     /// What ran when its sessions were last looked at.
@@ -148,7 +150,10 @@ impl Tap {
         if self.options.nested {
             self.nested.attach(&self.programs, &plan, instance.pid);
         }
-        self.targets.insert(instance.pid, Target { plan, meaning: Meaning::of(layout), hook, running: HashSet::new() });
+        let nested_plan = Nested::plan(&plan);
+        let meaning = Meaning::of(layout);
+        let target = Target { plan, nested_plan, meaning, hook, running: HashSet::new() };
+        self.targets.insert(instance.pid, target);
         Ok(hook)
     }
 
@@ -194,7 +199,7 @@ impl Tap {
             }
             let Some(target) = targets.get(&head.tgid) else { return };
             if head.kind == RECORD_NESTED {
-                emit_nested(record, target, clocks, &fold.identity(session), &mut consume);
+                emit_nested(record, target, clocks, fold, &mut consume);
                 return;
             }
             let Some(reply) = Reply::new(record, &target.plan) else { return };
@@ -202,24 +207,23 @@ impl Tap {
                 counts.foreign_sends += 1;
                 return;
             }
-            let mut emit = |reply: &Reply<'_>, whole: Whole, fold: &Fold| {
+            let mut emit = |reply: &Reply<'_>, whole: Whole, identity: &Identity| {
                 *seen += 1;
                 if options.drop_one_in.is_some_and(|n| *seen % n == 0) {
                     lost_here.add(Loss::Injected, 1);
                     return;
                 }
-                let identity = fold.identity(session);
-                consume(&statement_of(reply, whole, target, clocks, &identity));
+                consume(&statement_of(reply, whole, target, clocks, identity));
             };
             let (before, verdict, whole) =
                 fold.judge(session, &reply, record, &target.meaning.codes);
             if let Some((held, whole)) = before
                 && let Some(reply) = Reply::new(&held.record, &target.plan)
             {
-                emit(&reply, whole, fold);
+                emit(&reply, whole, &held.identity);
             }
             if verdict == fold::Verdict::Ended {
-                emit(&reply, whole, fold);
+                emit(&reply, whole, &fold.identity(session));
             }
         })
     }
@@ -248,10 +252,8 @@ impl Tap {
         let (target, clocks) = (&*target, &self.clocks);
         for (held, whole) in over {
             let Some(reply) = Reply::new(&held.record, &target.plan) else { continue };
-            let session = Session { tgid: pid, thd: reply.head.thd };
-            let identity = self.fold.identity(session);
             self.seen += 1;
-            consume(&statement_of(&reply, whole, target, clocks, &identity));
+            consume(&statement_of(&reply, whole, target, clocks, &held.identity));
         }
     }
 
@@ -309,15 +311,18 @@ fn emit_nested(
     record: &[u8],
     target: &Target,
     clocks: &Clocks,
-    session: &Identity,
+    fold: &mut Fold,
     consume: &mut dyn FnMut(&Statement<'_>),
 ) {
-    let plan = Nested::plan(&target.plan);
-    let Some(reply) = Reply::new(record, &plan) else { return };
+    let Some(reply) = Reply::new(record, &target.nested_plan) else { return };
     let Some(nested) = Nested::of(&reply) else { return };
-    let identity = nested.identity(session);
+    let session = Session { tgid: reply.head.tgid, thd: reply.head.thd };
+    if nested.is_applied() {
+        fold.ended(session, reply.statement_key());
+    }
+    let identity = nested.identity(&fold.identity(session));
     let whole = statement_of(&reply, Whole::default(), target, clocks, &identity);
-    if let Some(statement) = nested.statement(&reply, whole) {
+    if let Some(statement) = nested.statement(&reply, &target.meaning.codes, whole) {
         consume(&statement);
     }
 }
@@ -327,13 +332,17 @@ fn statement_of<'a>(
     whole: Whole,
     target: &Target,
     clocks: &Clocks,
-    identity: &'a waggle_model::Identity,
+    identity: &'a Identity,
 ) -> Statement<'a> {
     let Meaning { clock, codes, .. } = &target.meaning;
     let end_ns = reply.head.end_ns;
     let start_ns = reply.get(Field::StartTime).and_then(|us| start(clocks, *clock, us, end_ns));
     let since_start = |at: u64| start_ns.map(|start| at.saturating_sub(start));
     let status = reply.get(Field::DiagnosticsStatus).map(|status| status as u32);
+    // The query cache answers without a status and counts no rows: what stands there is older. Only
+    // its first send is recorded.
+    let is_counted = status != Some(codes.empty);
+    let counted = |field: Field| reply.get(field).filter(|_| is_counted);
     let only_if = |code: u32, field: Field| {
         if status == Some(code) { reply.get(field) } else { Some(0) }
     };
@@ -349,13 +358,13 @@ fn statement_of<'a>(
         first_byte_ns: since_start(whole.first_byte_ns),
         text: text_of(reply),
         identity,
-        rows_sent: reply.get(Field::RowsSent),
-        rows_examined: reply.get(Field::RowsExamined),
+        rows_sent: counted(Field::RowsSent),
+        rows_examined: counted(Field::RowsExamined),
         rows_affected: only_if(codes.ok, Field::RowsAffected),
         lock_ns: record::lock_ns(reply, &target.meaning),
         error: only_if(codes.error, Field::ErrorNumber).map(|number| number as u32),
-        server_status: reply.get(Field::ServerStatus).map(|bits| ServerStatus(bits as u32)),
-        bytes_sent: target.hook.knows_bytes().then_some(whole.bytes),
+        server_status: counted(Field::ServerStatus).map(|bits| ServerStatus(bits as u32)),
+        bytes_sent: (target.hook.knows_bytes() && is_counted).then_some(whole.bytes),
         client_gone: reply.head.result < 0,
     }
 }

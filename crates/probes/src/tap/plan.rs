@@ -57,6 +57,8 @@ impl Plan {
         config.data_length = place.next;
         config.text_limit = text_limit;
         config.status_empty = layout.diagnostics.empty;
+        config.status_ok = layout.diagnostics.ok;
+        config.has_query_cache = u8::from(has_query_cache(layout));
         config.diagnostics = demand(layout, Field::Diagnostics)?;
         config.start = demand(layout, Field::StartTime)?;
         set_current(config, current);
@@ -127,6 +129,11 @@ fn missing(layout: &Layout, field: Field) -> TapError {
         field: field.name(),
         why: why.unwrap_or("it was not looked for").to_owned(),
     }
+}
+
+/// MySQL 8.0 removed the query cache (release notes of 8.0.3); MariaDB still has it.
+fn has_query_cache(layout: &Layout) -> bool {
+    layout.flavour == Flavour::Mariadb || layout.version.starts_with("5.")
 }
 
 fn demand(layout: &Layout, field: Field) -> Result<u32, TapError> {

@@ -50,7 +50,7 @@ pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> T
         let mut why = format!("{error:#}");
         if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
             why.push_str(if rustix::process::geteuid().is_root() {
-                "; the kernel forbids programs of this kind, even to root"
+                "; this kernel refuses the program, even from root"
             } else {
                 "; run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
             });
@@ -181,6 +181,7 @@ impl Programs {
             // Already absent is as good.
             let _ = targets.delete(&pid.to_ne_bytes());
         }
+        self.forget_sessions(pid);
         for loaded in &mut self.loaded {
             loaded.pids.remove(&pid);
             loaded.links.retain(|(owner, _)| loaded.hook != Hook::Uprobe || *owner != pid);
@@ -190,6 +191,18 @@ impl Programs {
         self.loaded = kept;
         for loaded in &gone {
             add_lost(&mut self.lost_before, &loaded.object);
+        }
+    }
+
+    /// Sessions that are watched again later shall tell again who they are.
+    fn forget_sessions(&self, pid: u32) {
+        let Ok(sessions) = self.map("sessions") else { return };
+        let process = u64::from(pid).to_ne_bytes();
+        // `struct session_key` of `shared.h`: the session, then the process.
+        let of_process = |key: &Vec<u8>| key.get(8..) == Some(&process[..]);
+        let keys: Vec<Vec<u8>> = sessions.keys().filter(of_process).collect();
+        for key in keys {
+            let _ = sessions.delete(&key);
         }
     }
 

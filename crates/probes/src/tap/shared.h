@@ -44,6 +44,7 @@ struct config {
 
 	u32 diagnostics; /* offset in the session of the pointer to the diagnostics area */
 	u32 status_empty;
+	u32 status_ok;
 	u32 start; /* offset in the session */
 
 	struct span query; /* text, its length and the database, as far as they are near */
@@ -66,6 +67,7 @@ struct config {
 	u8 has_database;
 	u8 has_server_status;
 	u8 has_context;
+	u8 has_query_cache;
 
 	u32 context; /* offset in the session of the pointer to the security context */
 	u32 user; /* offsets in the security context */

@@ -7,4 +7,6 @@ mod layout;
 #[cfg(test)]
 mod matrix;
 #[cfg(test)]
+mod nested;
+#[cfg(test)]
 mod sessions;

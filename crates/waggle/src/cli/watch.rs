@@ -106,7 +106,12 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         duration: args.duration,
         json,
         refresh: !json && io::stdout().is_terminal(),
-        shown: Shown { limit: args.limit, redact: args.redact, sessions_known: true },
+        shown: Shown {
+            limit: args.limit,
+            redact: args.redact,
+            nested: args.capture.nested,
+            sessions_known: true,
+        },
     };
     let capture = args.capture.attach()?;
     let mut out = io::BufWriter::new(io::stdout().lock());

@@ -25,6 +25,7 @@ pub(super) struct Line {
     truncated: u64,
     digests: Vec<DigestJson>,
     other: DigestJson,
+    nested: Option<NestedJson>,
     sessions: Option<Vec<SessionJson>>,
     cost: CostJson,
 }
@@ -52,6 +53,14 @@ struct DigestJson {
     latency_us: Latency,
     active_sessions: Option<f64>,
     users: BTreeMap<String, u64>,
+}
+
+/// What ran inside other statements.
+#[derive(Debug, Default, Serialize)]
+struct NestedJson {
+    statements: u64,
+    errors: Option<u64>,
+    digests: Vec<DigestJson>,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,6 +119,7 @@ impl Line {
                 .map(|(key, totals)| DigestJson::new(Some(key), totals, length_ns))
                 .collect(),
             other: DigestJson::new(None, &other, length_ns),
+            nested: shown.nested.then(|| NestedJson::of(interval.nested.as_deref(), shown.limit)),
             sessions: shown.sessions_known.then(|| {
                 let session = |running| SessionJson::new(running, interval.end_ns, shown.redact);
                 interval.running.iter().map(session).collect()
@@ -120,6 +130,22 @@ impl Line {
                 rss_bytes: cost.rss_bytes,
                 host_sends_per_s: cost.host_sends_per_s,
             },
+        }
+    }
+}
+
+impl NestedJson {
+    fn of(interval: Option<&Interval>, limit: usize) -> NestedJson {
+        let Some(interval) = interval else {
+            return NestedJson { errors: Some(0), ..NestedJson::default() };
+        };
+        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+        let (digests, _) = super::ranked(interval, limit);
+        let digest = |(key, totals)| DigestJson::new(Some(key), totals, length_ns);
+        NestedJson {
+            statements: interval.statements,
+            errors: interval.errors.get(),
+            digests: digests.into_iter().map(digest).collect(),
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Shown {
     pub(crate) limit: usize,
     /// Literals become `?` in statements, too.
     pub(crate) redact: bool,
+    /// Whether nested statements are captured.
+    pub(crate) nested: bool,
     /// Whether the sessions could be read.
     pub(crate) sessions_known: bool,
 }

@@ -34,9 +34,11 @@ fn every_statement_is_captured_once(version: Version) {
     for field in EXACT {
         assert!(verified.number(&format!("/fields/{field}/compared")) > 0, "{version} {field}");
     }
-    let unexplained = report["differing"].as_array().unwrap().iter().filter(|one| {
-        EXACT.contains(&one["field"].as_str().unwrap()) && !is_miscount(one)
-    });
+    let unexplained = report["differing"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|one| EXACT.contains(&one["field"].as_str().unwrap()) && !is_miscount(one));
     assert_eq!(unexplained.count(), 0, "{version}: {report:#}");
     assert_shape(report);
 }
@@ -114,11 +116,11 @@ fn a_statement_dropped_on_purpose_fails_the_verification_and_is_named() {
     let dropped = verified.number("/lost/injected");
     assert_eq!(dropped, (verified.number("/captured") + dropped) / 10_000, "{report:#}");
     assert_eq!(verified.number("/missing"), dropped, "{report:#}");
-    let named = report["differing"].as_array().unwrap().iter().filter(|one| {
-        one["field"] == "calls" && !one["digest_text"].as_str().unwrap().is_empty()
-    });
-    let short: u64 = named
-        .map(|one| one["theirs"].as_u64().unwrap() - one["ours"].as_u64().unwrap())
-        .sum();
+    let named =
+        report["differing"].as_array().unwrap().iter().filter(|one| {
+            one["field"] == "calls" && !one["digest_text"].as_str().unwrap().is_empty()
+        });
+    let short: u64 =
+        named.map(|one| one["theirs"].as_u64().unwrap() - one["ours"].as_u64().unwrap()).sum();
     assert_eq!(short, dropped, "{report:#}");
 }

@@ -33,14 +33,26 @@ pub(crate) fn read_write(server: &Server) -> Sysbench {
     sysbench
 }
 
+/// sysbench's smallest load, with its tables made: one statement per event.
+pub(crate) fn point_select(server: &Server) -> Sysbench {
+    let sysbench = Sysbench::new("oltp_point_select");
+    sysbench.prepare(server).unwrap();
+    sysbench
+}
+
+/// So many events of a load. Returns what sysbench counted.
+pub(crate) fn events(server: &Server, sysbench: &Sysbench, events: u64) -> u64 {
+    let length = Length::Events(events);
+    executed(&Sysbench { length, ..sysbench.clone() }.run(server).unwrap())
+}
+
 /// About so many statements, over every transport, in text and prepared, all at once. Returns what
 /// sysbench counted.
 pub(crate) fn mixed(server: &Server, sysbench: &Sysbench, statements: u64) -> u64 {
     let threads: u32 = MIX.iter().map(|(.., threads)| threads).sum();
     let start = |&(transport, ps_mode, of_it): &(Transport, bool, u32)| -> Running {
         let share = statements * u64::from(of_it) / u64::from(threads);
-        let events = share.div_ceil(PER_TRANSACTION);
-        let length = Length::Events(events);
+        let length = Length::Events(share.div_ceil(PER_TRANSACTION));
         let part = Sysbench { transport, ps_mode, threads: of_it, length, ..sysbench.clone() };
         part.start(server).unwrap()
     };
@@ -63,7 +75,7 @@ pub(crate) fn session(server: &Server) -> Client {
 pub(crate) fn wait_until_alone(server: &Server) {
     let mut client = session(server);
     let sql = "SELECT COUNT(*) FROM information_schema.processlist \
-               WHERE id <> CONNECTION_ID() AND command NOT IN ('Daemon', 'Binlog Dump')";
+               WHERE id <> CONNECTION_ID() AND command <> 'Daemon' AND user <> 'system user'";
     while client.run(sql).unwrap()[0].text(0, 0).unwrap().parse::<u32>().unwrap() > 1 {
         thread::sleep(Duration::from_millis(20));
     }

@@ -3,7 +3,11 @@
 //! Every test starts servers of its own. `cargo xtask soak` runs the same tests with more
 //! statements and longer waits: see `size.rs`.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "clippy sees tests in #[test] functions only")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees tests in #[test] functions only"
+)]
 #![allow(clippy::print_stdout, reason = "what was measured is part of a test's result")]
 
 mod bad_days;

@@ -79,9 +79,11 @@ fn fifty_sessions_wait_for_one_row(version: Version) {
     let ended = lines.iter().skip(after.saturating_sub(1));
     let ended: Vec<Value> = ended.cloned().collect();
     assert_eq!(watched::calls(&ended, "`pile`") as usize, WAITING + 1 - 1, "{version}");
-    let spread: f64 = lines.iter().zip(lines.iter().map(active)).map(|(line, active)| {
-        active * line["interval_s"].as_f64().unwrap()
-    }).sum();
+    let spread: f64 = lines
+        .iter()
+        .zip(lines.iter().map(active))
+        .map(|(line, active)| active * line["interval_s"].as_f64().unwrap())
+        .sum();
     size::keep(&json!({
         "test": "pile_up", "server": server.version_string(), "waiting": WAITING,
         "active_sessions": load, "active_sessions_at_end": last, "session_seconds": spread,

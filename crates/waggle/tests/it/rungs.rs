@@ -3,7 +3,10 @@
 use serde_json::json;
 use waggle_testkit::Server;
 use waggle_testkit::Version;
+use waggle_testkit::sysbench::Length;
+use waggle_testkit::sysbench::Sysbench;
 
+use crate::host;
 use crate::load;
 use crate::size;
 use crate::verified::Verified;
@@ -39,4 +42,27 @@ fn a_rung_that_the_kernel_refuses_is_named_with_the_reason() {
         return assert!(!ended.lines().is_empty());
     }
     ended.assert_refused(&["fentry", "this kernel"]);
+}
+
+/// Also run under Debian's 6.1 kernel (`cargo xtask test`, layer `kernel 6.1`), where another rung is
+/// the first that works.
+#[test]
+fn the_hook_that_doctor_chooses_captures_every_statement() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let pid = server.pid().to_string();
+    let doctor = Waggle::start(&["doctor", "--json", "--pid", &pid]).end();
+    let hook = doctor.lines()[0]["servers"][0]["hook"].clone();
+    let hook = hook.as_str().unwrap();
+    println!("the hook that doctor chose: {hook}");
+    let mut sysbench = Sysbench::new("oltp_point_select");
+    sysbench.tables = 1;
+    sysbench.table_size = 100;
+    sysbench.threads = 2;
+    sysbench.length = Length::Events(10_000);
+    sysbench.prepare(&server).unwrap();
+    let verified = Verified::around(&server, &[], |_| {
+        sysbench.run(&server).unwrap();
+    });
+    println!("{}", verified.row("rungs", &server, "unix", "text"));
+    verified.assert_exact(&format!("the chosen hook {hook}"), 10_000);
 }

@@ -113,7 +113,9 @@ fn say_everything(server: &Server, seen: impl FnOnce()) {
 
 fn make_speaker(admin: &mut Client) {
     admin.run(format!("CREATE USER {0}@localhost", SPEAKER.user)).unwrap();
-    admin.run(format!("GRANT ALL ON *.* TO {0}@localhost WITH GRANT OPTION", SPEAKER.user)).unwrap();
+    admin
+        .run(format!("GRANT ALL ON *.* TO {0}@localhost WITH GRANT OPTION", SPEAKER.user))
+        .unwrap();
 }
 
 fn assert_no_password(what: &str, ended: &Ended) {

@@ -29,7 +29,8 @@ impl Verified {
         load::wait_until_alone(server);
         let ended = waggle.interrupt();
         let report = ended.lines().pop();
-        let report = report.unwrap_or_else(|| panic!("{}: no report: {}", server.version(), ended.err));
+        let report =
+            report.unwrap_or_else(|| panic!("{}: no report: {}", server.version(), ended.err));
         Verified { code: ended.code, report, err: ended.err }
     }
 

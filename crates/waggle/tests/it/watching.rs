@@ -73,7 +73,12 @@ impl Waggle {
 
     /// Starts `waggle watch --json` on one server, and returns when its first interval is out.
     pub(crate) fn watch(server: &Server, arguments: &[&str]) -> Waggle {
-        let pid = server.pid().to_string();
+        Waggle::watch_pid(server.pid(), arguments)
+    }
+
+    /// As [`Waggle::watch`].
+    pub(crate) fn watch_pid(pid: u32, arguments: &[&str]) -> Waggle {
+        let pid = pid.to_string();
         let mut waggle = Waggle::start(&[&["watch", "--json", "--pid", &pid], arguments].concat());
         waggle.wait_for("its first interval", |waggle| !waggle.lines().is_empty());
         waggle
@@ -115,6 +120,11 @@ impl Waggle {
     pub(crate) fn wait_for_lines(&mut self, more: usize) {
         let wanted = self.lines().len() + more;
         self.wait_for("more intervals", |waggle| waggle.lines().len() >= wanted);
+    }
+
+    /// The ids that the kernel has given to its programs and their links (proc_pid_fdinfo(5)).
+    pub(crate) fn kernel_ids(&self) -> KernelIds {
+        KernelIds::of(self.pid())
     }
 
     /// Sends a signal.
@@ -167,6 +177,50 @@ impl Ended {
             assert!(last.contains(word), "{word:?} is not in {last:?}");
         }
         assert!(!self.err.contains("libbpf:"), "a library talks: {}", self.err);
+    }
+}
+
+/// What a process has in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KernelIds {
+    pub(crate) programs: Vec<u32>,
+    pub(crate) links: Vec<u32>,
+}
+
+impl KernelIds {
+    /// Of a process.
+    pub(crate) fn of(pid: u32) -> KernelIds {
+        let mut ids = KernelIds::default();
+        for entry in fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap() {
+            // A descriptor may be closed meanwhile.
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+            let number = |key: &str| {
+                let value = text.lines().find_map(|line| line.strip_prefix(key));
+                value.and_then(|value| value.trim().parse().ok())
+            };
+            // A link names its program, too.
+            match number("link_id:") {
+                Some(link) => ids.links.push(link),
+                None => ids.programs.extend(number("prog_id:")),
+            }
+        }
+        ids.programs.sort_unstable();
+        ids.programs.dedup();
+        ids.links.sort_unstable();
+        ids
+    }
+
+    /// Those that the kernel still has, by bpftool(8).
+    pub(crate) fn left(&self) -> KernelIds {
+        let has = |kind: &str, id: &u32| {
+            let mut bpftool = Command::new("bpftool");
+            bpftool.args([kind, "show", "id", &id.to_string()]);
+            bpftool.output().unwrap().status.success()
+        };
+        KernelIds {
+            programs: self.programs.iter().filter(|id| has("prog", id)).copied().collect(),
+            links: self.links.iter().filter(|id| has("link", id)).copied().collect(),
+        }
     }
 }
 

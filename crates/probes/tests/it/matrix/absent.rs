@@ -9,7 +9,13 @@ use waggle_testkit::client::Transport;
 pub(crate) enum Absent {
     /// A statement whose connection was killed.
     KilledConnection,
-    /// The values of a prepared statement in its text.
+    /// The numbers of a statement that the query cache answers.
+    NumbersFromCache,
+    /// The number of rows of a statement that calls stored functions.
+    RowsOfFunctions,
+    /// The text of a statement that could not be prepared.
+    RefusedText,
+    /// The values of a prepared statement in its text, where no query cache needs them.
     PreparedValues,
     /// The same, of a statement that changes data.
     PreparedValuesOfChanges,
@@ -25,6 +31,15 @@ impl Absent {
         match self {
             Self::KilledConnection if !version.is_mariadb() => {
                 Some("MySQL closes the socket first and sends nothing")
+            }
+            Self::NumbersFromCache => Some(
+                "the server counts no rows and sets no status: only the first send is recorded",
+            ),
+            Self::RowsOfFunctions if version.is_mariadb() => {
+                Some("MariaDB counts what the functions return as rows that were sent")
+            }
+            Self::RefusedText if !version.is_mariadb() => {
+                Some("MySQL drops the text before it sends the error")
             }
             Self::PreparedValues if version == Version::Mysql57 || version.is_mariadb() => {
                 Some("the server keeps the text with ? where no log needs the values")

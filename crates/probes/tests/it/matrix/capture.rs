@@ -88,6 +88,13 @@ impl Capture {
         self.tap.attach(&self.recognised.instance, &self.recognised.layout).unwrap();
     }
 
+    /// Ends the watch, for as long as `meanwhile` takes.
+    pub(crate) fn detached(&mut self, meanwhile: impl FnOnce()) {
+        self.tap.detach(self.recognised.server.pid);
+        meanwhile();
+        self.attach();
+    }
+
     pub(crate) fn losses(&self) -> Losses {
         self.tap.losses()
     }

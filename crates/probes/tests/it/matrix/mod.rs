@@ -9,6 +9,7 @@ mod kinds;
 mod scene;
 mod talker;
 
+use std::any::Any;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
@@ -26,11 +27,11 @@ const TRANSPORTS: [Transport; 4] =
 const TOLD_MAX: usize = 4;
 
 /// The settings that the kinds need.
-fn start(version: Version, arguments: &[&str]) -> Server {
+fn start(version: Version, query_cache: bool, arguments: &[&str]) -> Server {
     let mut builder = Server::builder(version).binlog(true).max_connections(400);
     builder = builder.arg("--event-scheduler=ON").arg("--max-allowed-packet=128M");
     builder = builder.arg("--log-bin-trust-function-creators=1");
-    if kinds::has_query_cache(version) {
+    if query_cache {
         // Only for statements that ask for it.
         builder = builder.arg("--query-cache-type=2").arg("--query-cache-size=16M");
     }
@@ -42,32 +43,35 @@ fn start(version: Version, arguments: &[&str]) -> Server {
 
 /// Runs one kind; what differs, or why it could not run to its end.
 fn run(scene: &mut Scene, kind: &Kind) -> Vec<String> {
-    let ended = catch_unwind(AssertUnwindSafe(|| (kind.run)(scene)));
-    let reckoned = catch_unwind(AssertUnwindSafe(|| scene.reckon()));
     let mut found = Vec::new();
-    for panic in [ended.err(), reckoned.as_ref().err().map(|_| Box::new("no rest") as _)] {
-        if let Some(panic) = panic {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            found.push(format!("did not run: {}", text.unwrap_or("a panic")));
-        }
+    let mut told = |panic: Box<dyn Any + Send>| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        found.push(format!("did not run: {}", text.unwrap_or("a panic")));
+    };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (kind.run)(scene))) {
+        told(panic);
     }
-    found.extend(reckoned.unwrap_or_default());
+    match catch_unwind(AssertUnwindSafe(|| scene.reckon())) {
+        Ok(different) => found.extend(different),
+        Err(panic) => told(panic),
+    }
     found
 }
 
 /// Runs every kind over the transports, prints the table and fails with all that differs.
 fn matrix(version: Version, transports: &[Transport], arguments: &[&str]) {
     let begin = Instant::now();
-    let mut scene = Scene::set(start(version, arguments), transports);
+    let query_cache = arguments.is_empty() && kinds::has_query_cache(version);
+    let server = start(version, query_cache, arguments);
+    let mut scene = Scene::set(server, query_cache, transports);
     let mut failures = String::new();
     let mut table = format!("{version} {arguments:?}\n{:40}", "");
     transports.iter().for_each(|transport| _ = write!(table, " {transport:>10}"));
-    let only = std::env::var("MATRIX_KIND").ok();
-    for kind in KINDS.iter().filter(|kind| only.as_ref().is_none_or(|o| kind.name.contains(o.as_str()))) {
+    for kind in KINDS {
         let _ = write!(table, "\n{:40}", kind.name);
         for &transport in transports {
-            if !(kind.needs)(version) || (kind.over == Over::First && transport != transports[0]) {
+            if !(kind.needs)(&scene) || (kind.over == Over::First && transport != transports[0]) {
                 let _ = write!(table, " {:>10}", "-");
                 continue;
             }
@@ -81,13 +85,19 @@ fn matrix(version: Version, transports: &[Transport], arguments: &[&str]) {
                 let _ = writeln!(failures, "{version} {transport} {}: {one}", kind.name);
             }
             if let Some(more) = found.len().checked_sub(TOLD_MAX + 1) {
-                let _ = writeln!(failures, "{version} {transport} {}: and {} more", kind.name, more + 1);
+                let _ = writeln!(
+                    failures,
+                    "{version} {transport} {}: and {} more",
+                    kind.name,
+                    more + 1
+                );
             }
         }
     }
-    let lost = scene.losses().statements();
+    let losses = scene.losses();
+    let lost = losses.statements();
     println!("{table}\nlost {lost}, {:.1} s", begin.elapsed().as_secs_f64());
-    assert!(failures.is_empty() && lost == 0, "lost {lost}\n{failures}");
+    assert!(failures.is_empty() && lost == 0, "{losses:?}\n{failures}");
 }
 
 #[test]
@@ -113,6 +123,11 @@ fn every_kind_over_every_transport_on_mariadb_1011() {
 #[test]
 fn every_kind_over_every_transport_on_mariadb_114() {
     matrix(Version::Mariadb114, &TRANSPORTS, &[]);
+}
+
+#[test]
+fn every_kind_without_the_query_cache_of_mysql_57() {
+    matrix(Version::Mysql57, &[Transport::Tcp], &["--query-cache-type=0"]);
 }
 
 const POOL: [&str; 2] = ["--thread-handling=pool-of-threads", "--thread-pool-size=2"];

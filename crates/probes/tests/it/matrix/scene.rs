@@ -7,6 +7,7 @@ use waggle_model::RunningStatement;
 use waggle_testkit::client::{StatementHandle, Transport};
 use waggle_testkit::{Account, Server, Version};
 
+use super::absent::Absent;
 use super::capture::{Capture, Seen};
 use super::expected::compare;
 use super::talker::{Log, Login, Talker};
@@ -67,6 +68,8 @@ pub(crate) struct Scene {
     pub(crate) server: Server,
     pub(crate) version: Version,
     pub(crate) transport: Transport,
+    /// Whether the query cache is on, for statements that ask for it.
+    pub(crate) query_cache: bool,
     /// A session of the administrator for everything around the statements that are tested.
     pub(crate) control: Talker,
     early: Vec<(Transport, Early)>,
@@ -77,7 +80,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// Fills the server, opens the sessions that were there before the tap, and attaches.
-    pub(crate) fn set(server: Server, transports: &[Transport]) -> Self {
+    pub(crate) fn set(server: Server, query_cache: bool, transports: &[Transport]) -> Self {
         let log = Log::default();
         let mut login = Login {
             transport: Transport::Unix,
@@ -112,7 +115,7 @@ impl Scene {
         log.borrow_mut().clear();
         let version = server.version();
         let transport = Transport::Unix;
-        Self { server, version, transport, control, early, capture, log, hosts }
+        Self { server, version, transport, query_cache, control, early, capture, log, hosts }
     }
 
     /// The settings of a session in the transport of the moment.
@@ -168,12 +171,28 @@ impl Scene {
         }
     }
 
+    /// Takes the tap away and brings it back.
+    pub(crate) fn attach_again(&mut self, meanwhile: impl FnOnce()) {
+        self.capture.detached(meanwhile);
+    }
+
+    /// What is absent here, if it is.
+    pub(crate) fn lacks(&self, absent: Absent) -> bool {
+        absent.reason(self.version, self.transport).is_some()
+    }
+
+    /// Whether the server still has a session of that number.
+    pub(crate) fn has(&mut self, id: u64) -> bool {
+        let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
+        self.control.run(&sql).text(0, 0).as_deref() != Some("0")
+    }
+
     /// Waits until the server has no session of that number.
     pub(crate) fn wait_until_gone(&mut self, id: u64) {
         let limit = Instant::now() + WAIT_LIMIT;
-        let sql = format!("SELECT COUNT(*) FROM information_schema.processlist WHERE id = {id}");
-        while self.control.run(&sql).text(0, 0).as_deref() != Some("0") {
+        while self.has(id) {
             assert!(Instant::now() < limit, "connection {id} does not end");
+            self.drain();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -181,7 +200,10 @@ impl Scene {
     /// Compares everything that was captured with everything that was noted, and forgets both.
     pub(crate) fn reckon(&mut self) -> Vec<String> {
         let seen = self.capture.at_rest();
-        let log = std::mem::take(&mut *self.log.borrow_mut());
+        let mut log = std::mem::take(&mut *self.log.borrow_mut());
+        if self.transport == Transport::Compressed {
+            log.values_mut().flatten().for_each(|expected| expected.bytes = 1);
+        }
         let mut found = Vec::new();
         for (id, expected) in &log {
             let of_this: Vec<&Seen> = seen.iter().filter(|seen| seen.connection == *id).collect();

@@ -59,7 +59,8 @@ impl Talker {
 
     /// Changes the last note, where the client cannot know by itself.
     pub(crate) fn last(&self, change: impl FnOnce(&mut Expected)) {
-        if let Some(last) = self.log.borrow_mut().get_mut(&self.id()).and_then(|log| log.last_mut()) {
+        if let Some(last) = self.log.borrow_mut().get_mut(&self.id()).and_then(|log| log.last_mut())
+        {
             change(last);
         }
     }

@@ -1,1 +1,9 @@
-//! stub
+//! Bad input and bad days.
+
+mod clock;
+mod comings;
+mod disguise;
+mod extremes;
+mod leaving;
+mod modes;
+mod refusals;

@@ -1,8 +1,10 @@
 //! What the server sends or runs without a client's statement.
 
-use waggle_model::Command;
+use std::time::{Duration, Instant};
+
 use waggle_testkit::client::Command as Send;
 
+use crate::matrix::absent::Absent;
 use crate::matrix::scene::Scene;
 
 /// Event type and flag offsets: `binlog_event.h`, the common header of 19 bytes.
@@ -30,23 +32,26 @@ pub(crate) fn binlog_reader(scene: &mut Scene) {
         writer.run(&format!("INSERT INTO bag (v) VALUES ({number})"));
     }
     writer.run(&format!("INSERT INTO kept (v, note) VALUES (0, '{mark}')"));
-    writer.quit();
     let is_mark = |packet: &[u8]| packet.windows(mark.len()).any(|bytes| bytes == mark.as_bytes());
     while !is_mark(&reader.client.read_packet().unwrap()) {}
     let id = reader.id();
     reader.client.hang_up();
-    // The reader is told of its end by an error that is no statement's.
-    let end = scene.control.note(Command::BINLOG_DUMP, None);
-    let _ = end;
-    scene.control.run(&format!("KILL {id}"));
-    scene.wait_until_gone(id);
+    // The server notes that the reader has gone when it has something to send to it.
+    let limit = Instant::now() + Duration::from_secs(20);
+    while scene.has(id) {
+        writer.run("INSERT INTO bag (v) VALUES (0)");
+        assert!(Instant::now() < limit, "the reader of the binary log does not end");
+    }
+    writer.quit();
 }
 
 /// What an event runs has no reply; see `Absent::Nested`.
 pub(crate) fn event(scene: &mut Scene) {
-    scene.control.run("CREATE EVENT tick ON SCHEDULE EVERY 1 SECOND DO INSERT INTO ticks () VALUES ()");
+    assert!(scene.lacks(Absent::Nested));
+    let sql = "CREATE EVENT tick ON SCHEDULE EVERY 1 SECOND DO INSERT INTO ticks () VALUES ()";
+    scene.control.run(sql);
     while scene.control.run("SELECT COUNT(*) FROM ticks").text(0, 0).as_deref() == Some("0") {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
     }
     scene.control.run("DROP EVENT tick");
 }

@@ -29,8 +29,8 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&mut Scene),
     pub(crate) over: Over,
-    /// Whether this version has the thing itself.
-    pub(crate) needs: fn(Version) -> bool,
+    /// Whether this server has the thing itself.
+    pub(crate) needs: fn(&Scene) -> bool,
 }
 
 const fn each(name: &'static str, run: fn(&mut Scene)) -> Kind {
@@ -57,7 +57,7 @@ pub(crate) const KINDS: &[Kind] = &[
     each("a client that reads slowly", results::slow_reader),
     each("rows examined and changed", results::examined),
     each("results that end with an OK packet", results::deprecated_eof),
-    Kind { needs: has_query_cache, ..each("query-cache hit", results::query_cache) },
+    Kind { needs: |scene| scene.query_cache, ..each("query-cache hit", results::query_cache) },
     each("error at parse and at run", failures::parse_and_run),
     each("error in the middle of a result", failures::in_a_result),
     each("killed query", ends::killed_query),
@@ -97,6 +97,7 @@ pub(crate) const KINDS: &[Kind] = &[
     each("SHOW, SET, DDL", transactions::others),
     each("binary log reader attached", background::binlog_reader),
     first("event scheduler", background::event),
+    each("detached and attached again", sessions::attached_again),
     each("50 connections", connections::fifty),
     first("1,000 connections", connections::thousand),
 ];

@@ -8,11 +8,14 @@ use crate::matrix::scene::{EARLY, Scene};
 
 /// The text that the server shows of a prepared statement: with the values, where it has them.
 fn shown(scene: &Scene, absent: Absent, with_values: &str, with_marks: &str) -> String {
-    let lacks = absent.reason(scene.version, scene.transport).is_some();
-    if lacks { with_marks } else { with_values }.to_owned()
+    if scene.lacks(absent) { with_marks } else { with_values }.to_owned()
 }
 
 fn select(scene: &Scene, with_values: &str, with_marks: &str) -> String {
+    if scene.query_cache {
+        // The cache is asked with the values.
+        return with_values.to_owned();
+    }
     shown(scene, Absent::PreparedValues, with_values, with_marks)
 }
 
@@ -51,7 +54,8 @@ pub(crate) fn binary(scene: &mut Scene) {
     let marks = "SELECT n FROM numbers WHERE n < ? AND pad <> ?";
     let statement = talker.prepare(marks);
     for n in [3, 9] {
-        let text = select(scene, &format!("SELECT n FROM numbers WHERE n < {n} AND pad <> 'q'"), marks);
+        let text =
+            select(scene, &format!("SELECT n FROM numbers WHERE n < {n} AND pad <> 'q'"), marks);
         let results = talker.execute(&statement, &[Value::Int(n), Value::from("q")], &text);
         assert_eq!(results[0].rows.len() as i64, n - 1);
     }
@@ -74,7 +78,11 @@ pub(crate) fn failing(scene: &mut Scene) {
     let error = talker.client.prepare("SELECT n FROM nowhere").unwrap_err();
     let waggle_testkit::Error::Refused { code, message } = error else { panic!("{error}") };
     let result = ResultSet { error: Some((code, message)), ..ResultSet::default() };
-    talker.expect(refused.answered(&result));
+    let mut refused = refused.answered(&result);
+    if scene.lacks(Absent::RefusedText) {
+        refused.text = None;
+    }
+    talker.expect(refused);
 
     let marks = "INSERT INTO kept (id, v) VALUES (?, 1)";
     let statement = talker.prepare(marks);
@@ -95,7 +103,8 @@ pub(crate) fn cursor(scene: &mut Scene) {
     assert!(results[0].has_cursor());
     talker.expect(note.answered(&results[0]));
     for expected in [3, 600, 97] {
-        let fetched = talker.command(Command::FETCH, |client| client.fetch(&statement, 600.min(expected)));
+        let fetched =
+            talker.command(Command::FETCH, |client| client.fetch(&statement, 600.min(expected)));
         assert_eq!(fetched.rows.len(), expected as usize);
     }
     talker.command(Command(26), |client| client.reset_statement(&statement));

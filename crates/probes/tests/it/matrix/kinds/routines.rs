@@ -2,6 +2,7 @@
 
 use waggle_model::Command;
 
+use crate::matrix::absent::Absent;
 use crate::matrix::scene::Scene;
 use crate::matrix::talker::Talker;
 
@@ -11,6 +12,12 @@ fn unknown_rows(talker: &Talker) {
         last.rows_sent = None;
         last.rows_examined = None;
     });
+}
+
+fn function_rows(scene: &Scene, talker: &Talker) {
+    if scene.lacks(Absent::RowsOfFunctions) {
+        talker.last(|last| last.rows_sent = None);
+    }
 }
 
 pub(crate) fn two_results(scene: &mut Scene) {
@@ -99,12 +106,16 @@ pub(crate) fn definer(scene: &mut Scene) {
     unknown_rows(&talker);
     talker.run("SELECT CURRENT_USER()");
     talker.run("SELECT half(n) FROM numbers WHERE n <= 3");
+    function_rows(scene, &talker);
     talker.quit();
 }
 
 pub(crate) fn function_and_trigger(scene: &mut Scene) {
     let mut talker = scene.open();
     talker.run("SELECT half(10)");
+    function_rows(scene, &talker);
+    // What the trigger and the function run has no reply of its own.
+    assert!(scene.lacks(Absent::Nested));
     assert_eq!(talker.run("INSERT INTO watched (v) VALUES (1), (2)").affected, 2);
     talker.run("SELECT 'after'");
     talker.quit();

@@ -24,29 +24,19 @@ fn choose(talker: &mut Talker, database: &str, by_command: bool) {
     }
 }
 
-/// The counters of rows are left over from the statement before.
-fn no_rows(talker: &Talker) {
-    talker.last(|last| last.rows_sent = None);
-}
-
 pub(crate) fn commands(scene: &mut Scene) {
     let mut talker = scene.open();
     talker.run("SELECT n FROM numbers WHERE n <= 5");
     talker.command(PING, |client| client.ping());
-    no_rows(&talker);
     choose(&mut talker, "much_longer_name", true);
-    no_rows(&talker);
     talker.run("SELECT DATABASE()");
     talker.command(INIT_DB, |client| client.init_db("nowhere"));
-    no_rows(&talker);
     talker.run("SELECT DATABASE()");
     talker.command(RESET_CONNECTION, |client| client.reset_connection());
-    no_rows(&talker);
     talker.run("SELECT DATABASE()");
     // Answered without a status, so that it cannot be told from a part of a reply.
     talker.client.statistics().unwrap();
     talker.command(SET_OPTION, |client| client.set_option_multi_statements(false));
-    no_rows(&talker);
     talker.run("SELECT 'after'");
     talker.quit();
 }
@@ -62,7 +52,6 @@ pub(crate) fn change_user(scene: &mut Scene) {
         let note = talker.note(CHANGE_USER, None);
         talker.client.change_user(account, database).unwrap();
         talker.expect(note);
-        no_rows(&talker);
         talker.run("SELECT USER()");
         talker.run("SELECT DATABASE()");
     }
@@ -81,9 +70,6 @@ pub(crate) fn same_length(scene: &mut Scene) {
         ("test", false),
     ] {
         choose(&mut talker, database, by_command);
-        if by_command {
-            no_rows(&talker);
-        }
         let database = talker.run("SELECT DATABASE()").text(0, 0);
         assert_eq!(database, talker.who.database);
     }
@@ -119,7 +105,6 @@ pub(crate) fn after_a_large_result(scene: &mut Scene) {
     let mut talker = scene.open();
     talker.run(large);
     choose(&mut talker, "much_longer_name", true);
-    no_rows(&talker);
     talker.run("SELECT n, pad FROM test.numbers WHERE n <= 300");
     choose(&mut talker, "test", false);
     talker.run(large);
@@ -128,7 +113,6 @@ pub(crate) fn after_a_large_result(scene: &mut Scene) {
     let note = talker.note(CHANGE_USER, None);
     talker.client.change_user(Account::SECRET, "abcd").unwrap();
     talker.expect(note);
-    no_rows(&talker);
     talker.run("SELECT 'after'");
     talker.quit();
     // The next session takes over the memory of the one that left.
@@ -142,6 +126,17 @@ pub(crate) fn after_a_large_result(scene: &mut Scene) {
     }
 }
 
+/// A session that was known before tells again who it is.
+pub(crate) fn attached_again(scene: &mut Scene) {
+    let mut talker = scene.open();
+    talker.run("SELECT 'before'");
+    let found = scene.reckon();
+    assert!(found.is_empty(), "{found:?}");
+    scene.attach_again(|| _ = talker.client.run("SELECT 'unwatched'").unwrap());
+    talker.run("SELECT 'after'");
+    talker.quit();
+}
+
 pub(crate) fn refused(scene: &mut Scene) {
     let account = Account { user: "secret", password: "wrong" };
     let login = Login { account, ..scene.login() };
@@ -149,7 +144,7 @@ pub(crate) fn refused(scene: &mut Scene) {
     assert!(matches!(error, waggle_testkit::Error::Refused { code: 1045, .. }), "{error}");
     // The client did not keep the number of a session that it was refused: the next one.
     let talker = scene.open();
-    let mut note = Expected { error: 1045, ..talker.note(Command::CONNECT, None) };
+    let mut note = Expected { error: Some(1045), ..talker.note(Command::CONNECT, None) };
     note.who.user = "secret".to_owned();
     note.who.database = None;
     scene.log().borrow_mut().insert(talker.id() - 1, vec![note]);

@@ -20,7 +20,8 @@ pub(crate) fn packet_with_error(scene: &mut Scene) {
 /// Each statement has the database of its own moment.
 pub(crate) fn packet_with_use(scene: &mut Scene) {
     let mut talker = scene.open();
-    let texts = ["SELECT 1", "USE much_longer_name", "SELECT 3", "USE abcd", "SELECT 5", "SELECT 6"];
+    let texts =
+        ["SELECT 1", "USE much_longer_name", "SELECT 3", "USE abcd", "SELECT 5", "SELECT 6"];
     let databases = ["test", "much_longer_name", "much_longer_name", "abcd", "abcd", "abcd"];
     let notes: Vec<_> =
         texts.iter().map(|text| talker.note(Command::QUERY, Some(text.as_bytes()))).collect();

@@ -1,0 +1,57 @@
+//! What `--help` says is what docs/reference/cli.md says.
+#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const COMMANDS: [&str; 5] = ["", "watch", "verify", "doctor", "servers"];
+const HEAD: &str = "# The commands of waggle\n\n\
+                    What `--help` prints. After a change: \
+                    `UPDATE=1 cargo test -p waggle --test help`.\n";
+
+fn help_of(command: &str) -> String {
+    let words = command.split_whitespace().chain(["--help"]);
+    let output = Command::new(env!("CARGO_BIN_EXE_waggle")).args(words).output().unwrap();
+    assert!(output.status.success(), "waggle {command} --help ended with {}", output.status);
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+fn reference() -> String {
+    let section = |command: &str| {
+        let name = format!("waggle {command}");
+        format!("\n## `{}`\n\n```text\n{}\n```\n", name.trim_end(), help_of(command))
+    };
+    HEAD.to_owned() + &COMMANDS.map(section).concat()
+}
+
+#[test]
+fn the_reference_of_the_commands_is_what_help_prints() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/cli.md");
+    let now = reference();
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, &now).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    let differing = now.lines().zip(kept.lines()).find(|(now, kept)| now != kept);
+    assert!(
+        now == kept,
+        "docs/reference/cli.md is not what --help prints; run UPDATE=1 cargo test -p waggle --test \
+         help and commit the file; the first line that differs (help, file): {differing:?}"
+    );
+}
+
+#[test]
+fn every_command_is_in_the_reference() {
+    let help = help_of("");
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names: Vec<&str> = listed
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(!names.is_empty(), "waggle --help lists no commands: {help}");
+    let missing: Vec<_> = names.iter().filter(|name| !COMMANDS.contains(*name)).collect();
+    assert!(missing.is_empty(), "add these to COMMANDS of this test: {missing:?}");
+}

@@ -1,0 +1,59 @@
+//! Servers that are set up otherwise.
+
+use waggle_testkit::Account;
+use waggle_testkit::Client;
+use waggle_testkit::PerformanceSchema;
+use waggle_testkit::Server;
+use waggle_testkit::Transport;
+use waggle_testkit::Version;
+
+use crate::load;
+use crate::size;
+use crate::verified::Verified;
+use crate::watched;
+use crate::watching::Waggle;
+
+#[test]
+fn a_pool_of_threads_is_captured_exactly() {
+    for version in [Version::Mariadb1011, Version::Mariadb114] {
+        let pool = Server::builder(version).arg("--thread-handling=pool-of-threads");
+        let server = pool.arg("--thread-pool-size=2").start().unwrap();
+        let sysbench = load::read_write(&server);
+        let mut sent = 0;
+        let verified = Verified::around(&server, &[], |_| {
+            sent = load::mixed(&server, &sysbench, size::choose(6_000, 100_000));
+        });
+        size::keep(&verified.row("pool_of_threads", &server, "tcp+unix+tls", "text+prepared"));
+        verified.assert_exact(&format!("{version}, pool of threads"), sent);
+    }
+}
+
+#[test]
+fn what_the_query_cache_answers_is_captured() {
+    for version in [Version::Mysql57, Version::Mariadb1011] {
+        // Performance Schema of 5.7 counts no statement that the cache answers; Questions does.
+        let server = Server::builder(version)
+            .performance_schema(PerformanceSchema::Off)
+            .arg("--query-cache-type=1")
+            .arg("--query-cache-size=16M")
+            .start()
+            .unwrap();
+        let mut client = Client::connect(&server, Transport::Tcp, Account::ROOT).unwrap();
+        client.run("CREATE TABLE test.cached (id INT PRIMARY KEY)").unwrap();
+        client.run("INSERT INTO test.cached VALUES (1), (2)").unwrap();
+        let mut waggle = Waggle::watch(&server, &["--interval", "500ms"]);
+        let verified = Verified::around(&server, &[], |_| {
+            for _ in 0..500 {
+                client.run("SELECT id FROM test.cached").unwrap();
+            }
+            client.quit().unwrap();
+        });
+        verified.assert_exact(&format!("{version}, query cache"), 500);
+        let mut client = load::session(&server);
+        let hits = client.run("SHOW GLOBAL STATUS LIKE 'Qcache_hits'").unwrap()[0].text(0, 1);
+        assert!(hits.unwrap().parse::<u32>().unwrap() >= 499, "{version}: the cache is in use");
+        waggle.wait_for_lines(2);
+        let lines = waggle.interrupt().lines();
+        assert_eq!(watched::calls(&lines, "`cached`"), 500, "{version}");
+    }
+}

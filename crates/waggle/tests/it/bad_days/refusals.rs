@@ -1,0 +1,72 @@
+//! What waggle must refuse, and how it says so.
+
+use waggle_testkit::Server;
+use waggle_testkit::Version;
+
+use super::disguise::Disguised;
+use crate::watched;
+use crate::watching::Waggle;
+
+#[test]
+fn a_host_without_a_server_is_told_so() {
+    // In a process namespace of its own waggle sees nobody else.
+    let alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    let ended = Waggle::through(&alone, &["watch", "--for", "1s"]).end();
+    ended.assert_refused(&["no mysqld or mariadbd runs on this host", "start one"]);
+    assert_eq!(ended.out, "");
+}
+
+#[test]
+fn a_process_that_is_no_server_is_refused() {
+    let own = std::process::id().to_string();
+    let ended = Waggle::start(&["watch", "--pid", &own]).end();
+    let pid = format!("pid {own} is not a running mysqld or mariadbd");
+    ended.assert_refused(&[&pid, "`waggle servers`"]);
+}
+
+#[test]
+fn who_lacks_the_rights_is_told_which() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let pid = server.pid().to_string();
+    let nobody = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+    ];
+    let ended = Waggle::through(&nobody, &["watch", "--json", "--pid", &pid]).end();
+    ended.assert_refused(&["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"]);
+}
+
+#[test]
+fn a_build_that_hides_its_session_is_refused_and_the_field_is_named() {
+    let hidden = Disguised::start(Version::Mariadb1011, &["_current_thd"]);
+    let pid = hidden.pid().to_string();
+    let ended = Waggle::start(&["watch", "--json", "--pid", &pid]).end();
+    ended.assert_refused(&["current_thd", "use the vendor's binary"]);
+    assert!(hidden.answers(), "the server goes on");
+}
+
+#[test]
+fn a_build_without_symbols_is_refused_with_the_reason() {
+    let hidden = Disguised::start(Version::Mysql80, &["thd_", "THD", "THR_", "Diagnostics_area"]);
+    let pid = hidden.pid().to_string();
+    let ended = Waggle::start(&["watch", "--json", "--pid", &pid]).end();
+    ended.assert_refused(&["use the vendor's binary", "dynamic symbols"]);
+    assert!(hidden.answers(), "the server goes on");
+}
+
+#[test]
+fn a_build_that_hides_one_number_is_watched_without_it() {
+    let hidden = Disguised::start(Version::Mariadb1011, &["examined_row_count", "MYSQL_QUERY_LOG5write"]);
+    let mut waggle = Waggle::watch_pid(hidden.pid(), &["--interval", "500ms"]);
+    assert!(hidden.answers());
+    waggle.wait_for_lines(2);
+    let lines = waggle.interrupt().lines();
+    let seen = watched::digests(&lines, "SELECT ?");
+    let one = seen.first().unwrap_or_else(|| panic!("nothing was captured: {lines:#?}"));
+    assert!(one["rows_examined"].is_null(), "not measured is not zero: {one:#}");
+    assert_eq!(one["rows_sent"], 1);
+}

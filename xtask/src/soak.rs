@@ -1,0 +1,121 @@
+//! `cargo xtask soak`: the exactness runs with a million statements per server, and the bad days at
+//! full size. The same tests run small in `cargo test -p waggle`.
+
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Context;
+use anyhow::Result;
+use anyhow::ensure;
+use serde_json::Value;
+
+/// Where results are kept.
+const RESULTS: &str = "bench/results";
+/// The columns of the table of exactness runs: keys of the results.
+const COLUMNS: [&str; 12] = [
+    "test",
+    "server",
+    "transport",
+    "mode",
+    "captured",
+    "server_counted",
+    "missing",
+    "extra",
+    "in_flight",
+    "lost",
+    "digests_compared",
+    "digests_differing",
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Statements per server.
+    #[arg(long, default_value_t = 1_000_000)]
+    statements: u64,
+    /// Only the tests whose name holds this.
+    #[arg(default_value = "")]
+    only: String,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let name = format!("{}-soak", today()?);
+    let json = fs::canonicalize(".")?.join(RESULTS).join(format!("{name}.jsonl"));
+    fs::create_dir_all(RESULTS).context("making bench/results")?;
+    if json.exists() {
+        fs::remove_file(&json).with_context(|| format!("removing {}", json.display()))?;
+    }
+    let begin = Instant::now();
+    let ended = Command::new("cargo")
+        .args(["test", "--package", "waggle", "--test", "it", &args.only])
+        // One server at a time: what is under test is exactness under its full load.
+        .args(["--", "--nocapture", "--test-threads", "1"])
+        .env("WAGGLE_SOAK_STATEMENTS", args.statements.to_string())
+        .env("WAGGLE_SOAK_RESULTS", &json)
+        .status()
+        .context("cargo test")?;
+    let results = read(&json)?;
+    let table = table(&results, begin.elapsed().as_secs(), args.statements);
+    let markdown: PathBuf = Path::new(RESULTS).join(format!("{name}.md"));
+    fs::write(&markdown, &table).with_context(|| format!("writing {}", markdown.display()))?;
+    println!("{table}kept in {}", markdown.display());
+    ensure!(ended.success(), "a test of the soak failed: see above");
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<Value>> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("no result in {}", path.display()))?;
+    text.lines().map(|line| serde_json::from_str(line).context("a result is no JSON")).collect()
+}
+
+/// The runs that were verified as a table, the other results as they are.
+fn table(results: &[Value], seconds: u64, statements: u64) -> String {
+    let mut out = format!(
+        "# Soak\n\n`cargo xtask soak --statements {statements}`, {seconds} s.\n\n| {} | hook |\n{}|\n",
+        COLUMNS.join(" | "),
+        "|---".repeat(COLUMNS.len() + 1)
+    );
+    let (verified, others): (Vec<_>, Vec<_>) =
+        results.iter().partition(|result| !result["missing"].is_null());
+    for result in verified {
+        let cell = |key: &&str| plain(&result[*key]);
+        let cells: Vec<String> = COLUMNS.iter().map(cell).collect();
+        let hook = result["hook"].as_str().unwrap_or("send");
+        out.push_str(&format!("| {} | {hook} |\n", cells.join(" | ")));
+    }
+    let miscounts = results.iter().filter_map(|result| {
+        let list = result["server_miscounts"].as_array().filter(|list| !list.is_empty())?;
+        Some((plain(&result["server"]), list))
+    });
+    for (server, list) in miscounts {
+        out.push_str(&format!("\n{server} differs from itself:\n\n"));
+        for one in list {
+            out.push_str(&format!(
+                "- `{}`: {} captured, {} in its digest row: {}\n",
+                plain(&one["digest_text"]),
+                one["ours"],
+                one["theirs"],
+                plain(&one["why"])
+            ));
+        }
+    }
+    if !others.is_empty() {
+        let lines: Vec<String> = others.iter().map(ToString::to_string).collect();
+        out.push_str(&format!("\n```json\n{}\n```\n", lines.join("\n")));
+    }
+    out
+}
+
+/// A value without the quotes of JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The date in UTC, such as `2026-01-31`.
+fn today() -> Result<String> {
+    let date = Command::new("date").args(["--utc", "+%F"]).output().context("date")?;
+    Ok(String::from_utf8(date.stdout)?.trim().to_owned())
+}
