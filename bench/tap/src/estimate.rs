@@ -1,4 +1,4 @@
-//! From pairs of windows to prices with intervals.
+//! From blocks of windows to prices with intervals.
 
 use waggle_stats::{
     Estimate, Random, bootstrap_interval, lag_one, mean_interval, sign_flip, stratified,
@@ -7,10 +7,10 @@ use waggle_stats::{
 
 use crate::arms::Arm;
 use crate::load::Load;
-use crate::windows::Window;
+use crate::windows::{BLOCK, Window};
 
 pub(crate) const CONFIDENCE: f64 = 0.95;
-/// Share of the pairs that the robust estimate leaves out on each side.
+/// Share of the blocks that the robust estimate leaves out on each side.
 pub(crate) const TRIM: f64 = 0.1;
 const DRAWS: usize = 5_000;
 
@@ -20,11 +20,12 @@ pub(crate) struct Price {
     pub(crate) arm: Arm,
     /// `None` for all loads, each with the same weight.
     pub(crate) load: Option<Load>,
-    /// Pairs that were void because of stolen time.
+    /// Blocks that were void because of stolen time.
     pub(crate) void: usize,
     /// CPU of the server per statement without the arm, microseconds.
     pub(crate) without_us: f64,
-    /// What the arm adds to it, microseconds: the mean of the paired differences.
+    /// What the arm adds to it, microseconds: the mean of the differences within the
+    /// blocks.
     pub(crate) added_us: Estimate,
     /// The same by a mean that leaves out the extremes.
     pub(crate) trimmed_us: Estimate,
@@ -45,20 +46,65 @@ pub(crate) struct Price {
     pub(crate) lost: u64,
 }
 
-/// A pair that counts.
-struct Pair<'a> {
-    on: &'a Window,
-    off: &'a Window,
+/// What the windows of one kind in a block sum up to.
+#[derive(Clone, Copy, Default)]
+struct Half {
+    seconds: f64,
+    statements: u64,
+    captured: u64,
+    server_ns: u64,
+    agent_ns: u64,
+    lost: u64,
 }
 
-fn pairs(windows: &[Window], arm: Arm, load: Load) -> Vec<Pair<'_>> {
-    let two = windows.as_chunks::<2>().0.iter();
-    two.filter(|[first, _]| first.arm == arm && first.load == load && !first.void)
-        .map(|[first, second]| {
-            let (on, off) = if first.on { (first, second) } else { (second, first) };
-            Pair { on, off }
+impl Half {
+    fn of<'a>(windows: impl Iterator<Item = &'a Window>) -> Half {
+        windows.fold(Half::default(), |sum, window| Half {
+            seconds: sum.seconds + window.seconds,
+            statements: sum.statements + window.statements,
+            captured: sum.captured + window.captured,
+            server_ns: sum.server_ns + window.server_ns,
+            agent_ns: sum.agent_ns + window.agent_ns,
+            lost: sum.lost + window.lost,
         })
-        .collect()
+    }
+
+    /// CPU of the server per statement in microseconds.
+    fn server_us(&self) -> f64 {
+        self.server_ns as f64 / 1e3 / self.statements.max(1) as f64
+    }
+
+    /// Statements per second; one that never came counts as one, so that ratios exist.
+    fn rate(&self) -> f64 {
+        self.statements.max(1) as f64 / self.seconds
+    }
+}
+
+/// A block that counts.
+#[derive(Clone, Copy)]
+struct Block {
+    on: Half,
+    off: Half,
+}
+
+impl Block {
+    fn of(windows: &[Window; BLOCK]) -> Block {
+        let half = |on| Half::of(windows.iter().filter(move |window| window.on == on));
+        Block { on: half(true), off: half(false) }
+    }
+
+    fn difference_us(&self) -> f64 {
+        self.on.server_us() - self.off.server_us()
+    }
+}
+
+fn blocks(windows: &[Window], arm: Arm, load: Load) -> Vec<Block> {
+    let four = windows.as_chunks().0.iter();
+    four.filter(|[first, ..]: &&[Window; BLOCK]| {
+        first.arm == arm && first.load == load && !first.void
+    })
+    .map(Block::of)
+    .collect()
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -66,53 +112,50 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count as f64
 }
 
-/// The prices of an arm: one for each load and one for all. Empty where there are too few pairs.
+/// The prices of an arm: one for each load and one for all. Empty where there are too few
+/// blocks.
 pub(crate) fn prices(windows: &[Window], arm: Arm, seed: u64) -> Vec<Price> {
     let mut random = Random::seeded(seed);
-    let under = |load: Load| (load, pairs(windows, arm, load));
-    let by_load: Vec<(Load, Vec<Pair<'_>>)> = Load::ALL.into_iter().map(under).collect();
+    let under = |load: Load| (load, blocks(windows, arm, load));
+    let by_load: Vec<(Load, Vec<Block>)> = Load::ALL.into_iter().map(under).collect();
     let mut prices: Vec<Price> = by_load
         .iter()
-        .filter_map(|(load, pairs)| price(windows, arm, *load, pairs, &mut random))
+        .filter_map(|(load, blocks)| price(windows, arm, *load, blocks, &mut random))
         .collect();
     let all: Vec<f64> =
-        by_load.iter().flat_map(|(_, pairs)| pairs.iter().map(difference_us)).collect();
+        by_load.iter().flat_map(|(_, blocks)| blocks.iter().map(Block::difference_us)).collect();
     prices.extend(pooled(&prices, &all, &mut random));
     prices
-}
-
-fn difference_us(pair: &Pair<'_>) -> f64 {
-    pair.on.server_us() - pair.off.server_us()
 }
 
 fn price(
     windows: &[Window],
     arm: Arm,
     load: Load,
-    pairs: &[Pair<'_>],
+    blocks: &[Block],
     random: &mut Random,
 ) -> Option<Price> {
-    let differences: Vec<f64> = pairs.iter().map(difference_us).collect();
+    let differences: Vec<f64> = blocks.iter().map(Block::difference_us).collect();
     let rates: Vec<f64> =
-        pairs.iter().map(|pair| (pair.on.rate() / pair.off.rate()).ln()).collect();
-    let sum_on = |value: fn(&Window) -> u64| pairs.iter().map(|pair| value(pair.on)).sum::<u64>();
-    let statements = sum_on(|window| window.statements).max(1) as f64;
+        blocks.iter().map(|block| (block.on.rate() / block.off.rate()).ln()).collect();
+    let sum_on = |value: fn(&Half) -> u64| blocks.iter().map(|block| value(&block.on)).sum::<u64>();
+    let statements = sum_on(|half| half.statements).max(1) as f64;
     let is_void = |window: &&Window| window.arm == arm && window.load == load && window.void;
     Some(Price {
         arm,
         load: Some(load),
-        void: windows.iter().filter(is_void).count() / 2,
-        without_us: mean(pairs.iter().map(|pair| pair.off.server_us())),
+        void: windows.iter().filter(is_void).count() / BLOCK,
+        without_us: mean(blocks.iter().map(|block| block.off.server_us())),
         added_us: mean_interval(&differences, CONFIDENCE)?,
         trimmed_us: trimmed_interval(&differences, TRIM, CONFIDENCE)?,
         bootstrap_us: bootstrap_interval(&differences, CONFIDENCE, DRAWS, random),
         p: sign_flip(&differences, DRAWS, random)?,
         lag_one: lag_one(&differences),
         rate_percent: percent(mean_interval(&rates, CONFIDENCE)?),
-        rate_without: mean(pairs.iter().map(|pair| pair.off.rate())),
-        agent_cores_per_10k: sum_on(|window| window.agent_ns) as f64 / 1e9 / statements * 1e4,
-        captured_share: sum_on(|window| window.captured) as f64 / statements,
-        lost: sum_on(|window| window.lost),
+        rate_without: mean(blocks.iter().map(|block| block.off.rate())),
+        agent_cores_per_10k: sum_on(|half| half.agent_ns) as f64 / 1e9 / statements * 1e4,
+        captured_share: sum_on(|half| half.captured) as f64 / statements,
+        lost: sum_on(|half| half.lost),
     })
 }
 
@@ -128,7 +171,7 @@ fn percent(log: Estimate) -> Estimate {
     }
 }
 
-/// All loads, each with the same weight. The bootstrap and the flipping of signs take the pairs of
+/// All loads, each with the same weight. The bootstrap and the flipping of signs take the blocks of
 /// all loads as one sample, so they hold the differences between the loads as well.
 fn pooled(of_loads: &[Price], all: &[f64], random: &mut Random) -> Option<Price> {
     let first = of_loads.first()?;
@@ -158,32 +201,33 @@ fn pooled(of_loads: &[Price], all: &[f64], random: &mut Random) -> Option<Price>
 mod tests {
     use super::*;
 
-    fn window(on: bool, load: Load, server_ns: u64, void: bool) -> Window {
-        Window {
-            pair: 0,
+    /// A block of windows of 1,000 statements each, from their CPU in milliseconds.
+    fn block(load: Load, on_first: bool, server_ms: [u64; BLOCK], void: bool) -> [Window; BLOCK] {
+        let on = [on_first, !on_first, !on_first, on_first];
+        std::array::from_fn(|at| Window {
+            block: 0,
             arm: Arm::Nothing,
             load,
-            on,
-            first: on,
+            on: on[at],
             seconds: 0.5,
             statements: 1000,
-            captured: if on { 1000 } else { 0 },
-            server_ns,
+            captured: if on[at] { 1000 } else { 0 },
+            server_ns: server_ms[at] * 1_000_000,
             agent_ns: 1_000_000,
             lost: 0,
             steal_ticks: 0,
-            switch_seconds: 0.0,
             void,
-        }
+        })
     }
 
     #[test]
-    fn known_differences_give_the_known_price_whatever_the_order() {
+    fn a_drift_cancels_and_known_differences_give_the_known_price_in_either_order() {
         let load = Load::ALL[0];
+        // It drifts by 10 from window to window; the arm adds 2 and then 4.
         let windows = [
-            [window(true, load, 42_000_000, false), window(false, load, 40_000_000, false)],
-            [window(false, load, 50_000_000, false), window(true, load, 54_000_000, false)],
-            [window(false, load, 10_000_000, true), window(true, load, 90_000_000, true)],
+            block(load, false, [40, 52, 62, 70], false),
+            block(load, true, [44, 50, 60, 74], false),
+            block(load, true, [500, 1, 1, 500], true),
         ];
         let prices = prices(windows.as_flattened(), Arm::Nothing, 1);
         assert_eq!(prices.len(), 2, "one load and all of them");
@@ -192,21 +236,30 @@ mod tests {
         assert_eq!((prices[0].void, prices[0].captured_share), (1, 1.0));
         assert_eq!(prices[1].added_us, prices[0].added_us);
         assert!((prices[0].agent_cores_per_10k - 0.01).abs() < 1e-12);
+        assert!(prices[0].rate_percent.value.abs() < 1e-9);
     }
 
     #[test]
     fn every_load_has_the_same_weight() {
         let mut windows = Vec::new();
-        for (load, added, pairs) in [(Load::ALL[0], 1, 2), (Load::ALL[1], 5, 20)] {
-            for at in 0..pairs {
-                let off = 40_000_000 + at * 1000;
-                windows.push(window(false, load, off, false));
-                windows.push(window(true, load, off + added * 1_000_000, false));
+        for (load, added, blocks) in [(Load::ALL[0], 1, 2), (Load::ALL[1], 5, 20)] {
+            for at in 0..blocks {
+                let [off, on] = [40 + at, 40 + at + added];
+                windows.extend(block(load, false, [off, on, on, off], false));
             }
         }
         let prices = prices(&windows, Arm::Nothing, 1);
         let all = prices.last().unwrap();
         assert_eq!(all.load, None);
         assert!((all.added_us.value - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_window_in_which_nothing_ran_breaks_nothing() {
+        let mut windows = block(Load::ALL[0], true, [0, 0, 0, 0], false).to_vec();
+        windows.iter_mut().for_each(|window| window.statements = 0);
+        windows.extend(block(Load::ALL[0], false, [40, 41, 41, 40], false));
+        let prices = prices(&windows, Arm::Nothing, 1);
+        assert!(prices[0].added_us.value.is_finite() && prices[0].rate_percent.value.is_finite());
     }
 }

@@ -1,7 +1,6 @@
 //! `cargo xtask bench tap`: what the tap costs, side by side with other ways and with nothing.
 //!
-//! One live server, one run: arms are attached and detached in pairs of windows whose order is
-//! random. How it is done and why: `README.md` of this package.
+//! One live server, one run: arms are attached and detached in short windows whose order is random. How it is done and why: `README.md` of this package.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -101,7 +100,7 @@ fn run(settings: Settings) -> Result<()> {
     for load in Load::ALL {
         say(begin, load.name())?;
         let _running = load.start(&server, settings.threads)?;
-        let first = windows.len() / 2;
+        let first = windows.len() / windows::BLOCK;
         windows.extend(windows::measure(
             &mut arms,
             &mut meter,

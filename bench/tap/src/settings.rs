@@ -15,8 +15,8 @@ pub(crate) struct Settings {
     /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
     #[arg(long, value_name = "NAME", default_value = "mysql-9")]
     pub(crate) server: Version,
-    /// Pairs of windows of every arm, shared out evenly among the loads.
-    #[arg(long, value_name = "N", default_value_t = 400)]
+    /// Pairs of windows of every arm, shared out evenly among the loads, two to a block.
+    #[arg(long, value_name = "N", default_value_t = 800)]
     pub(crate) pairs: usize,
     /// A small form for tests: it shows that everything works, not what it costs.
     #[arg(long)]
@@ -25,16 +25,16 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) arms: Option<Vec<Arm>>,
     /// Length of a window in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 200)]
+    #[arg(long, value_name = "MS", default_value_t = 75)]
     pub(crate) window_ms: u64,
     /// Time after each switch that no window counts, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 50)]
+    #[arg(long, value_name = "MS", default_value_t = 30)]
     pub(crate) settle_ms: u64,
     /// Threads of sysbench.
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) threads: u32,
     /// Where the server and the load may run.
-    #[arg(long, value_enum, default_value = "split")]
+    #[arg(long, value_enum, default_value = "free")]
     pub(crate) placement: Placement,
     /// Number from which the order of the windows and the resampling follow; from the clock
     /// without it.
@@ -59,14 +59,14 @@ impl Settings {
         Duration::from_millis(self.settle_ms)
     }
 
-    /// Pairs of every arm under one of `loads` loads.
-    pub(crate) fn pairs_per_load(&self, loads: usize) -> usize {
-        self.pairs.div_ceil(loads)
+    /// Blocks of every arm under one of `loads` loads: each has two pairs.
+    pub(crate) fn blocks_per_load(&self, loads: usize) -> usize {
+        self.pairs.div_ceil(2 * loads)
     }
 
     /// Windows with the kernel's statistics on, of every arm under every load.
     pub(crate) fn statistics_windows(&self) -> usize {
-        if self.quick { 1 } else { 8 }
+        if self.quick { 1 } else { 12 }
     }
 
     /// Pairs of batches of sends by a process that is not watched.
@@ -84,6 +84,6 @@ impl Settings {
         if !self.quick {
             return self;
         }
-        Settings { pairs: 16, window_ms: 60, settle_ms: 20, ..self }
+        Settings { pairs: 16, window_ms: 50, settle_ms: 20, ..self }
     }
 }

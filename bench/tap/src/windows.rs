@@ -1,38 +1,41 @@
-//! The windows: pairs with and without an arm, in random order.
+//! The windows: two pairs at a time, with and without an arm.
+//!
+//! A block is `off on on off` or `on off off on`, by the toss of a coin: each window with the arm
+//! has one without beside it, and a drift that is even over the block cancels. What the server
+//! spends per statement wanders slowly on a shared machine, so many short blocks tell more than a
+//! few long ones: see `README.md`.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
 use waggle_stats::Random;
 
 use crate::arms::{Arm, Arms};
 use crate::load::Load;
-use crate::meter::{Meter, Reading};
+use crate::meter::Meter;
 use crate::settings::Settings;
 
 /// How often the ring is emptied, as in `waggle watch`.
 pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(20);
-/// A window in which the hypervisor took more than this share of all processors is void, and its
-/// pair with it, whatever it shows. The counter has ticks of 10 ms, so one tick is always borne.
+/// A window in which the hypervisor took more than this share of a processor is void, and its
+/// block with it, whatever it shows. The counter has ticks of 10 ms, so one tick is always borne.
 const STEAL_MAX: f64 = 0.05;
-/// Most void pairs that are repeated, as a share of those wanted.
+/// Most void blocks that are repeated, as a share of those wanted.
 const REPEATS_MAX: f64 = 0.5;
 
+/// Windows of a block.
+pub(crate) const BLOCK: usize = 4;
+
 /// One window.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// Number of the pair in the run.
-    pub(crate) pair: usize,
-    #[serde(skip)]
+    /// Number of the block in the run.
+    pub(crate) block: usize,
     pub(crate) arm: Arm,
-    #[serde(skip)]
     pub(crate) load: Load,
     /// Whether the arm was attached.
     pub(crate) on: bool,
-    /// Whether it was the first of its pair.
-    pub(crate) first: bool,
     pub(crate) seconds: f64,
     /// By the server's own counter.
     pub(crate) statements: u64,
@@ -42,23 +45,11 @@ pub(crate) struct Window {
     pub(crate) agent_ns: u64,
     pub(crate) lost: u64,
     pub(crate) steal_ticks: u64,
-    /// How long attaching and detaching took.
-    pub(crate) switch_seconds: f64,
-    /// The pair is void.
+    /// The block is void.
     pub(crate) void: bool,
 }
 
 impl Window {
-    /// CPU of the server per statement in microseconds.
-    pub(crate) fn server_us(&self) -> f64 {
-        self.server_ns as f64 / 1e3 / self.statements.max(1) as f64
-    }
-
-    /// Statements per second.
-    pub(crate) fn rate(&self) -> f64 {
-        self.statements as f64 / self.seconds
-    }
-
     fn is_stolen(&self) -> bool {
         let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
         let stolen_seconds = self.steal_ticks.saturating_sub(1) as f64 / ticks_per_second;
@@ -66,94 +57,98 @@ impl Window {
     }
 }
 
-/// Measures the pairs of every arm under the load that is at work, in blocks: one pair of each arm
-/// in random order, each pair in random order. `first_pair` is the number of the first one.
+/// Measures the blocks of every arm under the load that is at work: rounds of one block of each
+/// arm in random order. `first` is the number of the first block.
 pub(crate) fn measure(
     arms: &mut Arms,
     meter: &mut Meter,
     load: Load,
     settings: &Settings,
     random: &mut Random,
-    first_pair: usize,
+    first: usize,
 ) -> Result<Vec<Window>> {
     let mut windows = Vec::new();
-    let mut pair = first_pair;
-    let wanted = settings.pairs_per_load(Load::ALL.len());
+    let wanted = settings.blocks_per_load(Load::ALL.len());
     let most = (wanted as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
     let mut missing: Vec<(Arm, usize)> =
         arms.usable().into_iter().map(|arm| (arm, wanted)).collect();
     for _ in 0..most {
         random.shuffle(&mut missing);
         for (arm, left) in &mut missing {
-            let mut both = measure_pair(arms, meter, (*arm, load), settings, random, pair)?;
-            pair += 1;
-            let is_void = both.iter().any(Window::is_stolen);
-            both.iter_mut().for_each(|window| window.void = is_void);
+            let number = first + windows.len() / BLOCK;
+            let on_first = random.coin();
+            let mut block = Block { arms, meter, settings, arm: *arm, load, number };
+            let mut four = block.measure(on_first)?;
+            let is_void = four.iter().any(Window::is_stolen);
+            four.iter_mut().for_each(|window| window.void = is_void);
             *left -= usize::from(!is_void);
-            windows.extend(both);
+            windows.extend(four);
         }
         missing.retain(|(_, left)| *left > 0);
     }
     Ok(windows)
 }
 
-fn measure_pair(
-    arms: &mut Arms,
-    meter: &mut Meter,
-    (arm, load): (Arm, Load),
-    settings: &Settings,
-    random: &mut Random,
-    pair: usize,
-) -> Result<[Window; 2]> {
-    let on_first = random.coin();
-    let mut one = |on: bool| -> Result<Window> {
-        let mut switching = Instant::now();
-        if on {
-            arms.attach(arm).with_context(|| format!("{arm} could not be attached again"))?;
+/// A block that is under way.
+struct Block<'a> {
+    arms: &'a mut Arms,
+    meter: &'a mut Meter,
+    settings: &'a Settings,
+    arm: Arm,
+    load: Load,
+    number: usize,
+}
+
+impl Block<'_> {
+    fn measure(&mut self, on_first: bool) -> Result<[Window; BLOCK]> {
+        let [outer, inner] = [on_first, !on_first];
+        self.switch(None, outer)?;
+        let first = self.window(outer)?;
+        self.switch(Some(outer), inner)?;
+        let (second, third) = (self.window(inner)?, self.window(inner)?);
+        self.switch(Some(inner), outer)?;
+        let fourth = self.window(outer)?;
+        if outer {
+            self.arms.detach(self.arm);
         }
-        let attached = switching.elapsed();
-        drain_for(arms, arm, settings.settle())?;
-        let measured = measure_window(arms, meter, arm, settings.window());
-        switching = Instant::now();
-        if on {
-            arms.detach(arm);
+        Ok([first, second, third, fourth])
+    }
+
+    /// Attaches or detaches, and lets pass what does not count.
+    fn switch(&mut self, from: Option<bool>, to: bool) -> Result<()> {
+        let arm = self.arm;
+        if to {
+            let attached = self.arms.attach(arm);
+            attached.with_context(|| format!("{arm} could not be attached again"))?;
+        } else if from == Some(true) {
+            self.arms.detach(arm);
         }
-        let switch_seconds = (attached + switching.elapsed()).as_secs_f64();
-        let (before, after, captured, lost) = measured?;
+        drain_for(self.arms, arm, self.settings.settle())?;
+        Ok(())
+    }
+
+    fn window(&mut self, on: bool) -> Result<Window> {
+        let arm = self.arm;
+        self.arms.drain(arm)?;
+        let lost = self.arms.lost(arm);
+        let before = self.meter.read()?;
+        let captured = drain_for(self.arms, arm, self.settings.window())?;
+        let after = self.meter.read()?;
         Ok(Window {
-            pair,
+            block: self.number,
             arm,
-            load,
+            load: self.load,
             on,
-            first: on == on_first,
             seconds: (after.at - before.at).as_secs_f64(),
             statements: after.questions - before.questions,
             captured,
             server_ns: after.server_ns - before.server_ns,
             agent_ns: after.agent_ns - before.agent_ns,
-            lost,
+            lost: self.arms.lost(arm) - lost,
             steal_ticks: after.steal_ticks - before.steal_ticks,
-            switch_seconds,
             void: false,
         })
-    };
-    Ok([one(on_first)?, one(!on_first)?])
-}
-
-/// Measures one window of what is attached now: the readings at both ends, the statements captured
-/// and those lost.
-fn measure_window(
-    arms: &mut Arms,
-    meter: &mut Meter,
-    arm: Arm,
-    length: Duration,
-) -> Result<(Reading, Reading, u64, u64)> {
-    arms.drain(arm)?;
-    let lost = arms.lost(arm);
-    let before = meter.read()?;
-    let captured = drain_for(arms, arm, length)?;
-    let after = meter.read()?;
-    Ok((before, after, captured, arms.lost(arm) - lost))
+    }
 }
 
 /// Empties the ring on a timer, as `waggle watch` does. Without an arm the timer runs all the

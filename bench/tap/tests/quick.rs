@@ -52,10 +52,10 @@ fn the_small_form_measures_every_arm_that_loads_and_counts_every_statement() {
     let page = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(page.contains("| waggle send |") && page.contains("A/A half-width"), "{page}");
     let windows = fs::read_to_string(directory.join("windows.csv")).unwrap();
-    let pairs = prices.iter().filter(|price| !price["load"].is_null());
-    let pairs: u64 =
-        pairs.map(|one| one["pairs"].as_u64().unwrap() + one["void_pairs"].as_u64().unwrap()).sum();
-    assert_eq!(windows.lines().count() as u64, 1 + 2 * pairs);
+    let of_loads = prices.iter().filter(|price| !price["load"].is_null());
+    let number = |price: &serde_json::Value, name: &str| price[name].as_u64().unwrap();
+    let blocks: u64 = of_loads.map(|one| number(one, "blocks") + number(one, "void_blocks")).sum();
+    assert_eq!(windows.lines().count() as u64, 1 + 4 * blocks);
 }
 
 #[test]

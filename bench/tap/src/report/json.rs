@@ -20,8 +20,9 @@ fn price(price: &Price) -> Value {
     json!({
         "arm": price.arm.name(),
         "load": price.load.map(|load| load.name()),
-        "pairs": price.added_us.count,
-        "void_pairs": price.void,
+        "pairs": 2 * price.added_us.count,
+        "blocks": price.added_us.count,
+        "void_blocks": price.void,
         "server_us_without": price.without_us,
         "added_us": interval(&price.added_us),
         "added_us_trimmed": interval(&price.trimmed_us),

@@ -92,8 +92,8 @@ fn arms(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
             only_arm(format!("{:.4}", price.agent_cores_per_10k)),
             only_arm(format!("{:.2} %", 100.0 * price.captured_share)),
             only_arm(price.lost.to_string()),
-            price.added_us.count,
-            price.void,
+            2 * price.added_us.count,
+            2 * price.void,
         )?;
     }
     writeln!(out)
@@ -170,18 +170,20 @@ fn method(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     writeln!(
         out,
         "## How it was measured\n\nOne live server, build {}; {} threads of sysbench over the unix \
-         socket; {placement}. A pair is two windows of {} ms, one with the arm attached and one \
-         without, in random order, each after {} ms that do not count; the pairs of all arms are \
-         interleaved in random blocks. Server CPU is the CPU clock of its process \
-         (`sum_exec_runtime` of all its threads, nanoseconds), statements are its own `Questions` \
-         (by COM_STATISTICS, which is not counted itself), the same for every arm. A pair in which \
-         the hypervisor took more than 5 % of the time beyond one tick is void and repeated. \
-         Intervals are 95 %: Student's t of the paired differences, each load with the same \
-         weight; the trimmed mean leaves out 10 % on each side; the bootstrap is BCa. Time in the \
-         kernel is from the kernel's own statistics in windows of their own (they cost about \
-         0.1 µs per run, which is included), with the sends of the load itself, since it runs on \
-         the same host. The reader digests and counts every statement as `waggle watch` does. \
-         Raw: `windows.csv`, `summary.json`.",
+         socket; {placement}; all of it at the highest priority. A block is four windows of {} ms, \
+         `off on on off` or `on off off on` by chance: two pairs, in which an even drift cancels; \
+         after each switch {} ms do not count. The blocks of all arms are interleaved in random \
+         rounds, load after load. Server CPU is the CPU clock of its process (`sum_exec_runtime` \
+         of all its threads, nanoseconds), statements are its own `Questions` (by COM_STATISTICS, \
+         which is not counted itself), the same for every arm. A block with a window in which the \
+         hypervisor took more than 5 % of a processor beyond one tick of its counter is void and \
+         repeated. Intervals are 95 %: Student's t of the differences within the blocks, each load \
+         with the same weight; the trimmed mean leaves out 10 % on each side; the bootstrap is \
+         BCa; p is by flipping signs. Time in the kernel is from the kernel's own statistics in \
+         windows of their own (they cost about 0.1 µs per run, which is included), with the sends \
+         of the load itself, since it runs on the same host. The reader digests and counts every \
+         statement as `waggle watch` does. The uprobe pair writes latency, command and up to 512 \
+         bytes of text, with no wake-ups, and no field more. Raw: `windows.csv`, `summary.json`.",
         outcome.build, settings.threads, settings.window_ms, settings.settle_ms
     )
 }

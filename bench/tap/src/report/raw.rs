@@ -7,19 +7,17 @@ use crate::windows::Window;
 /// The windows as CSV.
 pub(super) fn table(windows: &[Window]) -> String {
     let mut text = String::from(
-        "pair,arm,load,on,first,seconds,statements,captured,server_ns,agent_ns,lost,steal_ticks,\
-         switch_seconds,void\n",
+        "block,arm,load,on,seconds,statements,captured,server_ns,agent_ns,lost,steal_ticks,void\n",
     );
     for window in windows {
         // Writing to a string cannot fail.
         let _ = writeln!(
             text,
-            "{},{},\"{}\",{},{},{:.6},{},{},{},{},{},{},{:.4},{}",
-            window.pair,
+            "{},{},\"{}\",{},{:.6},{},{},{},{},{},{},{}",
+            window.block,
             window.arm.name(),
             window.load.name(),
             u8::from(window.on),
-            u8::from(window.first),
             window.seconds,
             window.statements,
             window.captured,
@@ -27,7 +25,6 @@ pub(super) fn table(windows: &[Window]) -> String {
             window.agent_ns,
             window.lost,
             window.steal_ticks,
-            window.switch_seconds,
             u8::from(window.void),
         );
     }

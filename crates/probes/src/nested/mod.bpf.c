@@ -6,7 +6,7 @@
 #include "session.bpf.h"
 #include "../nested/shared.h"
 
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
+char LICENSE[] SEC("license") = "GPL";
 
 #define COM_QUERY 3
 #define COM_STMT_EXECUTE 23
@@ -14,10 +14,13 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* The skeleton generates a Rust type for what it sees in a section. */
 struct nested _nested = {};
 
+/* The kernel sees no more ends of functions than so many in one thread (MAX_URETPROBE_DEPTH). */
+#define DEPTH_MAX 64
+
 /*
  * The statements that run. Not an LRU map: one call after another at the same place of a stack
  * takes the same entry, so nothing stays behind, and a full map is noticed instead of losing the
- * statements that run longest. 8192 are 32 sessions at the deepest recursion there is.
+ * statements that run longest. 8192 are 128 sessions as deep as the kernel can see.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -25,6 +28,14 @@ struct {
 	__type(key, struct frame_key);
 	__type(value, struct frame);
 } frames SEC(".maps");
+
+/* How many statements run inside each other in a thread (its pid_tgid); none: no entry. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, u64);
+	__type(value, u64);
+} depths SEC(".maps");
 
 /* The sessions of the server's own threads whose identity was sent: the key is the session. */
 struct {
@@ -34,18 +45,50 @@ struct {
 	__type(value, u64);
 } told SEC(".maps");
 
+/* Goes one statement deeper, and says how deep. */
+static __always_inline u64 enter_depth(void)
+{
+	u64 thread = bpf_get_current_pid_tgid(), first = 1;
+	u64 *depth = bpf_map_lookup_elem(&depths, &thread);
+
+	if (depth)
+		return ++*depth;
+	if (bpf_map_update_elem(&depths, &thread, &first, BPF_ANY))
+		count_lost(LOST_MAP_FULL);
+	return first;
+}
+
+/* Leaves the statement at a depth, 0: not known. Those deeper that were not seen to end are lost. */
+static __always_inline void leave_depth(u64 left)
+{
+	u64 thread = bpf_get_current_pid_tgid();
+	u64 *depth = bpf_map_lookup_elem(&depths, &thread);
+
+	if (!depth)
+		return;
+	if (!left)
+		left = *depth;
+	if (*depth > left)
+		__sync_fetch_and_add(&lost[LOST_UNREADABLE_SESSION], *depth - left);
+	if (left > 1)
+		*depth = left - 1;
+	else
+		bpf_map_delete_elem(&depths, &thread);
+}
+
 #define SESSION_TEXT (cfg.query.offset + (cfg.at_text - cfg.query.at))
 
 static __always_inline void on_enter(const struct frame_key *key, struct frame *frame)
 {
 	u64 thd = frame->thd;
 
+	frame->depth = enter_depth();
+	if (frame->depth > DEPTH_MAX)
+		return;
 	if (!read_u64(&frame->session_text, thd + SESSION_TEXT) ||
 	    (cfg.rows_sent && !read_u64(&frame->rows_sent, thd + cfg.rows_sent)) ||
-	    (cfg.rows_examined && !read_u64(&frame->rows_examined, thd + cfg.rows_examined))) {
-		count_lost(LOST_UNREADABLE_SESSION);
-		return;
-	}
+	    (cfg.rows_examined && !read_u64(&frame->rows_examined, thd + cfg.rows_examined)))
+		return; /* its end will tell */
 	frame->begin_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&frames, key, frame, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
@@ -172,11 +215,12 @@ static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 	if (known) {
 		frame = *known;
 		bpf_map_delete_elem(&frames, &key);
-	} else if (!current_session(&frame.thd) || !frame.thd) {
-		count_lost(LOST_UNREADABLE_SESSION);
-		return 0;
 	}
-	send_nested(tgid, &frame, is_applied);
+	leave_depth(frame.depth);
+	if (!known && (!current_session(&frame.thd) || !frame.thd))
+		count_lost(LOST_UNREADABLE_SESSION);
+	else
+		send_nested(tgid, &frame, is_applied);
 	return 0;
 }
 

@@ -30,6 +30,7 @@ struct frame {
 	u64 text; /* as the routine or the binary log has it; 0: the session has it */
 	u64 text_length;
 	u64 session_text; /* the session's when the statement began */
+	u64 depth; /* 1: inside no other */
 };
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include "session.bpf.h"
 
-char LICENSE[] SEC("license") = "Dual BSD/GPL";
+char LICENSE[] SEC("license") = "GPL";
 
 #define EINTR 4
 #define EAGAIN 11

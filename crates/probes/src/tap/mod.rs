@@ -50,7 +50,7 @@ pub enum TapError {
         why: String,
     },
     /// No rung of the ladder, or not the one that was asked for, can be used.
-    #[error("no hook of the kernel can be used: {}", reasons(.0))]
+    #[error("no hook can be used: {}", reasons(.0))]
     NoHook(Vec<(Hook, String)>),
     /// A map or the ring buffer failed.
     #[error("{what}: {why}")]

@@ -76,8 +76,15 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
-    eprintln!("waggle: {error:#}");
+    eprintln!("waggle: {}", with_causes(error));
     ExitCode::from(code)
+}
+
+/// A message and its causes; many a message names its cause already.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
+        if text.contains(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 /// The reader of a pipe has seen enough (`waggle watch | head`): that is no failure.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use waggle_mysql::options::Environment;
-use waggle_mysql::verify::ReportJson;
+use waggle_mysql::verify::{Field, ReportJson};
 use waggle_mysql::{Connection, Options, Report, Sources};
 
 use super::watch::CaptureArgs;
@@ -67,6 +67,9 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     Ok(if report.passed() { Outcome::Done } else { Outcome::No })
 }
 
+/// Times are taken at different moments by waggle and by the server: they are told as a sum.
+const TIMES: [Field; 2] = [Field::LatencySum, Field::LatencyPercentiles];
+
 fn in_words(report: &Report) -> String {
     let counted = report.server_counted.map_or("nothing".into(), |count| count.to_string());
     let source = report.source.map_or("no counter could be read", |source| source.name());
@@ -82,7 +85,17 @@ fn in_words(report: &Report) -> String {
         report.digests_compared,
         report.digests_differing,
     );
-    for one in &report.differing {
+    for field in TIMES {
+        if let Some(times) = report.fields.get(&field).filter(|times| times.compared > 0) {
+            text.push_str(&format!(
+                "{}: {} of {} digests within the tolerance (--json lists the others)\n",
+                field.name(),
+                times.equal,
+                times.compared
+            ));
+        }
+    }
+    for one in report.differing.iter().filter(|one| !TIMES.contains(&one.field)) {
         let why = one.why.map_or(String::new(), |why| format!(" ({why})"));
         text.push_str(&format!(
             "  {}: captured {}, the server {}{why}: {}\n",

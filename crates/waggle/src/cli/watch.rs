@@ -71,13 +71,14 @@ impl CaptureArgs {
             },
         };
         let mut capture = Capture::new(options).map_err(|error| Failure::Cannot(error.into()))?;
-        for news in capture.look() {
-            if let News::Refused(pid, why) = news {
-                eprintln!("waggle: pid {pid}: not watched: {why}");
-            }
-        }
+        let news = capture.look();
         if capture.watched().is_empty() {
             return Err(Failure::Cannot(nothing_to_watch(self.pid, &capture)));
+        }
+        for one in news {
+            if let News::Refused(pid, why) = one {
+                eprintln!("waggle: pid {pid}: not watched: {why}");
+            }
         }
         Ok(capture)
     }

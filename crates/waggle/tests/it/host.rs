@@ -1,6 +1,5 @@
 //! The host that all tests share.
 
-use std::fs;
 use std::sync::PoisonError;
 use std::sync::RwLock;
 use std::sync::RwLockReadGuard;
@@ -16,9 +15,4 @@ pub(crate) fn steady_clock() -> RwLockReadGuard<'static, ()> {
 /// Held by the test that sets the wall clock.
 pub(crate) fn clock_alone() -> RwLockWriteGuard<'static, ()> {
     CLOCK.write().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The kernel's release, as uname(1) prints it.
-pub(crate) fn kernel_release() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim().to_owned()
 }

@@ -33,19 +33,6 @@ pub(crate) fn read_write(server: &Server) -> Sysbench {
     sysbench
 }
 
-/// sysbench's smallest load, with its tables made: one statement per event.
-pub(crate) fn point_select(server: &Server) -> Sysbench {
-    let sysbench = Sysbench::new("oltp_point_select");
-    sysbench.prepare(server).unwrap();
-    sysbench
-}
-
-/// So many events of a load. Returns what sysbench counted.
-pub(crate) fn events(server: &Server, sysbench: &Sysbench, events: u64) -> u64 {
-    let length = Length::Events(events);
-    executed(&Sysbench { length, ..sysbench.clone() }.run(server).unwrap())
-}
-
 /// About so many statements, over every transport, in text and prepared, all at once. Returns what
 /// sysbench counted.
 pub(crate) fn mixed(server: &Server, sysbench: &Sysbench, statements: u64) -> u64 {

@@ -6,7 +6,6 @@ use waggle_testkit::Version;
 use waggle_testkit::sysbench::Length;
 use waggle_testkit::sysbench::Sysbench;
 
-use crate::host;
 use crate::load;
 use crate::size;
 use crate::verified::Verified;

@@ -60,7 +60,8 @@ fn a_build_without_symbols_is_refused_with_the_reason() {
 
 #[test]
 fn a_build_that_hides_one_number_is_watched_without_it() {
-    let hidden = Disguised::start(Version::Mariadb1011, &["examined_row_count", "MYSQL_QUERY_LOG5write"]);
+    let hidden =
+        Disguised::start(Version::Mariadb1011, &["examined_row_count", "MYSQL_QUERY_LOG5write"]);
     let mut waggle = Waggle::watch_pid(hidden.pid(), &["--interval", "500ms"]);
     assert!(hidden.answers());
     waggle.wait_for_lines(2);

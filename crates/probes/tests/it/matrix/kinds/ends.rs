@@ -38,7 +38,7 @@ pub(crate) fn killed_query(scene: &mut Scene) {
 }
 
 pub(crate) fn killed_query_with_error(scene: &mut Scene) {
-    let sql = "SELECT COUNT(*) FROM numbers a, numbers b, numbers c, numbers d WHERE a.pad < b.pad";
+    let sql = "SELECT COUNT(*) FROM numbers a, numbers b, numbers c, numbers d WHERE a.pad <= b.pad";
     assert_eq!(killed(scene, sql).error.unwrap().0, 1317);
     let sql = "UPDATE kept SET v = v + SLEEP(600)";
     killed(scene, sql);
