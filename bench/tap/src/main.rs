@@ -1,6 +1,7 @@
 //! `cargo xtask bench tap`: what the tap costs, side by side with other ways and with nothing.
 //!
-//! One live server, one run: arms are attached and detached in short windows whose order is random. How it is done and why: `README.md` of this package.
+//! One live server, one run: arms are attached and detached in short windows whose order is
+//! random. How it is done and why: `README.md` of this package.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -73,7 +74,6 @@ fn run(settings: Settings) -> Result<()> {
     let from_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let seed = settings.seed.unwrap_or_else(from_clock);
     agent::waggle()?;
-    meter::come_first()?;
     let server = Server::start(settings.server)?;
     load::prepare(&server)?;
     settings.placement.bind_server(server.pid())?;

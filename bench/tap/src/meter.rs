@@ -101,14 +101,6 @@ pub(crate) fn memory_bytes(pid: u32, name: &str) -> Result<u64> {
     Ok(kib.with_context(|| format!("{path} has no {name}"))? * 1024)
 }
 
-/// Puts this process, and all that it will start, before everything else on the host: what else
-/// runs would be noise. Among themselves nothing changes, since all of them have one priority.
-pub(crate) fn come_first() -> Result<()> {
-    const HIGHEST: i32 = -20;
-    let raised = rustix::process::setpriority_process(None, HIGHEST);
-    raised.context("the priority cannot be raised; run as root or with CAP_SYS_NICE")
-}
-
 /// Where the threads of the run may work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Placement {

@@ -170,7 +170,7 @@ fn method(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     writeln!(
         out,
         "## How it was measured\n\nOne live server, build {}; {} threads of sysbench over the unix \
-         socket; {placement}; all of it at the highest priority. A block is four windows of {} ms, \
+         socket; {placement}. A block is four windows of {} ms, \
          `off on on off` or `on off off on` by chance: two pairs, in which an even drift cancels; \
          after each switch {} ms do not count. The blocks of all arms are interleaved in random \
          rounds, load after load. Server CPU is the CPU clock of its process (`sum_exec_runtime` \

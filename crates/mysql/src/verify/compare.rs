@@ -190,6 +190,8 @@ impl Comparison<'_> {
             Some(Why::MultiStatement)
         } else if more > 0 && more <= FIRST_INSERTION_MISSES && theirs.is_new && exact {
             Some(Why::FirstInsertion)
+        } else if less > 0 && less <= self.joined.truncated && exact {
+            Some(Why::Truncated)
         } else if less > 0 && less <= lost.statements() {
             Some(Why::Lost)
         } else if less > 0 && less <= lost.get(waggle_model::Loss::EndedUnseen) {

@@ -49,6 +49,8 @@ pub(super) struct Joined {
     pub packets: u64,
     /// Statements without a place in the digest table.
     pub without_digest: u64,
+    /// Statements of ours that were longer than the capture limit.
+    pub truncated: u64,
     pub not_compared: Vec<String>,
 }
 
@@ -150,6 +152,7 @@ impl Joined {
                 ours.digest.merge(digest);
             }
         }
+        self.truncated = truncated;
         for (count, why) in [
             (prepared, "COM_STMT_EXECUTE: this server gives prepared statements no digest"),
             (truncated, "statements longer than the capture limit: their digest text is not whole"),

@@ -97,6 +97,8 @@ pub enum Why {
     MultiStatement,
     /// A killed connection on MySQL sends no reply.
     EndedUnseen,
+    /// Statements longer than the capture limit are captured, but their digest text is not whole.
+    Truncated,
     /// The capture lost statements and says so.
     Lost,
     /// Performance Schema's timer runs on through clean-up after the reply.
@@ -124,6 +126,9 @@ impl fmt::Display for Why {
                 "the server takes the rest of a multi-statement packet into the digest"
             }
             Why::EndedUnseen => "blind spot: a killed connection sends no reply",
+            Why::Truncated => {
+                "captured, but longer than --text-limit, so that the digest text is not whole"
+            }
             Why::Lost => "the capture lost statements (see lost)",
             Why::TimedLonger => {
                 "Performance Schema's timer runs on through clean-up after the reply was sent"

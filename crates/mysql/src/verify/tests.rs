@@ -320,6 +320,18 @@ fn texts_that_the_server_cut_join_by_their_beginning() {
 }
 
 #[test]
+fn a_truncated_statement_explains_a_digest_that_only_the_server_has() {
+    let server = server("9.7.4", &[("SELECT ? , ?", 1), ("SELECT ?", 4)], 5, 0);
+    let mut captured = captured(&[("SELECT ?", false, 4), ("SELECT ? ,", false, 1)]);
+    for (key, digest) in &mut captured.digests {
+        digest.truncated = key.text.ends_with(',');
+    }
+    let report = verify(&captured, &server);
+    assert_eq!(report.differing[0].why, Some(Why::Truncated));
+    assert!(report.passed(), "{report:?}");
+}
+
+#[test]
 fn without_performance_schema_questions_decide_and_the_report_says_so() {
     let mut server = server("9.7.4", &[], 0, 0);
     server.events = Reading::absent("Performance Schema is off");

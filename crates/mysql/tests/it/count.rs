@@ -114,6 +114,7 @@ impl Add for Captured {
             connection_id: Some(connection),
             command: Some(Command(command)),
             origin: Origin::Client,
+            noted_start_us: None,
             end_ns: 0,
             latency_ns: None,
             first_byte_ns: None,

@@ -8,7 +8,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define COM_QUERY 3
+#define COM_QUERY	 3
 #define COM_STMT_EXECUTE 23
 
 /* The skeleton generates a Rust type for what it sees in a section. */
@@ -58,7 +58,8 @@ static __always_inline u64 enter_depth(void)
 	return first;
 }
 
-/* Leaves the statement at a depth, 0: not known. Those deeper that were not seen to end are lost. */
+/* Leaves the statement at a depth, 0: not known. Those deeper that were not seen to end are lost.
+ */
 static __always_inline void leave_depth(u64 left)
 {
 	u64 thread = bpf_get_current_pid_tgid();
@@ -101,7 +102,7 @@ static __always_inline void on_enter(const struct frame_key *key, struct frame *
  */
 static __always_inline bool tell_identity(u32 tgid, u64 thd, bool is_applied)
 {
-	struct session_key key = { .thd = thd, .tgid = tgid };
+	struct session_key key = {.thd = thd, .tgid = tgid};
 	struct session session = {};
 	u32 id = 0, command = 0;
 
@@ -137,7 +138,7 @@ static __always_inline bool fill(struct statement *record, const u8 *query,
 				 const struct frame *frame, bool is_applied)
 {
 	struct nested *nested =
-		(struct nested *)(record->data + cfg.data_length - sizeof(struct nested));
+	    (struct nested *)(record->data + cfg.data_length - sizeof(struct nested));
 	u64 diagnostics;
 
 	nested->begin_ns = frame->begin_ns;
@@ -160,8 +161,7 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
 	u64 now = bpf_ktime_get_ns();
 
-	if (bpf_probe_read_user(query, cfg.query.length,
-				(void *)(frame->thd + cfg.query.offset))) {
+	if (bpf_probe_read_user(query, cfg.query.length, (void *)(frame->thd + cfg.query.offset))) {
 		count_lost(LOST_UNREADABLE_SESSION);
 		return;
 	}
@@ -180,7 +180,7 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 	}
 	u32 room = room_for(length);
 	struct statement *record =
-		bpf_ringbuf_reserve(&ring, sizeof(*record) + cfg.data_length + room, 0);
+	    bpf_ringbuf_reserve(&ring, sizeof(*record) + cfg.data_length + room, 0);
 
 	if (!record) {
 		count_lost(LOST_RING_FULL);
@@ -206,7 +206,7 @@ static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 {
 	u32 tgid = current_tgid();
 	/* The return address has been taken from the stack (x86-64). */
-	struct frame_key key = { .stack = ctx->sp - 8, .tgid = tgid };
+	struct frame_key key = {.stack = ctx->sp - 8, .tgid = tgid};
 	struct frame frame = {};
 
 	if (!is_target(tgid))
@@ -228,16 +228,16 @@ static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 SEC("uprobe")
 int BPF_UPROBE(on_routine, u64 instruction, u64 thd)
 {
-	struct frame_key key = { .stack = ctx->sp, .tgid = current_tgid() };
-	struct frame frame = { .thd = thd };
+	struct frame_key key = {.stack = ctx->sp, .tgid = current_tgid()};
+	struct frame frame = {.thd = thd};
 	u64 text[2] = {};
 
 	if (!is_target(key.tgid) || !thd)
 		return 0;
 	/* The session's text has values in place of the routine's variables, in some settings. */
 	if (cfg.instruction_text &&
-	    bpf_probe_read_user(text, sizeof(text),
-				(void *)(instruction + cfg.instruction_text)) == 0) {
+	    bpf_probe_read_user(text, sizeof(text), (void *)(instruction + cfg.instruction_text)) ==
+		0) {
 		frame.text = text[0];
 		frame.text_length = text[1];
 	}
@@ -258,9 +258,9 @@ int on_routine_end(struct pt_regs *ctx)
 SEC("uprobe")
 int BPF_UPROBE(on_apply, u64 event, u64 info, u64 text, u64 text_length)
 {
-	struct frame_key key = { .stack = ctx->sp, .tgid = current_tgid() };
+	struct frame_key key = {.stack = ctx->sp, .tgid = current_tgid()};
 	/* MariaDB passes 32 bits. */
-	struct frame frame = { .text = text, .text_length = (u32)text_length };
+	struct frame frame = {.text = text, .text_length = (u32)text_length};
 
 	if (!is_target(key.tgid))
 		return 0;

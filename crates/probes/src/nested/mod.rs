@@ -105,8 +105,9 @@ fn load(programs: &Programs, plan: &Plan, pid: u32) -> Result<(Loaded, Coverage)
     let elf = Elf::open(&path)
         .map_err(|error| TapError::Kernel { what: "nested statements", why: error.to_string() })?;
     // Libbpf wants the bytes aligned, which a fresh allocation is.
+    let aligned = skeleton::OBJECT.to_vec();
     let mut open = ObjectBuilder::default()
-        .open_memory(&skeleton::OBJECT.to_vec())
+        .open_memory(&aligned)
         .map_err(kernel_error("the programs for nested statements"))?;
     let mut plan = Nested::plan(plan);
     plan.config.instruction_text = place::instruction_text(&elf).unwrap_or(0);

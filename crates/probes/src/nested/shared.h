@@ -8,10 +8,10 @@
  * at the end of the data of a `struct statement`.
  */
 struct nested {
-	u64 begin_ns; /* 0: not known */
+	u64 begin_ns;  /* 0: not known */
 	u64 rows_sent; /* of the session when the statement began */
 	u64 rows_examined;
-	u32 is_applied; /* by a replica */
+	u32 is_applied;	     /* by a replica */
 	s32 database_length; /* -1: none */
 	u8 database[DATABASE_MAX];
 };
@@ -30,7 +30,7 @@ struct frame {
 	u64 text; /* as the routine or the binary log has it; 0: the session has it */
 	u64 text_length;
 	u64 session_text; /* the session's when the statement began */
-	u64 depth; /* 1: inside no other */
+	u64 depth;	  /* 1: inside no other */
 };
 
 #endif

@@ -61,8 +61,9 @@ pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> T
 
 fn open() -> Result<OpenObject, TapError> {
     // Libbpf wants the bytes aligned, which a fresh allocation is.
+    let aligned = OBJECT.to_vec();
     ObjectBuilder::default()
-        .open_memory(&OBJECT.to_vec())
+        .open_memory(&aligned)
         .map_err(kernel_error("the programs of the tap"))
 }
 
