@@ -32,7 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             .obj(Path::new(&out).join(format!("{name}.bpf.o")))
             .build_and_generate(Path::new(&out).join(format!("{name}.skel.rs")))
             .map_err(|error| {
-                format!("{name}: {error:#}\nclang is needed to compile the probes: cargo xtask setup")
+                format!(
+                    "{name}: {error:#}\nclang is needed to compile the probes: cargo xtask setup"
+                )
             })?;
         probes += 1;
     }

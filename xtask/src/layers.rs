@@ -128,7 +128,16 @@ impl Step {
 /// Builds the integration tests of a package and says where they are.
 fn test_binary(package: &str) -> Result<String> {
     let built = Command::new("cargo")
-        .args(["test", "--no-run", "--message-format", "json", "--test", "it", "--package", package])
+        .args([
+            "test",
+            "--no-run",
+            "--message-format",
+            "json",
+            "--test",
+            "it",
+            "--package",
+            package,
+        ])
         .output()
         .context("cargo")?;
     ensure!(built.status.success(), "the tests of {package} cannot be built");

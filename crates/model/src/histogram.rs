@@ -138,7 +138,11 @@ mod tests {
         let (mut one, mut two, mut both) =
             (Histogram::default(), Histogram::default(), Histogram::default());
         for value in 0..10_000u64 {
-            if value % 3 == 0 { one.record(value * 7) } else { two.record(value * 7) }
+            if value % 3 == 0 {
+                one.record(value * 7)
+            } else {
+                two.record(value * 7)
+            }
             both.record(value * 7);
         }
         one.merge(&two);

@@ -70,9 +70,9 @@ impl Books {
         let closing = self.closing.take();
         let end_ns = closing.as_ref().map_or(self.next.start_ns, |closing| closing.end_ns);
         for statement in &running {
-            let was_counted = closing.as_ref().is_some_and(|closing| {
-                closing.ended_after.contains(&statement.key())
-            });
+            let was_counted = closing
+                .as_ref()
+                .is_some_and(|closing| closing.ended_after.contains(&statement.key()));
             if !was_counted && statement.command.is_statement() {
                 let (key, name) = self.digests.digest_of(
                     statement.text(),

@@ -8,10 +8,10 @@ use std::time::Duration;
 use waggle_model::{Losses, RunningStatement, Server, Statement};
 use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, fits};
 use waggle_probes::tap::{Hook, RunTime, Tap, TapError, TapOptions};
+use waggle_probes::target::Instance;
 use waggle_probes::target::discover::{Change, Found, Watcher};
 use waggle_probes::target::layout::Layout;
 use waggle_probes::target::recognise::{Builds, Recognised};
-use waggle_probes::target::Instance;
 
 /// Records of the ring that are taken in one turn, so that a flood cannot hold up the rest.
 const RECORDS_PER_TURN: usize = 20_000;

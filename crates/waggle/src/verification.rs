@@ -96,7 +96,8 @@ impl Verification {
         ready();
         let begin = Instant::now();
         let mut looked = begin;
-        while !stop.load(Ordering::Relaxed) && duration.is_none_or(|limit| begin.elapsed() < limit) {
+        while !stop.load(Ordering::Relaxed) && duration.is_none_or(|limit| begin.elapsed() < limit)
+        {
             thread::sleep(DRAIN_EVERY);
             self.drain();
             if looked.elapsed() >= LOOK_EVERY {
@@ -132,7 +133,8 @@ impl Verification {
             }
             reading.join()
         });
-        let counters = counters.map_err(|_| anyhow!("the reading of the counters was aborted"))??;
+        let counters =
+            counters.map_err(|_| anyhow!("the reading of the counters was aborted"))??;
         self.drain();
         let begin_ns = self.book.edges[which].map_or(0, |(begin, _)| begin);
         self.book.edges[which] = Some((begin_ns, Some(monotonic_ns())));

@@ -66,9 +66,8 @@ impl FromStr for Hook {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, String> {
-        Hook::LADDER
-            .into_iter()
-            .find(|hook| hook.name() == word)
-            .ok_or_else(|| format!("`{word}` is not a hook; choose send, fentry, syscall or uprobe"))
+        Hook::LADDER.into_iter().find(|hook| hook.name() == word).ok_or_else(|| {
+            format!("`{word}` is not a hook; choose send, fentry, syscall or uprobe")
+        })
     }
 }

@@ -94,10 +94,9 @@ static __always_inline bool may_change_database(struct statement *record)
 }
 
 /* What the reply tells of its session; whether user space knows it already. */
-static __always_inline bool is_identified(struct statement *record, struct session *now)
+static __always_inline bool is_identified(struct statement *record, const struct session *known,
+					  struct session *now)
 {
-	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
-	struct session *known = bpf_map_lookup_elem(&sessions, &key);
 	u32 command = DATA(u32, record, cfg.at_command);
 
 	now->id = DATA(u32, record, cfg.at_id);
@@ -131,11 +130,8 @@ static __always_inline bool identify(u32 tgid, u64 thd, struct session *now, boo
 }
 
 /* Adds what the reply sent before this send. */
-static __always_inline void join_partial_sends(struct statement *record)
+static __always_inline void join_partial_sends(struct statement *record, struct session *known)
 {
-	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
-	struct session *known = bpf_map_lookup_elem(&sessions, &key);
-
 	if (!known || !known->start)
 		return;
 	if (known->start == DATA(u64, record, cfg.at_start)) {
@@ -157,19 +153,21 @@ static __always_inline enum outcome judge(struct statement *record, struct sessi
 {
 	u32 command = DATA(u32, record, cfg.at_command);
 	bool is_part = DATA(u32, record, cfg.at_status) == cfg.status_empty;
+	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
+	struct session *known = bpf_map_lookup_elem(&sessions, &key);
 
 	if (is_part && command != COM_QUERY && command != COM_STMT_EXECUTE) {
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return DONE;
 	}
-	if (!identified && !is_identified(record, session)) {
+	if (!identified && !is_identified(record, known, session)) {
 		bool goes_on = cfg.has_server_status &&
 			       (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS);
 		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
 		return goes_on || is_part ? NOT_IDENTIFIED_INSIDE : NOT_IDENTIFIED;
 	}
 	if (!is_part)
-		join_partial_sends(record);
+		join_partial_sends(record, known);
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 	return DONE;
 }
@@ -234,11 +232,14 @@ static __always_inline void on_reply(const struct send *send)
 /* A send by the running thread of a target, of `result` bytes or with an error. */
 static __always_inline void on_session_send(u32 tgid, u64 thd, s64 result)
 {
-	struct send send = { .thd = thd, .result = result, .tgid = tgid };
+	struct send send; /* filled field by field: its status is long */
 
 	/* Not sent yet: the server tries again. */
 	if (result == -EAGAIN || result == -EINTR || result == -ERESTARTSYS)
 		return;
+	send.thd = thd;
+	send.result = result;
+	send.tgid = tgid;
 	if (!read_u64(&send.diagnostics, thd + cfg.diagnostics) ||
 	    bpf_probe_read_user(send.status, cfg.status.length,
 				(void *)(send.diagnostics + cfg.status.offset))) {

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 use waggle_model::{
-    Clock, Command, Identity, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement, StatementKey,
-    Text,
+    Clock, Command, Identity, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement,
+    StatementKey, Text,
 };
 
 pub use clock::Clocks;
@@ -32,8 +32,8 @@ use crate::target::layout::{Field, Layout};
 use fold::{Fold, Session, Whole};
 pub(crate) use plan::Plan;
 pub(crate) use program::{Programs, add_lost, kernel_error, run_time_of_program};
-pub(crate) use record::{Reply, read_struct};
 use record::{Meaning, RECORD_IDENTITY, RECORD_NESTED, RECORD_STATEMENT};
+pub(crate) use record::{Reply, read_struct};
 
 /// Why the tap cannot run.
 #[derive(Debug, Error)]

@@ -152,8 +152,8 @@ fn set_current(config: &mut types::config, current: CurrentThdAt) {
 }
 
 fn set_context(config: &mut types::config, layout: &Layout) {
-    let offsets =
-        [Field::SecurityContext, Field::User, Field::Host, Field::Address].map(|field| layout.offset(field));
+    let offsets = [Field::SecurityContext, Field::User, Field::Host, Field::Address]
+        .map(|field| layout.offset(field));
     if let [Some(context), Some(user), Some(host), Some(address)] = offsets {
         config.has_context = 1;
         config.context = context;
@@ -205,10 +205,8 @@ impl Placer<'_> {
     }
 
     fn merge(&mut self, fields: &[Field]) -> Vec<types::span> {
-        let mut places: Vec<(u32, Field)> = fields
-            .iter()
-            .filter_map(|field| Some((self.layout.offset(*field)?, *field)))
-            .collect();
+        let mut places: Vec<(u32, Field)> =
+            fields.iter().filter_map(|field| Some((self.layout.offset(*field)?, *field))).collect();
         places.sort_unstable();
         let mut spans: Vec<types::span> = Vec::new();
         for (offset, field) in places {

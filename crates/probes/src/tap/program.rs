@@ -62,9 +62,7 @@ pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> T
 fn open() -> Result<OpenObject, TapError> {
     // Libbpf wants the bytes aligned, which a fresh allocation is.
     let aligned = OBJECT.to_vec();
-    ObjectBuilder::default()
-        .open_memory(&aligned)
-        .map_err(kernel_error("the programs of the tap"))
+    ObjectBuilder::default().open_memory(&aligned).map_err(kernel_error("the programs of the tap"))
 }
 
 impl Programs {
@@ -86,10 +84,13 @@ impl Programs {
         for name in SHARED_MAPS {
             let map = object.maps().find(|map| map.name() == name);
             let map = map.ok_or(TapError::Kernel { what: name, why: "no such map".into() })?;
-            shared.push((name, MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))?));
+            shared
+                .push((name, MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))?));
         }
-        let ring = Ring::new(shared[0].1.as_fd())
-            .map_err(|error| TapError::Kernel { what: "the ring buffer", why: error.to_string() })?;
+        let ring = Ring::new(shared[0].1.as_fd()).map_err(|error| TapError::Kernel {
+            what: "the ring buffer",
+            why: error.to_string(),
+        })?;
         Ok(Programs { shared, loaded: Vec::new(), ring, lost_before: Losses::default() })
     }
 
@@ -187,8 +188,9 @@ impl Programs {
             loaded.pids.remove(&pid);
             loaded.links.retain(|(owner, _)| loaded.hook != Hook::Uprobe || *owner != pid);
         }
-        let (kept, gone): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.loaded).into_iter().partition(|loaded| !loaded.pids.is_empty());
+        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.loaded)
+            .into_iter()
+            .partition(|loaded| !loaded.pids.is_empty());
         self.loaded = kept;
         for loaded in &gone {
             add_lost(&mut self.lost_before, &loaded.object);
@@ -285,7 +287,8 @@ fn attach_program(object: &Object, hook: Hook, pid: u32) -> Result<Link, TapErro
 
 /// Adds what the programs of an object counted as lost.
 pub(crate) fn add_lost(losses: &mut Losses, object: &Object) {
-    let Some(map) = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss.lost")) else {
+    let Some(map) = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss.lost"))
+    else {
         return;
     };
     let Ok(Some(bytes)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return };

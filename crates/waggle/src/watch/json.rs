@@ -96,7 +96,13 @@ struct CostJson {
 
 impl Line {
     /// The line of an interval.
-    pub(super) fn new(time: String, server: &Server, interval: &Interval, shown: Shown, cost: &Cost) -> Line {
+    pub(super) fn new(
+        time: String,
+        server: &Server,
+        interval: &Interval,
+        shown: Shown,
+        cost: &Cost,
+    ) -> Line {
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let (digests, other) = super::ranked(interval, shown.limit);
         Line {

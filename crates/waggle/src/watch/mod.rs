@@ -86,7 +86,11 @@ impl Watch {
     }
 
     /// Runs until the time is over or `stop` is set, and writes every interval to `out`.
-    pub(crate) fn run(mut self, stop: &Arc<AtomicBool>, out: &mut dyn Write) -> io::Result<Summary> {
+    pub(crate) fn run(
+        mut self,
+        stop: &Arc<AtomicBool>,
+        out: &mut dyn Write,
+    ) -> io::Result<Summary> {
         let begin = Instant::now();
         let mut closed_at = begin;
         loop {
@@ -204,9 +208,8 @@ fn terminal_width() -> usize {
 fn ranked(interval: &Interval, limit: usize) -> (Vec<(u64, &DigestTotals)>, DigestTotals) {
     let mut digests: Vec<_> =
         interval.digests.iter().map(|(key, totals)| (key.text, totals)).collect();
-    digests.sort_by_key(|(hash, totals)| {
-        (std::cmp::Reverse((totals.active_ns, totals.calls)), *hash)
-    });
+    digests
+        .sort_by_key(|(hash, totals)| (std::cmp::Reverse((totals.active_ns, totals.calls)), *hash));
     let mut other = interval.other.clone();
     for (_, totals) in digests.iter().skip(limit) {
         other.merge(totals);

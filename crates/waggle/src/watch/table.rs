@@ -50,7 +50,8 @@ pub(super) fn render(
     let (digests, _) = super::ranked(interval, shown.limit);
     for (_, totals) in digests {
         let calls = totals.calls.max(1) as f64;
-        let per_call = |sum: Option<u64>| sum.map_or("-".into(), |n| format!("{:.1}", n as f64 / calls));
+        let per_call =
+            |sum: Option<u64>| sum.map_or("-".into(), |n| format!("{:.1}", n as f64 / calls));
         let text = totals.name.as_ref().map_or("(other)", |name| &name.text);
         let _ = writeln!(
             out,
@@ -94,9 +95,10 @@ fn render_sessions(out: &mut String, interval: &Interval, shown: Shown, width: u
         let age = session.start_ns.map_or("-".into(), |start| {
             format!("{:.1}", interval.end_ns.saturating_sub(start) as f64 / 1e9)
         });
-        let text = session.text.as_deref().map_or(session.command.to_string(), |text| {
-            printable(text, shown.redact)
-        });
+        let text = session
+            .text
+            .as_deref()
+            .map_or(session.command.to_string(), |text| printable(text, shown.redact));
         let _ = writeln!(
             out,
             "{:>8} {:>9}  {:<16} {:<24} {}",
