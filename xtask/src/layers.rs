@@ -43,7 +43,10 @@ const LAYERS: [Layer; 7] = [
     Layer {
         name: "pure",
         budget: Duration::from_secs(180),
-        steps: &[Step::Cargo(&["test", "--workspace", "--lib", "--bins"])],
+        steps: &[
+            Step::Cargo(&["test", "--workspace", "--lib", "--bins"]),
+            Step::Cargo(&["test", "--package", "waggle-sql"]),
+        ],
     },
     Layer {
         name: "rooms",

@@ -14,6 +14,7 @@ mod meter;
 mod reference;
 mod report;
 mod run_time;
+mod session;
 mod settings;
 mod windows;
 
@@ -50,7 +51,8 @@ enum Bench {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
-        Bench::Tap(settings) => run(settings.made_quick()),
+        Bench::Tap(settings) if settings.own_session => run(settings.made_quick()),
+        Bench::Tap(_) => session::again("--own-session"),
         Bench::ForeignSender => foreign::be_the_sender(),
     };
     match result {
@@ -74,6 +76,7 @@ fn run(settings: Settings) -> Result<()> {
     let from_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let seed = settings.seed.unwrap_or_else(from_clock);
     agent::waggle()?;
+    session::give_way()?;
     let server = Server::start(settings.server)?;
     load::prepare(&server)?;
     settings.placement.bind_server(server.pid())?;

@@ -43,6 +43,9 @@ pub(crate) struct Settings {
     /// Last part of the name of the directory of results.
     #[arg(long, value_name = "NAME", default_value = "tap")]
     pub(crate) name: String,
+    /// This process has a session of its own.
+    #[arg(long, hide = true)]
+    pub(crate) own_session: bool,
     /// Where directories of results are made.
     #[arg(long, value_name = "DIR", default_value = "bench/results")]
     pub(crate) output: PathBuf,

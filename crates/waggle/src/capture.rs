@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use waggle_model::{Losses, RunningStatement, Server, Statement};
+use waggle_probes::nested::Coverage;
 use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, fits};
 use waggle_probes::tap::{Hook, RunTime, Tap, TapError, TapOptions};
 use waggle_probes::target::Instance;
@@ -224,6 +225,11 @@ impl Capture {
     /// What was lost since the capture began.
     pub(crate) fn losses(&self) -> Losses {
         self.tap.losses()
+    }
+
+    /// What of the nested statements of a server is seen; `None` while that was not asked for.
+    pub(crate) fn nested(&self, pid: u32) -> Option<&Coverage> {
+        self.tap.nested(pid)
     }
 
     /// The kernel's statistics of the programs.

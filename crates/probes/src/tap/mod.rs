@@ -203,7 +203,7 @@ impl Tap {
                 return;
             }
             let Some(reply) = Reply::new(record, &target.plan) else { return };
-            if head.kind != RECORD_STATEMENT || is_foreign(&reply, target.hook) {
+            if head.kind != RECORD_STATEMENT || is_foreign(&reply, target) {
                 counts.foreign_sends += 1;
                 return;
             }
@@ -301,9 +301,13 @@ fn nanoseconds(clock: rustix::time::ClockId) -> i64 {
 
 /// A send after the reply of the statement, by something else in the same thread. At a breakpoint
 /// after the reply it is the other way round: what was not sent ran inside another statement.
-fn is_foreign(reply: &Reply<'_>, hook: Hook) -> bool {
+fn is_foreign(reply: &Reply<'_>, target: &Target) -> bool {
     let is_sent = reply.get(Field::IsSent) == Some(1);
-    if hook == Hook::Uprobe { !is_sent } else { is_sent }
+    if target.hook != Hook::Uprobe {
+        return is_sent;
+    }
+    let is_execute = reply.get(Field::Command) == Some(u64::from(Command::EXECUTE.0));
+    !is_sent && !(is_execute && target.meaning.logs_execute_early)
 }
 
 /// Hands out a statement that had no reply of its own.

@@ -1,6 +1,6 @@
 //! What one record of the ring says.
 
-use waggle_model::{Clock, Identity, StatementKey};
+use waggle_model::{Clock, Flavour, Identity, StatementKey};
 
 use super::plan::Plan;
 use super::skeleton::types;
@@ -16,6 +16,9 @@ pub(super) struct Meaning {
     pub(super) clock: Clock,
     pub(super) lock_time: Option<LockTime>,
     pub(super) codes: DiagnosticsCodes,
+    /// MariaDB calls `log_slow_statement` of a binary prepared statement once, before the reply
+    /// (`Prepared_statement::execute` in `sql/sql_prepare.cc`); everything else is logged after it.
+    pub(super) logs_execute_early: bool,
 }
 
 impl Meaning {
@@ -24,6 +27,7 @@ impl Meaning {
             clock: layout.clock,
             lock_time: layout.lock_time.value().copied(),
             codes: layout.diagnostics,
+            logs_execute_early: layout.flavour == Flavour::Mariadb,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Serialize;
 use waggle_model::Reading;
 use waggle_probes::kernel::{self, State};
+use waggle_probes::nested::Coverage;
 use waggle_probes::tap::{Hook, Tap, TapOptions};
 use waggle_probes::target::discover::servers;
 use waggle_probes::target::layout::{Confirmation, CurrentThd, Field, Layout, LockTime};
@@ -72,6 +73,7 @@ struct ServerJson {
     lock_time: Option<String>,
     current_thd: Option<String>,
     fields: BTreeMap<&'static str, String>,
+    nested: Vec<String>,
     blind_spots: Vec<&'static str>,
 }
 
@@ -146,7 +148,9 @@ fn hooks(pid: Option<u32>) -> Vec<HookJson> {
 }
 
 fn examine(pid: Option<u32>) -> Vec<ServerJson> {
-    let options = CaptureOptions { pid, ..CaptureOptions::default() };
+    // The breakpoints of --nested are tried as well, and let go with the rest.
+    let tap = TapOptions { nested: true, ..TapOptions::default() };
+    let options = CaptureOptions { pid, tap };
     let mut capture = match Capture::new(options) {
         Ok(capture) => capture,
         Err(error) => return refused_all(pid, &error.to_string()),
@@ -167,6 +171,7 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
             watchable: true,
             hook: Some(watched.hook.name()),
             layout_checked: watched.checked,
+            nested: capture.nested(watched.server.pid).map(nested_in_words).unwrap_or_default(),
             ..of_layout(&watched.layout)
         })
         .collect();
@@ -198,8 +203,20 @@ fn refused(pid: u32, why: &str) -> ServerJson {
         lock_time: None,
         current_thd: None,
         fields: BTreeMap::new(),
+        nested: Vec::new(),
         blind_spots: Vec::new(),
     }
+}
+
+fn nested_in_words(coverage: &Coverage) -> Vec<String> {
+    let part = |what: &str, reading: &Reading<&'static str>| match reading {
+        Reading::Value(function) => format!("{what}: by a breakpoint on {function}"),
+        Reading::Absent(why) => format!("{what}: absent: {why}"),
+    };
+    vec![
+        part("inside procedures, triggers and events", &coverage.routines),
+        part("applied by a replica", &coverage.applied),
+    ]
 }
 
 fn of_layout(layout: &Layout) -> ServerJson {
@@ -295,6 +312,9 @@ fn server_in_words(server: &ServerJson) -> String {
     for field in Field::ALL {
         let value = server.fields.get(field.name()).cloned().unwrap_or_default();
         text.push_str(&format!("  {:<20} {value}\n", field.name()));
+    }
+    for nested in &server.nested {
+        text.push_str(&format!("  with --nested        {nested}\n"));
     }
     for spot in &server.blind_spots {
         text.push_str(&format!("  not seen: {spot}\n"));

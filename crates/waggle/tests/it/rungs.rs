@@ -11,16 +11,34 @@ use crate::size;
 use crate::verified::Verified;
 use crate::watching::Waggle;
 
+/// Statements inside others, each of which some hook could take for a statement of its own.
+const PROCEDURE: &str = "CREATE PROCEDURE test.inside() BEGIN \
+    SELECT COUNT(*) FROM sbtest1; UPDATE sbtest1 SET k = k WHERE id = 1; DO 1; END";
+
+/// Calls it as text, prepared, and prepared in SQL. Returns the number of statements.
+fn call_a_procedure(server: &Server) -> u64 {
+    let mut client = load::session(server);
+    for sql in ["CALL inside()", "PREPARE p FROM 'CALL inside()'", "EXECUTE p"] {
+        client.run(sql).unwrap();
+    }
+    let prepared = client.prepare("CALL inside()").unwrap();
+    client.execute(&prepared, &[], false).unwrap();
+    client.quit().unwrap();
+    4
+}
+
 #[test]
 fn every_rung_captures_every_statement_of_every_server() {
     for version in Version::ALL {
         // Where Performance Schema is off, as on MariaDB by default, this is checked by Questions.
         let server = Server::start(version).unwrap();
         let sysbench = load::read_write(&server);
+        load::session(&server).run(PROCEDURE).unwrap();
         for hook in ["send", "syscall", "uprobe"] {
             let mut sent = 0;
             let verified = Verified::around(&server, &["--hook", hook], |_| {
                 sent = load::mixed(&server, &sysbench, size::choose(3_000, 100_000));
+                sent += call_a_procedure(&server);
             });
             let mut row = verified.row("rungs", &server, "tcp+unix+tls", "text+prepared");
             row["hook"] = json!(hook);
