@@ -15,9 +15,9 @@ use crate::meter::{Meter, memory_bytes, process_cpu_ns};
 use crate::settings::Settings;
 
 /// From its start until it has attached and written its first interval.
-const START: Duration = Duration::from_millis(2500);
+const START: Duration = Duration::from_millis(2000);
 /// What the measured time may be shorter than the life of `waggle watch`.
-const MARGIN: Duration = Duration::from_millis(3500);
+const MARGIN: Duration = Duration::from_millis(2000);
 
 /// What the agent costs.
 #[derive(Clone, Copy, Debug, Serialize)]

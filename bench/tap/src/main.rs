@@ -100,7 +100,7 @@ fn run(settings: Settings) -> Result<()> {
     let foreign = foreign::measure(&mut arms, &settings, &mut random)?;
     let mut windows = Vec::new();
     let mut run_times = Vec::new();
-    for load in Load::ALL {
+    for load in settings.loads() {
         say(begin, load.name())?;
         let _running = load.start(&server, settings.threads)?;
         let first = windows.len() / windows::BLOCK;

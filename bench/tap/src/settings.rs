@@ -6,6 +6,7 @@ use std::time::Duration;
 use waggle_testkit::Version;
 
 use crate::arms::Arm;
+use crate::load::Load;
 use crate::meter::Placement;
 
 /// Measure what the tap costs a server, side by side with nothing and with a pair of breakpoints.
@@ -16,7 +17,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "NAME", default_value = "mysql-9")]
     pub(crate) server: Version,
     /// Pairs of windows of every arm, shared out evenly among the loads, two to a block.
-    #[arg(long, value_name = "N", default_value_t = 800)]
+    #[arg(long, value_name = "N", default_value_t = 640)]
     pub(crate) pairs: usize,
     /// A small form for tests: it shows that everything works, not what it costs.
     #[arg(long)]
@@ -62,9 +63,14 @@ impl Settings {
         Duration::from_millis(self.settle_ms)
     }
 
-    /// Blocks of every arm under one of `loads` loads: each has two pairs.
-    pub(crate) fn blocks_per_load(&self, loads: usize) -> usize {
-        self.pairs.div_ceil(2 * loads)
+    /// The loads, one after the other.
+    pub(crate) fn loads(&self) -> Vec<Load> {
+        if self.quick { vec![Load::ALL[0], Load::ALL[3]] } else { Load::ALL.to_vec() }
+    }
+
+    /// Blocks of every arm under one load: each has two pairs.
+    pub(crate) fn blocks_per_load(&self) -> usize {
+        self.pairs.div_ceil(2 * self.loads().len())
     }
 
     /// Windows with the kernel's statistics on, of every arm under every load.
@@ -74,12 +80,12 @@ impl Settings {
 
     /// Pairs of batches of sends by a process that is not watched.
     pub(crate) fn foreign_pairs(&self) -> usize {
-        if self.quick { 4 } else { 60 }
+        if self.quick { 2 } else { 60 }
     }
 
     /// How long the real `waggle watch` is looked at.
     pub(crate) fn agent_time(&self) -> Duration {
-        Duration::from_secs(if self.quick { 3 } else { 20 })
+        Duration::from_secs(if self.quick { 1 } else { 20 })
     }
 
     /// The small form.
@@ -87,6 +93,6 @@ impl Settings {
         if !self.quick {
             return self;
         }
-        Settings { pairs: 16, window_ms: 50, settle_ms: 20, ..self }
+        Settings { pairs: 8, window_ms: 50, settle_ms: 20, ..self }
     }
 }

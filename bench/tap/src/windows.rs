@@ -68,7 +68,7 @@ pub(crate) fn measure(
     first: usize,
 ) -> Result<Vec<Window>> {
     let mut windows = Vec::new();
-    let wanted = settings.blocks_per_load(Load::ALL.len());
+    let wanted = settings.blocks_per_load();
     let most = (wanted as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
     let mut missing: Vec<(Arm, usize)> =
         arms.usable().into_iter().map(|arm| (arm, wanted)).collect();

@@ -92,7 +92,7 @@ struct Target {
     nested_plan: Plan,
     meaning: Meaning,
     hook: Hook,
-    /// What ran when its sessions were last looked at.
+    /// What ran when its sessions were last looked at, and has not been seen to end since.
     running: HashSet<StatementKey>,
 }
 
@@ -217,13 +217,22 @@ impl Tap {
             };
             let (before, verdict, whole) =
                 fold.judge(session, &reply, record, &target.meaning.codes);
+            let mut ended = [None, None];
             if let Some((held, whole)) = before
                 && let Some(reply) = Reply::new(&held.record, &target.plan)
             {
                 emit(&reply, whole, &held.identity);
+                ended[0] = Some(held.key);
             }
             if verdict == fold::Verdict::Ended {
                 emit(&reply, whole, &fold.identity(session));
+                ended[1] = Some(reply.statement_key());
+            }
+            // Here, since another connection can have the session of this one by the next look.
+            if let Some(target) = targets.get_mut(&head.tgid).filter(|it| !it.running.is_empty()) {
+                for statement in ended.into_iter().flatten() {
+                    target.running.remove(&statement);
+                }
             }
         })
     }
@@ -303,11 +312,7 @@ fn nanoseconds(clock: rustix::time::ClockId) -> i64 {
 /// after the reply it is the other way round: what was not sent ran inside another statement.
 fn is_foreign(reply: &Reply<'_>, target: &Target) -> bool {
     let is_sent = reply.get(Field::IsSent) == Some(1);
-    if target.hook != Hook::Uprobe {
-        return is_sent;
-    }
-    let is_execute = reply.get(Field::Command) == Some(u64::from(Command::EXECUTE.0));
-    !is_sent && !(is_execute && target.meaning.logs_execute_early)
+    if target.hook == Hook::Uprobe { !is_sent && !target.meaning.logs_early } else { is_sent }
 }
 
 /// Hands out a statement that had no reply of its own.

@@ -16,9 +16,10 @@ pub(super) struct Meaning {
     pub(super) clock: Clock,
     pub(super) lock_time: Option<LockTime>,
     pub(super) codes: DiagnosticsCodes,
-    /// MariaDB calls `log_slow_statement` of a binary prepared statement once, before the reply
-    /// (`Prepared_statement::execute` in `sql/sql_prepare.cc`); everything else is logged after it.
-    pub(super) logs_execute_early: bool,
+    /// MariaDB calls `log_slow_statement` of a prepared statement once, before the reply
+    /// (`Prepared_statement::execute` in `sql/sql_prepare.cc`). What runs inside a procedure is not
+    /// logged by itself (`log_slow_disabled_statements` holds `sp` by default).
+    pub(super) logs_early: bool,
 }
 
 impl Meaning {
@@ -27,7 +28,7 @@ impl Meaning {
             clock: layout.clock,
             lock_time: layout.lock_time.value().copied(),
             codes: layout.diagnostics,
-            logs_execute_early: layout.flavour == Flavour::Mariadb,
+            logs_early: layout.flavour == Flavour::Mariadb,
         }
     }
 }

@@ -66,9 +66,9 @@ fn logged(server: &Server, like: &str) -> Vec<f64> {
     times
 }
 
-/// Of each statement the shortest time, since none ends before the reply, and each runs on where
-/// another did not: those of the server through clean-up, which the client that wakes up on the
-/// same CPU interrupts, and the client's until it gets a CPU.
+/// Of each statement the shortest time, since each runs on beyond the reply where another does not:
+/// those of the server through clean-up, which the client that wakes up on the same CPU interrupts,
+/// and the client's until it gets a CPU. MariaDB's slow log alone ends just before the reply.
 fn shortest(timed: &[Vec<f64>]) -> Vec<f64> {
     assert!(timed.iter().all(|times| times.len() == timed[0].len()), "all were timed");
     let of = |at: usize| timed.iter().map(|times| times[at]).fold(f64::INFINITY, f64::min);
@@ -129,18 +129,12 @@ fn times_equal_the_servers(version: Version, before: &str) {
     let of = |text: &str| watched::digests(&lines, text).remove(0).clone();
     let (ours, ours_fast) = (of("`SLEEP`"), of("SELECT ? + ?"));
     let (slow_log, fast_log) = (logged(&server, MIXED), logged(&server, FAST));
-    let (mut truth, mut fast_truth) =
-        (vec![slow, slow_by_server.clone()], vec![fast, fast_by_server.clone()]);
-    if !version.is_mariadb() {
-        // MariaDB's slow log takes its time before the reply goes out.
-        truth.push(slow_log.clone());
-        fast_truth.push(fast_log);
-    }
+    let truth = shortest(&[slow, slow_by_server.clone(), slow_log.clone()]);
+    let fast_truth = shortest(&[fast, fast_by_server.clone(), fast_log]);
     let by_server = compare(&ours, slow_by_server);
     let fast_by_server = compare(&ours_fast, fast_by_server);
     let by_log = compare(&ours, slow_log);
-    let (slow, fast) =
-        (compare(&ours, shortest(&truth)), compare(&ours_fast, shortest(&fast_truth)));
+    let (slow, fast) = (compare(&ours, truth), compare(&ours_fast, fast_truth));
     size::keep(&json!({
         "test": "latency", "server": server.version_string(), "before": before,
         "milliseconds": slow, "milliseconds_by_schema": by_server, "milliseconds_by_log": by_log,
