@@ -9,6 +9,7 @@ mod bench;
 mod demo;
 mod layers;
 mod setup;
+mod soak;
 mod vm;
 
 use anyhow::Result;
@@ -25,6 +26,8 @@ enum Task {
     Test(layers::Args),
     /// Measure, and keep the results under bench/results.
     Bench(bench::Args),
+    /// Run the large forms of the tests, and keep their results under bench/results.
+    Soak(soak::Args),
     /// Run a command under another kernel, in qemu.
     Vm(vm::VmArgs),
 }
@@ -35,6 +38,7 @@ fn main() -> Result<()> {
         Task::Demo(args) => demo::run(args),
         Task::Test(args) => layers::run(args),
         Task::Bench(args) => bench::run(args),
+        Task::Soak(args) => soak::run(args),
         Task::Vm(args) => vm::run(args),
     }
 }

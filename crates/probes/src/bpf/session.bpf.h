@@ -69,6 +69,18 @@ static __always_inline u32 current_tgid(void)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
+/*
+ * The smaller of two. The value stays in one register from the comparison to its use: verifiers
+ * before 6.8 forget what they know of it when the compiler puts it on the stack in between.
+ */
+static __always_inline u64 at_most(u64 value, u64 limit)
+{
+	asm volatile("if %[value] <= %[limit] goto +1\n\t%[value] = %[limit]"
+		     : [value] "+r"(value)
+		     : [limit] "r"(limit));
+	return value;
+}
+
 /* Copies a string of the security context; -1 where there is none. */
 static __always_inline s32 read_context_string(u8 *to, u32 size, u64 context, u32 offset)
 {
@@ -82,8 +94,7 @@ static __always_inline s32 read_context_string(u8 *to, u32 size, u64 context, u3
 	}
 	if (!read_u64(&length, context + offset + 8))
 		return -1;
-	if (length > size)
-		length = size;
+	length = at_most(length, size);
 	return bpf_probe_read_user(to, length, (void *)address) == 0 ? length : -1;
 }
 
@@ -113,8 +124,7 @@ static __always_inline bool send_identity(u32 tgid, u64 thd, const struct sessio
 	}
 	if (session->database) {
 		u64 length = session->database_length;
-		if (length > DATABASE_MAX)
-			length = DATABASE_MAX;
+		length = at_most(length, DATABASE_MAX);
 		if (bpf_probe_read_user(identity->database, length, (void *)session->database) == 0)
 			identity->database_length = length;
 	}
@@ -151,12 +161,11 @@ static __always_inline void read_text(struct statement *record, u64 address, u64
 {
 	record->head.text_length = 0;
 	record->head.text_unreadable = 0;
-	if (length > room)
-		length = room;
 	if (!address || !length)
 		return;
+	length = at_most(length, room);
 	if (bpf_probe_read_user(record->data + cfg.data_length, length, (void *)address) == 0) {
-		record->head.text_length = length;
+		record->head.text_length = length > room ? room : length;
 		return;
 	}
 	record->head.text_unreadable = 1;

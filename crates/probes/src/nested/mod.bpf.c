@@ -128,8 +128,7 @@ static __always_inline void read_database(struct nested *nested, struct statemen
 		return;
 	u64 address = DATA(u64, record, cfg.at_database);
 	u64 length = DATA(u64, record, cfg.at_database_length);
-	if (length > DATABASE_MAX)
-		length = DATABASE_MAX;
+	length = at_most(length, DATABASE_MAX);
 	if (address && bpf_probe_read_user(nested->database, length, (void *)address) == 0)
 		nested->database_length = length;
 }

@@ -232,14 +232,12 @@ static __always_inline void on_reply(const struct send *send)
 /* A send by the running thread of a target, of `result` bytes or with an error. */
 static __always_inline void on_session_send(u32 tgid, u64 thd, s64 result)
 {
-	struct send send; /* filled field by field: its status is long */
+	/* All of it is set: verifiers before 6.3 let nobody read a stack that was not written. */
+	struct send send = { .thd = thd, .result = result, .tgid = tgid };
 
 	/* Not sent yet: the server tries again. */
 	if (result == -EAGAIN || result == -EINTR || result == -ERESTARTSYS)
 		return;
-	send.thd = thd;
-	send.result = result;
-	send.tgid = tgid;
 	if (!read_u64(&send.diagnostics, thd + cfg.diagnostics) ||
 	    bpf_probe_read_user(send.status, cfg.status.length,
 				(void *)(send.diagnostics + cfg.status.offset))) {

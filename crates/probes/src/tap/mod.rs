@@ -3,6 +3,7 @@
 //! What it costs, what it needs and what it cannot see: `README.md` in this folder.
 
 mod clock;
+mod complaint;
 mod fires;
 mod fold;
 mod hook;

@@ -11,6 +11,7 @@ use libbpf_rs::{
 };
 use waggle_model::{Loss, Losses};
 
+use super::complaint;
 use super::fires;
 use super::hook::Hook;
 use super::plan::{Plan, bytes_of};
@@ -48,7 +49,9 @@ pub(crate) struct Programs {
 pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> TapError {
     move |error| {
         let mut why = format!("{error:#}");
-        if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        if let Some(verifier) = complaint::last() {
+            why = format!("the kernel's verifier refuses it: {verifier}");
+        } else if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
             why.push_str(if rustix::process::geteuid().is_root() {
                 "; this kernel refuses the program, even from root"
             } else {
@@ -68,8 +71,7 @@ fn open() -> Result<OpenObject, TapError> {
 impl Programs {
     /// Makes the maps that every program shares.
     pub(super) fn new() -> Result<Programs, TapError> {
-        // What fails is told in our own words; libbpf's go to the standard error of everybody.
-        libbpf_rs::set_print(None);
+        complaint::listen();
         let mut open = open()?;
         for mut program in open.progs_mut() {
             program.set_autoload(false);
