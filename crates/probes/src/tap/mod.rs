@@ -254,10 +254,12 @@ impl Tap {
         });
         let unseen = target.running.difference(&now).filter(|gone| !self.fold.saw_end(pid, **gone));
         self.lost_here.add(Loss::EndedUnseen, unseen.count() as u64);
+        // A statement can have ended between the look and now, which its reply has told already.
         target.running = running
             .iter()
             .filter(|running| running.command.is_statement())
             .map(RunningStatement::key)
+            .filter(|statement| !self.fold.saw_end(pid, *statement))
             .collect();
         let (target, clocks) = (&*target, &self.clocks);
         for (held, whole) in over {
