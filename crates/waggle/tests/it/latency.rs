@@ -100,7 +100,17 @@ fn compare(ours: &Value, mut theirs: Vec<f64>) -> Value {
     row
 }
 
+/// What else runs on this machine comes between the clocks that are compared; a fault of ours would
+/// be there every time.
+const TRIES: usize = 3;
+
 fn times_equal_the_servers(version: Version, before: &str) {
+    let differences: Vec<String> =
+        (0..TRIES).map_while(|_| compare_times(version, before).err()).collect();
+    assert!(differences.len() < TRIES, "{differences:#?}");
+}
+
+fn compare_times(version: Version, before: &str) -> Result<(), String> {
     let _steady = host::steady_clock();
     let records = PerformanceSchema::Statements;
     let server = Server::builder(version)
@@ -146,8 +156,11 @@ fn times_equal_the_servers(version: Version, before: &str) {
         let [off, ours, theirs] =
             ["off", "ours", "theirs"].map(|it| slow[name][it].as_f64().unwrap());
         let is_close = off.abs() <= limit || (ours - theirs).abs() <= WAKE_UP_US;
-        assert!(is_close, "{version}: {name} is off by {off}: {slow:#}");
+        if !is_close {
+            return Err(format!("{version}: {name} is off by {off}: {slow:#}"));
+        }
     }
+    Ok(())
 }
 
 #[test]
