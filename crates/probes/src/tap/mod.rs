@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use waggle_model::{
-    Clock, Command, Identity, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement,
+    Command, Identity, Loss, Losses, Origin, RunningStatement, ServerStatus, Statement,
     StatementKey, Text,
 };
 
@@ -348,7 +348,7 @@ fn statement_of<'a>(
 ) -> Statement<'a> {
     let Meaning { clock, codes, .. } = &target.meaning;
     let end_ns = reply.head.end_ns;
-    let start_ns = reply.get(Field::StartTime).and_then(|us| start(clocks, *clock, us, end_ns));
+    let start_ns = reply.get(Field::StartTime).and_then(|us| clocks.start_ns(*clock, us, end_ns));
     let since_start = |at: u64| start_ns.map(|start| at.saturating_sub(start));
     let status = reply.get(Field::DiagnosticsStatus).map(|status| status as u32);
     // The query cache answers without a status and counts no rows: what stands there is older. Only
@@ -379,10 +379,6 @@ fn statement_of<'a>(
         bytes_sent: (target.hook.knows_bytes() && is_counted).then_some(whole.bytes),
         client_gone: reply.head.result < 0,
     }
-}
-
-fn start(clocks: &Clocks, clock: Clock, start_us: u64, end_ns: u64) -> Option<u64> {
-    clocks.start_ns(clock, start_us, end_ns)
 }
 
 fn text_of<'a>(reply: &Reply<'a>) -> Option<Text<'a>> {
