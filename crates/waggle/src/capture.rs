@@ -8,7 +8,7 @@ use std::time::Duration;
 use waggle_model::{Losses, RunningStatement, Server, Statement};
 use waggle_probes::nested::Coverage;
 use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, fits};
-use waggle_probes::tap::{Hook, RunTime, Tap, TapError, TapOptions};
+use waggle_probes::tap::{Event, Hook, RunTime, Tap, TapError, TapOptions};
 use waggle_probes::target::Instance;
 use waggle_probes::target::discover::{Change, Found, Watcher};
 use waggle_probes::target::layout::Layout;
@@ -165,6 +165,11 @@ impl Capture {
     /// Hands over the statements that ended since the last call. Returns whether more are waiting.
     pub(crate) fn drain(&mut self, consume: impl FnMut(&Statement<'_>)) -> bool {
         self.tap.drain(RECORDS_PER_TURN, consume) == RECORDS_PER_TURN
+    }
+
+    /// The same with all that the tap has to tell.
+    pub(crate) fn drain_events(&mut self, consume: impl FnMut(Event<'_>)) -> bool {
+        self.tap.drain_events(RECORDS_PER_TURN, consume) == RECORDS_PER_TURN
     }
 
     /// Reads what runs now in every server.

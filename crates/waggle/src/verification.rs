@@ -1,14 +1,16 @@
 //! `waggle verify`: capture between two readings of the server's own counters, and compare.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use waggle_model::Statement;
+use waggle_model::{Statement, StatementKey};
 use waggle_mysql::counters::{Counters, Histograms};
-use waggle_mysql::verify::{Edge, verify};
+use waggle_mysql::verify::{CapturedKey, Edge, verify};
 use waggle_mysql::{Captured, Connection, Report};
+use waggle_probes::tap::{Event, Ready};
 
 use crate::capture::{Capture, monotonic_ns};
 use crate::digests::Digests;
@@ -37,6 +39,8 @@ struct Book {
     own_connection: u64,
     digests: Digests,
     captured: Captured,
+    /// What ended last in each session, and is not known to be done with yet.
+    unfinished: HashMap<u64, Unfinished>,
     /// Begin and end of the first reading, then of the second, as far as they are known.
     edges: [Option<(u64, Option<u64>)>; 2],
 }
@@ -73,6 +77,7 @@ impl Verification {
             own_connection,
             digests: Digests::of(server),
             captured: Captured::default(),
+            unfinished: HashMap::new(),
             edges: [None, None],
         };
         Ok(Verification { capture, connection, pid, book })
@@ -129,7 +134,7 @@ impl Verification {
             });
             while !reading.is_finished() {
                 thread::sleep(DRAIN_EVERY);
-                capture.drain(|statement| book.count(statement));
+                capture.drain_events(|event| book.note(event));
             }
             reading.join()
         });
@@ -143,7 +148,7 @@ impl Verification {
 
     fn drain(&mut self) {
         let Verification { capture, book, .. } = self;
-        while capture.drain(|statement| book.count(statement)) {}
+        while capture.drain_events(|event| book.note(event)) {}
     }
 
     fn look(&mut self) {
@@ -157,18 +162,40 @@ impl Verification {
     }
 }
 
+/// A statement whose reply was sent while the server still works on it.
+struct Unfinished {
+    statement: StatementKey,
+    digest: CapturedKey,
+    start_ns: u64,
+}
+
 impl Book {
+    fn note(&mut self, event: Event<'_>) {
+        match event {
+            Event::Ended(statement) => self.count(statement),
+            Event::Ready(ready) => self.finish(ready),
+        }
+    }
+
+    /// The server is done with a statement: the time that Performance Schema calls its duration.
+    fn finish(&mut self, ready: Ready) {
+        let unfinished = self.unfinished.remove(&ready.statement.thd);
+        let Some(known) = unfinished.filter(|known| known.statement == ready.statement) else {
+            return;
+        };
+        self.captured.finish(&known.digest, ready.at_ns.saturating_sub(known.start_ns));
+    }
+
     fn count(&mut self, statement: &Statement<'_>) {
         if statement.pid != self.pid || statement.connection_id == Some(self.own_connection) {
             return;
         }
         let Some(edge) = self.edge(statement.end_ns) else { return };
-        match statement.text {
-            Some(text) => {
-                let digest = self.digests.text_of(text);
-                self.captured.record(statement, digest, edge);
-            }
-            None => self.captured.record(statement, "", edge),
+        let text = statement.text.map_or("", |text| self.digests.text_of(text));
+        let digest = self.captured.record(statement, text, edge);
+        if let (Some(digest), Some(start_ns)) = (digest, statement.start_ns()) {
+            let unfinished = Unfinished { statement: statement.key(), digest, start_ns };
+            self.unfinished.insert(statement.thd, unfinished);
         }
     }
 

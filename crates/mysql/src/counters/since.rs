@@ -71,8 +71,6 @@ pub struct DigestDifference {
     pub text: String,
     /// The sums.
     pub sums: Sums,
-    /// The row was not there at the earlier reading.
-    pub is_new: bool,
     /// Its histogram, by bucket; empty where none was read.
     pub histogram: Vec<Bucket>,
 }
@@ -200,7 +198,6 @@ impl Counters {
                 key: key.clone(),
                 text: row.text.clone(),
                 sums,
-                is_new: earlier_row.is_none(),
                 histogram: histogram_since(self, earlier, key),
             });
         }

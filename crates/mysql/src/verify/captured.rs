@@ -73,22 +73,30 @@ pub struct CapturedDigest {
     pub rows_affected: Option<u64>,
     /// Time in locks, nanoseconds.
     pub lock_ns: Option<u64>,
-    /// Latencies, nanoseconds.
+    /// Latencies, nanoseconds: until the reply was sent.
     pub latency_ns: Histogram,
+    /// Durations until the server was done with the statement, as Performance Schema times it, of
+    /// those of which that is known; nanoseconds.
+    pub duration_ns: Histogram,
 }
 
 impl Captured {
     /// Counts one statement or command. `digest_text` is that of our own normaliser. Statements of
-    /// waggle's own connection must not come here.
-    pub fn record(&mut self, statement: &Statement<'_>, digest_text: &str, edge: Edge) {
+    /// waggle's own connection must not come here. Gives the key of what was counted in a digest.
+    pub fn record(
+        &mut self,
+        statement: &Statement<'_>,
+        digest_text: &str,
+        edge: Edge,
+    ) -> Option<CapturedKey> {
         if statement.origin == Origin::Nested {
             self.nested += 1;
-            return;
+            return None;
         }
-        let Some(command) = statement.command else { return };
+        let command = statement.command?;
         *self.commands.entry(command).or_default() += 1;
         if !command.is_statement() {
-            return;
+            return None;
         }
         if let Some(id) = statement.connection_id {
             self.connections.entry(id).or_default().add(edge);
@@ -99,7 +107,16 @@ impl Captured {
             text: digest_text.to_owned(),
             prepared: command == Command::EXECUTE,
         };
-        self.digests.entry(key).or_insert_with(CapturedDigest::empty).add(statement, edge);
+        let digest = self.digests.entry(key.clone()).or_insert_with(CapturedDigest::empty);
+        digest.add(statement, edge);
+        Some(key)
+    }
+
+    /// Adds for how long the server had to do with a statement that was recorded before.
+    pub fn finish(&mut self, digest: &CapturedKey, duration_ns: u64) {
+        if let Some(digest) = self.digests.get_mut(digest) {
+            digest.duration_ns.record(duration_ns);
+        }
     }
 
     /// Statements captured.
@@ -168,6 +185,7 @@ impl CapturedDigest {
         self.rows_affected = sum(self.rows_affected, other.rows_affected);
         self.lock_ns = sum(self.lock_ns, other.lock_ns);
         self.latency_ns.merge(&other.latency_ns);
+        self.duration_ns.merge(&other.duration_ns);
     }
 }
 

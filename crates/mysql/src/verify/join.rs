@@ -27,7 +27,6 @@ pub(super) type Key = (Option<String>, String);
 pub(super) struct Theirs {
     pub text: String,
     pub sums: Sums,
-    pub is_new: bool,
     pub histogram: Vec<Bucket>,
 }
 
@@ -115,7 +114,6 @@ impl Joined {
             let entry = self.theirs.entry(key).or_default();
             entry.text = text.trim_end().to_owned();
             entry.sums = entry.sums.plus(&row.sums);
-            entry.is_new |= row.is_new;
             entry.histogram.extend(&row.histogram);
         }
         if prepares > 0 {

@@ -84,9 +84,9 @@ impl Field {
 pub enum Why {
     /// Statements ended while the counters were being read.
     AtEdges,
-    /// A digest row misses what ran at the moment of its first insertion, while the count by event
-    /// name is right.
-    FirstInsertion,
+    /// Threads add to a digest row at once without a lock (`aggregate_value` in
+    /// `storage/perfschema/pfs_stat.h`), while each counts by event name for itself.
+    UnlockedRow,
     /// The server's digest table was full.
     DigestTableFull,
     /// The session sums the inner statements of a CALL, Performance Schema does not.
@@ -103,15 +103,17 @@ pub enum Why {
     Lost,
     /// Performance Schema's timer runs on through clean-up after the reply.
     TimedLonger,
+    /// The same, and it was seen that the time lies between the reply and the server's next read.
+    TimedBetween,
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Why::AtEdges => "statements ended while the counters were being read",
-            Why::FirstInsertion => {
-                "server miscount: a digest row can miss statements at its first insertion; the \
-                 count by event name is right"
+            Why::UnlockedRow => {
+                "server miscount: threads add to a digest row at once without a lock, so that it \
+                 misses some; the count by event name is right"
             }
             Why::DigestTableFull => {
                 "the server's digest table was full (performance_schema_digests_size)"
@@ -132,6 +134,10 @@ impl fmt::Display for Why {
             Why::Lost => "the capture lost statements (see lost)",
             Why::TimedLonger => {
                 "Performance Schema's timer runs on through clean-up after the reply was sent"
+            }
+            Why::TimedBetween => {
+                "Performance Schema's timer stops between the reply and the server's next read, \
+                 which were both timed"
             }
         })
     }

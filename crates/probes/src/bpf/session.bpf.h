@@ -15,6 +15,8 @@
 
 const volatile struct config cfg;
 
+#include "ring.bpf.h"
+
 /* Every kind of loss has a counter. A section of its own: user space reads it from its start. */
 u64 lost[LOST_KINDS] SEC(".bss.lost");
 
@@ -24,11 +26,6 @@ struct {
 	__type(key, u32);
 	__type(value, u8);
 } targets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 * 1024 * 1024);
-} ring SEC(".maps");
 
 static __always_inline void count_lost(enum lost_kind kind)
 {
@@ -99,16 +96,17 @@ static __always_inline s32 read_context_string(u8 *to, u32 size, u64 context, u3
 }
 
 /* Tells user space who a session is; false where the ring is full. */
-static __always_inline bool send_identity(u32 tgid, u64 thd, const struct session *session)
+static __always_inline bool send_identity(u32 tgid, u64 thd, u64 now,
+					  const struct session *session)
 {
 	u64 context;
-	struct identity *identity = bpf_ringbuf_reserve(&ring, sizeof(*identity), 0);
+	struct identity *identity = reserve(RECORD_IDENTITY, sizeof(*identity));
 
 	if (!identity)
 		return false;
-	identity->head.kind = RECORD_IDENTITY;
 	identity->head.tgid = tgid;
 	identity->head.thd = thd;
+	identity->head.end_ns = now;
 	identity->id = session->id;
 	identity->user_length = -1;
 	identity->host_length = -1;
@@ -128,7 +126,7 @@ static __always_inline bool send_identity(u32 tgid, u64 thd, const struct sessio
 		if (bpf_probe_read_user(identity->database, length, (void *)session->database) == 0)
 			identity->database_length = length;
 	}
-	bpf_ringbuf_submit(identity, BPF_RB_NO_WAKEUP);
+	submit(&identity->head);
 	return true;
 }
 
@@ -157,33 +155,31 @@ static __always_inline bool read_spans(struct statement *record, u64 object, u32
 	return true;
 }
 
-static __always_inline void read_text(struct statement *record, u64 address, u64 length, u64 room)
+static __always_inline void read_text(struct statement *record, u64 address, u64 length)
 {
 	record->head.text_length = 0;
 	record->head.text_unreadable = 0;
 	if (!address || !length)
 		return;
-	length = at_most(length, room);
+	length = at_most(length, cfg.text_limit);
 	if (bpf_probe_read_user(record->data + cfg.data_length, length, (void *)address) == 0) {
-		record->head.text_length = length > room ? room : length;
+		record->head.text_length = length;
 		return;
 	}
 	record->head.text_unreadable = 1;
 	count_lost(LOST_UNREADABLE_TEXT);
 }
 
-/* The room for text of a record. The size of a reservation must be a constant, so there are few. */
-static __always_inline u32 room_for(u64 length)
+/* A place for a record with its spans and as much of a text as is wanted. */
+static __always_inline struct statement *reserve_statement(u32 kind, u64 text_length)
 {
-	u32 room = cfg.text_limit;
+	struct statement *record;
 
-	if (length <= 256 && cfg.text_limit > 256)
-		room = 256;
-	else if (length <= 1024 && cfg.text_limit > 1024)
-		room = 1024;
-	else if (length <= 4096 && cfg.text_limit > 4096)
-		room = 4096;
-	return room;
+	text_length = at_most(text_length, cfg.text_limit);
+	record = reserve(kind, sizeof(*record) + cfg.data_length + text_length);
+	if (!record)
+		count_lost(LOST_RING_FULL);
+	return record;
 }
 
 #endif

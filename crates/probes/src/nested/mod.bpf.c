@@ -100,7 +100,7 @@ static __always_inline void on_enter(const struct frame_key *key, struct frame *
  * session is left to the tap: here the security context can be that of a routine's definer. To be
  * called before the record of a statement is reserved, so that user space knows the session first.
  */
-static __always_inline bool tell_identity(u32 tgid, u64 thd, bool is_applied)
+static __always_inline bool tell_identity(u32 tgid, u64 thd, u64 now, bool is_applied)
 {
 	struct session_key key = {.thd = thd, .tgid = tgid};
 	struct session session = {};
@@ -114,7 +114,7 @@ static __always_inline bool tell_identity(u32 tgid, u64 thd, bool is_applied)
 	u64 *known = bpf_map_lookup_elem(&told, &key);
 	if (known && *known == session.id)
 		return true;
-	if (!send_identity(tgid, thd, &session))
+	if (!send_identity(tgid, thd, now, &session))
 		return false;
 	if (bpf_map_update_elem(&told, &key, &session.id, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
@@ -173,32 +173,24 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 		*(u64 *)(query + (cfg.at_text - cfg.query.at)) = text;
 		*(u64 *)(query + (cfg.at_text_length - cfg.query.at)) = length;
 	}
-	if (!tell_identity(tgid, frame->thd, is_applied)) {
+	if (!tell_identity(tgid, frame->thd, now, is_applied)) {
 		count_lost(LOST_RING_FULL);
 		return;
 	}
-	u32 room = room_for(length);
-	struct statement *record =
-	    bpf_ringbuf_reserve(&ring, sizeof(*record) + cfg.data_length + room, 0);
+	struct statement *record = reserve_statement(RECORD_NESTED, length);
 
-	if (!record) {
-		count_lost(LOST_RING_FULL);
+	if (!record)
 		return;
-	}
-	record->head.kind = RECORD_NESTED;
 	record->head.tgid = tgid;
 	record->head.thd = frame->thd;
 	record->head.end_ns = now;
-	record->head.first_byte_ns = 0;
-	record->head.bytes = 0;
-	record->head.result = 0;
 	if (!fill(record, query, frame, is_applied)) {
 		count_lost(LOST_UNREADABLE_SESSION);
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		discard(&record->head);
 		return;
 	}
-	read_text(record, text, length, room);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	read_text(record, text, length);
+	submit(&record->head);
 }
 
 static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)

@@ -166,6 +166,14 @@ impl Fold {
         over
     }
 
+    /// Takes the held reply of a session whose statement has ended.
+    pub(super) fn release_of(&mut self, session: Session) -> Option<(Held, Whole)> {
+        let known = self.sessions.get_mut(&session)?;
+        let held = known.held.take()?;
+        known.last = Some(held.key);
+        Some(held.finish())
+    }
+
     /// Whether the reply that ended a statement was seen, or one of a later statement of the same
     /// connection.
     pub(super) fn saw_end(&self, tgid: u32, statement: StatementKey) -> bool {
@@ -174,6 +182,11 @@ impl Fold {
             last.connection_id == statement.connection_id
                 && last.noted_start_us >= statement.noted_start_us
         })
+    }
+
+    /// The statement that a session was last seen to end.
+    pub(super) fn last_of(&self, session: Session) -> Option<StatementKey> {
+        self.sessions.get(&session)?.last
     }
 
     /// Forgets every session of a process.

@@ -28,6 +28,7 @@ char LICENSE[] SEC("license") = "GPL";
 /* The skeleton generates a Rust type for what it sees in a section. */
 struct identity _identity = {};
 struct session _session = {};
+struct ring _ring = {};
 
 /* A send of a session, with the status that it had then. */
 struct send {
@@ -115,24 +116,29 @@ static __always_inline bool is_identified(struct statement *record, const struct
 }
 
 /* Tells who the session is, before the reply itself; false where the ring is full. */
-static __always_inline bool identify(u32 tgid, u64 thd, struct session *now, bool goes_on)
+static __always_inline bool identify(const struct send *send, u64 now, struct session *session,
+				     bool goes_on)
 {
-	struct session_key key = { .thd = thd, .tgid = tgid };
+	struct session_key key = { .thd = send->thd, .tgid = send->tgid };
 
-	if (!send_identity(tgid, thd, now))
+	if (!send_identity(send->tgid, send->thd, now, session))
 		return false;
 	/* Inside a routine the user can be the definer: its end shall tell again who this is. */
 	if (goes_on)
-		now->id = ~0ULL;
-	if (bpf_map_update_elem(&sessions, &key, now, BPF_ANY))
+		session->id = ~0ULL;
+	if (bpf_map_update_elem(&sessions, &key, session, BPF_ANY))
 		count_lost(LOST_MAP_FULL);
 	return true;
 }
 
-/* Adds what the reply sent before this send. */
-static __always_inline void join_partial_sends(struct statement *record, struct session *known)
+/* Adds what the reply sent before this send, and notes that it is there. */
+static __always_inline void end_reply(struct statement *record, struct session *known)
 {
-	if (!known || !known->start)
+	if (!known)
+		return;
+	if (cfg.tells_ready)
+		known->replied = 1;
+	if (!known->start)
 		return;
 	if (known->start == DATA(u64, record, cfg.at_start)) {
 		record->head.bytes += known->bytes;
@@ -157,18 +163,18 @@ static __always_inline enum outcome judge(struct statement *record, struct sessi
 	struct session *known = bpf_map_lookup_elem(&sessions, &key);
 
 	if (is_part && command != COM_QUERY && command != COM_STMT_EXECUTE) {
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		discard(&record->head);
 		return DONE;
 	}
 	if (!identified && !is_identified(record, known, session)) {
 		bool goes_on = cfg.has_server_status &&
 			       (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS);
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		discard(&record->head);
 		return goes_on || is_part ? NOT_IDENTIFIED_INSIDE : NOT_IDENTIFIED;
 	}
 	if (!is_part)
-		join_partial_sends(record, known);
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+		end_reply(record, known);
+	submit(&record->head);
 	return DONE;
 }
 
@@ -184,30 +190,27 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
 	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
-	u32 room = room_for(length);
-	struct statement *record =
-		bpf_ringbuf_reserve(&ring, sizeof(*record) + cfg.data_length + room, 0);
+	struct statement *record = reserve_statement(RECORD_STATEMENT, length);
 
-	if (!record) {
-		count_lost(LOST_RING_FULL);
+	if (!record)
 		return DONE;
-	}
-	record->head.kind = RECORD_STATEMENT;
 	record->head.tgid = send->tgid;
 	record->head.thd = send->thd;
 	record->head.end_ns = now;
-	record->head.first_byte_ns = 0;
 	record->head.bytes = send->result > 0 ? send->result : 0;
 	record->head.result = send->result;
 	copy_stack_span(record, &cfg.query, query);
 	copy_stack_span(record, &cfg.status, send->status);
+	/* A result set has neither an error nor rows that it changed. */
+	u32 status = DATA(u32, record, cfg.at_status);
+	u32 ends = status == cfg.status_ok || status == cfg.status_error ? cfg.diagnostics_spans : 0;
 	if (!read_spans(record, send->thd, cfg.session_spans, cfg.session) ||
-	    !read_spans(record, send->diagnostics, cfg.diagnostics_spans, cfg.diagnostics_span)) {
+	    !read_spans(record, send->diagnostics, ends, cfg.diagnostics_span)) {
 		count_lost(LOST_UNREADABLE_SESSION);
-		bpf_ringbuf_discard(record, BPF_RB_NO_WAKEUP);
+		discard(&record->head);
 		return DONE;
 	}
-	read_text(record, text, length, room);
+	read_text(record, text, length);
 	return judge(record, session, identified);
 }
 
@@ -223,7 +226,7 @@ static __always_inline void on_reply(const struct send *send)
 
 	if (outcome == DONE)
 		return;
-	if (!identify(send->tgid, send->thd, &session, outcome == NOT_IDENTIFIED_INSIDE))
+	if (!identify(send, now, &session, outcome == NOT_IDENTIFIED_INSIDE))
 		count_lost(LOST_RING_FULL);
 	else
 		write_reply(send, now, &session, true);
@@ -318,6 +321,32 @@ int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 			return 0;
 	}
 	return on_send_by_current(tgid, (s64)ctx->args[1]);
+}
+
+/*
+ * Kernel 6.3 and later, only for who compares with the server's own times, which run on after the
+ * reply until the session waits for its next request: the end of its first call that receives.
+ */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
+{
+	struct session_key key = { .tgid = current_tgid() };
+	struct head *head;
+
+	if (!is_target(key.tgid) || !current_session(&key.thd) || !key.thd)
+		return 0;
+	struct session *known = bpf_map_lookup_elem(&sessions, &key);
+	if (!known || !known->replied)
+		return 0;
+	known->replied = 0;
+	head = reserve(RECORD_READY, sizeof(*head));
+	if (!head)
+		return 0; /* a time that is not compared */
+	head->tgid = key.tgid;
+	head->thd = key.thd;
+	head->end_ns = bpf_ktime_get_ns();
+	submit(head);
+	return 0;
 }
 
 /*

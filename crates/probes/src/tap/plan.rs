@@ -58,6 +58,7 @@ impl Plan {
         config.text_limit = text_limit;
         config.status_empty = layout.diagnostics.empty;
         config.status_ok = layout.diagnostics.ok;
+        config.status_error = layout.diagnostics.error;
         config.has_query_cache = u8::from(has_query_cache(layout));
         config.diagnostics = demand(layout, Field::Diagnostics)?;
         config.start = demand(layout, Field::StartTime)?;

@@ -1,6 +1,7 @@
 //! The programs in the kernel: one for each layout, all writing to one ring.
 
 use std::collections::HashSet;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
@@ -15,25 +16,29 @@ use super::complaint;
 use super::fires;
 use super::hook::Hook;
 use super::plan::{Plan, bytes_of};
-use super::ring::Ring;
+use super::ring::{Rings, Shape};
 use super::skeleton::OBJECT;
+use super::skeleton::types::config as Config;
 use super::{RunTime, TapError};
 
 /// In the order of `enum lost_kind` of `shared.h`.
 const LOST_KINDS: [Loss; 4] =
     [Loss::RingFull, Loss::UnreadableSession, Loss::UnreadableText, Loss::MapFull];
 /// The maps that every program shares.
-const SHARED_MAPS: [&str; 3] = ["ring", "targets", "sessions"];
+const SHARED_MAPS: [&str; 3] = ["rings", "targets", "sessions"];
+/// Tells when a session waits for its next request; see [`super::TapOptions::ready`].
+const ON_RECEIVE: &str = "on_receive";
 
-/// Bytes of the ring buffer. They count twice in the resident memory of waggle, because the ring
-/// is mapped twice in a row.
-const RING_BYTES: u32 = 4 * 1024 * 1024;
+/// For messages.
+const RINGS: &str = "the rings of records";
 
 struct Loaded {
     plan: Plan,
     hook: Hook,
     object: Object,
     links: Vec<(u32, Link)>,
+    /// Of the program that tells when a session is ready, where that was asked for.
+    _ready: Option<Link>,
     /// The servers that this program serves.
     pids: HashSet<u32>,
 }
@@ -41,7 +46,10 @@ struct Loaded {
 pub(crate) struct Programs {
     shared: Vec<(&'static str, MapHandle)>,
     loaded: Vec<Loaded>,
-    ring: Ring,
+    shape: Shape,
+    rings: Rings,
+    /// Whether a session tells when it waits for its next request, where the kernel can say so.
+    ready: bool,
     /// Losses counted by programs that were unloaded.
     lost_before: Losses,
 }
@@ -70,15 +78,17 @@ fn open() -> Result<OpenObject, TapError> {
 
 impl Programs {
     /// Makes the maps that every program shares.
-    pub(super) fn new() -> Result<Programs, TapError> {
+    pub(super) fn new(ready: bool) -> Result<Programs, TapError> {
         complaint::listen();
+        let failed = |error: io::Error| TapError::Kernel { what: RINGS, why: error.to_string() };
+        let shape = Shape::of_host().map_err(failed)?;
         let mut open = open()?;
         for mut program in open.progs_mut() {
             program.set_autoload(false);
         }
         for mut map in open.maps_mut() {
-            if map.name() == "ring" {
-                map.set_max_entries(RING_BYTES).map_err(kernel_error("the ring buffer"))?;
+            if map.name() == "rings" {
+                set_shape(&mut map, shape).map_err(kernel_error(RINGS))?;
             }
         }
         let object = open.load().map_err(kernel_error("the maps of the tap"))?;
@@ -89,11 +99,9 @@ impl Programs {
             shared
                 .push((name, MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))?));
         }
-        let ring = Ring::new(shared[0].1.as_fd()).map_err(|error| TapError::Kernel {
-            what: "the ring buffer",
-            why: error.to_string(),
-        })?;
-        Ok(Programs { shared, loaded: Vec::new(), ring, lost_before: Losses::default() })
+        let rings = Rings::new(shared[0].1.as_fd(), shape).map_err(failed)?;
+        let loaded = Vec::new();
+        Ok(Programs { shared, loaded, shape, rings, ready, lost_before: Losses::default() })
     }
 
     fn map(&self, name: &str) -> Result<&MapHandle, TapError> {
@@ -144,13 +152,21 @@ impl Programs {
 
     /// Gives an object the maps that every program shares, and the layout.
     pub(crate) fn set_maps(&self, open: &mut OpenObject, plan: &Plan) -> Result<(), TapError> {
+        let config = Config {
+            ring_bytes: self.shape.ring_bytes as u64,
+            tells_ready: u8::from(self.ready),
+            ..plan.config
+        };
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
+            if name == "rings" {
+                set_shape(&mut map, self.shape).map_err(kernel_error(RINGS))?;
+            }
             if let Some((_, shared)) = self.shared.iter().find(|(shared, _)| *shared == name) {
                 map.reuse_fd(shared.as_fd()).map_err(kernel_error("a shared map"))?;
             }
             if name.ends_with(".rodata") {
-                set_config(&mut map, plan)?;
+                set_config(&mut map, &config)?;
             }
         }
         Ok(())
@@ -158,9 +174,11 @@ impl Programs {
 
     fn load(&self, plan: &Plan, hook: Hook, pid: u32) -> Result<Loaded, TapError> {
         let mut open = open()?;
+        // Both tracepoints came with the same kernel.
+        let ready = self.ready && hook == Hook::Send;
         for mut program in open.progs_mut() {
             let is_chosen = program.name() == hook.program();
-            program.set_autoload(is_chosen);
+            program.set_autoload(is_chosen || (ready && program.name() == ON_RECEIVE));
             if is_chosen && hook == Hook::Fentry {
                 let function = send_function()?;
                 program
@@ -171,12 +189,16 @@ impl Programs {
         self.set_maps(&mut open, plan)?;
         let object = open.load().map_err(kernel_error("loading the program"))?;
         let link = attach_program(&object, hook, pid)?;
+        let receive = object.progs_mut().find(|program| ready && program.name() == ON_RECEIVE);
+        let ready = receive.map(|program| program.attach()).transpose();
+        let _ready = ready.map_err(kernel_error("tracepoint sock:sock_recv_length"))?;
         if hook != Hook::Uprobe {
             fires::on_every_send(|| run_time_of(&object, hook).runs)
                 .map_err(|why| TapError::Kernel { what: hook.place(), why })?;
         }
         let links = vec![(pid, link)];
-        Ok(Loaded { plan: plan.clone(), hook, object, links, pids: HashSet::from([pid]) })
+        let pids = HashSet::from([pid]);
+        Ok(Loaded { plan: plan.clone(), hook, object, links, _ready, pids })
     }
 
     /// Ends the watch over one server; a program that serves no other is unloaded.
@@ -212,7 +234,7 @@ impl Programs {
     }
 
     pub(super) fn drain(&mut self, limit: usize, consume: &mut dyn FnMut(&[u8])) -> usize {
-        self.ring.drain(limit, consume)
+        self.rings.drain(super::monotonic_ns, limit, consume)
     }
 
     pub(super) fn losses(&self) -> Losses {
@@ -262,8 +284,13 @@ fn send_function() -> Result<&'static str, TapError> {
         })
 }
 
-fn set_config(map: &mut libbpf_rs::OpenMapMut<'_>, plan: &Plan) -> Result<(), TapError> {
-    let config = bytes_of(&plan.config);
+fn set_shape(map: &mut libbpf_rs::OpenMapMut<'_>, shape: Shape) -> libbpf_rs::Result<()> {
+    map.set_max_entries(shape.rings as u32)?;
+    map.set_value_size(shape.value_bytes as u32)
+}
+
+fn set_config(map: &mut libbpf_rs::OpenMapMut<'_>, config: &Config) -> Result<(), TapError> {
+    let config = bytes_of(config);
     let whole = map.initial_value_mut().ok_or(TapError::Kernel {
         what: "the layout of the program",
         why: "the object has no constants".into(),

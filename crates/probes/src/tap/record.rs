@@ -9,6 +9,7 @@ use crate::target::layout::{DiagnosticsCodes, Field, Layout, LockTime};
 pub(super) const RECORD_STATEMENT: u32 = 1;
 pub(super) const RECORD_IDENTITY: u32 = 2;
 pub(super) const RECORD_NESTED: u32 = 3;
+pub(super) const RECORD_READY: u32 = 4;
 
 /// The facts of a build that turn the bytes of a record into numbers.
 #[derive(Clone, Debug)]

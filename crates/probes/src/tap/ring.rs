@@ -1,71 +1,240 @@
-//! The ring buffer, drained on our own time.
+//! The rings of records, one for each processor, read in the order of time.
+//!
+//! The kernel's half, and why this is not `BPF_MAP_TYPE_RINGBUF`: `../bpf/ring.bpf.h`.
+//!
+//! A session's thread goes from one processor to another, so its records lie in several rings, and
+//! they must be read in their order. A thread completes a record before it begins the next, so of
+//! two records of a session the later one has a time that lies behind the completion of the first.
+//! Hence: what has a time before the moment at which the reading began can be read, oldest first;
+//! and where a place is taken whose record is not complete, nothing may be read that is later than
+//! the last time at which that place was known to be free.
 
-use std::ffi::{c_int, c_void};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use libbpf_rs::libbpf_sys;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Whoever takes the records of a drain that is under way.
-type Consumer = NonNull<dyn FnMut(&[u8])>;
+use super::skeleton::types;
 
-/// A consumer of a ring buffer map. Records are handed out where they lie, without a copy.
-pub(super) struct Ring {
-    handle: NonNull<libbpf_sys::ring_buffer>,
-    /// Where the callback finds the consumer of the drain that is under way.
-    consumer: Box<Option<Consumer>>,
+/// `RING_SLACK`, `RING_BYTES_MIN` and `RECORD_COMPLETE` of `shared.h`.
+const SLACK: usize = 72 * 1024;
+const BYTES_MIN: usize = 512 * 1024;
+const RECORD_COMPLETE: u32 = 1;
+/// Bytes of all rings together, where there are so few processors that each ring can have its part.
+const BYTES_ALL: usize = 4 * 1024 * 1024;
+/// Before the records of a ring: `struct ring`.
+const START: usize = size_of::<types::ring>();
+const RESERVED: usize = std::mem::offset_of!(types::ring, reserved);
+const CONSUMED: usize = std::mem::offset_of!(types::ring, consumed);
+/// An empty ring begins from its start when so many-th a part of it was used.
+const REWIND_PART: u64 = 8;
+
+/// The sizes of the map of the rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// One ring for each processor that the host may have.
+    pub(super) rings: usize,
+    /// Bytes for records of each: a power of two.
+    pub(super) ring_bytes: usize,
+    /// Bytes of an entry of the map, a multiple of the size of a page.
+    pub(super) value_bytes: usize,
 }
 
-impl Ring {
-    /// Maps the ring buffer of a map.
-    pub(super) fn new(map: BorrowedFd<'_>) -> std::io::Result<Ring> {
-        let mut consumer: Box<Option<Consumer>> = Box::new(None);
-        let context = std::ptr::from_mut(consumer.as_mut()).cast::<c_void>();
-        // SAFETY: the descriptor is valid for the call; `context` points into a box that lives as
-        // long as the handle, since both are members of `Ring`.
-        let handle = unsafe {
-            libbpf_sys::ring_buffer__new(
-                map.as_raw_fd(),
-                Some(on_record),
-                context,
-                std::ptr::null(),
-            )
-        };
-        let handle = NonNull::new(handle).ok_or_else(std::io::Error::last_os_error)?;
-        Ok(Ring { handle, consumer })
+impl Shape {
+    pub(super) fn of_host() -> io::Result<Shape> {
+        let rings =
+            libbpf_rs::num_possible_cpus().map_err(|error| io::Error::other(error.to_string()))?;
+        Ok(Shape::of(rings))
     }
 
-    /// Hands at most `limit` records to `consume`, oldest first, and returns how many there were.
-    pub(super) fn drain(&mut self, limit: usize, consume: &mut dyn FnMut(&[u8])) -> usize {
-        // SAFETY: only the lifetime is widened. The pointer is taken out again before this
-        // function returns, and libbpf calls back only inside `consume_n`.
-        let consume = unsafe {
-            std::mem::transmute::<NonNull<dyn FnMut(&[u8]) + '_>, Consumer>(NonNull::from(consume))
-        };
-        *self.consumer = Some(consume);
-        // SAFETY: the handle is valid until `drop`.
-        let drained =
-            unsafe { libbpf_sys::ring_buffer__consume_n(self.handle.as_ptr(), limit as u64) };
-        *self.consumer = None;
-        usize::try_from(drained).unwrap_or(0)
+    fn of(rings: usize) -> Shape {
+        let part = (BYTES_ALL / rings.max(1)).max(BYTES_MIN);
+        // The largest power of two that is not above the part.
+        let ring_bytes = 1 << part.ilog2();
+        let page = rustix::param::page_size();
+        let value_bytes = (START + ring_bytes + SLACK).next_multiple_of(page);
+        Shape { rings, ring_bytes, value_bytes }
+    }
+
+    fn bytes(self) -> usize {
+        self.rings * self.value_bytes
     }
 }
 
-impl Drop for Ring {
+/// The consumer of all rings. Records are handed out where they lie, without a copy.
+pub(super) struct Rings {
+    memory: NonNull<u8>,
+    shape: Shape,
+    cursors: Vec<Cursor>,
+    /// The time of the oldest record of each ring, of those that have one.
+    fronts: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// Where the reading of a ring stands.
+#[derive(Clone, Copy, Default)]
+struct Cursor {
+    /// Bytes read since the start.
+    consumed: u64,
+    /// When the place at `consumed` was known to be free, or before, `CLOCK_MONOTONIC`.
+    free_ns: u64,
+}
+
+/// What lies at the cursor of a ring.
+enum Front {
+    /// A complete record of this time.
+    Record(u64),
+    Nothing,
+    /// A record that is being written.
+    Incomplete,
+}
+
+impl Rings {
+    /// Maps the rings of a map of this shape.
+    pub(super) fn new(map: BorrowedFd<'_>, shape: Shape) -> io::Result<Rings> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: the kernel chooses a place that nobody has, and the memory is used by this type
+        // alone, within `shape.bytes()`.
+        let memory =
+            unsafe { mmap(std::ptr::null_mut(), shape.bytes(), access, MapFlags::SHARED, map, 0) }?;
+        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let cursors = vec![Cursor::default(); shape.rings];
+        Ok(Rings { memory, shape, cursors, fronts: BinaryHeap::new() })
+    }
+
+    /// Hands records to `consume`, oldest first, until there is none or about `limit` were handed
+    /// out, and returns how many there were. `clock` is `CLOCK_MONOTONIC` in nanoseconds.
+    pub(super) fn drain(
+        &mut self,
+        clock: impl Fn() -> u64,
+        limit: usize,
+        consume: &mut dyn FnMut(&[u8]),
+    ) -> usize {
+        let mut drained = 0;
+        loop {
+            // What came during one pass is read by the next, so that a ring is seen empty.
+            let passed = self.pass(clock(), limit.saturating_sub(drained), consume);
+            drained += passed;
+            if passed == 0 {
+                return drained;
+            }
+        }
+    }
+
+    /// Hands out what was complete at `now_ns`.
+    fn pass(&mut self, now_ns: u64, limit: usize, consume: &mut dyn FnMut(&[u8])) -> usize {
+        let mut until = now_ns;
+        self.fronts.clear();
+        for ring in 0..self.shape.rings {
+            until = until.min(self.look(ring, now_ns));
+        }
+        let mut drained = 0;
+        while drained < limit {
+            let Some(Reverse((time, ring))) = self.fronts.pop() else { break };
+            if time >= until {
+                break;
+            }
+            self.take(ring, consume);
+            self.cursors[ring].free_ns = self.cursors[ring].free_ns.max(time);
+            until = until.min(self.look(ring, now_ns));
+            drained += 1;
+        }
+        drained
+    }
+
+    /// Notes what lies at the front of a ring, and returns up to when records may be read.
+    fn look(&mut self, ring: usize, now_ns: u64) -> u64 {
+        match self.front(ring) {
+            Front::Record(time) => self.fronts.push(Reverse((time, ring))),
+            Front::Nothing => {
+                self.cursors[ring].free_ns = now_ns;
+                self.rewind(ring);
+            }
+            Front::Incomplete => return self.cursors[ring].free_ns,
+        }
+        u64::MAX
+    }
+
+    /// Begins an empty ring from its start again, so that the kernel writes where it wrote lately:
+    /// memory that its processor still has in its caches, and that counts once as resident.
+    fn rewind(&mut self, ring: usize) {
+        let here = self.cursors[ring].consumed;
+        let size = self.shape.ring_bytes as u64;
+        // Until `consumed` follows, the kernel believes that all up to the end is taken. What is
+        // left at the start must be enough for what comes meanwhile.
+        if here & (size - 1) < size / REWIND_PART {
+            return;
+        }
+        let start = here.next_multiple_of(size);
+        let [reserved, consumed] = [RESERVED, CONSUMED].map(|at| self.counter(ring, at));
+        // It fails where a record came just now.
+        if reserved.compare_exchange(here, start, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            consumed.store(start, Ordering::Release);
+            self.cursors[ring].consumed = start;
+        }
+    }
+
+    fn front(&self, ring: usize) -> Front {
+        let record = self.record(ring);
+        // SAFETY: a record begins with its head; places are whole words, so it is aligned; the
+        // kernel writes `state` atomically.
+        let state = unsafe { AtomicU32::from_ptr(record.cast().as_ptr()) };
+        if state.load(Ordering::Acquire) == RECORD_COMPLETE {
+            // SAFETY: the record is complete, so nobody writes to it.
+            return Front::Record(unsafe { record.cast::<types::head>().as_ref() }.end_ns);
+        }
+        if self.counter(ring, RESERVED).load(Ordering::Acquire) == self.cursors[ring].consumed {
+            Front::Nothing
+        } else {
+            Front::Incomplete
+        }
+    }
+
+    /// Hands out the complete record at the front of a ring, and gives its place back.
+    fn take(&mut self, ring: usize, consume: &mut dyn FnMut(&[u8])) {
+        let record = self.record(ring);
+        // SAFETY: the record is complete, so nobody writes to it.
+        let size = unsafe { record.cast::<types::head>().as_ref() }.size as usize;
+        // The kernel's half reserves nothing longer.
+        let size = size.clamp(size_of::<types::head>(), SLACK);
+        // SAFETY: a place is followed by at least the slack; the kernel writes to it again only
+        // when it was given back below.
+        consume(unsafe { std::slice::from_raw_parts(record.as_ptr(), size) });
+        // SAFETY: the same, and the slice is gone.
+        unsafe { record.write_bytes(0, size) };
+        let cursor = &mut self.cursors[ring];
+        cursor.consumed += size as u64;
+        let consumed = cursor.consumed;
+        self.counter(ring, CONSUMED).store(consumed, Ordering::Release);
+    }
+
+    /// The place at the cursor of a ring.
+    fn record(&self, ring: usize) -> NonNull<u8> {
+        let place = self.cursors[ring].consumed as usize & (self.shape.ring_bytes - 8);
+        // SAFETY: within the entry of the ring, since `place` is less than `ring_bytes`.
+        unsafe { self.memory.add(ring * self.shape.value_bytes + START + place) }
+    }
+
+    /// A counter at the start of a ring.
+    fn counter(&self, ring: usize, offset: usize) -> &AtomicU64 {
+        // SAFETY: entries begin at pages, so the words of `struct ring` are aligned and within the
+        // entry; both sides use them atomically.
+        unsafe {
+            let at = self.memory.add(ring * self.shape.value_bytes + offset);
+            AtomicU64::from_ptr(at.cast().as_ptr())
+        }
+    }
+}
+
+impl Drop for Rings {
     fn drop(&mut self) {
-        // SAFETY: the handle came from `ring_buffer__new` and is not used again.
-        unsafe { libbpf_sys::ring_buffer__free(self.handle.as_ptr()) }
+        // SAFETY: this is what `new` mapped, and no record is lent any more.
+        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.shape.bytes()) };
     }
 }
 
-unsafe extern "C" fn on_record(context: *mut c_void, data: *mut c_void, size: u64) -> c_int {
-    // SAFETY: `context` is the box of `Ring`, which outlives every call.
-    let consumer = unsafe { &mut *context.cast::<Option<Consumer>>() };
-    // SAFETY: libbpf hands out a committed record of `size` bytes, valid during the call.
-    let record = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size as usize) };
-    if let Some(consumer) = consumer {
-        // SAFETY: `drain` has put in a reference that it borrows uniquely until it returns.
-        unsafe { consumer.as_mut()(record) };
-    }
-    0
-}
+#[cfg(test)]
+mod tests;

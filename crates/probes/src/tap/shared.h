@@ -10,10 +10,28 @@
 /* The query span and the status span pass through the stack. */
 #define STACK_SPAN_MAX 128
 
+/* What a record may have behind the end of its ring: no record is longer. */
+#define RING_SLACK (72 * 1024)
+/* A ring has a power of two of bytes, and holds some records of the longest text. */
+#define RING_BYTES_MIN (512 * 1024)
+
 enum record_kind {
+	RECORD_NONE = 0, /* given up */
 	RECORD_STATEMENT = 1,
 	RECORD_IDENTITY = 2,
 	RECORD_NESTED = 3,
+	RECORD_READY = 4, /* the session waits for its next request: a head and nothing more */
+};
+
+/* In `state` of a head; zero: not complete. */
+#define RECORD_COMPLETE 1
+
+/* What a ring starts with; its records follow. Both sides have a line of the cache of their own. */
+struct ring {
+	u64 reserved; /* bytes since the start; the kernel writes it */
+	u64 unused_a[7];
+	u64 consumed; /* the same; user space writes it */
+	u64 unused_b[7];
 };
 
 enum lost_kind {
@@ -45,6 +63,7 @@ struct config {
 	u32 diagnostics; /* offset in the session of the pointer to the diagnostics area */
 	u32 status_empty;
 	u32 status_ok;
+	u32 status_error;
 	u32 start; /* offset in the session */
 
 	struct span query; /* text, its length and the database, as far as they are near */
@@ -68,6 +87,7 @@ struct config {
 	u8 has_server_status;
 	u8 has_context;
 	u8 has_query_cache;
+	u8 tells_ready; /* whether RECORD_READY is asked for */
 
 	u32 context; /* offset in the session of the pointer to the security context */
 	u32 user; /* offsets in the security context */
@@ -83,11 +103,14 @@ struct config {
 
 	u32 data_length; /* bytes of all spans in a record */
 	u32 text_limit;
+	u64 ring_bytes; /* of each ring */
 };
 
 /* What a record starts with. */
 struct head {
+	u32 state; /* written last */
 	u32 kind;
+	u32 size; /* of the record, in whole words */
 	u32 tgid;
 	u64 thd;
 	u64 end_ns;
@@ -129,6 +152,7 @@ struct session {
 	u64 start; /* of the statement whose first sends are counted below; 0: none */
 	u64 bytes;
 	u64 first_byte_ns;
+	u64 replied; /* it has not waited for a request since its last reply */
 };
 
 #endif

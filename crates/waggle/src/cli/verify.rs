@@ -50,7 +50,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         eprintln!("waggle: {note}");
     }
     let stop = stop_on_signal()?;
-    let capture = args.capture.attach()?;
+    let capture = args.capture.attach(true)?;
     let connection =
         Connection::open(&options, None).map_err(|error| Failure::Config(error.into()))?;
     let verification = Verification::begin(capture, connection).map_err(Failure::Config)?;

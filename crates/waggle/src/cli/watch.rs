@@ -59,8 +59,8 @@ pub(super) struct CaptureArgs {
 }
 
 impl CaptureArgs {
-    /// Attaches to the servers; an error where none can be watched.
-    pub(super) fn attach(&self) -> Result<Capture, Failure> {
+    /// Attaches to the servers; an error where none can be watched. `ready`: see [`TapOptions`].
+    pub(super) fn attach(&self, ready: bool) -> Result<Capture, Failure> {
         let options = CaptureOptions {
             pid: self.pid,
             tap: TapOptions {
@@ -68,6 +68,7 @@ impl CaptureArgs {
                 text_limit: self.text_limit,
                 drop_one_in: self.drop_one_in,
                 nested: self.nested,
+                ready,
             },
         };
         let mut capture = Capture::new(options).map_err(|error| Failure::Cannot(error.into()))?;
@@ -114,7 +115,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             sessions_known: true,
         },
     };
-    let capture = args.capture.attach()?;
+    let capture = args.capture.attach(false)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     let summary = Watch::begin(capture, options).run(&stop, &mut out)?;
     // Beside JSON the sentence would not be JSON; a person reads it either way.

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * A ring of records for each processor, in memory that user space has mapped (tap/ring.rs reads
+ * it). BPF_MAP_TYPE_RINGBUF takes a lock that all processors share, and half of the price of a
+ * statement; here a place is had by one atomic instruction on memory of the own processor.
+ *
+ * A record is complete when its `state` is set, which is written last. User space clears what it
+ * has read before it gives the place back, so a place that is free is zero.
+ */
+#ifndef WAGGLE_RING_BPF_H
+#define WAGGLE_RING_BPF_H
+
+#include "kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include "../tap/shared.h"
+
+/* User space sets both sizes: one entry for each processor, each a `struct ring` of `cfg.ring_bytes`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct ring) + RING_SLACK + RING_BYTES_MIN);
+} rings SEC(".maps");
+
+/*
+ * Another thread can only come in between by taking the processor from this one inside a handful
+ * of instructions; that this happens so often in a row is as good as a full ring.
+ */
+#define RESERVE_TRIES 4
+
+/* A place for a record in the ring of this processor; NULL where it is full. */
+static __always_inline void *reserve(u32 kind, u64 size)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+
+	if (!ring)
+		return NULL;
+	size = (size + 7) & ~7ULL;
+#pragma unroll
+	for (u32 i = 0; i < RESERVE_TRIES; i++) {
+		u64 at = *(volatile u64 *)&ring->reserved;
+		if (at + size - *(volatile u64 *)&ring->consumed > cfg.ring_bytes)
+			return NULL;
+		if (__sync_val_compare_and_swap(&ring->reserved, at, at + size) != at)
+			continue;
+		/* Records may run over the end: there is slack behind it. */
+		struct head *head = (struct head *)((u8 *)(ring + 1) + (at & (cfg.ring_bytes - 8)));
+		head->kind = kind;
+		head->size = size;
+		return head;
+	}
+	return NULL;
+}
+
+/* Hands a record to user space. The exchange orders it behind all that was written before. */
+static __always_inline void submit(struct head *head)
+{
+	__sync_lock_test_and_set(&head->state, RECORD_COMPLETE);
+}
+
+/* Gives a record up. */
+static __always_inline void discard(struct head *head)
+{
+	head->kind = RECORD_NONE;
+	submit(head);
+}
+
+#endif

@@ -1,0 +1,137 @@
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+use super::*;
+
+const SHAPE: Shape = Shape { rings: 2, ring_bytes: 1 << 16, value_bytes: 1 << 18 };
+
+/// What the kernel's half does, in the same memory.
+struct Kernel {
+    memory: File,
+}
+
+impl Kernel {
+    fn new() -> (Kernel, Rings) {
+        let memory = memfd_create("rings", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, SHAPE.bytes() as u64).unwrap();
+        let rings = Rings::new(memory.as_fd(), SHAPE).unwrap();
+        (Kernel { memory: memory.into() }, rings)
+    }
+
+    fn write(&self, ring: usize, at: usize, word: &[u8]) {
+        self.memory.write_all_at(word, (ring * SHAPE.value_bytes + at) as u64).unwrap();
+    }
+
+    fn counter(&self, ring: usize, at: usize) -> u64 {
+        let mut word = [0; 8];
+        self.memory.read_exact_at(&mut word, (ring * SHAPE.value_bytes + at) as u64).unwrap();
+        u64::from_ne_bytes(word)
+    }
+
+    /// Takes a place and fills it but for its state; the place is returned.
+    fn begin(&self, ring: usize, end_ns: u64, size: u32, thd: u64) -> usize {
+        let reserved = self.counter(ring, RESERVED);
+        let at = START + (reserved as usize & (SHAPE.ring_bytes - 8));
+        self.write(ring, RESERVED, &(reserved + u64::from(size)).to_ne_bytes());
+        self.write(ring, at + std::mem::offset_of!(types::head, size), &size.to_ne_bytes());
+        self.write(ring, at + std::mem::offset_of!(types::head, end_ns), &end_ns.to_ne_bytes());
+        self.write(ring, at + std::mem::offset_of!(types::head, thd), &thd.to_ne_bytes());
+        at
+    }
+
+    fn complete(&self, ring: usize, at: usize) {
+        self.write(ring, at, &RECORD_COMPLETE.to_ne_bytes());
+    }
+
+    fn record(&self, ring: usize, end_ns: u64, size: u32, thd: u64) {
+        let at = self.begin(ring, end_ns, size, thd);
+        self.complete(ring, at);
+    }
+}
+
+/// The sessions of the records that are handed out.
+fn drain(rings: &mut Rings, now_ns: u64, limit: usize) -> Vec<u64> {
+    let mut sessions = Vec::new();
+    rings.drain(|| now_ns, limit, &mut |record| {
+        sessions.push(super::super::record::head_of(record).unwrap().thd);
+    });
+    sessions
+}
+
+#[test]
+fn records_of_all_rings_come_in_the_order_of_time() {
+    let (kernel, mut rings) = Kernel::new();
+    for (ring, end_ns) in [(0, 10), (1, 11), (1, 12), (0, 13), (1, 14)] {
+        kernel.record(ring, end_ns, 80, end_ns);
+    }
+    assert_eq!(drain(&mut rings, 100, 2), [10, 11]);
+    assert_eq!(drain(&mut rings, 100, 9), [12, 13, 14]);
+    assert_eq!(drain(&mut rings, 100, 9), [0; 0]);
+    assert_eq!([0, 1].map(|ring| kernel.counter(ring, CONSUMED)), [160, 240]);
+}
+
+#[test]
+fn what_came_after_the_reading_began_waits_for_the_next() {
+    let (kernel, mut rings) = Kernel::new();
+    kernel.record(0, 10, 80, 1);
+    kernel.record(1, 20, 80, 2);
+    assert_eq!(drain(&mut rings, 20, 9), [1]);
+    assert_eq!(drain(&mut rings, 21, 9), [2]);
+}
+
+#[test]
+fn nothing_later_passes_a_record_that_is_being_written() {
+    let (kernel, mut rings) = Kernel::new();
+    kernel.record(0, 10, 80, 1);
+    assert_eq!(drain(&mut rings, 15, 9), [1]);
+    // The second ring is known to have been free at 15, the first one as well.
+    let place = kernel.begin(0, 20, 80, 2);
+    kernel.record(0, 21, 80, 3);
+    kernel.record(1, 14, 80, 4);
+    kernel.record(1, 22, 80, 5);
+    assert_eq!(drain(&mut rings, 30, 9), [4], "22 may follow what hides behind 20");
+    kernel.complete(0, place);
+    assert_eq!(drain(&mut rings, 40, 9), [2, 3, 5]);
+}
+
+#[test]
+fn a_ring_goes_round_and_leaves_nothing_behind() {
+    let (kernel, mut rings) = Kernel::new();
+    // Odd against the size of the ring, so that some records run over its end.
+    for turn in 1..1000 {
+        // Never empty, so that it is not begun again before its end.
+        kernel.record(0, turn * 10, 1000, turn);
+        assert_eq!(drain(&mut rings, turn * 10, 9), if turn > 1 { vec![turn - 1] } else { vec![] });
+    }
+    assert_eq!(kernel.counter(0, RESERVED), 999 * 1000);
+    assert_eq!(drain(&mut rings, u64::MAX, 9), [999]);
+    let mut memory = vec![0; SHAPE.value_bytes - START];
+    kernel.memory.read_exact_at(&mut memory, START as u64).unwrap();
+    assert!(memory.iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn an_empty_ring_begins_from_its_start() {
+    let (kernel, mut rings) = Kernel::new();
+    for turn in 1..1000 {
+        kernel.record(0, turn, 1000, turn);
+        assert_eq!(drain(&mut rings, turn + 1, 9), [turn]);
+        assert_eq!(kernel.counter(0, RESERVED), kernel.counter(0, CONSUMED));
+    }
+    // It jumped: many more bytes were gone by than records came.
+    assert!(kernel.counter(0, CONSUMED) > 4 * 999 * 1000);
+}
+
+#[test]
+fn every_host_has_rings_of_a_power_of_two_that_hold_the_longest_records() {
+    for processors in [1, 2, 3, 8, 96, 1024] {
+        let Shape { rings, ring_bytes, value_bytes } = Shape::of(processors);
+        assert_eq!(rings, processors);
+        assert!(ring_bytes.is_power_of_two() && (BYTES_MIN..=BYTES_ALL).contains(&ring_bytes));
+        assert!(value_bytes >= START + ring_bytes + SLACK);
+        assert_eq!(value_bytes % rustix::param::page_size(), 0);
+    }
+}
