@@ -5,13 +5,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use waggle_account::Digests;
 use waggle_model::Statement;
 use waggle_mysql::counters::{Counters, Histograms};
 use waggle_mysql::verify::{Edge, verify};
 use waggle_mysql::{Captured, Connection, Report};
 
 use crate::capture::{Capture, monotonic_ns};
-use crate::digests::Digests;
 
 /// The server counts a statement shortly after its reply: so long before and after a reading it is
 /// not known on which side of it a statement fell.
