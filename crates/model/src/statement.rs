@@ -170,7 +170,8 @@ pub struct Statement<'a> {
     pub rows_sent: Option<u64>,
     /// Rows that the storage engines handed up.
     pub rows_examined: Option<u64>,
-    /// Rows changed; `None` also where the reply carries no such number (a result set, an error).
+    /// Rows changed; 0 where the reply carries no such number (a result set, an error). `None` also
+    /// for what MariaDB's replica applier ran: it clears the number before the end.
     pub rows_affected: Option<u64>,
     /// Time in locks as this server counts it; what that means differs by family
     /// (`docs/guide/watch.md`).

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use waggle_model::{Command, Flavour, Histogram, Loss, Reading};
+use waggle_model::{Command, Flavour, Histogram, Identity, Loss, Origin, Reading, Statement};
 
 use super::*;
 use crate::counters::{Bucket, ConnectionDifference, DigestDifference, DigestKey, Sums};
@@ -349,6 +349,38 @@ fn without_performance_schema_questions_decide_and_the_report_says_so() {
     server.questions = Reading::absent("Questions was set back");
     let report = verify(&captured, &server);
     assert_eq!((report.server_counted, report.passed()), (None, false));
+}
+
+#[test]
+fn rows_that_the_layout_does_not_give_are_not_compared_as_none() {
+    let server = server("9.7.4", &[("SELECT ?", 1)], 1, 0);
+    let statement = Statement {
+        pid: 1,
+        thd: 1,
+        connection_id: Some(5),
+        command: Some(Command::QUERY),
+        origin: Origin::Client,
+        noted_start_us: None,
+        end_ns: 0,
+        latency_ns: None,
+        first_byte_ns: None,
+        text: None,
+        identity: &Identity { user: None, host: None, database: Some(b"t".to_vec()) },
+        rows_sent: Some(1),
+        rows_examined: Some(0),
+        rows_affected: None,
+        lock_ns: None,
+        error: Some(0),
+        server_status: None,
+        bytes_sent: None,
+        client_gone: false,
+    };
+    let mut captured = Captured::default();
+    captured.record(&statement, "SELECT ?", Edge::Inside);
+    let report = verify(&captured, &server);
+    assert_eq!(report.fields[&Field::RowsSent].compared, 1);
+    let compared = report.fields.get(&Field::RowsAffected).map_or(0, |field| field.compared);
+    assert_eq!(compared, 0, "{report:?}");
 }
 
 #[test]

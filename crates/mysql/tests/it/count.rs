@@ -14,8 +14,8 @@ const EXECUTIONS: u64 = 7;
 const OTHERS_SELECTS: u64 = 4;
 /// Rows sent, examined and affected. A SELECT without a table examines a row on MySQL 9 and none
 /// before; that is left out here.
-const ONE_ROW: [Option<u64>; 3] = [Some(1), None, None];
-const NO_ROWS: [Option<u64>; 3] = [Some(0), Some(0), None];
+const ONE_ROW: [Option<u64>; 3] = [Some(1), None, Some(0)];
+const NO_ROWS: [Option<u64>; 3] = [Some(0), Some(0), Some(0)];
 const TWO_CHANGED: [Option<u64>; 3] = [Some(0), Some(0), Some(2)];
 /// How often the counters are read again until the server has counted a `COM_QUIT`, which has no
 /// reply to wait for.
@@ -83,7 +83,7 @@ impl Done {
             let sent =
                 (0..INSERTS).filter(|a| *a > n).count() as u64 + if 7 > n { INSERTS } else { 0 };
             let text = "SELECT `a` FROM `test` . `counted` WHERE `a` > ?";
-            captured.add(self.connection, 23, text, 0, [Some(sent), Some(rows_of_table), None]);
+            captured.add(self.connection, 23, text, 0, [Some(sent), Some(rows_of_table), Some(0)]);
         }
         for command in [2, 14, 22] {
             captured.add(self.connection, command, "", 0, NO_ROWS);
