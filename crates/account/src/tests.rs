@@ -24,25 +24,13 @@ fn books() -> Books {
 
 fn query(text: &str, start_ns: u64, end_ns: u64) -> Statement<'_> {
     Statement {
-        pid: 1,
         thd: 7,
         connection_id: Some(5),
         command: Some(Command::QUERY),
-        origin: Origin::Client,
         noted_start_us: Some(start_ns),
-        end_ns,
         latency_ns: Some(end_ns - start_ns),
-        first_byte_ns: None,
         text: Some(Text { bytes: text.as_bytes(), length: text.len() as u64 }),
-        identity: &NOBODY,
-        rows_sent: None,
-        rows_examined: None,
-        rows_affected: None,
-        lock_ns: None,
-        error: Some(0),
-        server_status: None,
-        bytes_sent: None,
-        client_gone: false,
+        ..Statement::unread(end_ns, &NOBODY)
     }
 }
 

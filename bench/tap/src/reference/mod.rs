@@ -11,7 +11,7 @@ use libbpf_rs::{
     UprobeOpts,
 };
 use waggle_account::Books;
-use waggle_model::{Command, Flavour, Identity, Origin, Statement, Text};
+use waggle_model::{Command, Flavour, Identity, Statement, Text};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reference.bpf.o"));
 /// The names of the two programs in `mod.bpf.c`.
@@ -135,24 +135,9 @@ fn count(books: &mut Books, record: &[u8]) {
     let length = half(record, LENGTH_AT).unwrap_or(0) as usize;
     let bytes = record.get(TEXT_AT..TEXT_AT + length).unwrap_or_default();
     books.count(&Statement {
-        pid: 0,
-        thd: 0,
-        connection_id: None,
         command: Some(Command(command as u8)),
-        origin: Origin::Client,
-        noted_start_us: None,
-        end_ns,
         latency_ns: Some(end_ns.saturating_sub(start_ns)),
-        first_byte_ns: None,
         text: (!bytes.is_empty()).then_some(Text { bytes, length: bytes.len() as u64 }),
-        identity: &NOBODY,
-        rows_sent: None,
-        rows_examined: None,
-        rows_affected: None,
-        lock_ns: None,
-        error: None,
-        server_status: None,
-        bytes_sent: None,
-        client_gone: false,
+        ..Statement::unread(end_ns, &NOBODY)
     });
 }

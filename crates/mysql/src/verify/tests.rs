@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use waggle_model::{Command, Flavour, Histogram, Identity, Loss, Origin, Reading, Statement};
+use waggle_model::{Command, Flavour, Histogram, Identity, Loss, Reading, Statement};
 
 use super::*;
 use crate::counters::{Bucket, ConnectionDifference, DigestDifference, DigestKey, Sums};
@@ -354,26 +354,12 @@ fn without_performance_schema_questions_decide_and_the_report_says_so() {
 #[test]
 fn rows_that_the_layout_does_not_give_are_not_compared_as_none() {
     let server = server("9.7.4", &[("SELECT ?", 1)], 1, 0);
+    let identity = Identity { database: Some(b"t".to_vec()), ..Identity::default() };
     let statement = Statement {
-        pid: 1,
-        thd: 1,
-        connection_id: Some(5),
         command: Some(Command::QUERY),
-        origin: Origin::Client,
-        noted_start_us: None,
-        end_ns: 0,
-        latency_ns: None,
-        first_byte_ns: None,
-        text: None,
-        identity: &Identity { user: None, host: None, database: Some(b"t".to_vec()) },
         rows_sent: Some(1),
-        rows_examined: Some(0),
         rows_affected: None,
-        lock_ns: None,
-        error: Some(0),
-        server_status: None,
-        bytes_sent: None,
-        client_gone: false,
+        ..Statement::unread(0, &identity)
     };
     let mut captured = Captured::default();
     captured.record(&statement, "SELECT ?", Edge::Inside);

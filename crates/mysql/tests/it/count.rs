@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
-use waggle_model::{Command, Identity, Origin, Reading, Statement};
+use waggle_model::{Command, Identity, Reading, Statement};
 use waggle_mysql::counters::{Counters, Difference, Histograms};
 use waggle_mysql::verify::{Edge, ReportJson, Source, verify};
 use waggle_mysql::{Captured, Connection, Options, Sources};
@@ -108,26 +108,15 @@ impl Add for Captured {
         error: u32,
         rows: [Option<u64>; 3],
     ) {
+        let identity = Identity::default();
         let statement = Statement {
-            pid: 1,
-            thd: 1,
             connection_id: Some(connection),
             command: Some(Command(command)),
-            origin: Origin::Client,
-            noted_start_us: None,
-            end_ns: 0,
-            latency_ns: None,
-            first_byte_ns: None,
-            text: None,
-            identity: &Identity::default(),
             rows_sent: rows[0],
             rows_examined: rows[1],
             rows_affected: rows[2],
-            lock_ns: None,
             error: Some(error),
-            server_status: None,
-            bytes_sent: None,
-            client_gone: false,
+            ..Statement::unread(0, &identity)
         };
         self.record(&statement, text, Edge::Inside);
     }
