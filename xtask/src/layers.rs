@@ -27,6 +27,8 @@ const GUEST_SECONDS_MAX: u64 = 900;
 enum Step {
     /// Cargo with these arguments.
     Cargo(&'static [&'static str]),
+    /// The licences and the sources of what we depend on.
+    Deny,
     /// One test of the binary of a package, under another kernel.
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
@@ -38,6 +40,7 @@ const LAYERS: [Layer; 7] = [
         steps: &[
             Step::Cargo(&["fmt", "--all", "--check"]),
             Step::Cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+            Step::Deny,
         ],
     },
     Layer {
@@ -114,6 +117,7 @@ impl Step {
                 ensure!(ended.success(), "cargo {} ended with {ended}", arguments.join(" "));
                 Ok(())
             }
+            Step::Deny => crate::deny::check(),
             Step::Guest { kernel, package, test } => {
                 println!("\n== {package}: {test} under kernel {kernel}");
                 let binary = test_binary(package)?;

@@ -7,7 +7,9 @@
 
 mod bench;
 mod demo;
+mod deny;
 mod layers;
+mod program;
 mod setup;
 mod soak;
 mod vm;
@@ -18,7 +20,7 @@ use clap::Parser;
 /// Tasks of the project.
 #[derive(Debug, Parser)]
 enum Task {
-    /// Make this machine ready: packages, tracefs, the servers of the tests.
+    /// Make this machine ready: packages, tracefs, the servers of the tests, cargo-deny.
     Setup,
     /// Watch a real server: the ones that run, or a private one under traffic.
     Demo(demo::Args),
@@ -34,7 +36,7 @@ enum Task {
 
 fn main() -> Result<()> {
     match Task::parse() {
-        Task::Setup => setup::run(),
+        Task::Setup => setup::run().and_then(|()| deny::install().map(drop)),
         Task::Demo(args) => demo::run(args),
         Task::Test(args) => layers::run(args),
         Task::Bench(args) => bench::run(args),

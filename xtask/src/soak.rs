@@ -114,7 +114,8 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The date in UTC, such as `2026-01-31`.
+/// The date in UTC, such as `2026-01-31`. From `date`, since xtask is built before all else and has
+/// no crate for calendars; the bench has one.
 fn today() -> Result<String> {
     let date = Command::new("date").args(["--utc", "+%F"]).output().context("date")?;
     Ok(String::from_utf8(date.stdout)?.trim().to_owned())

@@ -23,10 +23,13 @@ use std::time::Instant;
 use anyhow::Context;
 use anyhow::Result;
 use anyhow::anyhow;
-use anyhow::bail;
 use anyhow::ensure;
 
-/// The emulator; package `qemu-system-x86` of Debian.
+use crate::program::checked;
+
+/// The Debian package of the emulator.
+pub(crate) const QEMU_PACKAGE: &str = "qemu-system-x86";
+/// The emulator.
 const QEMU: &str = "qemu-system-x86_64";
 /// First process of the guest.
 const INIT: &str = include_str!("../vm/init");
@@ -133,14 +136,7 @@ fn require_qemu() -> Result<()> {
     if Command::new(QEMU).arg("--version").stdout(Stdio::null()).status().is_ok() {
         return Ok(());
     }
-    let remedy = "install it: sudo apt-get install --no-install-recommends qemu-system-x86";
-    let install = ["install", "--yes", "--no-install-recommends", "qemu-system-x86"];
-    checked(Command::new("apt-get").arg("update"))
-        .and_then(|_| {
-            checked(Command::new("apt-get").args(install).env("DEBIAN_FRONTEND", "noninteractive"))
-        })
-        .with_context(|| format!("{QEMU}: not found; {remedy}"))?;
-    Ok(())
+    crate::setup::install(&[QEMU_PACKAGE]).with_context(|| format!("{QEMU}: not found"))
 }
 
 /// The files of a Debian package, fetched once and never installed.
@@ -320,20 +316,6 @@ fn console_tail(scratch: &Path) -> String {
     let console = String::from_utf8_lossy(&console);
     let lines: Vec<&str> = console.lines().collect();
     lines[lines.len().saturating_sub(CONSOLE_TAIL)..].join("\n")
-}
-
-/// Runs a program and gives what it prints; a failure carries what it complained about.
-fn checked(command: &mut Command) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("{program}: cannot be started"))?;
-    if !output.status.success() {
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        bail!("{program}: {}: {}", output.status, complaint.trim());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The first file below a directory whose name is wanted.

@@ -8,11 +8,11 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use waggle_account::Books;
 use waggle_probes::tap::{Hook, Tap, TapOptions};
 use waggle_probes::target::discover::servers;
 use waggle_probes::target::recognise::{Builds, Recognised};
 
-use crate::account::Account;
 use crate::reference::Reference;
 
 /// Records of the ring that are taken in one turn, as in `waggle watch`.
@@ -84,7 +84,9 @@ pub(crate) struct Arms {
     target: Recognised,
     taps: Vec<(Arm, Tap)>,
     reference: Option<Reference>,
-    account: Rc<RefCell<Account>>,
+    /// One interval for the whole run, which every arm counts in as `waggle watch` does: so the
+    /// price of an arm is that of the whole.
+    books: Rc<RefCell<Books>>,
     usable: Vec<Arm>,
     refused: Vec<Refused>,
 }
@@ -99,12 +101,12 @@ impl Arms {
         let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid);
         let found = found.with_context(|| format!("process {pid} is not a server"))?;
         let target = Builds::default().recognise(&found)?;
-        let account = Rc::new(RefCell::new(Account::of(&target.server)));
+        let books = Rc::new(RefCell::new(Books::open(&target.server, 0)));
         let mut arms = Arms {
             target,
             taps: Vec::new(),
             reference: None,
-            account,
+            books,
             usable: Vec::new(),
             refused: Vec::new(),
         };
@@ -126,7 +128,7 @@ impl Arms {
             }
             Arm::Reference => {
                 let flavour = self.target.layout.flavour;
-                self.reference = Some(Reference::load(flavour, self.account.clone())?);
+                self.reference = Some(Reference::load(flavour, self.books.clone())?);
             }
         }
         self.attach(arm)?;
@@ -189,15 +191,15 @@ impl Arms {
         if let (Arm::Reference, Some(reference)) = (arm, &mut self.reference) {
             return reference.drain();
         }
-        let account = self.account.clone();
-        let mut account = account.borrow_mut();
-        let before = account.statements();
+        let books = self.books.clone();
+        let mut books = books.borrow_mut();
+        let before = books.interval().statements;
         if let Some(tap) = self.tap(arm) {
-            while tap.drain(RECORDS_PER_TURN, |statement| account.count(statement))
+            while tap.drain(RECORDS_PER_TURN, |statement| books.count(statement))
                 == RECORDS_PER_TURN
             {}
         }
-        Ok(account.statements() - before)
+        Ok(books.interval().statements - before)
     }
 
     /// Statements that an arm has lost since it was loaded.

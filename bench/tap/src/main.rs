@@ -4,7 +4,6 @@
 //! random. How it is done and why: `README.md` of this package.
 #![forbid(unsafe_code)]
 
-mod account;
 mod agent;
 mod arms;
 mod estimate;

@@ -170,7 +170,8 @@ pub struct Statement<'a> {
     pub rows_sent: Option<u64>,
     /// Rows that the storage engines handed up.
     pub rows_examined: Option<u64>,
-    /// Rows changed; `None` also where the reply carries no such number (a result set, an error).
+    /// Rows changed; 0 where the reply carries no such number (a result set, an error). `None` also
+    /// for what MariaDB's replica applier ran: it clears the number before the end.
     pub rows_affected: Option<u64>,
     /// Time in locks as this server counts it; what that means differs by family
     /// (`docs/guide/watch.md`).
@@ -185,7 +186,32 @@ pub struct Statement<'a> {
     pub client_gone: bool,
 }
 
-impl Statement<'_> {
+impl<'a> Statement<'a> {
+    /// A client's statement of which nothing was read but its end: every reading is absent.
+    pub fn unread(end_ns: u64, identity: &'a Identity) -> Statement<'a> {
+        Statement {
+            pid: 0,
+            thd: 0,
+            connection_id: None,
+            command: None,
+            origin: Origin::Client,
+            noted_start_us: None,
+            end_ns,
+            latency_ns: None,
+            first_byte_ns: None,
+            text: None,
+            identity,
+            rows_sent: None,
+            rows_examined: None,
+            rows_affected: None,
+            lock_ns: None,
+            error: None,
+            server_status: None,
+            bytes_sent: None,
+            client_gone: false,
+        }
+    }
+
     /// What tells it from every other statement of its server.
     pub fn key(&self) -> StatementKey {
         StatementKey {

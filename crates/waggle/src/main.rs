@@ -2,11 +2,9 @@
 //! and what looking cost.
 #![forbid(unsafe_code)]
 
-mod books;
 mod capture;
 mod cli;
 mod cost;
-mod digests;
 mod verification;
 mod watch;
 

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use waggle_account::Digests;
 use waggle_model::{Statement, StatementKey};
 use waggle_mysql::counters::{Counters, Histograms};
 use waggle_mysql::verify::{CapturedKey, Edge, verify};
@@ -13,7 +14,6 @@ use waggle_mysql::{Captured, Connection, Report};
 use waggle_probes::tap::{Event, Ready};
 
 use crate::capture::{Capture, monotonic_ns};
-use crate::digests::Digests;
 
 /// The server counts a statement shortly after its reply: so long before and after a reading it is
 /// not known on which side of it a statement fell.

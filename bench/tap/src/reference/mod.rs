@@ -10,9 +10,8 @@ use libbpf_rs::{
     Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramMut, RingBuffer, RingBufferBuilder,
     UprobeOpts,
 };
-use waggle_model::{Command, Flavour};
-
-use crate::account::Account;
+use waggle_account::Books;
+use waggle_model::{Command, Flavour, Identity, Statement, Text};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/reference.bpf.o"));
 /// The names of the two programs in `mod.bpf.c`.
@@ -21,6 +20,8 @@ const PROGRAMS: [&str; 2] = ["on_dispatch", "on_dispatched"];
 const COMMAND_AT: usize = 16;
 const LENGTH_AT: usize = 20;
 const TEXT_AT: usize = 24;
+/// The breakpoints do not look for the session.
+const NOBODY: Identity = Identity { user: None, host: None, database: None };
 
 /// The two programs, loaded, and the reader of what they write.
 pub(crate) struct Reference {
@@ -28,12 +29,12 @@ pub(crate) struct Reference {
     ring: RingBuffer<'static>,
     links: Vec<Link>,
     symbol: &'static str,
-    account: Rc<RefCell<Account>>,
+    books: Rc<RefCell<Books>>,
 }
 
 impl Reference {
     /// Loads the programs for servers of a family; nothing is attached yet.
-    pub(crate) fn load(flavour: Flavour, account: Rc<RefCell<Account>>) -> Result<Reference> {
+    pub(crate) fn load(flavour: Flavour, books: Rc<RefCell<Books>>) -> Result<Reference> {
         // Libbpf wants the bytes aligned, which a fresh allocation is.
         let aligned = OBJECT.to_vec();
         let mut open = ObjectBuilder::default().open_memory(&aligned)?;
@@ -48,7 +49,7 @@ impl Reference {
         let object = open.load().context("the reference programs")?;
         let mut builder = RingBufferBuilder::new();
         let map = object.maps().find(|map| map.name() == "ring").context("no ring")?;
-        let counted = account.clone();
+        let counted = books.clone();
         builder.add(&map, move |record| {
             count(&mut counted.borrow_mut(), record);
             0
@@ -59,7 +60,7 @@ impl Reference {
         } else {
             "_Z16dispatch_commandP3THDPK8COM_DATA19enum_server_command"
         };
-        Ok(Reference { object, ring, links: Vec::new(), symbol, account })
+        Ok(Reference { object, ring, links: Vec::new(), symbol, books })
     }
 
     /// Sets both breakpoints in one server.
@@ -87,9 +88,9 @@ impl Reference {
 
     /// Counts what was written and returns the number of statements.
     pub(crate) fn drain(&mut self) -> Result<u64> {
-        let before = self.account.borrow().statements();
+        let before = self.books.borrow().interval().statements;
         self.ring.consume().context("the ring of the reference")?;
-        Ok(self.account.borrow().statements() - before)
+        Ok(self.books.borrow().interval().statements - before)
     }
 
     /// Records that did not fit.
@@ -127,10 +128,16 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn count(account: &mut Account, record: &[u8]) {
-    let (Some(start), Some(end)) = (number(record, 0), number(record, 8)) else { return };
+/// Counts what a record tells of a statement.
+fn count(books: &mut Books, record: &[u8]) {
+    let (Some(start_ns), Some(end_ns)) = (number(record, 0), number(record, 8)) else { return };
     let Some(command) = half(record, COMMAND_AT) else { return };
     let length = half(record, LENGTH_AT).unwrap_or(0) as usize;
-    let text = record.get(TEXT_AT..TEXT_AT + length).unwrap_or_default();
-    account.count_text(Command(command as u8), text, end, end.saturating_sub(start));
+    let bytes = record.get(TEXT_AT..TEXT_AT + length).unwrap_or_default();
+    books.count(&Statement {
+        command: Some(Command(command as u8)),
+        latency_ns: Some(end_ns.saturating_sub(start_ns)),
+        text: (!bytes.is_empty()).then_some(Text { bytes, length: bytes.len() as u64 }),
+        ..Statement::unread(end_ns, &NOBODY)
+    });
 }

@@ -69,7 +69,7 @@ pub struct CapturedDigest {
     pub rows_sent: Option<u64>,
     /// Rows examined.
     pub rows_examined: Option<u64>,
-    /// Rows affected; a reply without such a number counts as none.
+    /// Rows affected.
     pub rows_affected: Option<u64>,
     /// Time in locks, nanoseconds.
     pub lock_ns: Option<u64>,
@@ -168,7 +168,7 @@ impl CapturedDigest {
         self.truncated |= statement.text.is_some_and(|text| text.is_truncated());
         self.rows_sent = sum(self.rows_sent, statement.rows_sent);
         self.rows_examined = sum(self.rows_examined, statement.rows_examined);
-        self.rows_affected = sum(self.rows_affected, Some(statement.rows_affected.unwrap_or(0)));
+        self.rows_affected = sum(self.rows_affected, statement.rows_affected);
         self.lock_ns = sum(self.lock_ns, statement.lock_ns);
         if let Some(latency) = statement.latency_ns {
             self.latency_ns.record(latency);

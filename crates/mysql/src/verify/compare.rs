@@ -17,8 +17,8 @@ const LATENCY_SLACK_NS: u64 = 3_000;
 const TIMED_LONGER_NS: u64 = 150_000;
 /// Lock times agree within this time per statement, nanoseconds.
 const LOCK_SLACK_NS: u64 = 2_000;
-/// What a digest row may miss because threads add to it at once without a lock: so many statements,
-/// or one in so many (six in 25,500 were seen, of four threads on two processors).
+/// What a digest row may miss because threads add to it at once without a lock: a few statements when
+/// it is new, or one in so many (six in 25,500 were seen, of four threads on two processors).
 const RACED_STATEMENTS: u64 = 4;
 const RACED_ONE_IN: u64 = 1000;
 /// The first major version in which lock time means the same in the session and in Performance
@@ -111,7 +111,8 @@ impl Comparison<'_> {
         let unlocked = |(ours, theirs): (u64, u64)| {
             let missed = ours.saturating_sub(theirs);
             let calls = digest.calls.all();
-            (missed > 0 && missed <= raced(ours, calls) && exact).then_some(Why::UnlockedRow)
+            let is_raced = missed > 0 && missed <= ours / RACED_ONE_IN && calls >= RACED_ONE_IN;
+            (is_raced && exact).then_some(Why::UnlockedRow)
         };
         self.note(key, text, Field::Errors, errors, unlocked(errors));
         for (field, ours, theirs) in [
@@ -201,7 +202,7 @@ impl Comparison<'_> {
             Some(Why::SqlExecute)
         } else if more > 0 && self.joined.packets > 0 {
             Some(Why::MultiStatement)
-        } else if more > 0 && more <= raced(ours, ours) && exact {
+        } else if more > 0 && more <= RACED_STATEMENTS.max(ours / RACED_ONE_IN) && exact {
             Some(Why::UnlockedRow)
         } else if less > 0 && less <= self.joined.truncated && exact {
             Some(Why::Truncated)
@@ -213,12 +214,6 @@ impl Comparison<'_> {
             None
         }
     }
-}
-
-/// What threads that add to one row at once may leave out of a sum over so many calls.
-fn raced(sum: u64, calls: u64) -> u64 {
-    let of_a_call = sum.div_ceil(calls.max(1));
-    (RACED_STATEMENTS * of_a_call).max(sum / RACED_ONE_IN)
 }
 
 /// Our times of a digest. Performance Schema's timer stops between the two.

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use waggle_model::{Command, Flavour, Histogram, Loss, Reading};
+use waggle_model::{Command, Flavour, Histogram, Identity, Loss, Reading, Statement};
 
 use super::*;
 use crate::counters::{Bucket, ConnectionDifference, DigestDifference, DigestKey, Sums};
@@ -213,12 +213,12 @@ fn a_row_that_missed_some_is_the_servers_fault_only_while_the_totals_agree() {
 
 #[test]
 fn a_sum_of_an_unlocked_row_may_miss_the_rows_of_a_few_calls() {
-    for (rows, why) in [(9_900, Some(Why::UnlockedRow)), (9_500, None), (10_100, None)] {
-        let mut server = server("9.7.4", &[("SELECT ?", 100)], 100, 0);
+    for (rows, why) in [(199_900, Some(Why::UnlockedRow)), (199_700, None), (200_100, None)] {
+        let mut server = server("9.7.4", &[("SELECT ?", 2_000)], 2_000, 0);
         let Reading::Value(digests) = &mut server.digests else { panic!("no digests") };
         digests[0].sums.rows_sent = rows;
-        let mut ours = captured(&[("SELECT ?", false, 100)]);
-        ours.digests.values_mut().for_each(|one| one.rows_sent = Some(10_000));
+        let mut ours = captured(&[("SELECT ?", false, 2_000)]);
+        ours.digests.values_mut().for_each(|one| one.rows_sent = Some(200_000));
         let report = verify(&ours, &server);
         assert_eq!((report.differing[0].field, report.differing[0].why), (Field::RowsSent, why));
         assert_eq!(report.passed(), why.is_some());
@@ -391,6 +391,24 @@ fn without_performance_schema_questions_decide_and_the_report_says_so() {
     server.questions = Reading::absent("Questions was set back");
     let report = verify(&captured, &server);
     assert_eq!((report.server_counted, report.passed()), (None, false));
+}
+
+#[test]
+fn rows_that_the_layout_does_not_give_are_not_compared_as_none() {
+    let server = server("9.7.4", &[("SELECT ?", 1)], 1, 0);
+    let identity = Identity { database: Some(b"t".to_vec()), ..Identity::default() };
+    let statement = Statement {
+        command: Some(Command::QUERY),
+        rows_sent: Some(1),
+        rows_affected: None,
+        ..Statement::unread(0, &identity)
+    };
+    let mut captured = Captured::default();
+    captured.record(&statement, "SELECT ?", Edge::Inside);
+    let report = verify(&captured, &server);
+    assert_eq!(report.fields[&Field::RowsSent].compared, 1);
+    let compared = report.fields.get(&Field::RowsAffected).map_or(0, |field| field.compared);
+    assert_eq!(compared, 0, "{report:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
-use waggle_model::{Command, Identity, Origin, Reading, Statement};
+use waggle_model::{Command, Identity, Reading, Statement};
 use waggle_mysql::counters::{Counters, Difference, Histograms};
 use waggle_mysql::verify::{Edge, ReportJson, Source, verify};
 use waggle_mysql::{Captured, Connection, Options, Sources};
@@ -14,8 +14,8 @@ const EXECUTIONS: u64 = 7;
 const OTHERS_SELECTS: u64 = 4;
 /// Rows sent, examined and affected. A SELECT without a table examines a row on MySQL 9 and none
 /// before; that is left out here.
-const ONE_ROW: [Option<u64>; 3] = [Some(1), None, None];
-const NO_ROWS: [Option<u64>; 3] = [Some(0), Some(0), None];
+const ONE_ROW: [Option<u64>; 3] = [Some(1), None, Some(0)];
+const NO_ROWS: [Option<u64>; 3] = [Some(0), Some(0), Some(0)];
 const TWO_CHANGED: [Option<u64>; 3] = [Some(0), Some(0), Some(2)];
 /// How often the counters are read again until the server has counted a `COM_QUIT`, which has no
 /// reply to wait for.
@@ -83,7 +83,7 @@ impl Done {
             let sent =
                 (0..INSERTS).filter(|a| *a > n).count() as u64 + if 7 > n { INSERTS } else { 0 };
             let text = "SELECT `a` FROM `test` . `counted` WHERE `a` > ?";
-            captured.add(self.connection, 23, text, 0, [Some(sent), Some(rows_of_table), None]);
+            captured.add(self.connection, 23, text, 0, [Some(sent), Some(rows_of_table), Some(0)]);
         }
         for command in [2, 14, 22] {
             captured.add(self.connection, command, "", 0, NO_ROWS);
@@ -108,26 +108,15 @@ impl Add for Captured {
         error: u32,
         rows: [Option<u64>; 3],
     ) {
+        let identity = Identity::default();
         let statement = Statement {
-            pid: 1,
-            thd: 1,
             connection_id: Some(connection),
             command: Some(Command(command)),
-            origin: Origin::Client,
-            noted_start_us: None,
-            end_ns: 0,
-            latency_ns: None,
-            first_byte_ns: None,
-            text: None,
-            identity: &Identity::default(),
             rows_sent: rows[0],
             rows_examined: rows[1],
             rows_affected: rows[2],
-            lock_ns: None,
             error: Some(error),
-            server_status: None,
-            bytes_sent: None,
-            client_gone: false,
+            ..Statement::unread(0, &identity)
         };
         self.record(&statement, text, Edge::Inside);
     }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use waggle_account::Books;
 use waggle_model::{DigestTotals, Interval, Losses};
 
-use crate::books::Books;
 use crate::capture::{Capture, News, monotonic_ns};
 use crate::cost::{Cost, Meter};
 

@@ -3,6 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 use serde_json::json;
+use waggle_account::DIGESTS_MAX;
 use waggle_testkit::Account;
 use waggle_testkit::Client;
 use waggle_testkit::Server;
@@ -14,9 +15,6 @@ use crate::size;
 use crate::verified::Verified;
 use crate::watched;
 use crate::watching::Waggle;
-
-/// Digests that an interval keeps apart.
-const DIGESTS_MAX: usize = 5_000;
 
 #[test]
 fn a_full_ring_is_counted_and_then_the_capture_goes_on() {
@@ -81,7 +79,7 @@ fn more_digests_than_fit_are_counted_as_other() {
         "test": "digests", "distinct": distinct, "apart": apart, "other": other,
         "most_in_an_interval": most, "rss_bytes": watched::largest(&lines, "/cost/rss_bytes"),
     }));
-    assert!(most <= DIGESTS_MAX, "{most} digests in an interval");
+    assert!(most <= DIGESTS_MAX.0, "{most} digests in an interval");
     assert_eq!(statements, u64::from(distinct));
     assert_eq!(apart + other, statements);
     assert!(other > 0, "so many did not fit");

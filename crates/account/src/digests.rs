@@ -7,18 +7,18 @@ use waggle_model::{Command, DigestKey, DigestName, Flavour, Server, Statement, T
 use waggle_sql::{Dialect, Digest, Normaliser};
 
 /// Turns statements into digests. Nothing is allocated for a digest that is known.
-pub(crate) struct Digests {
+pub struct Digests {
     normaliser: Normaliser,
 }
 
 impl Digests {
     /// By the rules of one server.
-    pub(crate) fn of(server: &Server) -> Digests {
+    pub fn of(server: &Server) -> Digests {
         Digests { normaliser: Normaliser::new(dialect_of(server)) }
     }
 
     /// The key of a statement, and a way to its name for the first time that it is met.
-    pub(crate) fn digest<'a>(
+    pub fn digest<'a>(
         &'a mut self,
         statement: &'a Statement<'_>,
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
@@ -26,7 +26,7 @@ impl Digests {
     }
 
     /// The digest text of a statement.
-    pub(crate) fn text_of(&mut self, text: Text<'_>) -> &str {
+    pub fn text_of(&mut self, text: Text<'_>) -> &str {
         self.normalise(text).text
     }
 
@@ -39,7 +39,7 @@ impl Digests {
     }
 
     /// The key and the name for a text, a command and a database.
-    pub(crate) fn digest_of<'a>(
+    pub fn digest_of<'a>(
         &'a mut self,
         text: Option<Text<'_>>,
         command: Option<Command>,
@@ -77,7 +77,7 @@ fn hash_of(value: &impl Hash) -> u64 {
 }
 
 /// Whose rules a server follows.
-pub(crate) fn dialect_of(server: &Server) -> Dialect {
+fn dialect_of(server: &Server) -> Dialect {
     let major: u32 =
         server.version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(9);
     match (server.flavour, major) {

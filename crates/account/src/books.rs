@@ -6,13 +6,13 @@ use waggle_model::{
     DigestsMax, Interval, Losses, RunningStatement, Server, Statement, StatementKey,
 };
 
-use crate::digests::Digests;
+use crate::Digests;
 
 /// Digests of an interval that are kept apart; it bounds the memory of an interval.
-pub(crate) const DIGESTS_MAX: DigestsMax = DigestsMax(5_000);
+pub const DIGESTS_MAX: DigestsMax = DigestsMax(5_000);
 
-/// The account of one server.
-pub(crate) struct Books {
+/// The account of one server: statements go in, intervals come out.
+pub struct Books {
     digests: Digests,
     current: Interval,
     next: Interval,
@@ -27,7 +27,7 @@ struct Closing {
 
 impl Books {
     /// Opens the first interval.
-    pub(crate) fn open(server: &Server, now_ns: u64) -> Books {
+    pub fn open(server: &Server, now_ns: u64) -> Books {
         Books {
             digests: Digests::of(server),
             current: Interval::begin(now_ns),
@@ -36,9 +36,14 @@ impl Books {
         }
     }
 
+    /// The interval that is open.
+    pub fn interval(&self) -> &Interval {
+        &self.current
+    }
+
     /// Counts a statement that ended. One that is not the server's own kind of statement (a ping,
     /// a prepare) is not counted.
-    pub(crate) fn count(&mut self, statement: &Statement<'_>) {
+    pub fn count(&mut self, statement: &Statement<'_>) {
         if statement.command.is_some_and(|command| !command.is_statement()) {
             return;
         }
@@ -60,13 +65,13 @@ impl Books {
     }
 
     /// Begins to close the interval at `end_ns`: what is counted from now on is sorted by its end.
-    pub(crate) fn begin_closing(&mut self, end_ns: u64) {
+    pub fn begin_closing(&mut self, end_ns: u64) {
         self.next = Interval::begin(end_ns);
         self.closing = Some(Closing { end_ns, ended_after: HashSet::new() });
     }
 
     /// Closes the interval with what was running at its end, and opens the next one.
-    pub(crate) fn close(&mut self, running: Vec<RunningStatement>, losses: Losses) -> Interval {
+    pub fn close(&mut self, running: Vec<RunningStatement>, losses: Losses) -> Interval {
         let closing = self.closing.take();
         let end_ns = closing.as_ref().map_or(self.next.start_ns, |closing| closing.end_ns);
         for statement in &running {
