@@ -12,7 +12,6 @@ use waggle_testkit::PerformanceSchema;
 use waggle_testkit::Server;
 use waggle_testkit::Version;
 
-use crate::host;
 use crate::load;
 use crate::size;
 use crate::watched;
@@ -111,7 +110,6 @@ fn times_equal_the_servers(version: Version, before: &str) {
 }
 
 fn compare_times(version: Version, before: &str) -> Result<(), String> {
-    let _steady = host::steady_clock();
     let records = PerformanceSchema::Statements;
     let server = Server::builder(version)
         .performance_schema(records)

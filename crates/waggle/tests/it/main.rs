@@ -12,7 +12,6 @@
 
 mod bad_days;
 mod exactness;
-mod host;
 mod latency;
 mod load;
 mod pile_up;

@@ -12,7 +12,6 @@ use waggle_testkit::Transport;
 use waggle_testkit::Version;
 use waggle_testkit::client::Command;
 
-use crate::host;
 use crate::load;
 use crate::size;
 use crate::watched;
@@ -29,7 +28,6 @@ fn active(line: &Value) -> f64 {
 }
 
 fn fifty_sessions_wait_for_one_row(version: Version) {
-    let _steady = host::steady_clock();
     let server = Server::start(version).unwrap();
     let mut holder = load::session(&server);
     holder.run("CREATE TABLE pile (id INT PRIMARY KEY, v INT) ENGINE = InnoDB").unwrap();

@@ -1,6 +1,5 @@
 //! Bad input and bad days.
 
-mod clock;
 mod comings;
 mod disguise;
 mod extremes;
