@@ -207,7 +207,8 @@ impl Arms {
         if let (Arm::Reference, Some(reference)) = (arm, &self.reference) {
             return reference.lost();
         }
-        self.tap(arm).map_or(0, |tap| tap.losses().statements())
+        let pid = self.pid();
+        self.tap(arm).map_or(0, |tap| tap.losses(pid).statements())
     }
 
     /// How often the programs of an arm ran and how long, while the kernel's statistics are on.

@@ -67,6 +67,15 @@ impl Losses {
         Loss::ALL.iter().filter(|kind| kind.is_a_statement()).map(|kind| self.get(*kind)).sum()
     }
 
+    /// Both together.
+    pub fn plus(&self, other: &Losses) -> Losses {
+        let mut sum = *self;
+        for kind in Loss::ALL {
+            sum.add(kind, other.get(kind));
+        }
+        sum
+    }
+
     /// What was lost since an earlier count.
     pub fn since(&self, earlier: &Losses) -> Losses {
         let mut difference = Losses::default();

@@ -227,9 +227,9 @@ impl Capture {
         self.tap.settle(pid, running, looked_ns, consume);
     }
 
-    /// What was lost since the capture began.
-    pub(crate) fn losses(&self) -> Losses {
-        self.tap.losses()
+    /// What was lost of a server since it was first watched.
+    pub(crate) fn losses(&self, pid: u32) -> Losses {
+        self.tap.losses(pid)
     }
 
     /// What of the nested statements of a server is seen; `None` while that was not asked for.

@@ -96,7 +96,7 @@ impl Verification {
         stop: &AtomicBool,
         ready: impl FnOnce(),
     ) -> anyhow::Result<Report> {
-        let losses_before = self.capture.losses();
+        let losses_before = self.capture.losses(self.pid);
         let earlier = self.read_counters(0)?;
         ready();
         let begin = Instant::now();
@@ -114,7 +114,7 @@ impl Verification {
         thread::sleep(EDGE);
         self.drain();
         self.look();
-        self.book.captured.lost = self.capture.losses().since(&losses_before);
+        self.book.captured.lost = self.capture.losses(self.pid).since(&losses_before);
         let difference = later.since(&earlier).context("the two readings cannot be compared")?;
         Ok(verify(&self.book.captured, &difference))
     }

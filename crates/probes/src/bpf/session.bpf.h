@@ -17,19 +17,19 @@ const volatile struct config cfg;
 
 #include "ring.bpf.h"
 
-/* Every kind of loss has a counter. A section of its own: user space reads it from its start. */
-u64 lost[LOST_KINDS] SEC(".bss.lost");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 64);
 	__type(key, u32);
-	__type(value, u8);
+	__type(value, struct target);
 } targets SEC(".maps");
 
-static __always_inline void count_lost(enum lost_kind kind)
+static __always_inline void count_lost(u32 tgid, enum lost_kind kind, u64 count)
 {
-	__sync_fetch_and_add(&lost[kind], 1);
+	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
+
+	if (target)
+		__sync_fetch_and_add(&target->lost[kind], count);
 }
 
 static __always_inline bool is_target(u32 tgid)
@@ -167,18 +167,20 @@ static __always_inline void read_text(struct statement *record, u64 address, u64
 		return;
 	}
 	record->head.text_unreadable = 1;
-	count_lost(LOST_UNREADABLE_TEXT);
+	count_lost(record->head.tgid, LOST_UNREADABLE_TEXT, 1);
 }
 
 /* A place for a record with its spans and as much of a text as is wanted. */
-static __always_inline struct statement *reserve_statement(u32 kind, u64 text_length)
+static __always_inline struct statement *reserve_statement(u32 kind, u32 tgid, u64 text_length)
 {
 	struct statement *record;
 
 	text_length = at_most(text_length, cfg.text_limit);
 	record = reserve(kind, sizeof(*record) + cfg.data_length + text_length);
-	if (!record)
-		count_lost(LOST_RING_FULL);
+	if (record)
+		record->head.tgid = tgid;
+	else
+		count_lost(tgid, LOST_RING_FULL, 1);
 	return record;
 }
 

@@ -54,7 +54,7 @@ static __always_inline u64 enter_depth(void)
 	if (depth)
 		return ++*depth;
 	if (bpf_map_update_elem(&depths, &thread, &first, BPF_ANY))
-		count_lost(LOST_MAP_FULL);
+		count_lost(current_tgid(), LOST_MAP_FULL, 1);
 	return first;
 }
 
@@ -70,7 +70,7 @@ static __always_inline void leave_depth(u64 left)
 	if (!left)
 		left = *depth;
 	if (*depth > left)
-		__sync_fetch_and_add(&lost[LOST_UNREADABLE_SESSION], *depth - left);
+		count_lost(thread >> 32, LOST_UNREADABLE_SESSION, *depth - left);
 	if (left > 1)
 		*depth = left - 1;
 	else
@@ -92,7 +92,7 @@ static __always_inline void on_enter(const struct frame_key *key, struct frame *
 		return; /* its end will tell */
 	frame->begin_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&frames, key, frame, BPF_ANY))
-		count_lost(LOST_MAP_FULL);
+		count_lost(key->tgid, LOST_MAP_FULL, 1);
 }
 
 /*
@@ -117,7 +117,7 @@ static __always_inline bool tell_identity(u32 tgid, u64 thd, u64 now, bool is_ap
 	if (!send_identity(tgid, thd, now, &session))
 		return false;
 	if (bpf_map_update_elem(&told, &key, &session.id, BPF_ANY))
-		count_lost(LOST_MAP_FULL);
+		count_lost(tgid, LOST_MAP_FULL, 1);
 	return true;
 }
 
@@ -161,7 +161,7 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 	u64 now = bpf_ktime_get_ns();
 
 	if (bpf_probe_read_user(query, cfg.query.length, (void *)(frame->thd + cfg.query.offset))) {
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
 		return;
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
@@ -174,18 +174,17 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 		*(u64 *)(query + (cfg.at_text_length - cfg.query.at)) = length;
 	}
 	if (!tell_identity(tgid, frame->thd, now, is_applied)) {
-		count_lost(LOST_RING_FULL);
+		count_lost(tgid, LOST_RING_FULL, 1);
 		return;
 	}
-	struct statement *record = reserve_statement(RECORD_NESTED, length);
+	struct statement *record = reserve_statement(RECORD_NESTED, tgid, length);
 
 	if (!record)
 		return;
-	record->head.tgid = tgid;
 	record->head.thd = frame->thd;
 	record->head.end_ns = now;
 	if (!fill(record, query, frame, is_applied)) {
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);
 		return;
 	}
@@ -209,7 +208,7 @@ static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 	}
 	leave_depth(frame.depth);
 	if (!known && (!current_session(&frame.thd) || !frame.thd))
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
 	else
 		send_nested(tgid, &frame, is_applied);
 	return 0;
@@ -256,7 +255,7 @@ int BPF_UPROBE(on_apply, u64 event, u64 info, u64 text, u64 text_length)
 	if (!is_target(key.tgid))
 		return 0;
 	if (!current_session(&frame.thd) || !frame.thd)
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(key.tgid, LOST_UNREADABLE_SESSION, 1);
 	else
 		on_enter(&key, &frame);
 	return 0;

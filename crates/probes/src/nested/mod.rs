@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Link, Object, ObjectBuilder, UprobeOpts};
-use waggle_model::{Losses, Reading};
+use waggle_model::Reading;
 
-use crate::tap::{Plan, Programs, RunTime, TapError, add_lost, kernel_error, run_time_of_program};
+use crate::tap::{Plan, Programs, RunTime, TapError, kernel_error, run_time_of_program};
 use crate::target::elf::Elf;
 use place::{Kind, Place};
 pub(crate) use record::Nested;
@@ -36,7 +36,7 @@ impl Coverage {
 /// The programs of one server. A breakpoint belongs to a process, so every server has its own.
 struct Loaded {
     object: Object,
-    links: Vec<Link>,
+    _links: Vec<Link>,
 }
 
 /// The probes of every server.
@@ -44,8 +44,6 @@ struct Loaded {
 pub(crate) struct Probes {
     loaded: HashMap<u32, Loaded>,
     coverage: HashMap<u32, Coverage>,
-    /// Losses counted by programs that were unloaded.
-    lost_before: Losses,
 }
 
 impl Probes {
@@ -65,25 +63,12 @@ impl Probes {
     /// Removes the breakpoints from a server.
     pub(crate) fn detach(&mut self, pid: u32) {
         self.coverage.remove(&pid);
-        if let Some(Loaded { object, links }) = self.loaded.remove(&pid) {
-            drop(links);
-            add_lost(&mut self.lost_before, &object);
-        }
+        self.loaded.remove(&pid);
     }
 
     /// What is captured of a server; `None` where it is not attached.
     pub(crate) fn coverage(&self, pid: u32) -> Option<&Coverage> {
         self.coverage.get(&pid)
-    }
-
-    /// Adds what the programs lost.
-    pub(crate) fn add_losses(&self, losses: &mut Losses) {
-        for kind in waggle_model::Loss::ALL {
-            losses.add(kind, self.lost_before.get(kind));
-        }
-        for loaded in self.loaded.values() {
-            add_lost(losses, &loaded.object);
-        }
     }
 
     /// How often a statement ended here and how long the programs at both of its ends ran.
@@ -124,7 +109,7 @@ fn load(programs: &Programs, plan: &Plan, pid: u32) -> Result<(Loaded, Coverage)
             Err(error) => Reading::Absent(error.to_string()),
         },
     });
-    Ok((Loaded { object, links }, Coverage { routines, applied }))
+    Ok((Loaded { object, _links: links }, Coverage { routines, applied }))
 }
 
 /// The end is attached first: a statement that is seen to begin is then seen to end.

@@ -29,6 +29,7 @@ char LICENSE[] SEC("license") = "GPL";
 struct identity _identity = {};
 struct session _session = {};
 struct ring _ring = {};
+struct target _target = {};
 
 /* A send of a session, with the status that it had then. */
 struct send {
@@ -74,7 +75,7 @@ static __always_inline bool on_partial_send(u32 tgid, u64 thd, s64 result)
 		.id = ~0ULL, .start = start, .bytes = result, .first_byte_ns = now,
 	};
 	if (bpf_map_update_elem(&sessions, &key, &fresh, BPF_ANY))
-		count_lost(LOST_MAP_FULL);
+		count_lost(tgid, LOST_MAP_FULL, 1);
 	return true;
 }
 
@@ -127,7 +128,7 @@ static __always_inline bool identify(const struct send *send, u64 now, struct se
 	if (goes_on)
 		session->id = ~0ULL;
 	if (bpf_map_update_elem(&sessions, &key, session, BPF_ANY))
-		count_lost(LOST_MAP_FULL);
+		count_lost(send->tgid, LOST_MAP_FULL, 1);
 	return true;
 }
 
@@ -185,16 +186,15 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
 
 	if (bpf_probe_read_user(query, cfg.query.length, (void *)(send->thd + cfg.query.offset))) {
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(send->tgid, LOST_UNREADABLE_SESSION, 1);
 		return DONE;
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
 	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
-	struct statement *record = reserve_statement(RECORD_STATEMENT, length);
+	struct statement *record = reserve_statement(RECORD_STATEMENT, send->tgid, length);
 
 	if (!record)
 		return DONE;
-	record->head.tgid = send->tgid;
 	record->head.thd = send->thd;
 	record->head.end_ns = now;
 	record->head.bytes = send->result > 0 ? send->result : 0;
@@ -206,7 +206,7 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 	u32 ends = status == cfg.status_ok || status == cfg.status_error ? cfg.diagnostics_spans : 0;
 	if (!read_spans(record, send->thd, cfg.session_spans, cfg.session) ||
 	    !read_spans(record, send->diagnostics, ends, cfg.diagnostics_span)) {
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(send->tgid, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);
 		return DONE;
 	}
@@ -227,7 +227,7 @@ static __always_inline void on_reply(const struct send *send)
 	if (outcome == DONE)
 		return;
 	if (!identify(send, now, &session, outcome == NOT_IDENTIFIED_INSIDE))
-		count_lost(LOST_RING_FULL);
+		count_lost(send->tgid, LOST_RING_FULL, 1);
 	else
 		write_reply(send, now, &session, true);
 }
@@ -244,7 +244,7 @@ static __always_inline void on_session_send(u32 tgid, u64 thd, s64 result)
 	if (!read_u64(&send.diagnostics, thd + cfg.diagnostics) ||
 	    bpf_probe_read_user(send.status, cfg.status.length,
 				(void *)(send.diagnostics + cfg.status.offset))) {
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
 		return;
 	}
 	/* The first send of a statement can be all of it, where the query cache answers. */
@@ -258,7 +258,7 @@ static __always_inline int on_send_by_current(u32 tgid, s64 result)
 	u64 thd;
 
 	if (!current_session(&thd))
-		count_lost(LOST_UNREADABLE_SESSION);
+		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
 	else if (thd)
 		on_session_send(tgid, thd, result);
 	return 0;

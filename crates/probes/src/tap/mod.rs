@@ -30,7 +30,7 @@ use crate::target::Instance;
 use crate::target::layout::Layout;
 use fold::Fold;
 pub(crate) use plan::Plan;
-pub(crate) use program::{Programs, add_lost, kernel_error, run_time_of_program};
+pub(crate) use program::{Programs, kernel_error, run_time_of_program};
 use reader::{Emitter, Reader};
 use record::Meaning;
 pub(crate) use record::{Reply, read_struct};
@@ -137,7 +137,8 @@ pub struct Tap {
     clocks: Clocks,
     fold: Fold,
     counts: TapCounts,
-    lost_here: Losses,
+    /// What was lost of each server on this side.
+    lost_here: HashMap<u32, Losses>,
     seen: u64,
 }
 
@@ -157,7 +158,7 @@ impl Tap {
             clocks: Clocks::default(),
             fold: Fold::default(),
             counts: TapCounts::default(),
-            lost_here: Losses::default(),
+            lost_here: HashMap::new(),
             seen: 0,
         })
     }
@@ -244,7 +245,7 @@ impl Tap {
         });
         let before = before.entry(pid).or_default();
         let unseen = before.difference(&now).filter(|gone| !fold.saw_end(pid, **gone));
-        lost_here.add(Loss::EndedUnseen, unseen.count() as u64);
+        lost_here.entry(pid).or_default().add(Loss::EndedUnseen, unseen.count() as u64);
         // A statement can have ended between the look and now, which its reply has told already.
         *before = running
             .iter()
@@ -259,14 +260,10 @@ impl Tap {
         }
     }
 
-    /// What was lost since the tap was made.
-    pub fn losses(&self) -> Losses {
-        let mut losses = self.programs.losses();
-        self.nested.add_losses(&mut losses);
-        for kind in [Loss::Injected, Loss::EndedUnseen] {
-            losses.add(kind, self.lost_here.get(kind));
-        }
-        losses
+    /// What was lost of a server since it was first watched, also when it is watched no more.
+    pub fn losses(&self, pid: u32) -> Losses {
+        let here = self.lost_here.get(&pid).copied().unwrap_or_default();
+        self.programs.losses(pid).plus(&here)
     }
 
     /// What was seen beside statements.

@@ -1,6 +1,6 @@
 //! The programs in the kernel: one for each layout, all writing to one ring.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -16,9 +16,10 @@ use super::complaint;
 use super::fires;
 use super::hook::Hook;
 use super::plan::{Plan, bytes_of};
+use super::record::read_struct;
 use super::ring::{Rings, Shape};
 use super::skeleton::OBJECT;
-use super::skeleton::types::config as Config;
+use super::skeleton::types::{config as Config, target as TargetEntry};
 use super::{RunTime, TapError};
 
 /// In the order of `enum lost_kind` of `shared.h`.
@@ -50,8 +51,8 @@ pub(crate) struct Programs {
     rings: Rings,
     /// Whether a session tells when it waits for its next request, where the kernel can say so.
     ready: bool,
-    /// Losses counted by programs that were unloaded.
-    lost_before: Losses,
+    /// What was lost of each server before it was let go.
+    lost_before: HashMap<u32, Losses>,
 }
 
 pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> TapError {
@@ -101,7 +102,7 @@ impl Programs {
         }
         let rings = Rings::new(shared[0].1.as_fd(), shape).map_err(failed)?;
         let loaded = Vec::new();
-        Ok(Programs { shared, loaded, shape, rings, ready, lost_before: Losses::default() })
+        Ok(Programs { shared, loaded, shape, rings, ready, lost_before: HashMap::new() })
     }
 
     fn map(&self, name: &str) -> Result<&MapHandle, TapError> {
@@ -146,7 +147,7 @@ impl Programs {
 
     fn admit(&self, pid: u32) -> Result<(), TapError> {
         self.map("targets")?
-            .update(&pid.to_ne_bytes(), &[1], MapFlags::ANY)
+            .update(&pid.to_ne_bytes(), &[0; size_of::<TargetEntry>()], MapFlags::ANY)
             .map_err(kernel_error("the list of watched servers"))
     }
 
@@ -203,6 +204,7 @@ impl Programs {
 
     /// Ends the watch over one server; a program that serves no other is unloaded.
     pub(super) fn detach(&mut self, pid: u32) {
+        self.lost_before.insert(pid, self.losses(pid));
         if let Ok(targets) = self.map("targets") {
             // Already absent is as good.
             let _ = targets.delete(&pid.to_ne_bytes());
@@ -212,13 +214,7 @@ impl Programs {
             loaded.pids.remove(&pid);
             loaded.links.retain(|(owner, _)| loaded.hook != Hook::Uprobe || *owner != pid);
         }
-        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.loaded)
-            .into_iter()
-            .partition(|loaded| !loaded.pids.is_empty());
-        self.loaded = kept;
-        for loaded in &gone {
-            add_lost(&mut self.lost_before, &loaded.object);
-        }
+        self.loaded.retain(|loaded| !loaded.pids.is_empty());
     }
 
     /// Sessions that are watched again later shall tell again who they are.
@@ -237,10 +233,15 @@ impl Programs {
         self.rings.drain(super::monotonic_ns, limit, consume)
     }
 
-    pub(super) fn losses(&self) -> Losses {
-        let mut losses = self.lost_before;
-        for loaded in &self.loaded {
-            add_lost(&mut losses, &loaded.object);
+    /// What the programs lost of a server.
+    pub(super) fn losses(&self, pid: u32) -> Losses {
+        let mut losses = self.lost_before.get(&pid).copied().unwrap_or_default();
+        let entry = self.map("targets").ok();
+        let entry = entry.and_then(|map| map.lookup(&pid.to_ne_bytes(), MapFlags::ANY).ok()?);
+        if let Some(TargetEntry { lost }) = entry.as_deref().and_then(read_struct) {
+            for (kind, count) in LOST_KINDS.into_iter().zip(lost) {
+                losses.add(kind, count);
+            }
         }
         losses
     }
@@ -312,20 +313,6 @@ fn attach_program(object: &Object, hook: Hook, pid: u32) -> Result<Link, TapErro
         program.attach()
     };
     attached.map_err(kernel_error(hook.place()))
-}
-
-/// Adds what the programs of an object counted as lost.
-pub(crate) fn add_lost(losses: &mut Losses, object: &Object) {
-    let Some(map) = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss.lost"))
-    else {
-        return;
-    };
-    let Ok(Some(bytes)) = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY) else { return };
-    for (kind, count) in LOST_KINDS.into_iter().zip(bytes.chunks_exact(8)) {
-        if let Ok(count) = count.try_into() {
-            losses.add(kind, u64::from_ne_bytes(count));
-        }
-    }
 }
 
 fn info_of(program: i32) -> Option<libbpf_sys::bpf_prog_info> {

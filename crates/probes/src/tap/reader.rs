@@ -32,7 +32,8 @@ pub(super) struct Emitter<'t> {
     /// Statements so far.
     pub(super) seen: &'t mut u64,
     pub(super) drop_one_in: Option<u64>,
-    pub(super) lost: &'t mut Losses,
+    /// By server.
+    pub(super) lost: &'t mut HashMap<u32, Losses>,
 }
 
 impl Reader<'_> {
@@ -127,8 +128,8 @@ impl Emitter<'_> {
             running.remove(&reply.statement_key());
         }
         *self.seen += 1;
-        if self.drop_one_in.is_some_and(|n| *self.seen % n == 0) {
-            self.lost.add(Loss::Injected, 1);
+        if self.drop_one_in.is_some_and(|n| self.seen.is_multiple_of(n)) {
+            self.lost.entry(reply.head.tgid).or_default().add(Loss::Injected, 1);
             return;
         }
         consume(Event::Ended(&statement_of(reply, whole, target, self.clocks, identity)));

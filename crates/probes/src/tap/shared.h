@@ -42,6 +42,11 @@ enum lost_kind {
 	LOST_KINDS,
 };
 
+/* A server that is watched. Every kind of loss has a counter. */
+struct target {
+	u64 lost[LOST_KINDS];
+};
+
 /* Bytes of one object of the server that are copied into a record as they are. */
 struct span {
 	u32 offset; /* from the start of the object */

@@ -210,7 +210,7 @@ fn statements_of_stored_programs_are_captured_with_their_own_text_rows_and_error
         let dynamic = watched.run(&mut client, "call dynamic()");
         assert_eq!(dynamic[2], expected("select 5 union select 6", 2, 0, 0), "{version}");
         assert!(watched.users.iter().all(|user| user.as_deref() == Some("app")), "{version}");
-        assert_eq!(watched.tap.losses().statements(), 0, "{version}");
+        assert_eq!(watched.tap.losses(watched.pid).statements(), 0, "{version}");
     }
 }
 
@@ -352,8 +352,8 @@ fn a_replica_shows_the_statements_that_it_applies_and_those_of_its_triggers() {
         let changed = if version.is_mariadb() { None } else { Some(2) };
         assert_eq!((applied[3].rows_affected, applied[3].error), (changed, Some(0)), "{version}");
         assert_eq!(applied[6].error, Some(1062), "{version}");
-        assert_eq!(watched.tap.losses().statements(), 0, "{version}");
-        assert_eq!(watched.tap.losses().get(Loss::MapFull), 0, "{version}");
+        assert_eq!(watched.tap.losses(watched.pid).statements(), 0, "{version}");
+        assert_eq!(watched.tap.losses(watched.pid).get(Loss::MapFull), 0, "{version}");
     }
 }
 
@@ -400,7 +400,7 @@ fn what_lies_deeper_than_the_kernel_can_see_is_counted_as_lost() {
     let mut watched = Watched::of(&server, true);
     let (captured, without_begin) = recurse(&mut watched, &server, 3, 200);
     assert_eq!((captured, without_begin), (3 * 64, 0));
-    assert_eq!(watched.tap.losses().statements(), 3 * (200 - 64));
+    assert_eq!(watched.tap.losses(watched.pid).statements(), 3 * (200 - 64));
 }
 
 #[test]
@@ -411,6 +411,6 @@ fn what_runs_beyond_the_bound_is_captured_without_what_its_begin_would_have_told
     let (captured, without_begin) = recurse(&mut watched, &server, 130, 64);
     assert_eq!(captured, 130 * 64);
     assert_eq!(without_begin, 130 * 64 - 8192);
-    assert_eq!(watched.tap.losses().get(Loss::MapFull), without_begin);
-    assert_eq!(watched.tap.losses().statements(), 0);
+    assert_eq!(watched.tap.losses(watched.pid).get(Loss::MapFull), without_begin);
+    assert_eq!(watched.tap.losses(watched.pid).statements(), 0);
 }

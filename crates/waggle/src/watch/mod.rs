@@ -64,8 +64,9 @@ pub(crate) struct Watch {
     capture: Capture,
     books: BTreeMap<u32, Books>,
     meter: Meter,
-    losses_before: Losses,
-    captured: u64,
+    /// What was lost of each server up to its last interval.
+    losses_before: BTreeMap<u32, Losses>,
+    summary: Summary,
     options: WatchOptions,
 }
 
@@ -77,8 +78,8 @@ impl Watch {
             capture,
             books: BTreeMap::new(),
             meter,
-            losses_before: Losses::default(),
-            captured: 0,
+            losses_before: BTreeMap::new(),
+            summary: Summary::default(),
             options,
         };
         watch.open_books();
@@ -105,7 +106,7 @@ impl Watch {
                 }
             }
             if is_last {
-                return Ok(Summary { captured: self.captured, losses: self.capture.losses() });
+                return Ok(self.summary);
             }
             if !self.drain() {
                 thread::sleep(DRAIN_EVERY);
@@ -136,6 +137,7 @@ impl Watch {
                 News::Refused(pid, why) => format!("pid {pid}: not watched: {why}"),
                 News::Gone(pid) => {
                     self.books.remove(&pid);
+                    self.losses_since(pid);
                     format!("pid {pid}: the server has ended")
                 }
             };
@@ -152,17 +154,17 @@ impl Watch {
         let running = self.capture.sample();
         self.books.values_mut().for_each(|books| books.begin_closing(looked_ns));
         while self.drain() {}
-        let losses = self.capture.losses().since(&self.losses_before);
-        self.losses_before = self.capture.losses();
         let mut intervals = Vec::new();
-        for (pid, books) in &mut self.books {
-            let known = running.get(pid).and_then(|running| running.as_ref().ok());
+        for pid in self.books.keys().copied().collect::<Vec<_>>() {
+            let losses = self.losses_since(pid);
+            let Some(books) = self.books.get_mut(&pid) else { continue };
+            let known = running.get(&pid).and_then(|running| running.as_ref().ok());
             if let Some(running) = known {
-                self.capture.settle(*pid, running, looked_ns, |statement| books.count(statement));
+                self.capture.settle(pid, running, looked_ns, |statement| books.count(statement));
             }
             let interval = books.close(known.cloned().unwrap_or_default(), losses);
-            self.captured += interval.statements;
-            intervals.push((*pid, interval, known.is_some()));
+            self.summary.captured += interval.statements;
+            intervals.push((pid, interval, known.is_some()));
         }
         let statements = intervals.iter().map(|(_, interval, _)| interval.statements).sum();
         let cost = self.meter.read(self.capture.run_time(), statements, length);
@@ -174,6 +176,15 @@ impl Watch {
             self.print(pid, &interval, shown, &cost, out)?;
         }
         out.flush()
+    }
+
+    /// What was lost of a server since this was asked last.
+    fn losses_since(&mut self, pid: u32) -> Losses {
+        let now = self.capture.losses(pid);
+        let before = self.losses_before.insert(pid, now).unwrap_or_default();
+        let losses = now.since(&before);
+        self.summary.losses = self.summary.losses.plus(&losses);
+        losses
     }
 
     fn print(

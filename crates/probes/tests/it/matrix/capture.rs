@@ -96,7 +96,7 @@ impl Capture {
     }
 
     pub(crate) fn losses(&self) -> Losses {
-        self.tap.losses()
+        self.tap.losses(self.recognised.server.pid)
     }
 
     /// What runs now; daemons of the server and readers of its binary log are no statements.
