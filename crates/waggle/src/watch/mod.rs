@@ -19,7 +19,7 @@ use crate::cost::{Cost, Meter};
 /// How often the ring is emptied while statements come. At 4 MiB it holds so long at 200 MB/s of
 /// records.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
-/// The same while none come, since waking up is most of what watching an idle server costs. A flood
+/// The same while none come and none runs, since waking up is most of what watching an idle server costs. A flood
 /// that follows silence without any rise may bring 80 MB/s until the ring is emptied again.
 const DRAIN_EVERY_IDLE: Duration = Duration::from_millis(50);
 /// So long nothing must have come.
@@ -74,6 +74,8 @@ pub(crate) struct Watch {
     captured: u64,
     /// When the last statement came.
     heard_at: Instant,
+    /// Whether statements ran at the last look: where they wait for one lock, all end at once.
+    is_busy: bool,
     options: WatchOptions,
 }
 
@@ -88,6 +90,7 @@ impl Watch {
             losses_before: Losses::default(),
             captured: 0,
             heard_at: Instant::now(),
+            is_busy: false,
             options,
         };
         watch.open_books();
@@ -140,7 +143,8 @@ impl Watch {
 
     /// How long to leave the ring alone.
     fn pause(&self) -> Duration {
-        if self.heard_at.elapsed() < IDLE_AFTER { DRAIN_EVERY } else { DRAIN_EVERY_IDLE }
+        let is_idle = !self.is_busy && self.heard_at.elapsed() >= IDLE_AFTER;
+        if is_idle { DRAIN_EVERY_IDLE } else { DRAIN_EVERY }
     }
 
     fn open_books(&mut self) {
@@ -171,6 +175,8 @@ impl Watch {
     fn close_interval(&mut self, length: Duration, out: &mut dyn Write) -> io::Result<()> {
         let looked_ns = monotonic_ns();
         let running = self.capture.sample();
+        let mut known = running.values().flatten().flatten();
+        self.is_busy = known.any(|running| running.command.is_statement());
         self.books.values_mut().for_each(|books| books.begin_closing(looked_ns));
         while self.drain() {}
         let losses = self.capture.losses().since(&self.losses_before);
