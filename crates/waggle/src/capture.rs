@@ -68,7 +68,6 @@ pub(crate) struct Capture {
     sampler: Result<Sampler, String>,
     watcher: Watcher,
     builds: Builds,
-    only: Option<u32>,
     watched: BTreeMap<u32, Watched>,
     refused: BTreeMap<u32, Refused>,
 }
@@ -76,12 +75,15 @@ pub(crate) struct Capture {
 impl Capture {
     /// Loads what every server shares; nothing is attached yet.
     pub(crate) fn new(options: CaptureOptions) -> Result<Capture, TapError> {
+        let mut watcher = Watcher::new(Path::new("/proc"));
+        if let Some(pid) = options.pid {
+            watcher.watch_only(pid);
+        }
         Ok(Capture {
             tap: Tap::new(options.tap)?,
             sampler: Sampler::load().map_err(|error| error.to_string()),
-            watcher: Watcher::new(Path::new("/proc")),
+            watcher,
             builds: Builds::default(),
-            only: options.pid,
             watched: BTreeMap::new(),
             refused: BTreeMap::new(),
         })
@@ -115,7 +117,7 @@ impl Capture {
     }
 
     fn attach(&mut self, found: Found, tries: u32, news: &mut Vec<News>) {
-        if self.only.is_some_and(|only| only != found.pid) || tries > TRIES_MAX {
+        if tries > TRIES_MAX {
             return;
         }
         match self.try_attach(&found) {
@@ -150,7 +152,7 @@ impl Capture {
 
     /// Ends the watch over every server but one, and looks for no other.
     pub(crate) fn keep_only(&mut self, pid: u32) {
-        self.only = Some(pid);
+        self.watcher.watch_only(pid);
         for other in self.watched.keys().filter(|other| **other != pid) {
             self.tap.detach(*other);
         }

@@ -10,7 +10,6 @@ mod head;
 mod read;
 mod threads;
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 
 use thiserror::Error;
@@ -110,7 +109,8 @@ pub struct Sampler {
 pub struct Sessions {
     reader: Reader,
     memory: Option<(u32, u64, ProcessMemory)>,
-    seen: HashMap<u32, Seen>,
+    /// By thread id.
+    seen: Vec<Seen>,
     rows: Vec<u8>,
 }
 
@@ -129,7 +129,7 @@ impl Sessions {
             }
         }
         let reader = Reader::of(layout);
-        Ok(Self { reader, memory: None, seen: HashMap::new(), rows: Vec::new() })
+        Ok(Self { reader, memory: None, seen: Vec::new(), rows: Vec::new() })
     }
 }
 
@@ -167,29 +167,30 @@ impl Sampler {
         if threads.is_empty() {
             return Err(SessionsError::Gone { pid: instance.pid });
         }
-        let mut before = std::mem::take(&mut sessions.seen);
-        let (kept, ran): (Vec<Seen>, Vec<Thread>) = split(threads, &mut before);
+        let (kept, ran) = split(threads, std::mem::take(&mut sessions.seen));
         let read = sessions.reader.read(memory, instance.current_thd, ran, &limits)?;
         let read_count = read.len();
-        sessions.seen = kept.into_iter().chain(read).map(|seen| (seen.thread.tid, seen)).collect();
-        Ok(Sample { read: read_count, ..count(sessions.seen.values()) })
+        sessions.seen = kept;
+        sessions.seen.extend(read);
+        sessions.seen.sort_by_key(|seen| seen.thread.tid);
+        Ok(Sample { read: read_count, ..count(&sessions.seen) })
     }
 }
 
-/// The threads that are as they were, and those that must be read.
-fn split(threads: Vec<Thread>, before: &mut HashMap<u32, Seen>) -> (Vec<Seen>, Vec<Thread>) {
-    let mut kept = Vec::new();
-    let ran = threads
-        .into_iter()
-        .filter(|thread| match before.remove(&thread.tid) {
-            Some(seen) if seen.can_be_kept() && thread.has_not_run_since(&seen.thread) => {
-                kept.push(seen);
-                false
-            }
-            _ => true,
-        })
-        .collect();
-    (kept, ran)
+/// The threads that are as they were, and those that must be read. Both lists are sorted by thread
+/// id, so they are merged: a table of a thousand idle threads would be built anew for nothing.
+fn split(mut threads: Vec<Thread>, before: Vec<Seen>) -> (Vec<Seen>, Vec<Thread>) {
+    let mut kept = Vec::with_capacity(before.len());
+    let mut before = before.into_iter().peekable();
+    threads.retain(|thread| {
+        while before.next_if(|seen| seen.thread.tid < thread.tid).is_some() {}
+        let same =
+            before.next_if(|seen| seen.can_be_kept() && thread.has_not_run_since(&seen.thread));
+        let must_be_read = same.is_none();
+        kept.extend(same);
+        must_be_read
+    });
+    (kept, threads)
 }
 
 impl Seen {
@@ -200,13 +201,12 @@ impl Seen {
 
 /// Counts each session once, also where two threads name the same one (a thread pool hands a
 /// session from thread to thread).
-fn count<'a>(seen: impl ExactSizeIterator<Item = &'a Seen>) -> Sample {
+fn count(seen: &[Seen]) -> Sample {
     let mut sample = Sample { threads: seen.len(), ..Sample::default() };
-    let mut counted = HashSet::new();
-    for seen in seen {
-        if seen.thd == 0 || !counted.insert(seen.thd) {
-            continue;
-        }
+    let mut by_session: Vec<&Seen> = seen.iter().filter(|seen| seen.thd != 0).collect();
+    by_session.sort_by_key(|seen| seen.thd);
+    by_session.dedup_by_key(|seen| seen.thd);
+    for seen in by_session {
         match &seen.doing {
             Doing::Nothing => {}
             Doing::Idle { .. } => sample.sessions += 1,

@@ -35,7 +35,7 @@ fn a_session_on_two_threads_is_counted_once() {
         seen(6, 0xe, Doing::Unknown),
         seen(7, 0, Doing::Nothing),
     ];
-    let sample = count(seen.iter());
+    let sample = count(&seen);
     let ids: Vec<u64> = sample.running.iter().map(|running| running.connection_id).collect();
     assert_eq!(ids, [7, 9]);
     assert_eq!((sample.sessions, sample.unreadable, sample.threads), (3, 1, 7));
@@ -44,17 +44,16 @@ fn a_session_on_two_threads_is_counted_once() {
 #[test]
 fn only_threads_that_ran_or_could_not_be_read_are_read_again() {
     let changed = Seen { changed: true, ..seen(5, 0xe, running(5)) };
-    let known = [
+    let known = vec![
         seen(1, 0xa, Doing::Idle { context: None }),
         seen(2, 0xb, Doing::Idle { context: None }),
         seen(3, 0xc, running(3)),
         seen(4, 0xd, Doing::Unknown),
         changed,
     ];
-    let mut before = known.into_iter().map(|seen| (seen.thread.tid, seen)).collect();
     let threads = [(1, 5), (2, 6), (3, 5), (4, 5), (5, 5), (6, 5)];
     let threads = threads.into_iter().map(|(tid, switches)| thread(tid, switches)).collect();
-    let (kept, ran) = split(threads, &mut before);
+    let (kept, ran) = split(threads, known);
     let tids: Vec<u32> = kept.iter().map(|seen| seen.thread.tid).collect();
     assert_eq!(tids, [1, 3]);
     let tids: Vec<u32> = ran.iter().map(|thread| thread.tid).collect();

@@ -76,7 +76,7 @@ impl ThreadWalk {
         Ok(Self { object })
     }
 
-    /// The threads of the process with this pid in our pid namespace; none where it has ended.
+    /// The threads of the process with this pid in our pid namespace, by their id; none where it has ended.
     pub(super) fn threads(
         &self,
         pid: u32,
@@ -87,21 +87,23 @@ impl ThreadWalk {
         let mut file = open(program.as_fd(), pid).map_err(walk)?;
         rows.clear();
         file.read_to_end(rows).map_err(walk)?;
-        of_process(decode(rows).collect(), pid, in_first_namespace())
+        of_process(decode(rows).collect(), pid, in_first_namespace)
     }
 }
 
-/// Leaves the threads of one process where an old kernel walked all of them.
+/// Sorts the threads, and leaves those of one process where an old kernel walked all of them.
 fn of_process(
     mut threads: Vec<Thread>,
     pid: u32,
-    in_first_namespace: bool,
+    in_first_namespace: fn() -> bool,
 ) -> Result<Vec<Thread>, SessionsError> {
+    // They come in the order in which they were made, so this changes little.
+    threads.sort_unstable_by_key(|thread| thread.tid);
     let Some(first) = threads.first().map(|thread| thread.tgid) else { return Ok(threads) };
     if threads.iter().all(|thread| thread.tgid == first) {
         return Ok(threads);
     }
-    if !in_first_namespace {
+    if !in_first_namespace() {
         return Err(SessionsError::Namespace { pid });
     }
     threads.retain(|thread| thread.tgid == pid);
@@ -202,10 +204,10 @@ mod tests {
     #[test]
     fn threads_of_other_processes_are_left_out_where_an_old_kernel_walks_all() {
         let other = Thread { tgid: 11, tid: 11, ..ASLEEP };
-        assert_eq!(of_process(vec![ASLEEP, other], 10, true).unwrap(), [ASLEEP]);
-        assert!(of_process(vec![ASLEEP, other], 10, false).is_err());
+        assert_eq!(of_process(vec![ASLEEP, other], 10, || true).unwrap(), [ASLEEP]);
+        assert!(of_process(vec![ASLEEP, other], 10, || false).is_err());
         // In a pid namespace the pid that we know is not the one that the kernel reports.
-        assert_eq!(of_process(vec![ASLEEP], 1, false).unwrap(), [ASLEEP]);
-        assert_eq!(of_process(vec![], 1, true).unwrap(), []);
+        assert_eq!(of_process(vec![ASLEEP], 1, || false).unwrap(), [ASLEEP]);
+        assert_eq!(of_process(vec![], 1, || true).unwrap(), []);
     }
 }

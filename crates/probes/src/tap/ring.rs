@@ -24,8 +24,9 @@ use super::skeleton::types;
 const SLACK: usize = 72 * 1024;
 const BYTES_MIN: usize = 512 * 1024;
 const RECORD_COMPLETE: u32 = 1;
-/// Bytes of all rings together, where there are so few processors that each ring can have its part.
-const BYTES_ALL: usize = 4 * 1024 * 1024;
+/// Bytes of all rings together, as far as each keeps its least, and the most of one.
+const BYTES_ALL: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Before the records of a ring: `struct ring`.
 const START: usize = size_of::<types::ring>();
 const RESERVED: usize = std::mem::offset_of!(types::ring, reserved);
@@ -52,7 +53,7 @@ impl Shape {
     }
 
     fn of(rings: usize) -> Shape {
-        let part = (BYTES_ALL / rings.max(1)).max(BYTES_MIN);
+        let part = (BYTES_ALL / rings.max(1)).clamp(BYTES_MIN, BYTES_MAX);
         // The largest power of two that is not above the part.
         let ring_bytes = 1 << part.ilog2();
         let page = rustix::param::page_size();

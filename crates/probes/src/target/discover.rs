@@ -28,7 +28,7 @@ use super::elf::Elf;
 pub struct Found {
     /// Process id as this `/proc` shows it.
     pub pid: u32,
-    /// Start in clock ticks since boot (`/proc/PID/stat`, field 22). Together with the pid it
+    /// Start in clock ticks since boot (field 22 of proc_pid_stat(5)). Together with the pid it
     /// names one life of one server.
     pub start_ticks: u64,
     /// The executable as the kernel names it to us. It may have been deleted or replaced since:
@@ -77,12 +77,14 @@ const OLD_EVERY: u32 = 16;
 
 /// Looks for servers again and again and tells what changed; made for one look a second.
 ///
-/// A look costs a directory listing, and a link for each server and each young process. A shell
+/// A look costs a directory listing, a link for each young process, and a link and a file for each
+/// server; where one process alone is asked for, that link and that file. A shell
 /// that becomes a server by `exec` keeps its pid and its start, so a process is judged again
 /// whenever that link has changed; old ones that are no servers are asked more rarely.
 #[derive(Debug)]
 pub struct Watcher {
     proc_root: PathBuf,
+    only: Option<u32>,
     judged: HashMap<u32, Judged>,
     servers: Vec<Found>,
     looks: u32,
@@ -109,10 +111,16 @@ impl Watcher {
     pub fn new(proc_root: &Path) -> Self {
         Self {
             proc_root: proc_root.to_path_buf(),
+            only: None,
             judged: HashMap::new(),
             servers: Vec::new(),
             looks: 0,
         }
+    }
+
+    /// Looks at one process from now on; every other one counts as gone.
+    pub fn watch_only(&mut self, pid: u32) {
+        self.only = Some(pid);
     }
 
     /// The servers that the last look found, by pid.
@@ -127,11 +135,19 @@ impl Watcher {
         differences(&before, &self.servers)
     }
 
+    fn pids(&self) -> Vec<u32> {
+        let own = std::process::id();
+        match self.only {
+            Some(pid) => vec![pid],
+            None => status::pids(&self.proc_root).filter(|pid| *pid != own).collect(),
+        }
+    }
+
     fn look(&mut self) -> &[Found] {
         self.looks = self.looks.wrapping_add(1);
         let mut known = std::mem::take(&mut self.judged);
         self.servers.clear();
-        for pid in status::pids(&self.proc_root).filter(|pid| *pid != std::process::id()) {
+        for pid in self.pids() {
             let judged = match known.remove(&pid) {
                 Some(judged) if !self.is_due(pid, &judged) => judged,
                 before => self.judge_again(pid, before),
@@ -188,7 +204,7 @@ fn differences(before: &[Found], now: &[Found]) -> Vec<Change> {
 
 fn found(proc_root: &Path, pid: u32) -> Option<Found> {
     let folder = proc_root.join(pid.to_string());
-    let start_ticks = status::start_ticks(&fs::read(folder.join("stat")).ok()?)?;
+    let start_ticks = status::started(&folder, pid)?;
     let (executable, deleted) = match fs::read_link(folder.join("exe")) {
         Ok(path) => {
             let (path, deleted) = without_deleted(path);

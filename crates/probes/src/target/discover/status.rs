@@ -1,7 +1,7 @@
 //! The files of `/proc/PID` (proc_pid_stat(5), proc_pid_status(5)): cut lines give `None`.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use waggle_model::Reading;
@@ -13,6 +13,19 @@ pub(super) fn pids(proc_root: &Path) -> impl Iterator<Item = u32> {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Bytes of `stat` that are read: more than its first 22 fields can take.
+const STAT_READ: usize = 1024;
+
+/// The start of the process in this folder, in clock ticks since boot. It is read from the `stat` of
+/// the first thread, which has the same start: for that of the process the kernel adds up the
+/// processor time of every thread (`do_task_stat`), a thousand of them at a busy server.
+pub(super) fn started(folder: &Path, pid: u32) -> Option<u64> {
+    let mut stat = [0; STAT_READ];
+    let mut file = File::open(folder.join(format!("task/{pid}/stat"))).ok()?;
+    let length = file.read(&mut stat).ok()?;
+    start_ticks(stat.get(..length)?)
 }
 
 /// Field 22 of `stat`: the start in clock ticks since boot. The name in field 2 may itself hold

@@ -23,7 +23,11 @@ impl Fake {
         }
         fs::write(folder.join("comm"), format!("{comm}\n")).unwrap();
         let zeros = "0 ".repeat(18);
-        fs::write(folder.join("stat"), format!("{pid} ({comm}) S {zeros}{start} 0\n")).unwrap();
+        let first_thread = folder.join(format!("task/{pid}"));
+        fs::create_dir_all(&first_thread).unwrap();
+        for stat in [folder.join("stat"), first_thread.join("stat")] {
+            fs::write(stat, format!("{pid} ({comm}) S {zeros}{start} 0\n")).unwrap();
+        }
         folder
     }
 
@@ -89,6 +93,26 @@ fn the_watcher_tells_started_gone_and_restarted() {
         ] if gone.pid == 10 && before.start_ticks == 2 && now.start_ticks == 7 && started.pid == 12),
         "{changes:?}"
     );
+}
+
+#[test]
+fn a_watcher_of_one_process_sees_it_and_no_other() {
+    let fake = Fake::new();
+    fake.process(10, 1, "mysqld", "/usr/sbin/mysqld");
+    fake.process(11, 2, "mysqld", "/usr/sbin/mysqld");
+    let mut watcher = Watcher::new(fake.root());
+    assert_eq!(watcher.changes().len(), 2);
+    watcher.watch_only(11);
+    assert!(matches!(&watcher.changes()[..], [Change::Gone(gone)] if gone.pid == 10));
+    fake.process(11, 7, "mysqld", "/usr/sbin/mysqld");
+    fake.process(12, 8, "mysqld", "/usr/sbin/mysqld");
+    let changes = watcher.changes();
+    assert!(
+        matches!(&changes[..], [Change::Restarted { now, .. }] if now.pid == 11),
+        "{changes:?}"
+    );
+    fake.end(11);
+    assert!(matches!(&watcher.changes()[..], [Change::Gone(gone)] if gone.start_ticks == 7));
 }
 
 #[test]
