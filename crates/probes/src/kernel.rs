@@ -58,7 +58,7 @@ fn present(name: &'static str, is_there: io::Result<bool>, what: &str) -> Fact {
 pub fn facts() -> Vec<Fact> {
     let mut facts = from_files(Path::new("/proc"), Path::new("/sys"));
     facts.push(bpf_system_call());
-    facts.push(ring_buffer());
+    facts.push(task_storage());
     facts
 }
 
@@ -81,8 +81,8 @@ fn read_text(path: &Path) -> io::Result<String> {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// Ring buffers came with 5.8.
-const OLDEST: (u32, u32) = (5, 8);
+/// The atomic instructions that the rings need (`BPF_CMPXCHG`) came with 5.12.
+const OLDEST: (u32, u32) = (5, 12);
 
 fn kernel_version(proc_root: &Path) -> Fact {
     const NAME: &str = "kernel_version";
@@ -96,7 +96,7 @@ fn kernel_version(proc_root: &Path) -> Fact {
         (Some(Ok(_)), Some(Ok(_))) => State::No,
         _ => State::Unknown,
     };
-    Fact::new(NAME, state, format!("Linux {release}")).or("use a kernel of 5.8 or later")
+    Fact::new(NAME, state, format!("Linux {release}")).or("use a kernel of 5.12 or later")
 }
 
 /// The type information of the kernel, and what it says of the tracepoint of the tap.
@@ -266,11 +266,13 @@ fn bpf_system_call() -> Fact {
     }
 }
 
-fn ring_buffer() -> Fact {
-    match MapType::RingBuf.is_supported() {
-        Ok(supported) => present("ring_buffer", Ok(supported), "the BPF ring buffer")
-            .or("use a kernel of 5.8 or later, with the right to use BPF"),
-        Err(error) => Fact::new("ring_buffer", State::Unknown, format!("cannot be tried: {error}"))
+/// What a session is known by in the kernel (5.11).
+fn task_storage() -> Fact {
+    const NAME: &str = "task_storage";
+    match MapType::TaskStorage.is_supported() {
+        Ok(supported) => present(NAME, Ok(supported), "the storage of tasks for BPF")
+            .or("use a kernel of 5.12 or later, with the right to use BPF"),
+        Err(error) => Fact::new(NAME, State::Unknown, format!("cannot be tried: {error}"))
             .or("run as root or give CAP_BPF"),
     }
 }

@@ -18,23 +18,39 @@ const volatile struct config cfg;
 #include "ring.bpf.h"
 
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 64);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct target);
+	__type(value, struct targets);
 } targets SEC(".maps");
 
-static __always_inline void count_lost(u32 tgid, enum lost_kind kind, u64 count)
+static __always_inline u32 current_tgid(void)
 {
-	struct target *target = bpf_map_lookup_elem(&targets, &tgid);
-
-	if (target)
-		__sync_fetch_and_add(&target->lost[kind], count);
+	return bpf_get_current_pid_tgid() >> 32;
 }
 
-static __always_inline bool is_target(u32 tgid)
+/* The target that the running thread belongs to; NULL where it belongs to none. */
+static __always_inline struct target *current_target(void)
 {
-	return bpf_map_lookup_elem(&targets, &tgid) != NULL;
+	u32 zero = 0, tgid = current_tgid();
+	struct targets *all = bpf_map_lookup_elem(&targets, &zero);
+
+	if (!all)
+		return NULL;
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < TARGETS_MAX; i++) {
+		if (i >= all->count)
+			return NULL;
+		if (all->target[i].tgid == tgid)
+			return &all->target[i];
+	}
+	return NULL;
+}
+
+static __always_inline void count_lost(struct target *target, enum lost_kind kind, u64 count)
+{
+	__sync_fetch_and_add(&target->lost[kind], count);
 }
 
 static __always_inline bool read_u64(u64 *value, u64 address)
@@ -59,11 +75,6 @@ static __always_inline bool current_session(u64 *thd)
 		return true;
 	}
 	return read_u64(thd, block + cfg.key_slot);
-}
-
-static __always_inline u32 current_tgid(void)
-{
-	return bpf_get_current_pid_tgid() >> 32;
 }
 
 /*
@@ -96,15 +107,17 @@ static __always_inline s32 read_context_string(u8 *to, u32 size, u64 context, u3
 }
 
 /* Tells user space who a session is; false where the ring is full. */
-static __always_inline bool send_identity(u32 tgid, u64 thd, u64 now,
+static __always_inline bool send_identity(struct target *target, u64 thd, u64 now,
 					  const struct session *session)
 {
 	u64 context;
 	struct identity *identity = reserve(RECORD_IDENTITY, sizeof(*identity));
 
-	if (!identity)
+	if (!identity) {
+		count_lost(target, LOST_RING_FULL, 1);
 		return false;
-	identity->head.tgid = tgid;
+	}
+	identity->head.tgid = target->tgid;
 	identity->head.thd = thd;
 	identity->head.end_ns = now;
 	identity->id = session->id;
@@ -155,7 +168,8 @@ static __always_inline bool read_spans(struct statement *record, u64 object, u32
 	return true;
 }
 
-static __always_inline void read_text(struct statement *record, u64 address, u64 length)
+static __always_inline void read_text(struct target *target, struct statement *record, u64 address,
+				      u64 length)
 {
 	record->head.text_length = 0;
 	record->head.text_unreadable = 0;
@@ -167,20 +181,21 @@ static __always_inline void read_text(struct statement *record, u64 address, u64
 		return;
 	}
 	record->head.text_unreadable = 1;
-	count_lost(record->head.tgid, LOST_UNREADABLE_TEXT, 1);
+	count_lost(target, LOST_UNREADABLE_TEXT, 1);
 }
 
 /* A place for a record with its spans and as much of a text as is wanted. */
-static __always_inline struct statement *reserve_statement(u32 kind, u32 tgid, u64 text_length)
+static __always_inline struct statement *reserve_statement(struct target *target, u32 kind,
+							   u64 text_length)
 {
 	struct statement *record;
 
 	text_length = at_most(text_length, cfg.text_limit);
 	record = reserve(kind, sizeof(*record) + cfg.data_length + text_length);
 	if (record)
-		record->head.tgid = tgid;
+		record->head.tgid = target->tgid;
 	else
-		count_lost(tgid, LOST_RING_FULL, 1);
+		count_lost(target, LOST_RING_FULL, 1);
 	return record;
 }
 

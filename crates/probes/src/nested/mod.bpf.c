@@ -46,7 +46,7 @@ struct {
 } told SEC(".maps");
 
 /* Goes one statement deeper, and says how deep. */
-static __always_inline u64 enter_depth(void)
+static __always_inline u64 enter_depth(struct target *target)
 {
 	u64 thread = bpf_get_current_pid_tgid(), first = 1;
 	u64 *depth = bpf_map_lookup_elem(&depths, &thread);
@@ -54,13 +54,13 @@ static __always_inline u64 enter_depth(void)
 	if (depth)
 		return ++*depth;
 	if (bpf_map_update_elem(&depths, &thread, &first, BPF_ANY))
-		count_lost(current_tgid(), LOST_MAP_FULL, 1);
+		count_lost(target, LOST_MAP_FULL, 1);
 	return first;
 }
 
 /* Leaves the statement at a depth, 0: not known. Those deeper that were not seen to end are lost.
  */
-static __always_inline void leave_depth(u64 left)
+static __always_inline void leave_depth(struct target *target, u64 left)
 {
 	u64 thread = bpf_get_current_pid_tgid();
 	u64 *depth = bpf_map_lookup_elem(&depths, &thread);
@@ -70,7 +70,7 @@ static __always_inline void leave_depth(u64 left)
 	if (!left)
 		left = *depth;
 	if (*depth > left)
-		count_lost(thread >> 32, LOST_UNREADABLE_SESSION, *depth - left);
+		count_lost(target, LOST_UNREADABLE_SESSION, *depth - left);
 	if (left > 1)
 		*depth = left - 1;
 	else
@@ -79,11 +79,12 @@ static __always_inline void leave_depth(u64 left)
 
 #define SESSION_TEXT (cfg.query.offset + (cfg.at_text - cfg.query.at))
 
-static __always_inline void on_enter(const struct frame_key *key, struct frame *frame)
+static __always_inline void on_enter(struct target *target, const struct frame_key *key,
+				     struct frame *frame)
 {
 	u64 thd = frame->thd;
 
-	frame->depth = enter_depth();
+	frame->depth = enter_depth(target);
 	if (frame->depth > DEPTH_MAX)
 		return;
 	if (!read_u64(&frame->session_text, thd + SESSION_TEXT) ||
@@ -92,7 +93,7 @@ static __always_inline void on_enter(const struct frame_key *key, struct frame *
 		return; /* its end will tell */
 	frame->begin_ns = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&frames, key, frame, BPF_ANY))
-		count_lost(key->tgid, LOST_MAP_FULL, 1);
+		count_lost(target, LOST_MAP_FULL, 1);
 }
 
 /*
@@ -100,9 +101,10 @@ static __always_inline void on_enter(const struct frame_key *key, struct frame *
  * session is left to the tap: here the security context can be that of a routine's definer. To be
  * called before the record of a statement is reserved, so that user space knows the session first.
  */
-static __always_inline bool tell_identity(u32 tgid, u64 thd, u64 now, bool is_applied)
+static __always_inline bool tell_identity(struct target *target, u64 thd, u64 now,
+					  bool is_applied)
 {
-	struct session_key key = {.thd = thd, .tgid = tgid};
+	struct session_key key = {.thd = thd, .tgid = target->tgid};
 	struct session session = {};
 	u32 id = 0, command = 0;
 
@@ -114,10 +116,10 @@ static __always_inline bool tell_identity(u32 tgid, u64 thd, u64 now, bool is_ap
 	u64 *known = bpf_map_lookup_elem(&told, &key);
 	if (known && *known == session.id)
 		return true;
-	if (!send_identity(tgid, thd, now, &session))
+	if (!send_identity(target, thd, now, &session))
 		return false;
 	if (bpf_map_update_elem(&told, &key, &session.id, BPF_ANY))
-		count_lost(tgid, LOST_MAP_FULL, 1);
+		count_lost(target, LOST_MAP_FULL, 1);
 	return true;
 }
 
@@ -155,13 +157,14 @@ static __always_inline bool fill(struct statement *record, const u8 *query,
 	return true;
 }
 
-static __always_inline void send_nested(u32 tgid, const struct frame *frame, bool is_applied)
+static __always_inline void send_nested(struct target *target, const struct frame *frame,
+					bool is_applied)
 {
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
 	u64 now = bpf_ktime_get_ns();
 
 	if (bpf_probe_read_user(query, cfg.query.length, (void *)(frame->thd + cfg.query.offset))) {
-		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		return;
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
@@ -173,44 +176,42 @@ static __always_inline void send_nested(u32 tgid, const struct frame *frame, boo
 		*(u64 *)(query + (cfg.at_text - cfg.query.at)) = text;
 		*(u64 *)(query + (cfg.at_text_length - cfg.query.at)) = length;
 	}
-	if (!tell_identity(tgid, frame->thd, now, is_applied)) {
-		count_lost(tgid, LOST_RING_FULL, 1);
+	if (!tell_identity(target, frame->thd, now, is_applied))
 		return;
-	}
-	struct statement *record = reserve_statement(RECORD_NESTED, tgid, length);
+	struct statement *record = reserve_statement(target, RECORD_NESTED, length);
 
 	if (!record)
 		return;
 	record->head.thd = frame->thd;
 	record->head.end_ns = now;
 	if (!fill(record, query, frame, is_applied)) {
-		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);
 		return;
 	}
-	read_text(record, text, length);
+	read_text(target, record, text, length);
 	submit(&record->head);
 }
 
 static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 {
-	u32 tgid = current_tgid();
+	struct target *target = current_target();
 	/* The return address has been taken from the stack (x86-64). */
-	struct frame_key key = {.stack = ctx->sp - 8, .tgid = tgid};
+	struct frame_key key = {.stack = ctx->sp - 8, .tgid = current_tgid()};
 	struct frame frame = {};
 
-	if (!is_target(tgid))
+	if (!target)
 		return 0;
 	struct frame *known = bpf_map_lookup_elem(&frames, &key);
 	if (known) {
 		frame = *known;
 		bpf_map_delete_elem(&frames, &key);
 	}
-	leave_depth(frame.depth);
+	leave_depth(target, frame.depth);
 	if (!known && (!current_session(&frame.thd) || !frame.thd))
-		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 	else
-		send_nested(tgid, &frame, is_applied);
+		send_nested(target, &frame, is_applied);
 	return 0;
 }
 
@@ -218,11 +219,12 @@ static __always_inline int on_leave(struct pt_regs *ctx, bool is_applied)
 SEC("uprobe")
 int BPF_UPROBE(on_routine, u64 instruction, u64 thd)
 {
+	struct target *target = current_target();
 	struct frame_key key = {.stack = ctx->sp, .tgid = current_tgid()};
 	struct frame frame = {.thd = thd};
 	u64 text[2] = {};
 
-	if (!is_target(key.tgid) || !thd)
+	if (!target || !thd)
 		return 0;
 	/* The session's text has values in place of the routine's variables, in some settings. */
 	if (cfg.instruction_text &&
@@ -231,7 +233,7 @@ int BPF_UPROBE(on_routine, u64 instruction, u64 thd)
 		frame.text = text[0];
 		frame.text_length = text[1];
 	}
-	on_enter(&key, &frame);
+	on_enter(target, &key, &frame);
 	return 0;
 }
 
@@ -248,16 +250,17 @@ int on_routine_end(struct pt_regs *ctx)
 SEC("uprobe")
 int BPF_UPROBE(on_apply, u64 event, u64 info, u64 text, u64 text_length)
 {
+	struct target *target = current_target();
 	struct frame_key key = {.stack = ctx->sp, .tgid = current_tgid()};
 	/* MariaDB passes 32 bits. */
 	struct frame frame = {.text = text, .text_length = (u32)text_length};
 
-	if (!is_target(key.tgid))
+	if (!target)
 		return 0;
 	if (!current_session(&frame.thd) || !frame.thd)
-		count_lost(key.tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 	else
-		on_enter(&key, &frame);
+		on_enter(target, &key, &frame);
 	return 0;
 }
 

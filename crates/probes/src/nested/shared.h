@@ -22,6 +22,12 @@ struct frame_key {
 	u64 tgid;
 };
 
+/* A session of the server's own threads. */
+struct session_key {
+	u64 thd;
+	u64 tgid;
+};
+
 struct frame {
 	u64 thd;
 	u64 begin_ns;

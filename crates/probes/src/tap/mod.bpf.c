@@ -22,6 +22,9 @@ char LICENSE[] SEC("license") = "GPL";
 #define COM_STMT_EXECUTE 23
 #define SERVER_MORE_RESULTS_EXISTS 8
 
+/* A connection id that no session has. */
+#define NOBODY (~0ULL)
+
 #define S_IFMT 0170000
 #define S_IFSOCK 0140000
 
@@ -29,53 +32,71 @@ char LICENSE[] SEC("license") = "GPL";
 struct identity _identity = {};
 struct session _session = {};
 struct ring _ring = {};
-struct target _target = {};
+struct targets _targets = {};
 
 /* A send of a session, with the status that it had then. */
 struct send {
+	struct target *target;
+	struct session *session;
 	u64 thd;
 	u64 diagnostics;
 	s64 result; /* bytes or an error */
-	u32 tgid;
 	u8 status[STACK_SPAN_MAX] __attribute__((aligned(8)));
 };
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct session_key);
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
 	__type(value, struct session);
 } sessions SEC(".maps");
+
+/* The target that the running thread belongs to, where it has the layout of this program. */
+static __always_inline struct target *served_target(void)
+{
+	struct target *target = current_target();
+
+	return target && target->program == cfg.program ? target : NULL;
+}
+
+/* What is kept of the session that the running thread serves; NULL where there is no memory. */
+static __always_inline struct session *session_of(struct target *target, u64 thd)
+{
+	struct session *session = bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL,
+						       BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!session) {
+		count_lost(target, LOST_MAP_FULL, 1);
+		return NULL;
+	}
+	if (session->thd != thd || session->turn != target->turn) {
+		session->thd = thd;
+		session->turn = target->turn;
+		session->id = NOBODY;
+		session->start = 0;
+		session->replied = 0;
+	}
+	return session;
+}
 
 /*
  * A send of a reply that goes on: keep its size and the time of its first byte. Whether it is the
  * first of its statement.
  */
-static __always_inline bool on_partial_send(u32 tgid, u64 thd, s64 result)
+static __always_inline bool on_partial_send(const struct send *send)
 {
-	struct session_key key = { .thd = thd, .tgid = tgid };
+	struct session *session = send->session;
 	u64 start;
 
-	if (result <= 0 || !read_u64(&start, thd + cfg.start))
+	if (send->result <= 0 || !read_u64(&start, send->thd + cfg.start))
 		return false;
-	struct session *known = bpf_map_lookup_elem(&sessions, &key);
-	if (known && known->start == start) {
-		known->bytes += result;
+	if (session->start == start) {
+		session->bytes += send->result;
 		return false;
 	}
-	u64 now = bpf_ktime_get_ns();
-	if (known) {
-		known->start = start;
-		known->bytes = result;
-		known->first_byte_ns = now;
-		return true;
-	}
-	/* An id that no session has makes the next reply tell who this is. */
-	struct session fresh = {
-		.id = ~0ULL, .start = start, .bytes = result, .first_byte_ns = now,
-	};
-	if (bpf_map_update_elem(&sessions, &key, &fresh, BPF_ANY))
-		count_lost(tgid, LOST_MAP_FULL, 1);
+	session->start = start;
+	session->bytes = send->result;
+	session->first_byte_ns = bpf_ktime_get_ns();
 	return true;
 }
 
@@ -95,57 +116,38 @@ static __always_inline bool may_change_database(struct statement *record)
 	return first == 'u' ? (text[1] | 0x20) == 's' : first < 'a' || first > 'z';
 }
 
-/* What the reply tells of its session; whether user space knows it already. */
-static __always_inline bool is_identified(struct statement *record, const struct session *known,
-					  struct session *now)
+/* Notes what the reply tells of its session; whether user space knows it already. */
+static __always_inline bool is_identified(struct statement *record, struct session *session)
 {
 	u32 command = DATA(u32, record, cfg.at_command);
+	u64 id = DATA(u32, record, cfg.at_id), database = 0, database_length = 0;
 
-	now->id = DATA(u32, record, cfg.at_id);
 	if (cfg.has_database) {
-		now->database = DATA(u64, record, cfg.at_database);
-		now->database_length = DATA(u64, record, cfg.at_database_length);
+		database = DATA(u64, record, cfg.at_database);
+		database_length = DATA(u64, record, cfg.at_database_length);
 	}
-	if (!known)
-		return false;
-	now->start = known->start;
-	now->bytes = known->bytes;
-	now->first_byte_ns = known->first_byte_ns;
-	return known->id == now->id && known->database == now->database &&
-	       known->database_length == now->database_length && command != COM_CONNECT &&
-	       command != COM_CHANGE_USER && !may_change_database(record);
-}
-
-/* Tells who the session is, before the reply itself; false where the ring is full. */
-static __always_inline bool identify(const struct send *send, u64 now, struct session *session,
-				     bool goes_on)
-{
-	struct session_key key = { .thd = send->thd, .tgid = send->tgid };
-
-	if (!send_identity(send->tgid, send->thd, now, session))
-		return false;
-	/* Inside a routine the user can be the definer: its end shall tell again who this is. */
-	if (goes_on)
-		session->id = ~0ULL;
-	if (bpf_map_update_elem(&sessions, &key, session, BPF_ANY))
-		count_lost(send->tgid, LOST_MAP_FULL, 1);
-	return true;
+	if (session->id == id && session->database == database &&
+	    session->database_length == database_length && command != COM_CONNECT &&
+	    command != COM_CHANGE_USER && !may_change_database(record))
+		return true;
+	session->id = id;
+	session->database = database;
+	session->database_length = database_length;
+	return false;
 }
 
 /* Adds what the reply sent before this send, and notes that it is there. */
-static __always_inline void end_reply(struct statement *record, struct session *known)
+static __always_inline void end_reply(struct statement *record, struct session *session)
 {
-	if (!known)
-		return;
 	if (cfg.tells_ready)
-		known->replied = 1;
-	if (!known->start)
+		session->replied = 1;
+	if (!session->start)
 		return;
-	if (known->start == DATA(u64, record, cfg.at_start)) {
-		record->head.bytes += known->bytes;
-		record->head.first_byte_ns = known->first_byte_ns;
+	if (session->start == DATA(u64, record, cfg.at_start)) {
+		record->head.bytes += session->bytes;
+		record->head.first_byte_ns = session->first_byte_ns;
 	}
-	known->start = 0;
+	session->start = 0;
 }
 
 enum outcome {
@@ -155,43 +157,40 @@ enum outcome {
 };
 
 /* What becomes of a record that holds all numbers of its reply, and its text. */
-static __always_inline enum outcome judge(struct statement *record, struct session *session,
+static __always_inline enum outcome judge(const struct send *send, struct statement *record,
 					  bool identified)
 {
 	u32 command = DATA(u32, record, cfg.at_command);
 	bool is_part = DATA(u32, record, cfg.at_status) == cfg.status_empty;
-	struct session_key key = { .thd = record->head.thd, .tgid = record->head.tgid };
-	struct session *known = bpf_map_lookup_elem(&sessions, &key);
 
 	if (is_part && command != COM_QUERY && command != COM_STMT_EXECUTE) {
 		discard(&record->head);
 		return DONE;
 	}
-	if (!identified && !is_identified(record, known, session)) {
+	if (!identified && !is_identified(record, send->session)) {
 		bool goes_on = cfg.has_server_status &&
 			       (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS);
 		discard(&record->head);
 		return goes_on || is_part ? NOT_IDENTIFIED_INSIDE : NOT_IDENTIFIED;
 	}
 	if (!is_part)
-		end_reply(record, known);
+		end_reply(record, send->session);
 	submit(&record->head);
 	return DONE;
 }
 
 /* Writes the record of a reply; where user space does not know the session, nothing yet. */
-static __always_inline enum outcome write_reply(const struct send *send, u64 now,
-						struct session *session, bool identified)
+static __always_inline enum outcome write_reply(const struct send *send, u64 now, bool identified)
 {
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
 
 	if (bpf_probe_read_user(query, cfg.query.length, (void *)(send->thd + cfg.query.offset))) {
-		count_lost(send->tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(send->target, LOST_UNREADABLE_SESSION, 1);
 		return DONE;
 	}
 	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
 	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
-	struct statement *record = reserve_statement(RECORD_STATEMENT, send->tgid, length);
+	struct statement *record = reserve_statement(send->target, RECORD_STATEMENT, length);
 
 	if (!record)
 		return DONE;
@@ -206,61 +205,67 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 	u32 ends = status == cfg.status_ok || status == cfg.status_error ? cfg.diagnostics_spans : 0;
 	if (!read_spans(record, send->thd, cfg.session_spans, cfg.session) ||
 	    !read_spans(record, send->diagnostics, ends, cfg.diagnostics_span)) {
-		count_lost(send->tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(send->target, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);
 		return DONE;
 	}
-	read_text(record, text, length);
-	return judge(record, session, identified);
+	read_text(send->target, record, text, length);
+	return judge(send, record, identified);
 }
 
 /*
- * Records come out of the ring in the order of their reservation, and who the session is must come
+ * Records come out of a ring in the order of their reservation, and who the session is must come
  * before its reply: where that is not known, the reply is written again after it.
  */
 static __always_inline void on_reply(const struct send *send)
 {
-	struct session session = {};
 	u64 now = bpf_ktime_get_ns();
-	enum outcome outcome = write_reply(send, now, &session, false);
+	enum outcome outcome = write_reply(send, now, false);
 
 	if (outcome == DONE)
 		return;
-	if (!identify(send, now, &session, outcome == NOT_IDENTIFIED_INSIDE))
-		count_lost(send->tgid, LOST_RING_FULL, 1);
-	else
-		write_reply(send, now, &session, true);
+	if (!send_identity(send->target, send->thd, now, send->session)) {
+		send->session->id = NOBODY;
+		return;
+	}
+	/* Inside a routine the user can be the definer: its end shall tell again who this is. */
+	if (outcome == NOT_IDENTIFIED_INSIDE)
+		send->session->id = NOBODY;
+	write_reply(send, now, true);
 }
 
 /* A send by the running thread of a target, of `result` bytes or with an error. */
-static __always_inline void on_session_send(u32 tgid, u64 thd, s64 result)
+static __always_inline void on_session_send(struct target *target, u64 thd, s64 result)
 {
 	/* All of it is set: verifiers before 6.3 let nobody read a stack that was not written. */
-	struct send send = { .thd = thd, .result = result, .tgid = tgid };
+	struct send send = { .target = target, .thd = thd, .result = result };
 
 	/* Not sent yet: the server tries again. */
 	if (result == -EAGAIN || result == -EINTR || result == -ERESTARTSYS)
 		return;
+	send.session = session_of(target, thd);
+	if (!send.session)
+		return;
 	if (!read_u64(&send.diagnostics, thd + cfg.diagnostics) ||
 	    bpf_probe_read_user(send.status, cfg.status.length,
 				(void *)(send.diagnostics + cfg.status.offset))) {
-		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		return;
 	}
 	/* The first send of a statement can be all of it, where the query cache answers. */
 	if (*(u32 *)(send.status + (cfg.at_status - cfg.status.at)) != cfg.status_empty ||
-	    (on_partial_send(tgid, thd, result) && cfg.has_query_cache))
+	    (on_partial_send(&send) && cfg.has_query_cache))
 		on_reply(&send);
 }
 
-static __always_inline int on_send_by_current(u32 tgid, s64 result)
+static __always_inline int on_send_by_current(struct target *target, s64 result)
 {
 	u64 thd;
 
 	if (!current_session(&thd))
-		count_lost(tgid, LOST_UNREADABLE_SESSION, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 	else if (thd)
-		on_session_send(tgid, thd, result);
+		on_session_send(target, thd, result);
 	return 0;
 }
 
@@ -268,9 +273,9 @@ static __always_inline int on_send_by_current(u32 tgid, s64 result)
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_send, struct sock *sk, int result, int flags)
 {
-	u32 tgid = current_tgid();
+	struct target *target = served_target();
 
-	return is_target(tgid) ? on_send_by_current(tgid, result) : 0;
+	return target ? on_send_by_current(target, result) : 0;
 }
 
 /*
@@ -280,9 +285,9 @@ int BPF_PROG(on_send, struct sock *sk, int result, int flags)
 SEC("fexit/sock_sendmsg")
 int BPF_PROG(on_sendmsg, struct socket *socket, struct msghdr *message, int result)
 {
-	u32 tgid = current_tgid();
+	struct target *target = served_target();
 
-	return is_target(tgid) ? on_send_by_current(tgid, result) : 0;
+	return target ? on_send_by_current(target, result) : 0;
 }
 
 /* The numbers of the calls that send, on x86-64. */
@@ -308,9 +313,9 @@ static __always_inline bool is_socket(u32 fd)
 SEC("raw_tp/sys_exit")
 int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 {
-	u32 tgid = current_tgid();
+	struct target *target = served_target();
 
-	if (!is_target(tgid))
+	if (!target)
 		return 0;
 	struct pt_regs *regs = (struct pt_regs *)ctx->args[0];
 	u64 call = BPF_CORE_READ(regs, orig_ax);
@@ -320,7 +325,7 @@ int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 		if (!is_socket(BPF_CORE_READ(regs, di)))
 			return 0;
 	}
-	return on_send_by_current(tgid, (s64)ctx->args[1]);
+	return on_send_by_current(target, (s64)ctx->args[1]);
 }
 
 /*
@@ -330,20 +335,22 @@ int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
 {
-	struct session_key key = { .tgid = current_tgid() };
+	struct target *target = served_target();
 	struct head *head;
+	u64 thd;
 
-	if (!is_target(key.tgid) || !current_session(&key.thd) || !key.thd)
+	if (!target || !current_session(&thd) || !thd)
 		return 0;
-	struct session *known = bpf_map_lookup_elem(&sessions, &key);
-	if (!known || !known->replied)
+	struct session *session =
+		bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL, 0);
+	if (!session || session->thd != thd || !session->replied)
 		return 0;
-	known->replied = 0;
+	session->replied = 0;
 	head = reserve(RECORD_READY, sizeof(*head));
 	if (!head)
 		return 0; /* a time that is not compared */
-	head->tgid = key.tgid;
-	head->thd = key.thd;
+	head->tgid = target->tgid;
+	head->thd = thd;
 	head->end_ns = bpf_ktime_get_ns();
 	submit(head);
 	return 0;
@@ -356,9 +363,9 @@ int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
 SEC("uprobe")
 int BPF_UPROBE(on_end, u64 thd)
 {
-	u32 tgid = current_tgid();
+	struct target *target = served_target();
 
-	if (is_target(tgid) && thd)
-		on_session_send(tgid, thd, 0);
+	if (target && thd)
+		on_session_send(target, thd, 0);
 	return 0;
 }

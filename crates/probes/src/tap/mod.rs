@@ -7,6 +7,7 @@ mod complaint;
 mod fires;
 mod fold;
 mod hook;
+mod mapped;
 mod plan;
 mod program;
 mod reader;
@@ -14,6 +15,7 @@ mod record;
 mod ring;
 mod skeleton;
 mod statistics;
+mod targets;
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;

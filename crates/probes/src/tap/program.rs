@@ -7,24 +7,19 @@ use std::time::Duration;
 
 use libbpf_rs::btf::{Btf, types};
 use libbpf_rs::libbpf_sys;
-use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, UprobeOpts,
-};
-use waggle_model::{Loss, Losses};
+use libbpf_rs::{Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, UprobeOpts};
+use waggle_model::Losses;
 
 use super::complaint;
 use super::fires;
 use super::hook::Hook;
 use super::plan::{Plan, bytes_of};
-use super::record::read_struct;
 use super::ring::{Rings, Shape};
 use super::skeleton::OBJECT;
-use super::skeleton::types::{config as Config, target as TargetEntry};
+use super::skeleton::types::config as Config;
+use super::targets::{TARGETS_MAX, Targets};
 use super::{RunTime, TapError};
 
-/// In the order of `enum lost_kind` of `shared.h`.
-const LOST_KINDS: [Loss; 4] =
-    [Loss::RingFull, Loss::UnreadableSession, Loss::UnreadableText, Loss::MapFull];
 /// The maps that every program shares.
 const SHARED_MAPS: [&str; 3] = ["rings", "targets", "sessions"];
 /// Tells when a session waits for its next request; see [`super::TapOptions::ready`].
@@ -34,6 +29,8 @@ const ON_RECEIVE: &str = "on_receive";
 const RINGS: &str = "the rings of records";
 
 struct Loaded {
+    /// By which the list of servers says that this one serves them.
+    number: u32,
     plan: Plan,
     hook: Hook,
     object: Object,
@@ -49,6 +46,9 @@ pub(crate) struct Programs {
     loaded: Vec<Loaded>,
     shape: Shape,
     rings: Rings,
+    targets: Targets,
+    /// How many programs were loaded.
+    numbers: u32,
     /// Whether a session tells when it waits for its next request, where the kernel can say so.
     ready: bool,
     /// What was lost of each server before it was let go.
@@ -101,15 +101,19 @@ impl Programs {
                 .push((name, MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))?));
         }
         let rings = Rings::new(shared[0].1.as_fd(), shape).map_err(failed)?;
-        let loaded = Vec::new();
-        Ok(Programs { shared, loaded, shape, rings, ready, lost_before: HashMap::new() })
-    }
-
-    fn map(&self, name: &str) -> Result<&MapHandle, TapError> {
-        let found = self.shared.iter().find(|(shared, _)| *shared == name);
-        found.map(|(_, map)| map).ok_or(TapError::Kernel {
-            what: "a map of the tap",
-            why: format!("`{name}` is not shared"),
+        let targets = Targets::new(shared[1].1.as_fd()).map_err(|error| TapError::Kernel {
+            what: "the list of watched servers",
+            why: error.to_string(),
+        })?;
+        Ok(Programs {
+            shared,
+            loaded: Vec::new(),
+            shape,
+            rings,
+            targets,
+            numbers: 0,
+            ready,
+            lost_before: HashMap::new(),
         })
     }
 
@@ -126,7 +130,7 @@ impl Programs {
                 && only.is_none_or(|hook| hook == loaded.hook)
         };
         if let Some(at) = self.loaded.iter().position(serves) {
-            self.admit(pid)?;
+            self.admit(pid, self.loaded[at].number)?;
             self.loaded[at].pids.insert(pid);
             return Ok(self.loaded[at].hook);
         }
@@ -135,8 +139,8 @@ impl Programs {
         for hook in rungs {
             match self.load(plan, hook, pid) {
                 Ok(loaded) => {
+                    self.admit(pid, loaded.number)?;
                     self.loaded.push(loaded);
-                    self.admit(pid)?;
                     return Ok(hook);
                 }
                 Err(error) => refused.push((hook, format!("{error:#}"))),
@@ -145,10 +149,12 @@ impl Programs {
         Err(TapError::NoHook(refused))
     }
 
-    fn admit(&self, pid: u32) -> Result<(), TapError> {
-        self.map("targets")?
-            .update(&pid.to_ne_bytes(), &[0; size_of::<TargetEntry>()], MapFlags::ANY)
-            .map_err(kernel_error("the list of watched servers"))
+    fn admit(&mut self, pid: u32, program: u32) -> Result<(), TapError> {
+        if self.targets.admit(pid, program) {
+            return Ok(());
+        }
+        let why = format!("{TARGETS_MAX} servers are watched already; choose one with --pid");
+        Err(TapError::Kernel { what: "the list of watched servers", why })
     }
 
     /// Gives an object the maps that every program shares, and the layout.
@@ -156,6 +162,7 @@ impl Programs {
         let config = Config {
             ring_bytes: self.shape.ring_bytes as u64,
             tells_ready: u8::from(self.ready),
+            program: self.numbers,
             ..plan.config
         };
         for mut map in open.maps_mut() {
@@ -173,7 +180,7 @@ impl Programs {
         Ok(())
     }
 
-    fn load(&self, plan: &Plan, hook: Hook, pid: u32) -> Result<Loaded, TapError> {
+    fn load(&mut self, plan: &Plan, hook: Hook, pid: u32) -> Result<Loaded, TapError> {
         let mut open = open()?;
         // Both tracepoints came with the same kernel.
         let ready = self.ready && hook == Hook::Send;
@@ -187,6 +194,7 @@ impl Programs {
                     .map_err(kernel_error("the function that sends"))?;
             }
         }
+        self.numbers += 1;
         self.set_maps(&mut open, plan)?;
         let object = open.load().map_err(kernel_error("loading the program"))?;
         let link = attach_program(&object, hook, pid)?;
@@ -199,34 +207,20 @@ impl Programs {
         }
         let links = vec![(pid, link)];
         let pids = HashSet::from([pid]);
-        Ok(Loaded { plan: plan.clone(), hook, object, links, _ready, pids })
+        let number = self.numbers;
+        Ok(Loaded { number, plan: plan.clone(), hook, object, links, _ready, pids })
     }
 
     /// Ends the watch over one server; a program that serves no other is unloaded.
     pub(super) fn detach(&mut self, pid: u32) {
-        self.lost_before.insert(pid, self.losses(pid));
-        if let Ok(targets) = self.map("targets") {
-            // Already absent is as good.
-            let _ = targets.delete(&pid.to_ne_bytes());
-        }
-        self.forget_sessions(pid);
+        let lost = self.targets.dismiss(pid);
+        let before = self.lost_before.entry(pid).or_default();
+        *before = before.plus(&lost);
         for loaded in &mut self.loaded {
             loaded.pids.remove(&pid);
             loaded.links.retain(|(owner, _)| loaded.hook != Hook::Uprobe || *owner != pid);
         }
         self.loaded.retain(|loaded| !loaded.pids.is_empty());
-    }
-
-    /// Sessions that are watched again later shall tell again who they are.
-    fn forget_sessions(&self, pid: u32) {
-        let Ok(sessions) = self.map("sessions") else { return };
-        let process = u64::from(pid).to_ne_bytes();
-        // `struct session_key` of `shared.h`: the session, then the process.
-        let of_process = |key: &Vec<u8>| key.get(8..) == Some(&process[..]);
-        let keys: Vec<Vec<u8>> = sessions.keys().filter(of_process).collect();
-        for key in keys {
-            let _ = sessions.delete(&key);
-        }
     }
 
     pub(super) fn drain(&mut self, limit: usize, consume: &mut dyn FnMut(&[u8])) -> usize {
@@ -235,15 +229,8 @@ impl Programs {
 
     /// What the programs lost of a server.
     pub(super) fn losses(&self, pid: u32) -> Losses {
-        let mut losses = self.lost_before.get(&pid).copied().unwrap_or_default();
-        let entry = self.map("targets").ok();
-        let entry = entry.and_then(|map| map.lookup(&pid.to_ne_bytes(), MapFlags::ANY).ok()?);
-        if let Some(TargetEntry { lost }) = entry.as_deref().and_then(read_struct) {
-            for (kind, count) in LOST_KINDS.into_iter().zip(lost) {
-                losses.add(kind, count);
-            }
-        }
-        losses
+        let before = self.lost_before.get(&pid).copied().unwrap_or_default();
+        before.plus(&self.targets.losses(pid))
     }
 
     pub(super) fn run_time(&self) -> RunTime {

@@ -16,16 +16,15 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-
+use super::mapped::Mapped;
 use super::skeleton::types;
 
 /// `RING_SLACK`, `RING_BYTES_MIN` and `RECORD_COMPLETE` of `shared.h`.
 const SLACK: usize = 72 * 1024;
-const BYTES_MIN: usize = 512 * 1024;
+const BYTES_MIN: usize = 256 * 1024;
 const RECORD_COMPLETE: u32 = 1;
 /// Bytes of all rings together, as far as each keeps its least, and the most of one.
-const BYTES_ALL: usize = 16 * 1024 * 1024;
+const BYTES_ALL: usize = 8 * 1024 * 1024;
 const BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Before the records of a ring: `struct ring`.
 const START: usize = size_of::<types::ring>();
@@ -68,7 +67,7 @@ impl Shape {
 
 /// The consumer of all rings. Records are handed out where they lie, without a copy.
 pub(super) struct Rings {
-    memory: NonNull<u8>,
+    memory: Mapped,
     shape: Shape,
     cursors: Vec<Cursor>,
     /// The time of the oldest record of each ring, of those that have one.
@@ -96,12 +95,7 @@ enum Front {
 impl Rings {
     /// Maps the rings of a map of this shape.
     pub(super) fn new(map: BorrowedFd<'_>, shape: Shape) -> io::Result<Rings> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses a place that nobody has, and the memory is used by this type
-        // alone, within `shape.bytes()`.
-        let memory =
-            unsafe { mmap(std::ptr::null_mut(), shape.bytes(), access, MapFlags::SHARED, map, 0) }?;
-        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let memory = Mapped::new(map, shape.bytes())?;
         let cursors = vec![Cursor::default(); shape.rings];
         Ok(Rings { memory, shape, cursors, fronts: BinaryHeap::new() })
     }
@@ -215,25 +209,15 @@ impl Rings {
     /// The place at the cursor of a ring.
     fn record(&self, ring: usize) -> NonNull<u8> {
         let place = self.cursors[ring].consumed as usize & (self.shape.ring_bytes - 8);
-        // SAFETY: within the entry of the ring, since `place` is less than `ring_bytes`.
-        unsafe { self.memory.add(ring * self.shape.value_bytes + START + place) }
+        self.memory.at(ring * self.shape.value_bytes + START + place)
     }
 
     /// A counter at the start of a ring.
     fn counter(&self, ring: usize, offset: usize) -> &AtomicU64 {
+        let at = self.memory.at(ring * self.shape.value_bytes + offset);
         // SAFETY: entries begin at pages, so the words of `struct ring` are aligned and within the
         // entry; both sides use them atomically.
-        unsafe {
-            let at = self.memory.add(ring * self.shape.value_bytes + offset);
-            AtomicU64::from_ptr(at.cast().as_ptr())
-        }
-    }
-}
-
-impl Drop for Rings {
-    fn drop(&mut self) {
-        // SAFETY: this is what `new` mapped, and no record is lent any more.
-        let _ = unsafe { munmap(self.memory.as_ptr().cast(), self.shape.bytes()) };
+        unsafe { AtomicU64::from_ptr(at.cast().as_ptr()) }
     }
 }
 

@@ -3,6 +3,7 @@
 #ifndef WAGGLE_TAP_SHARED_H
 #define WAGGLE_TAP_SHARED_H
 
+#define TARGETS_MAX 64
 #define SPANS_MAX 6
 #define USER_MAX 128
 #define HOST_MAX 256
@@ -13,7 +14,7 @@
 /* What a record may have behind the end of its ring: no record is longer. */
 #define RING_SLACK (72 * 1024)
 /* A ring has a power of two of bytes, and holds some records of the longest text. */
-#define RING_BYTES_MIN (512 * 1024)
+#define RING_BYTES_MIN (256 * 1024)
 
 enum record_kind {
 	RECORD_NONE = 0, /* given up */
@@ -42,9 +43,20 @@ enum lost_kind {
 	LOST_KINDS,
 };
 
-/* A server that is watched. Every kind of loss has a counter. */
+/* A server that is watched. */
 struct target {
-	u64 lost[LOST_KINDS];
+	u32 tgid; /* 0: none any more */
+	u32 turn; /* of the watching of anything: sessions that were told in another are told again */
+	u32 program; /* `cfg.program` of the one that serves it */
+	u32 unused;
+	u64 lost[LOST_KINDS]; /* every kind of loss has a counter */
+};
+
+/* All of them. A search through a few numbers costs less than one in a hash. */
+struct targets {
+	u32 count; /* of places that were ever used */
+	u32 unused;
+	struct target target[TARGETS_MAX];
 };
 
 /* Bytes of one object of the server that are copied into a record as they are. */
@@ -109,6 +121,7 @@ struct config {
 	u32 data_length; /* bytes of all spans in a record */
 	u32 text_limit;
 	u64 ring_bytes; /* of each ring */
+	u32 program; /* its number: each serves servers of one layout */
 };
 
 /* What a record starts with. */
@@ -144,13 +157,13 @@ struct identity {
 	u8 database[DATABASE_MAX];
 };
 
-/* What the kernel keeps of a session between its sends. */
-struct session_key {
-	u64 thd;
-	u64 tgid;
-};
-
+/*
+ * What the kernel keeps of the session that a thread served last. Where another one is served next,
+ * as in a pool of threads, it is forgotten and told again.
+ */
 struct session {
+	u64 thd;
+	u64 turn; /* of the target */
 	u64 id;
 	u64 database;
 	u64 database_length;
