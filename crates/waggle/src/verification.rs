@@ -41,6 +41,8 @@ struct Book {
     captured: Captured,
     /// What ended last in each session, and is not known to be done with yet.
     unfinished: HashMap<u64, Unfinished>,
+    /// A thread of a pool reads a request when it has come, not when the one before is done.
+    thread_per_connection: bool,
     /// Begin and end of the first reading, then of the second, as far as they are known.
     edges: [Option<(u64, Option<u64>)>; 2],
 }
@@ -48,7 +50,9 @@ struct Book {
 impl Verification {
     /// Finds out which of the watched servers the connection leads to, by a statement of its own.
     pub(crate) fn begin(mut capture: Capture, mut connection: Connection) -> anyhow::Result<Self> {
-        let own_connection = connection.server_identity().connection_id;
+        let identity = connection.server_identity();
+        let own_connection = identity.connection_id;
+        let thread_per_connection = identity.thread_per_connection;
         let marker = format!("waggle_{}_{}", std::process::id(), monotonic_ns());
         connection.say(&marker)?;
         let begin = Instant::now();
@@ -78,6 +82,7 @@ impl Verification {
             digests: Digests::of(server),
             captured: Captured::default(),
             unfinished: HashMap::new(),
+            thread_per_connection,
             edges: [None, None],
         };
         Ok(Verification { capture, connection, pid, book })
@@ -173,7 +178,8 @@ impl Book {
     fn note(&mut self, event: Event<'_>) {
         match event {
             Event::Ended(statement) => self.count(statement),
-            Event::Ready(ready) => self.finish(ready),
+            Event::Ready(ready) if self.thread_per_connection => self.finish(ready),
+            Event::Ready(_) => {}
         }
     }
 

@@ -34,6 +34,9 @@ pub struct ServerIdentity {
     pub account: String,
     /// Whether Performance Schema is on.
     pub performance_schema: bool,
+    /// Whether each connection has a thread of its own, and no pool serves them
+    /// (`@@thread_handling`).
+    pub thread_per_connection: bool,
 }
 
 /// What is known from the host about the process that is watched.
@@ -92,7 +95,8 @@ pub(super) fn ask(connection: &mut Bare) -> Result<ServerIdentity, ConnectionErr
     let row = connection
         .rows(&format!(
             "SELECT CONNECTION_ID() AS {MARK}, VERSION(), @@version_comment, @@port, @@socket, \
-             @@datadir, @@pid_file, CURRENT_USER(), @@performance_schema"
+             @@datadir, @@pid_file, CURRENT_USER(), @@performance_schema, \
+             @@thread_handling"
         ))?
         .pop()
         .unwrap_or_default();
@@ -122,6 +126,7 @@ pub(super) fn ask(connection: &mut Bare) -> Result<ServerIdentity, ConnectionErr
         connection_id,
         account: text(7),
         performance_schema: text(8) == "1",
+        thread_per_connection: text(9) == "one-thread-per-connection",
     })
 }
 
@@ -147,6 +152,7 @@ mod tests {
             connection_id: 1,
             account: String::new(),
             performance_schema: false,
+            thread_per_connection: true,
         }
     }
 

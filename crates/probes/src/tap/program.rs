@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::time::Duration;
 
 use libbpf_rs::btf::{Btf, types};
@@ -25,6 +26,8 @@ const SHARED_MAPS: [&str; 3] = ["rings", "targets", "sessions"];
 /// Tells when a session waits for its next request; see [`super::TapOptions::ready`].
 const ON_RECEIVE: &str = "on_receive";
 
+/// Where the kernel tells its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// For messages.
 const RINGS: &str = "the rings of records";
 
@@ -58,7 +61,12 @@ pub(crate) struct Programs {
 pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> TapError {
     move |error| {
         let mut why = format!("{error:#}");
-        if let Some(verifier) = complaint::last() {
+        if !Path::new(KERNEL_TYPES).exists() {
+            why = format!(
+                "the kernel does not tell its types (BTF): {KERNEL_TYPES} is missing; use a kernel \
+                 built with CONFIG_DEBUG_INFO_BTF"
+            );
+        } else if let Some(verifier) = complaint::last() {
             why = format!("the kernel's verifier refuses it: {verifier}");
         } else if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
             why.push_str(if rustix::process::geteuid().is_root() {

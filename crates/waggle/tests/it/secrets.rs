@@ -196,6 +196,11 @@ fn no_password_of_mysql_9_leaves_waggle() {
 }
 
 #[test]
-fn no_password_of_mariadb_leaves_waggle() {
+fn no_password_of_mariadb_10_11_leaves_waggle() {
+    no_password_leaves_waggle(Version::Mariadb1011);
+}
+
+#[test]
+fn no_password_of_mariadb_11_4_leaves_waggle() {
     no_password_leaves_waggle(Version::Mariadb114);
 }

@@ -54,6 +54,31 @@ fn two_servers_of_one_binary_are_told_apart() {
 }
 
 #[test]
+fn servers_of_different_builds_are_each_read_by_their_own_layout() {
+    let servers = [Version::Mysql57, Version::Mysql9, Version::Mariadb114];
+    let servers = servers.map(|version| Server::start(version).unwrap());
+    let pids = servers.each_ref().map(Server::pid);
+    let mut waggle = watch_all(&pids);
+    for server in &servers {
+        let mut client = load::session(server);
+        (0..100).for_each(|_| drop(client.run("SELECT 1 AS counted").unwrap()));
+    }
+    for pid in pids {
+        let seen = of(&waggle.lines(), pid).len();
+        waggle.wait_for("the next intervals", |waggle| of(&waggle.lines(), pid).len() > seen + 1);
+    }
+    let lines = waggle.interrupt().lines();
+    for pid in pids {
+        let lines = of(&lines, pid);
+        assert_eq!(watched::calls(&lines, "`counted`"), 100, "of pid {pid}");
+        // A program that reads a session by another's layout finds nonsense, or nothing to read.
+        for kind in ["ring_full", "unreadable_session", "unreadable_text", "map_full"] {
+            assert_eq!(watched::sum(&lines, &format!("/lost/{kind}")), 0, "{kind} of pid {pid}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_is_killed_and_started_again_is_watched_again() {
     let mut server = Server::start(Version::Mysql80).unwrap();
     let mut pids = BTreeSet::from([server.pid()]);

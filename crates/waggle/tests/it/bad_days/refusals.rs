@@ -41,6 +41,23 @@ fn who_lacks_the_rights_is_told_which() {
 }
 
 #[test]
+fn a_kernel_without_its_types_is_refused_and_the_option_is_named() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let pid = server.pid().to_string();
+    // What the kernel tells of its types, and the images that libbpf looks for instead, are hidden.
+    let hide = "for at in /sys/kernel/btf /boot /lib/modules; do \
+                if [ -d $at ]; then mount -t tmpfs none $at || exit 1; fi; done; exec \"$@\"";
+    let without = ["unshare", "--mount", "sh", "-c", hide, "sh"];
+    let ended = Waggle::through(&without, &["watch", "--json", "--pid", &pid]).end();
+    ended.assert_refused(&["BTF", "CONFIG_DEBUG_INFO_BTF"]);
+    let doctor = Waggle::through(&without, &["doctor", "--json", "--pid", &pid]).end();
+    let told: serde_json::Value = serde_json::from_str(&doctor.out).unwrap();
+    let host = told["host"].as_array().unwrap();
+    let btf = host.iter().find(|fact| fact["name"] == "btf").unwrap();
+    assert_eq!(btf["state"], "no", "{btf:#}");
+}
+
+#[test]
 fn a_build_that_hides_its_session_is_refused_and_the_field_is_named() {
     let hidden = Disguised::start(Version::Mariadb1011, &["_current_thd"]);
     let pid = hidden.pid().to_string();
