@@ -38,12 +38,11 @@ static __always_inline struct target *current_target(void)
 
 	if (!all)
 		return NULL;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < TARGETS_MAX; i++) {
-		if (i >= all->count)
-			return NULL;
-		if (all->target[i].tgid == tgid)
-			return &all->target[i];
+#pragma unroll
+	for (u32 i = 0; i < TARGET_TRIES; i++) {
+		struct target *target = &all->target[(tgid + i) % TARGET_PLACES];
+		if (target->tgid == tgid)
+			return target;
 	}
 	return NULL;
 }

@@ -18,7 +18,7 @@ use super::plan::{Plan, bytes_of};
 use super::ring::{Rings, Shape};
 use super::skeleton::OBJECT;
 use super::skeleton::types::config as Config;
-use super::targets::{TARGETS_MAX, Targets};
+use super::targets::Targets;
 use super::{RunTime, TapError};
 
 /// The maps that every program shares.
@@ -161,7 +161,7 @@ impl Programs {
         if self.targets.admit(pid, program) {
             return Ok(());
         }
-        let why = format!("{TARGETS_MAX} servers are watched already; choose one with --pid");
+        let why = "too many servers are watched already; choose one with --pid".to_owned();
         Err(TapError::Kernel { what: "the list of watched servers", why })
     }
 

@@ -10,8 +10,9 @@ use waggle_model::{Loss, Losses};
 use super::mapped::Mapped;
 use super::skeleton::types;
 
-/// `TARGETS_MAX` of `shared.h`.
-pub(super) const TARGETS_MAX: usize = 64;
+/// `TARGET_PLACES` and `TARGET_TRIES` of `shared.h`.
+const PLACES: usize = 256;
+const TRIES: usize = 4;
 /// In the order of `enum lost_kind` of `shared.h`.
 const LOST_KINDS: [Loss; 4] =
     [Loss::RingFull, Loss::UnreadableSession, Loss::UnreadableText, Loss::MapFull];
@@ -20,7 +21,7 @@ const LOST_KINDS: [Loss; 4] =
 pub(super) struct Targets {
     memory: Mapped,
     /// The process of each place.
-    pids: [Option<u32>; TARGETS_MAX],
+    pids: [Option<u32>; PLACES],
     /// How often anything was admitted.
     turn: u32,
 }
@@ -29,12 +30,13 @@ impl Targets {
     /// Maps the list.
     pub(super) fn new(map: BorrowedFd<'_>) -> io::Result<Targets> {
         let memory = Mapped::new(map, size_of::<types::targets>())?;
-        Ok(Targets { memory, pids: [None; TARGETS_MAX], turn: 0 })
+        Ok(Targets { memory, pids: [None; PLACES], turn: 0 })
     }
 
     /// Puts a process on the list, for the program of this number; false where there is no room.
     pub(super) fn admit(&mut self, pid: u32, program: u32) -> bool {
-        let place = self.place_of(Some(pid)).or_else(|| self.place_of(None));
+        let place =
+            self.place_of(pid).or_else(|| places(pid).find(|place| self.pids[*place].is_none()));
         let Some(place) = place else { return false };
         self.pids[place] = Some(pid);
         self.turn += 1;
@@ -44,13 +46,12 @@ impl Targets {
         self.word(place, offset_of!(types::target, program)).store(program, Ordering::Relaxed);
         self.word(place, offset_of!(types::target, turn)).store(self.turn, Ordering::Relaxed);
         self.word(place, offset_of!(types::target, tgid)).store(pid, Ordering::Release);
-        self.count().fetch_max(place as u32 + 1, Ordering::Release);
         true
     }
 
     /// Takes a process off the list, and says what was lost of it since it was put there.
     pub(super) fn dismiss(&mut self, pid: u32) -> Losses {
-        let Some(place) = self.place_of(Some(pid)) else { return Losses::default() };
+        let Some(place) = self.place_of(pid) else { return Losses::default() };
         self.word(place, offset_of!(types::target, tgid)).store(0, Ordering::Release);
         let losses = self.losses(pid);
         self.pids[place] = None;
@@ -60,7 +61,7 @@ impl Targets {
     /// What the programs lost of a process since it was put on the list.
     pub(super) fn losses(&self, pid: u32) -> Losses {
         let mut losses = Losses::default();
-        if let Some(place) = self.place_of(Some(pid)) {
+        if let Some(place) = self.place_of(pid) {
             for (at, kind) in LOST_KINDS.into_iter().enumerate() {
                 losses.add(kind, self.lost(place, at).load(Ordering::Relaxed));
             }
@@ -68,12 +69,8 @@ impl Targets {
         losses
     }
 
-    fn place_of(&self, pid: Option<u32>) -> Option<usize> {
-        self.pids.iter().position(|known| *known == pid)
-    }
-
-    fn count(&self) -> &AtomicU32 {
-        self.atomic(offset_of!(types::targets, count))
+    fn place_of(&self, pid: u32) -> Option<usize> {
+        places(pid).find(|place| self.pids[*place] == Some(pid))
     }
 
     /// A word of the entry at a place.
@@ -96,6 +93,57 @@ impl Targets {
     }
 }
 
+/// Where the programs look for a process.
+fn places(pid: u32) -> impl Iterator<Item = usize> {
+    (0..TRIES).map(move |next| (pid as usize + next) % PLACES)
+}
+
 fn entry(place: usize) -> usize {
     offset_of!(types::targets, target) + place * size_of::<types::target>()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+
+    use super::*;
+
+    fn targets() -> Targets {
+        let memory = memfd_create("targets", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, size_of::<types::targets>() as u64).unwrap();
+        Targets::new(memory.as_fd()).unwrap()
+    }
+
+    #[test]
+    fn a_process_has_its_place_until_it_is_dismissed() {
+        let mut targets = targets();
+        for pid in [7, 7 + PLACES as u32, 8] {
+            assert!(targets.admit(pid, 1));
+        }
+        let tgid = |targets: &Targets, place| {
+            targets.word(place, offset_of!(types::target, tgid)).load(Ordering::Relaxed)
+        };
+        assert_eq!([7, 8, 9].map(|place| tgid(&targets, place)), [7, 7 + PLACES as u32, 8]);
+        targets.lost(9, 1).store(5, Ordering::Relaxed);
+        assert_eq!(targets.losses(8).get(LOST_KINDS[1]), 5);
+        assert_eq!(targets.dismiss(8).get(LOST_KINDS[1]), 5);
+        assert_eq!(targets.losses(8), Losses::default());
+        assert_eq!(tgid(&targets, 9), 0);
+        assert!(
+            targets.admit(9, 1),
+            "the place is free again, and what was lost there is forgotten"
+        );
+        assert_eq!(targets.losses(9), Losses::default());
+    }
+
+    #[test]
+    fn more_processes_than_the_programs_look_at_are_refused() {
+        let mut targets = targets();
+        for turn in 0..TRIES as u32 {
+            assert!(targets.admit(1 + turn * PLACES as u32, 1));
+        }
+        assert!(!targets.admit(1 + TRIES as u32 * PLACES as u32, 1));
+    }
 }
