@@ -33,7 +33,7 @@ enum Step {
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
 
-const LAYERS: [Layer; 7] = [
+const LAYERS: [Layer; 8] = [
     Layer {
         name: "style",
         budget: Duration::from_secs(240),
@@ -74,6 +74,14 @@ const LAYERS: [Layer; 7] = [
         name: "waggle",
         budget: Duration::from_secs(400),
         steps: &[Step::Cargo(&["test", "--package", "waggle"])],
+    },
+    Layer {
+        name: "bench",
+        budget: Duration::from_secs(150),
+        steps: &[
+            Step::Cargo(&["test", "--package", "waggle-bench"]),
+            Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
+        ],
     },
     Layer {
         name: "kernel 6.1",

@@ -15,7 +15,7 @@ use waggle_probes::target::recognise::{Builds, Recognised};
 
 use crate::reference::Reference;
 
-/// Records of the ring that are taken in one turn, as in `waggle watch`.
+/// Records of the rings that are taken in one turn, as in `waggle watch`.
 const RECORDS_PER_TURN: usize = 20_000;
 
 /// What is attached.

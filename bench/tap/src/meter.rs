@@ -17,7 +17,7 @@ pub(crate) struct Reading {
     /// `/proc/PID/task/TID/schedstat` shows one by one, in a single call (clock_getcpuclockid(3)).
     /// Time in breakpoints and programs of the kernel runs in its threads, so it is in there.
     pub(crate) server_ns: u64,
-    /// CPU of the thread that reads the ring, nanoseconds.
+    /// CPU of the thread that reads the rings, nanoseconds.
     pub(crate) agent_ns: u64,
     /// `Questions` of the server.
     pub(crate) questions: u64,
@@ -124,7 +124,7 @@ impl Placement {
         self.bind(pid, |cpu| cpu == 0)
     }
 
-    /// Binds this process and all that it will start: the reader of the ring and the load.
+    /// Binds this process and all that it will start: the reader of the rings and the load.
     pub(crate) fn bind_ourselves(self) -> Result<()> {
         self.bind(std::process::id(), |cpu| cpu != 0)
     }

@@ -32,6 +32,11 @@ impl RunTimeOf {
     pub(crate) fn ns_per_statement(&self) -> f64 {
         self.time_ns as f64 / self.statements.max(1) as f64
     }
+
+    /// Runs per statement: one for the server's reply, the others for sends of the load.
+    pub(crate) fn runs_per_statement(&self) -> f64 {
+        self.runs as f64 / self.statements.max(1) as f64
+    }
 }
 
 /// Measures every arm under the load that is at work.

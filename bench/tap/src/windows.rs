@@ -16,7 +16,7 @@ use crate::load::Load;
 use crate::meter::Meter;
 use crate::settings::Settings;
 
-/// How often the ring is emptied, as in `waggle watch`.
+/// How often the rings are emptied, as in `waggle watch`.
 pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(20);
 /// A window in which the hypervisor took more than this share of a processor is void, and its
 /// block with it, whatever it shows. The counter has ticks of 10 ms, so one tick is always borne.
@@ -151,7 +151,7 @@ impl Block<'_> {
     }
 }
 
-/// Empties the ring on a timer, as `waggle watch` does. Without an arm the timer runs all the
+/// Empties the rings on a timer, as `waggle watch` does. Without an arm the timer runs all the
 /// same, so that only the arm differs.
 pub(crate) fn drain_for(arms: &mut Arms, arm: Arm, time: Duration) -> Result<u64> {
     let end = Instant::now() + time;

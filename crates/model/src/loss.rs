@@ -3,7 +3,7 @@
 /// A way in which a statement, or a part of one, can be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Loss {
-    /// The ring buffer was full: a statement was not recorded.
+    /// The ring of a processor was full: a statement was not recorded.
     RingFull,
     /// The session could not be read: a statement was not recorded.
     UnreadableSession,

@@ -81,8 +81,9 @@ fn read_text(path: &Path) -> io::Result<String> {
     fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned())
 }
 
-/// The atomic instructions that the rings need (`BPF_CMPXCHG`) came with 5.12.
-const OLDEST: (u32, u32) = (5, 12);
+/// The storage of tasks for programs that trace (a10787e6d58c) came with 5.13, the atomic instructions
+/// that the rings need with 5.12.
+const OLDEST: (u32, u32) = (5, 13);
 
 fn kernel_version(proc_root: &Path) -> Fact {
     const NAME: &str = "kernel_version";
@@ -96,7 +97,7 @@ fn kernel_version(proc_root: &Path) -> Fact {
         (Some(Ok(_)), Some(Ok(_))) => State::No,
         _ => State::Unknown,
     };
-    Fact::new(NAME, state, format!("Linux {release}")).or("use a kernel of 5.12 or later")
+    Fact::new(NAME, state, format!("Linux {release}")).or("use a kernel of 5.13 or later")
 }
 
 /// The type information of the kernel, and what it says of the tracepoint of the tap.
@@ -266,12 +267,12 @@ fn bpf_system_call() -> Fact {
     }
 }
 
-/// What a session is known by in the kernel (5.11).
+/// What a session is known by in the kernel; programs that trace may use it since 5.13.
 fn task_storage() -> Fact {
     const NAME: &str = "task_storage";
     match MapType::TaskStorage.is_supported() {
         Ok(supported) => present(NAME, Ok(supported), "the storage of tasks for BPF")
-            .or("use a kernel of 5.12 or later, with the right to use BPF"),
+            .or("use a kernel of 5.13 or later, with the right to use BPF"),
         Err(error) => Fact::new(NAME, State::Unknown, format!("cannot be tried: {error}"))
             .or("run as root or give CAP_BPF"),
     }

@@ -14,7 +14,7 @@ use waggle_probes::target::discover::{Change, Found, Watcher};
 use waggle_probes::target::layout::Layout;
 use waggle_probes::target::recognise::{Builds, Recognised};
 
-/// Records of the ring that are taken in one turn, so that a flood cannot hold up the rest.
+/// Records of the rings that are taken in one turn, so that a flood cannot hold up the rest.
 const RECORDS_PER_TURN: usize = 20_000;
 /// Looks at a server that refuses to be watched before it is left alone: one that starts is not
 /// ready at first.
@@ -55,8 +55,8 @@ pub(crate) enum News {
     Attached(u32),
     /// It cannot be watched.
     Refused(u32, String),
-    /// It ended.
-    Gone(u32),
+    /// It ended. All that it ran was handed over.
+    Gone(Server),
 }
 
 /// What runs now in one server.
@@ -70,6 +70,8 @@ pub(crate) struct Capture {
     builds: Builds,
     watched: BTreeMap<u32, Watched>,
     refused: BTreeMap<u32, Refused>,
+    /// What is no longer watched, and has not been told.
+    dropped: Vec<News>,
 }
 
 impl Capture {
@@ -86,6 +88,7 @@ impl Capture {
             builds: Builds::default(),
             watched: BTreeMap::new(),
             refused: BTreeMap::new(),
+            dropped: Vec::new(),
         })
     }
 
@@ -94,15 +97,16 @@ impl Capture {
         &self.watched
     }
 
-    /// Looks for servers that came or went, and attaches to the new ones.
-    pub(crate) fn look(&mut self) -> Vec<News> {
-        let mut news = Vec::new();
+    /// Looks for servers that came or went, and attaches to the new ones. Statements of those that
+    /// ended are handed over.
+    pub(crate) fn look(&mut self, consume: &mut dyn FnMut(&Statement<'_>)) -> Vec<News> {
+        let mut news = std::mem::take(&mut self.dropped);
         for change in self.watcher.changes() {
             match change {
                 Change::Started(now) => self.attach(now, 0, &mut news),
-                Change::Gone(before) => self.forget(before.pid, &mut news),
+                Change::Gone(before) => self.forget(before.pid, &mut news, consume),
                 Change::Restarted { before, now } => {
-                    self.forget(before.pid, &mut news);
+                    self.forget(before.pid, &mut news, consume);
                     self.attach(now, 0, &mut news);
                 }
             }
@@ -142,17 +146,18 @@ impl Capture {
         Ok(Watched { server, layout, hook, checked: false, instance, sessions })
     }
 
-    fn forget(&mut self, pid: u32, news: &mut Vec<News>) {
+    fn forget(&mut self, pid: u32, news: &mut Vec<News>, consume: &mut dyn FnMut(&Statement<'_>)) {
         self.refused.remove(&pid);
-        if self.watched.remove(&pid).is_some() {
+        if let Some(watched) = self.watched.remove(&pid) {
+            while self.drain(&mut *consume) {}
+            self.tap.settle(pid, &[], monotonic_ns(), consume);
             self.tap.detach(pid);
-            news.push(News::Gone(pid));
+            news.push(News::Gone(watched.server));
         }
     }
 
-    /// Ends the watch over every server but one, and looks for no other.
+    /// Ends the watch over every server but one.
     pub(crate) fn keep_only(&mut self, pid: u32) {
-        self.watcher.watch_only(pid);
         for other in self.watched.keys().filter(|other| **other != pid) {
             self.tap.detach(*other);
         }
@@ -214,7 +219,8 @@ impl Capture {
         watched.layout = Arc::new(fitting);
         self.tap.detach(pid);
         if let Err(error) = self.tap.attach(&watched.instance, &watched.layout) {
-            watched.sessions = Err(error.to_string());
+            self.watched.remove(&pid);
+            self.dropped.push(News::Refused(pid, error.to_string()));
         }
     }
 
@@ -239,9 +245,10 @@ impl Capture {
         self.tap.nested(pid)
     }
 
-    /// The kernel's statistics of the programs.
+    /// The kernel's statistics of the programs: runs at sends, and the time of all.
     pub(crate) fn run_time(&self) -> RunTime {
-        self.tap.run_time()
+        let RunTime { runs, time } = self.tap.run_time();
+        RunTime { runs, time: time + self.tap.nested_run_time().time }
     }
 }
 

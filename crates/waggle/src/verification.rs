@@ -11,14 +11,14 @@ use waggle_model::{Statement, StatementKey};
 use waggle_mysql::counters::{Counters, Histograms};
 use waggle_mysql::verify::{CapturedKey, Edge, verify};
 use waggle_mysql::{Captured, Connection, Report};
-use waggle_probes::tap::{Event, Ready};
+use waggle_probes::tap::{Event, Hook, Ready};
 
 use crate::capture::{Capture, monotonic_ns};
 
 /// The server counts a statement shortly after its reply: so long before and after a reading it is
 /// not known on which side of it a statement fell.
 const EDGE: Duration = Duration::from_millis(20);
-/// How often the ring is emptied.
+/// How often the rings are emptied.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
 /// How often the sessions are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -41,8 +41,9 @@ struct Book {
     captured: Captured,
     /// What ended last in each session, and is not known to be done with yet.
     unfinished: HashMap<u64, Unfinished>,
-    /// A thread of a pool reads a request when it has come, not when the one before is done.
-    thread_per_connection: bool,
+    /// Whether it is told when a session is ready for its next request. A thread of a pool reads a
+    /// request when it has come, not when the one before is done.
+    tells_ready: bool,
     /// Begin and end of the first reading, then of the second, as far as they are known.
     edges: [Option<(u64, Option<u64>)>; 2],
 }
@@ -75,14 +76,14 @@ impl Verification {
             )
         })?;
         capture.keep_only(pid);
-        let server = &capture.watched()[&pid].server;
+        let watched = &capture.watched()[&pid];
         let book = Book {
             pid,
             own_connection,
-            digests: Digests::of(server),
+            digests: Digests::of(&watched.server),
             captured: Captured::default(),
             unfinished: HashMap::new(),
-            thread_per_connection,
+            tells_ready: thread_per_connection && watched.hook == Hook::Send,
             edges: [None, None],
         };
         Ok(Verification { capture, connection, pid, book })
@@ -178,7 +179,7 @@ impl Book {
     fn note(&mut self, event: Event<'_>) {
         match event {
             Event::Ended(statement) => self.count(statement),
-            Event::Ready(ready) if self.thread_per_connection => self.finish(ready),
+            Event::Ready(ready) if self.tells_ready => self.finish(ready),
             Event::Ready(_) => {}
         }
     }
@@ -199,7 +200,8 @@ impl Book {
         let Some(edge) = self.edge(statement.end_ns) else { return };
         let text = statement.text.map_or("", |text| self.digests.text_of(text));
         let digest = self.captured.record(statement, text, edge);
-        if let (Some(digest), Some(start_ns)) = (digest, statement.start_ns()) {
+        let (Some(digest), Some(start_ns)) = (digest, statement.start_ns()) else { return };
+        if self.tells_ready {
             let unfinished = Unfinished { statement: statement.key(), digest, start_ns };
             self.unfinished.insert(statement.thd, unfinished);
         }

@@ -46,10 +46,22 @@ impl Outcome {
     }
 
     /// What the kernel's statistics say of an arm: the mean of the loads and the highest of them,
-    /// nanoseconds per statement.
+    /// nanoseconds per statement, with the sends of the load itself.
     fn run_time(&self, arm: Arm) -> Option<(f64, f64)> {
-        let of_arm = self.run_times.iter().filter(|one| one.arm == arm);
-        let each: Vec<f64> = of_arm.map(RunTimeOf::ns_per_statement).collect();
+        self.run_time_by(arm, RunTimeOf::ns_per_statement)
+    }
+
+    /// The same of the server's own sends: without those of the load, at the price of a send of a
+    /// process that is not watched.
+    fn own_run_time(&self, arm: Arm) -> Option<(f64, f64)> {
+        let foreign = self.foreign.iter().find(|one| one.arm == arm)?.program_ns;
+        self.run_time_by(arm, |one| {
+            one.ns_per_statement() - foreign * (one.runs_per_statement() - 1.0).max(0.0)
+        })
+    }
+
+    fn run_time_by(&self, arm: Arm, ns: impl Fn(&RunTimeOf) -> f64) -> Option<(f64, f64)> {
+        let each: Vec<f64> = self.run_times.iter().filter(|one| one.arm == arm).map(ns).collect();
         let highest = each.iter().copied().reduce(f64::max)?;
         Some((each.iter().sum::<f64>() / each.len() as f64, highest))
     }

@@ -67,14 +67,21 @@ fn floor(outcome: &Outcome) -> Verdict {
 }
 
 fn program(outcome: &Outcome) -> Verdict {
-    let run_time = outcome.run_time(CHOSEN);
+    let own = outcome.own_run_time(CHOSEN);
+    let all = outcome.run_time(CHOSEN);
     Verdict {
         name: "program_ns_per_statement",
-        limit: format!("time in the kernel ≤ {:.1} µs per statement", PROGRAM_MAX_NS / 1e3),
-        measured: or_not(run_time.map(|(mean, highest)| {
-            format!("{:.2} µs, {:.2} under the dearest load", mean / 1e3, highest / 1e3)
+        limit: format!(
+            "time in the kernel ≤ {:.1} µs per statement: the server's own sends, mean of the loads",
+            PROGRAM_MAX_NS / 1e3
+        ),
+        measured: or_not(own.zip(all).map(|(own, all)| {
+            let [own, dearest, all] = [own.0, own.1, all.0].map(|ns| ns / 1e3);
+            format!(
+                "{own:.2} µs, {dearest:.2} under the dearest load; {all:.2} with the load's sends"
+            )
         })),
-        kept: run_time.map(|(_, highest)| highest <= PROGRAM_MAX_NS),
+        kept: own.map(|(mean, _)| mean <= PROGRAM_MAX_NS),
     }
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * A ring of records for each processor, in memory that user space has mapped (tap/ring.rs reads
- * it). BPF_MAP_TYPE_RINGBUF takes a lock that all processors share, and half of the price of a
- * statement; here a place is had by one atomic instruction on memory of the own processor.
+ * it). BPF_MAP_TYPE_RINGBUF takes a lock that all processors share; here a place is had by one atomic instruction on memory of the own processor.
  *
- * Needs Linux 5.12 (the atomic instruction). A record is complete when its `state` is set, which is written last. User space clears what it
+ * Needs Linux 5.12 (the atomic instruction).
+ *
+ * A record is complete when its `state` is set, which is written last. User space clears what it
  * has read before it gives the place back, so a place that is free is zero.
  */
 #ifndef WAGGLE_RING_BPF_H
@@ -14,7 +15,7 @@
 #include <bpf/bpf_helpers.h>
 #include "../tap/shared.h"
 
-/* User space sets both sizes: one entry for each processor, each a `struct ring` of `cfg.ring_bytes`. */
+/* User space sets both sizes: an entry for each processor, a `struct ring` of `cfg.ring_bytes`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -29,7 +30,10 @@ struct {
  */
 #define RESERVE_TRIES 4
 
-/* A place for a record in the ring of this processor; NULL where it is full. */
+/*
+ * A place for a record in the ring of this processor; NULL where it is full. The time of the record
+ * must have been read before: the order of all rings rests on it (tap/ring.rs).
+ */
 static __always_inline void *reserve(u32 kind, u64 size)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -41,7 +45,8 @@ static __always_inline void *reserve(u32 kind, u64 size)
 #pragma unroll
 	for (u32 i = 0; i < RESERVE_TRIES; i++) {
 		u64 at = *(volatile u64 *)&ring->reserved;
-		if (at + size - *(volatile u64 *)&ring->consumed > cfg.ring_bytes)
+		/* Negative where user space began the ring anew since the line above. */
+		if ((s64)(at + size - *(volatile u64 *)&ring->consumed) > (s64)cfg.ring_bytes)
 			return NULL;
 		if (__sync_val_compare_and_swap(&ring->reserved, at, at + size) != at)
 			continue;

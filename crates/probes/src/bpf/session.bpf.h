@@ -191,10 +191,12 @@ static __always_inline struct statement *reserve_statement(struct target *target
 
 	text_length = at_most(text_length, cfg.text_limit);
 	record = reserve(kind, sizeof(*record) + cfg.data_length + text_length);
-	if (record)
+	if (record) {
 		record->head.tgid = target->tgid;
-	else
+		record->head.program = cfg.program;
+	} else {
 		count_lost(target, LOST_RING_FULL, 1);
+	}
 	return record;
 }
 

@@ -8,9 +8,9 @@ use std::str::FromStr;
 pub enum Hook {
     /// The tracepoint `sock:sock_send_length` (kernel 6.3 and later).
     Send,
-    /// The return of `__sock_sendmsg`, or `sock_sendmsg` before that was split (kernel 5.5 to 6.4).
+    /// The return of `__sock_sendmsg`, or `sock_sendmsg` before that was split (up to kernel 6.4).
     Fentry,
-    /// The end of the system calls that send (any kernel).
+    /// The end of the system calls that send.
     Syscall,
     /// A breakpoint on `log_slow_statement` of the server.
     Uprobe,

@@ -66,7 +66,7 @@ static __always_inline struct session *session_of(struct target *target, u64 thd
 						       BPF_LOCAL_STORAGE_GET_F_CREATE);
 
 	if (!session) {
-		count_lost(target, LOST_MAP_FULL, 1);
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		return NULL;
 	}
 	if (session->thd != thd || session->turn != target->turn) {
@@ -279,7 +279,7 @@ int BPF_PROG(on_send, struct sock *sk, int result, int flags)
 }
 
 /*
- * Kernel 5.5 to 6.4, before sock_send_length: the function that every send call passes through;
+ * Kernel 5.13 to 6.4, before sock_send_length: the function that every send call passes through;
  * user space names the one that this kernel has (program.rs).
  */
 SEC("fexit/sock_sendmsg")
@@ -309,7 +309,7 @@ static __always_inline bool is_socket(u32 fd)
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
 }
 
-/* Any kernel: the end of every system call, of which those that send are looked at. */
+/* Every kernel of ours: the end of every system call, of which those that send are looked at. */
 SEC("raw_tp/sys_exit")
 int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -346,12 +346,13 @@ int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
 	if (!session || session->thd != thd || !session->replied)
 		return 0;
 	session->replied = 0;
+	u64 now = bpf_ktime_get_ns();
 	head = reserve(RECORD_READY, sizeof(*head));
 	if (!head)
 		return 0; /* a time that is not compared */
 	head->tgid = target->tgid;
 	head->thd = thd;
-	head->end_ns = bpf_ktime_get_ns();
+	head->end_ns = now;
 	submit(head);
 	return 0;
 }

@@ -92,6 +92,8 @@ impl Default for TapOptions {
 
 /// A server that is watched.
 struct Target {
+    /// The number of the program that serves it.
+    program: u32,
     plan: Plan,
     /// The plan of the records of nested statements.
     nested_plan: Plan,
@@ -173,17 +175,18 @@ impl Tap {
     pub fn attach(&mut self, instance: &Instance, layout: &Layout) -> Result<Hook, TapError> {
         self.read_clocks();
         let plan = Plan::new(layout, instance.current_thd, self.options.text_limit)?;
-        let hook = self.programs.attach(&plan, instance.pid, self.options.hook)?;
+        let (hook, program) = self.programs.attach(&plan, instance.pid, self.options.hook)?;
         if self.options.nested {
             self.nested.attach(&self.programs, &plan, instance.pid);
         }
         let nested_plan = Nested::plan(&plan);
         let meaning = Meaning::of(layout);
-        self.targets.insert(instance.pid, Target { plan, nested_plan, meaning, hook });
+        self.targets.insert(instance.pid, Target { program, plan, nested_plan, meaning, hook });
         Ok(hook)
     }
 
-    /// Ends the watch over a server. Nothing of it stays in the kernel.
+    /// Ends the watch over a server. Nothing of it stays in the kernel. What was not drained, and
+    /// replies that are held back, are gone: call [`Tap::drain`] and [`Tap::settle`] before.
     pub fn detach(&mut self, pid: u32) {
         self.nested.detach(pid);
         self.programs.detach(pid);
@@ -239,7 +242,7 @@ impl Tap {
         looked_ns: u64,
         mut consume: impl FnMut(&Statement<'_>),
     ) {
-        let Tap { targets, running: before, clocks, fold, lost_here, seen, .. } = self;
+        let Tap { targets, running: before, fold, lost_here, .. } = self;
         let Some(target) = targets.get(&pid) else { return };
         let now: HashSet<StatementKey> = running.iter().map(RunningStatement::key).collect();
         let over = fold.release(|tgid, statement, end_ns| {
@@ -255,10 +258,15 @@ impl Tap {
             .map(RunningStatement::key)
             .filter(|statement| !fold.saw_end(pid, *statement))
             .collect();
+        let Tap { running, clocks, lost_here, seen, .. } = self;
+        let drop_one_in = self.options.drop_one_in;
+        let mut emitter = Emitter { clocks, running, seen, drop_one_in, lost: lost_here };
         for (held, whole) in over {
-            let Some(reply) = Reply::new(&held.record, &target.plan) else { continue };
-            *seen += 1;
-            consume(&reader::statement_of(&reply, whole, target, clocks, &held.identity));
+            emitter.held(target, &held, whole, &mut |event| {
+                if let Event::Ended(statement) = event {
+                    consume(statement);
+                }
+            });
         }
     }
 

@@ -1,4 +1,4 @@
-//! The programs in the kernel: one for each layout, all writing to one ring.
+//! The programs in the kernel: one for each layout, all writing to the same rings.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -37,7 +37,7 @@ struct Loaded {
     plan: Plan,
     hook: Hook,
     object: Object,
-    links: Vec<(u32, Link)>,
+    _link: Link,
     /// Of the program that tells when a session is ready, where that was asked for.
     _ready: Option<Link>,
     /// The servers that this program serves.
@@ -125,31 +125,34 @@ impl Programs {
         })
     }
 
-    /// Attaches a program for one server on the first rung that works, or on `only`.
+    /// Attaches a program for one server on the first rung that works, or on `only`; gives the rung
+    /// and the number of the program.
     pub(super) fn attach(
         &mut self,
         plan: &Plan,
         pid: u32,
         only: Option<Hook>,
-    ) -> Result<Hook, TapError> {
+    ) -> Result<(Hook, u32), TapError> {
         let serves = |loaded: &Loaded| {
             loaded.plan.is_same_program(plan)
                 && loaded.hook != Hook::Uprobe
                 && only.is_none_or(|hook| hook == loaded.hook)
         };
         if let Some(at) = self.loaded.iter().position(serves) {
-            self.admit(pid, self.loaded[at].number)?;
+            let Loaded { hook, number, .. } = self.loaded[at];
+            self.admit(pid, number)?;
             self.loaded[at].pids.insert(pid);
-            return Ok(self.loaded[at].hook);
+            return Ok((hook, number));
         }
         let rungs = Hook::LADDER.into_iter().filter(|hook| only.is_none_or(|only| only == *hook));
         let mut refused = Vec::new();
         for hook in rungs {
             match self.load(plan, hook, pid) {
                 Ok(loaded) => {
-                    self.admit(pid, loaded.number)?;
+                    let number = loaded.number;
+                    self.admit(pid, number)?;
                     self.loaded.push(loaded);
-                    return Ok(hook);
+                    return Ok((hook, number));
                 }
                 Err(error) => refused.push((hook, format!("{error:#}"))),
             }
@@ -205,7 +208,7 @@ impl Programs {
         self.numbers += 1;
         self.set_maps(&mut open, plan)?;
         let object = open.load().map_err(kernel_error("loading the program"))?;
-        let link = attach_program(&object, hook, pid)?;
+        let _link = attach_program(&object, hook, pid)?;
         let receive = object.progs_mut().find(|program| ready && program.name() == ON_RECEIVE);
         let ready = receive.map(|program| program.attach()).transpose();
         let _ready = ready.map_err(kernel_error("tracepoint sock:sock_recv_length"))?;
@@ -213,10 +216,9 @@ impl Programs {
             fires::on_every_send(|| run_time_of(&object, hook).runs)
                 .map_err(|why| TapError::Kernel { what: hook.place(), why })?;
         }
-        let links = vec![(pid, link)];
         let pids = HashSet::from([pid]);
         let number = self.numbers;
-        Ok(Loaded { number, plan: plan.clone(), hook, object, links, _ready, pids })
+        Ok(Loaded { number, plan: plan.clone(), hook, object, _link, _ready, pids })
     }
 
     /// Ends the watch over one server; a program that serves no other is unloaded.
@@ -226,7 +228,6 @@ impl Programs {
         *before = before.plus(&lost);
         for loaded in &mut self.loaded {
             loaded.pids.remove(&pid);
-            loaded.links.retain(|(owner, _)| loaded.hook != Hook::Uprobe || *owner != pid);
         }
         self.loaded.retain(|loaded| !loaded.pids.is_empty());
     }

@@ -43,7 +43,7 @@ impl Reader<'_> {
         let session = Session { tgid: head.tgid, thd: head.thd };
         match head.kind {
             RECORD_IDENTITY => {
-                if let Some((_, identity)) = record::identity_of(record) {
+                if let Some(identity) = record::identity_of(record) {
                     self.fold.identify(session, identity);
                 }
             }
@@ -58,6 +58,11 @@ impl Reader<'_> {
     fn reply(&mut self, session: Session, record: &[u8], consume: &mut dyn FnMut(Event<'_>)) {
         let Some(target) = self.targets.get(&session.tgid) else { return };
         let Some(reply) = Reply::new(record, &target.plan) else { return };
+        if reply.head.program != target.program {
+            // Written by the layout that this server had before: nobody knows what it says.
+            self.emitter.lose(session.tgid, Loss::UnreadableSession);
+            return;
+        }
         if is_foreign(&reply, target) {
             self.counts.foreign_sends += 1;
             return;
@@ -102,6 +107,10 @@ impl Reader<'_> {
 }
 
 impl Emitter<'_> {
+    fn lose(&mut self, pid: u32, kind: Loss) {
+        self.lost.entry(pid).or_default().add(kind, 1);
+    }
+
     /// Hands out a statement whose reply was held back.
     pub(super) fn held(
         &mut self,
@@ -129,7 +138,7 @@ impl Emitter<'_> {
         }
         *self.seen += 1;
         if self.drop_one_in.is_some_and(|n| self.seen.is_multiple_of(n)) {
-            self.lost.entry(reply.head.tgid).or_default().add(Loss::Injected, 1);
+            self.lose(reply.head.tgid, Loss::Injected);
             return;
         }
         consume(Event::Ended(&statement_of(reply, whole, target, self.clocks, identity)));

@@ -51,29 +51,17 @@ pub(super) fn head_of(record: &[u8]) -> Option<types::head> {
 }
 
 /// A session told who it is.
-pub(super) fn identity_of(record: &[u8]) -> Option<(u64, Identity)> {
-    let raw: IdentityRecord = read_struct(record)?;
+pub(super) fn identity_of(record: &[u8]) -> Option<Identity> {
+    let raw: types::identity = read_struct(record)?;
     let string = |length: i32, bytes: &[u8]| {
         let length = usize::try_from(length).ok()?.min(bytes.len());
         Some(bytes[..length].to_vec())
     };
-    let identity = Identity {
-        user: string(raw.0.user_length, &raw.0.user),
-        host: string(raw.0.host_length, &raw.0.host),
-        database: string(raw.0.database_length, &raw.0.database),
-    };
-    Some((raw.0.id, identity))
-}
-
-/// The generated structure has arrays too long for a derived `Default`.
-#[derive(Clone, Copy)]
-struct IdentityRecord(types::identity);
-
-impl Default for IdentityRecord {
-    fn default() -> Self {
-        // SAFETY: the structure consists of integers and arrays of them: zero is a value.
-        Self(unsafe { std::mem::zeroed() })
-    }
+    Some(Identity {
+        user: string(raw.user_length, &raw.user),
+        host: string(raw.host_length, &raw.host),
+        database: string(raw.database_length, &raw.database),
+    })
 }
 
 /// A reply, with its fields still in the server's own form.

@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::fs;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
@@ -19,19 +20,22 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::mapped::Mapped;
 use super::skeleton::types;
 
+/// The numbers of the processors that this host may have.
+const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
 /// `RING_SLACK`, `RING_BYTES_MIN` and `RECORD_COMPLETE` of `shared.h`.
 const SLACK: usize = 72 * 1024;
-const BYTES_MIN: usize = 256 * 1024;
+const BYTES_MIN: usize = 512 * 1024;
 const RECORD_COMPLETE: u32 = 1;
-/// Bytes of all rings together, as far as each keeps its least, and the most of one.
+/// Bytes of all rings together, as far as each keeps its least, and the most of one: before Linux 6.0
+/// a value of an array may have 4 MiB (`KMALLOC_MAX_SIZE`, until 63b8ce77b15e).
 const BYTES_ALL: usize = 8 * 1024 * 1024;
-const BYTES_MAX: usize = 4 * 1024 * 1024;
+const BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Before the records of a ring: `struct ring`.
 const START: usize = size_of::<types::ring>();
 const RESERVED: usize = std::mem::offset_of!(types::ring, reserved);
 const CONSUMED: usize = std::mem::offset_of!(types::ring, consumed);
 /// An empty ring begins from its start when so many-th a part of it was used.
-const REWIND_PART: u64 = 8;
+const REWIND_PART: u64 = 4;
 
 /// The sizes of the map of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +50,9 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn of_host() -> io::Result<Shape> {
-        let rings =
-            libbpf_rs::num_possible_cpus().map_err(|error| io::Error::other(error.to_string()))?;
+        let possible = fs::read_to_string(POSSIBLE)?;
+        let rings = rings_for(&possible)
+            .ok_or_else(|| io::Error::other(format!("{POSSIBLE}: {possible}")))?;
         Ok(Shape::of(rings))
     }
 
@@ -60,9 +65,17 @@ impl Shape {
         Shape { rings, ring_bytes, value_bytes }
     }
 
+    /// Bytes of all entries.
     fn bytes(self) -> usize {
         self.rings * self.value_bytes
     }
+}
+
+/// As many as the highest number of a processor demands, since programs take theirs by its number;
+/// the list is like `0-3,8-11`.
+fn rings_for(possible: &str) -> Option<usize> {
+    let last = possible.trim().rsplit(['-', ',']).next()?;
+    last.parse::<usize>().ok().map(|last| last + 1)
 }
 
 /// The consumer of all rings. Records are handed out where they lie, without a copy.

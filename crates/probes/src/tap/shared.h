@@ -15,7 +15,7 @@
 /* What a record may have behind the end of its ring: no record is longer. */
 #define RING_SLACK (72 * 1024)
 /* A ring has a power of two of bytes, and holds some records of the longest text. */
-#define RING_BYTES_MIN (256 * 1024)
+#define RING_BYTES_MIN (512 * 1024)
 
 enum record_kind {
 	RECORD_NONE = 0, /* given up */
@@ -139,7 +139,7 @@ struct head {
 	s32 result; /* of the send */
 	u32 text_length; /* bytes of text in this record */
 	u32 text_unreadable;
-	u32 unused;
+	u32 program; /* `cfg.program` of the one that wrote it, of statements */
 };
 
 struct statement {

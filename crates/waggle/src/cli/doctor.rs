@@ -155,7 +155,7 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
         Ok(capture) => capture,
         Err(error) => return refused_all(pid, &error.to_string()),
     };
-    capture.look();
+    capture.look(&mut |_| {});
     for _ in 0..CHECKS {
         capture.sample();
         if capture.watched().values().all(|watched| watched.checked) {

@@ -52,7 +52,7 @@ pub(super) struct CaptureArgs {
     /// Also capture what runs inside procedures, triggers and events, and what a replica applies,
     /// by breakpoints that only such statements meet. They are counted apart.
     #[arg(long)]
-    nested: bool,
+    pub(super) nested: bool,
     /// Drop one statement in N, to show that a loss is noticed.
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     drop_one_in: Option<u64>,
@@ -72,7 +72,7 @@ impl CaptureArgs {
             },
         };
         let mut capture = Capture::new(options).map_err(|error| Failure::Cannot(error.into()))?;
-        let news = capture.look();
+        let news = capture.look(&mut |_| {});
         if capture.watched().is_empty() {
             return Err(Failure::Cannot(nothing_to_watch(self.pid, &capture)));
         }

@@ -11,16 +11,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::Books;
-use waggle_model::{DigestTotals, Interval, Losses};
+use waggle_model::{DigestTotals, Interval, Losses, Server, Statement};
 
 use crate::capture::{Capture, News, monotonic_ns};
 use crate::cost::{Cost, Meter};
 
-/// How often the rings are emptied while statements come. A ring of 4 MiB holds so long at 200 MB/s
+/// How often the rings are emptied while statements come. A ring of 2 MiB holds so long at 100 MB/s
 /// of records of one processor.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 /// The same while none come and none runs, since waking up is most of what watching an idle server
-/// costs. A flood that follows silence without any rise may bring 80 MB/s to a ring of 4 MiB.
+/// costs. A flood that follows silence without any rise may bring 40 MB/s to a ring of 2 MiB.
 const DRAIN_EVERY_IDLE: Duration = Duration::from_millis(50);
 /// So long nothing must have come.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
@@ -132,9 +132,7 @@ impl Watch {
         let mut is_silent = true;
         let is_more = capture.drain(|statement| {
             is_silent = false;
-            if let Some(books) = books.get_mut(&statement.pid) {
-                books.count(statement);
-            }
+            count(books, statement);
         });
         if !is_silent {
             self.heard_at = Instant::now();
@@ -142,7 +140,7 @@ impl Watch {
         is_more
     }
 
-    /// How long to leave the ring alone.
+    /// How long to leave the rings alone.
     fn pause(&self) -> Duration {
         let is_idle = !self.is_busy && self.heard_at.elapsed() >= IDLE_AFTER;
         if is_idle { DRAIN_EVERY_IDLE } else { DRAIN_EVERY }
@@ -156,22 +154,40 @@ impl Watch {
     }
 
     fn look(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        for news in self.capture.look() {
-            let line = match news {
-                News::Attached(pid) => format!("pid {pid}: watched from now on"),
-                News::Refused(pid, why) => format!("pid {pid}: not watched: {why}"),
-                News::Gone(pid) => {
-                    self.books.remove(&pid);
-                    self.losses_since(pid);
-                    format!("pid {pid}: the server has ended")
+        let Watch { capture, books, .. } = self;
+        let news = capture.look(&mut |statement| count(books, statement));
+        for news in news {
+            match news {
+                News::Attached(pid) => {
+                    self.tell(out, &format!("pid {pid}: watched from now on"))?
                 }
-            };
-            if !self.options.json {
-                writeln!(out, "{line}")?;
+                News::Refused(pid, why) => {
+                    // Beside the output, which may be read by a program.
+                    let _ = writeln!(io::stderr(), "waggle: pid {pid}: not watched: {why}");
+                }
+                News::Gone(server) => {
+                    self.close_last(&server, out)?;
+                    self.tell(out, &format!("pid {}: the server has ended", server.pid))?;
+                }
             }
         }
         self.open_books();
         Ok(())
+    }
+
+    fn tell(&self, out: &mut dyn Write, line: &str) -> io::Result<()> {
+        if self.options.json { Ok(()) } else { writeln!(out, "{line}") }
+    }
+
+    /// The interval in which a server ended.
+    fn close_last(&mut self, server: &Server, out: &mut dyn Write) -> io::Result<()> {
+        let Some(mut books) = self.books.remove(&server.pid) else { return Ok(()) };
+        books.begin_closing(monotonic_ns());
+        let losses = self.losses_since(server.pid);
+        let interval = books.close(Vec::new(), losses);
+        self.summary.captured += interval.statements;
+        let shown = Shown { sessions_known: false, ..self.options.shown };
+        self.print(server, &interval, shown, &Cost::default(), out)
     }
 
     fn close_interval(&mut self, length: Duration, out: &mut dyn Write) -> io::Result<()> {
@@ -200,7 +216,9 @@ impl Watch {
         }
         for (pid, interval, sessions_known) in intervals {
             let shown = Shown { sessions_known, ..self.options.shown };
-            self.print(pid, &interval, shown, &cost, out)?;
+            if let Some(watched) = self.capture.watched().get(&pid) {
+                self.print(&watched.server, &interval, shown, &cost, out)?;
+            }
         }
         out.flush()
     }
@@ -216,21 +234,26 @@ impl Watch {
 
     fn print(
         &self,
-        pid: u32,
+        server: &Server,
         interval: &Interval,
         shown: Shown,
         cost: &Cost,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let Some(watched) = self.capture.watched().get(&pid) else { return Ok(()) };
         if self.options.json {
             let time = jiff::Timestamp::now().to_string();
-            let line = json::Line::new(time, &watched.server, interval, shown, cost);
+            let line = json::Line::new(time, server, interval, shown, cost);
             serde_json::to_writer(&mut *out, &line)?;
             return writeln!(out);
         }
         let width = terminal_width();
-        writeln!(out, "{}", table::render(&watched.server, interval, shown, cost, width))
+        writeln!(out, "{}", table::render(server, interval, shown, cost, width))
+    }
+}
+
+fn count(books: &mut BTreeMap<u32, Books>, statement: &Statement<'_>) {
+    if let Some(books) = books.get_mut(&statement.pid) {
+        books.count(statement);
     }
 }
 

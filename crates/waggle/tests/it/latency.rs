@@ -11,9 +11,12 @@ use waggle_testkit::Client;
 use waggle_testkit::PerformanceSchema;
 use waggle_testkit::Server;
 use waggle_testkit::Version;
+use waggle_testkit::sysbench::Length;
+use waggle_testkit::sysbench::Sysbench;
 
 use crate::load;
 use crate::size;
+use crate::verified::Verified;
 use crate::watched;
 use crate::watching::Waggle;
 
@@ -159,6 +162,42 @@ fn compare_times(version: Version, before: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Performance Schema's timer stops between the reply and the server's next read, both of which
+/// `verify` times: so its sums are met, or lie between.
+fn times_of_performance_schema_are_met(version: Version) {
+    let builder = Server::builder(version).performance_schema(PerformanceSchema::Statements);
+    let server = builder.start().unwrap();
+    let length = Length::Events(1000);
+    let sysbench = Sysbench { threads: 2, length, ..load::read_write(&server) };
+    let verified = Verified::around(&server, &[], |_| {
+        sysbench.start(&server).unwrap().wait().unwrap();
+    });
+    verified.assert_exact(&format!("{version}, times"), 1000 * load::PER_TRANSACTION);
+    let report = &verified.report;
+    size::keep(&json!({
+        "test": "performance_schema_times", "server": server.version_string(),
+        "captured": report["captured"], "latency_sum": report["fields"]["latency_sum"],
+        "latency_percentiles": report["fields"]["latency_percentiles"],
+    }));
+    assert!(verified.number("/fields/latency_sum/compared") >= 5, "{report:#}");
+    assert!(verified.number("/fields/latency_percentiles/compared") >= 5, "{report:#}");
+    let sums = report["differing"].as_array().unwrap().iter();
+    for one in sums.filter(|one| one["field"] == "latency_sum") {
+        let why = one["why"].as_str().unwrap_or("no reason");
+        assert!(why.contains("next read"), "{version}: {one:#}");
+    }
+}
+
+#[test]
+fn the_times_of_performance_schema_of_mysql_8_0_are_met() {
+    times_of_performance_schema_are_met(Version::Mysql80);
+}
+
+#[test]
+fn the_times_of_performance_schema_of_mysql_9_are_met() {
+    times_of_performance_schema_are_met(Version::Mysql9);
 }
 
 #[test]
