@@ -1,8 +1,8 @@
 //! From blocks of windows to prices with intervals.
 
 use waggle_stats::{
-    Estimate, Random, bootstrap_interval, lag_one, mean_interval, sign_flip, stratified,
-    trimmed_interval,
+    Estimate, Random, bootstrap_interval, lag_one, mean_interval, ratio_interval, sign_flip,
+    stratified, trimmed_interval,
 };
 
 use crate::arms::Arm;
@@ -24,9 +24,11 @@ pub(crate) struct Price {
     pub(crate) void: usize,
     /// CPU of the server per statement without the arm, microseconds.
     pub(crate) without_us: f64,
-    /// What the arm adds to it, microseconds: the mean of the differences within the
-    /// blocks.
+    /// What the arm adds to it, microseconds: all CPU with it over all statements with it, less the
+    /// same without it.
     pub(crate) added_us: Estimate,
+    /// The mean of the differences within the blocks.
+    pub(crate) block_mean_us: Estimate,
     /// The same by a mean that leaves out the extremes.
     pub(crate) trimmed_us: Estimate,
     /// The interval of the mean by the bootstrap.
@@ -93,6 +95,13 @@ impl Block {
         Block { on: half(true), off: half(false) }
     }
 
+    /// CPU in microseconds and statements, with the arm and then without it.
+    fn cpu_and_statements(&self) -> [f64; 4] {
+        let of = |half: &Half| [half.server_ns as f64 / 1e3, half.statements.max(1) as f64];
+        let ([a, b], [c, d]) = (of(&self.on), of(&self.off));
+        [a, b, c, d]
+    }
+
     fn difference_us(&self) -> f64 {
         self.on.server_us() - self.off.server_us()
     }
@@ -136,6 +145,7 @@ fn price(
     random: &mut Random,
 ) -> Option<Price> {
     let differences: Vec<f64> = blocks.iter().map(Block::difference_us).collect();
+    let ratios: Vec<[f64; 4]> = blocks.iter().map(Block::cpu_and_statements).collect();
     let rates: Vec<f64> =
         blocks.iter().map(|block| (block.on.rate() / block.off.rate()).ln()).collect();
     let sum_on = |value: fn(&Half) -> u64| blocks.iter().map(|block| value(&block.on)).sum::<u64>();
@@ -146,7 +156,8 @@ fn price(
         load: Some(load),
         void: windows.iter().filter(is_void).count() / BLOCK,
         without_us: mean(blocks.iter().map(|block| block.off.server_us())),
-        added_us: mean_interval(&differences, CONFIDENCE)?,
+        added_us: ratio_interval(&ratios, CONFIDENCE)?,
+        block_mean_us: mean_interval(&differences, CONFIDENCE)?,
         trimmed_us: trimmed_interval(&differences, TRIM, CONFIDENCE)?,
         bootstrap_us: bootstrap_interval(&differences, CONFIDENCE, DRAWS, random),
         p: sign_flip(&differences, DRAWS, random)?,
@@ -185,6 +196,7 @@ fn pooled(of_loads: &[Price], all: &[f64], random: &mut Random) -> Option<Price>
         void: of_loads.iter().map(|price| price.void).sum(),
         without_us: average(|price| price.without_us),
         added_us: strata(|price| price.added_us)?,
+        block_mean_us: strata(|price| price.block_mean_us)?,
         trimmed_us: strata(|price| price.trimmed_us)?,
         bootstrap_us: bootstrap_interval(all, CONFIDENCE, DRAWS, random),
         p: sign_flip(all, DRAWS, random)?,
@@ -231,10 +243,11 @@ mod tests {
         ];
         let prices = prices(windows.as_flattened(), Arm::Nothing, 1);
         assert_eq!(prices.len(), 2, "one load and all of them");
-        assert_eq!(prices[0].added_us.value, 3.0);
+        assert!((prices[0].added_us.value - 3.0).abs() < 1e-9);
+        assert_eq!(prices[0].block_mean_us.value, 3.0);
         assert_eq!(prices[0].added_us.count, 2);
         assert_eq!((prices[0].void, prices[0].captured_share), (1, 1.0));
-        assert_eq!(prices[1].added_us, prices[0].added_us);
+        assert!((prices[1].added_us.value - prices[0].added_us.value).abs() < 1e-9);
         assert!((prices[0].agent_cores_per_10k - 0.01).abs() < 1e-12);
         assert!(prices[0].rate_percent.value.abs() < 1e-9);
     }

@@ -52,6 +52,25 @@ pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
     Estimate::new(count, mean(values), error, freedom, confidence)
 }
 
+/// The difference of two ratios of sums, `Σa/Σb - Σc/Σd` over blocks `[a, b, c, d]`, with the error
+/// of the jackknife that leaves out one block at a time (Tukey, "Bias and confidence in not quite
+/// large samples", Annals of Mathematical Statistics 1958; for ratios Cochran, "Sampling
+/// techniques", chapter 6). A block in which little happened counts little, where the mean of the
+/// ratios of the blocks is at the mercy of it. `None` below two blocks, or where a sum of `b` or of
+/// `d` is 0 without one of the blocks.
+pub fn ratio_interval(blocks: &[[f64; 4]], confidence: f64) -> Option<Estimate> {
+    let count = blocks.len();
+    let freedom = count.checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
+    let sums: [f64; 4] =
+        std::array::from_fn(|part| blocks.iter().map(|block| block[part]).sum::<f64>());
+    let difference = |[a, b, c, d]: [f64; 4]| a / b - c / d;
+    let without =
+        |block: &[f64; 4]| difference(std::array::from_fn(|part| sums[part] - block[part]));
+    let left: Vec<f64> = blocks.iter().map(without).collect();
+    let error = (sum_of_squares(&left) * freedom / count as f64).sqrt();
+    error.is_finite().then(|| Estimate::new(count, difference(sums), error, freedom, confidence))?
+}
+
 /// The mean without the lowest and highest share `trim` of the values, with the interval of Tukey
 /// and McLaughlin ("Less vulnerable confidence and significance procedures for location based on a
 /// single sample", Sankhya A 1963): `s_w / ((1 - 2g/n) √n)` with the standard deviation `s_w` of
@@ -104,6 +123,18 @@ mod tests {
 
     fn close(got: f64, want: f64) {
         assert!((got - want).abs() < 1e-4 * want.abs().max(1.0), "{got} is not {want}");
+    }
+
+    #[test]
+    fn a_ratio_of_sums_weighs_blocks_by_their_size() {
+        // 1,010 over 101 less 500 over 100: the small block, 10 against 0, counts little.
+        let blocks = [[1000.0, 100.0, 500.0, 99.0], [10.0, 1.0, 0.0, 1.0]];
+        let estimate = ratio_interval(&blocks, 0.95).unwrap();
+        close(estimate.value, 5.0);
+        // Without the one and without the other: 10 and 1000/100 - 500/99.
+        close(estimate.error, (10.0 - (10.0 - 500.0 / 99.0)) / 2.0);
+        assert_eq!(ratio_interval(&blocks[..1], 0.95), None);
+        assert_eq!(ratio_interval(&[[1.0, 1.0, 1.0, 0.0]; 3], 0.95), None);
     }
 
     /// Student's own example: additional hours of sleep, Biometrika 1908, table of section 8.

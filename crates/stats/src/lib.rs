@@ -21,6 +21,7 @@ mod resample;
 pub use interval::Estimate;
 pub use interval::lag_one;
 pub use interval::mean_interval;
+pub use interval::ratio_interval;
 pub use interval::stratified;
 pub use interval::trimmed_interval;
 pub use random::Random;

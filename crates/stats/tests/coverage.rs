@@ -1,6 +1,8 @@
 //! Whether 95 % intervals hold the truth in 95 % of the cases.
 
-use waggle_stats::{Estimate, Random, bootstrap_interval, mean_interval, trimmed_interval};
+use waggle_stats::{
+    Estimate, Random, bootstrap_interval, mean_interval, ratio_interval, trimmed_interval,
+};
 
 const TRUTH: f64 = 1.5;
 const PAIRS: usize = 40;
@@ -57,4 +59,26 @@ fn the_bootstrap_holds_it_in_about_95_of_100() {
         bootstrap_interval(sample, 0.95, 400, random).unwrap_or((f64::NAN, f64::NAN))
     });
     assert!((0.91..0.97).contains(&share), "{share}");
+}
+
+#[test]
+fn the_interval_of_a_ratio_holds_it_where_the_sizes_of_the_blocks_differ_a_lot() {
+    // CPU and statements with and without an arm; few statements come with more CPU each.
+    let draw = |random: &mut Random| {
+        let half = |per_statement: f64, random: &mut Random| {
+            let statements = if random.below(20) == 0 { 20.0 } else { 1000.0 };
+            [statements * (per_statement + noise(random)), statements]
+        };
+        let ([a, b], [c, d]) = (half(50.0 + TRUTH, random), half(50.0, random));
+        [a, b, c, d]
+    };
+    let mut random = Random::seeded(7);
+    let mut held = 0;
+    for _ in 0..4000 {
+        let blocks: Vec<[f64; 4]> = (0..PAIRS).map(|_| draw(&mut random)).collect();
+        let estimate = ratio_interval(&blocks, 0.95).unwrap();
+        held += u32::from(estimate.low <= TRUTH && TRUTH <= estimate.high);
+    }
+    let share = f64::from(held) / 4000.0;
+    assert!((0.938..0.962).contains(&share), "{share}");
 }

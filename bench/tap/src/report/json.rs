@@ -25,6 +25,7 @@ fn price(price: &Price) -> Value {
         "void_blocks": price.void,
         "server_us_without": price.without_us,
         "added_us": interval(&price.added_us),
+        "added_us_block_mean": interval(&price.block_mean_us),
         "added_us_trimmed": interval(&price.trimmed_us),
         "added_us_bootstrap": price.bootstrap_us,
         "p_sign_flip": price.p,

@@ -65,13 +65,13 @@ fn verdicts(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
 fn arms(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     writeln!(
         out,
-        "## All loads together\n\n| arm | added server CPU per statement, µs | trimmed | bootstrap \
-         | p | QPS, % | in the kernel, ns | reader, core per 10k/s | captured | lost | pairs |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|"
+        "## All loads together\n\n| arm | added server CPU per statement, µs | mean of the blocks \
+         | trimmed | bootstrap | p | QPS, % | in the kernel, ns | reader, core per 10k/s | captured | lost | pairs |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|"
     )?;
     for arm in Arm::ALL {
         if let Some((_, why)) = outcome.refused.iter().find(|(refused, _)| *refused == arm) {
-            writeln!(out, "| {arm} | refused: {} | | | | | | | | | |", why.replace('|', "/"))?;
+            writeln!(out, "| {arm} | refused: {} | | | | | | | | | | |", why.replace('|', "/"))?;
         }
         let Some(price) = outcome.price(arm, None) else { continue };
         let bootstrap = price
@@ -83,9 +83,10 @@ fn arms(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
         let only_arm = |text: String| if is_nothing { String::new() } else { text };
         writeln!(
             out,
-            "| {arm} | {} | {} | {bootstrap} | {:.4} | {} | {run_time} | {} | {} | {} | {} + {} \
+            "| {arm} | {} | {} | {} | {bootstrap} | {:.4} | {} | {run_time} | {} | {} | {} | {} + {} \
              void |",
             interval(&price.added_us, 2),
+            interval(&price.block_mean_us, 2),
             interval(&price.trimmed_us, 2),
             price.p,
             interval(&price.rate_percent, 1),
@@ -177,9 +178,10 @@ fn method(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
          of all its threads, nanoseconds), statements are its own `Questions` (by COM_STATISTICS, \
          which is not counted itself), the same for every arm. A block with a window in which the \
          hypervisor took more than 5 % of a processor beyond one tick of its counter is void and \
-         repeated. Intervals are 95 %: Student's t of the differences within the blocks, each load \
-         with the same weight; the trimmed mean leaves out 10 % on each side; the bootstrap is \
-         BCa; p is by flipping signs. Time in the kernel is from the kernel's own statistics in \
+         repeated. What is added is all CPU over all statements with the arm less the same \
+         without it, with the jackknife over the blocks; beside it the differences within the \
+         blocks: their mean (Student's t), a mean that leaves out 10 % on each side, the BCa \
+         bootstrap, and p by flipping signs. Intervals are 95 %; each load has the same weight. Time in the kernel is from the kernel's own statistics in \
          windows of their own (they cost about 0.1 µs per run, which is included), with the sends \
          of the load itself, since it runs on the same host. The reader digests and counts every \
          statement as `waggle watch` does. The uprobe pair writes latency, command and up to 512 \
