@@ -75,12 +75,9 @@ impl Targets {
 
     /// A word of the entry at a place.
     fn word(&self, place: usize, offset: usize) -> &AtomicU32 {
-        self.atomic(entry(place) + offset)
-    }
-
-    fn atomic(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: the offset is that of an aligned word of `struct targets`; others use it
-        // atomically or only read it.
+        let offset = entry(place) + offset;
+        // SAFETY: the offset is that of an aligned word of `struct targets`; the programs only read
+        // it.
         unsafe { AtomicU32::from_ptr(self.memory.at(offset).cast().as_ptr()) }
     }
 
