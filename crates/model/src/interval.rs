@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::{Histogram, Losses, Origin, RunningStatement, Statement};
+use crate::{Histogram, Losses, Origin, RunningStatement, Samples, Statement};
 
 /// Calls by user are kept for so many users of a digest; the rest is one sum.
 const USERS_MAX: usize = 32;
@@ -81,6 +81,8 @@ pub struct DigestTotals {
     pub active_ns: u64,
     /// Calls by user.
     pub users: HashMap<Vec<u8>, u64>,
+    /// A few of the statements as they were.
+    pub samples: Samples,
 }
 
 impl DigestTotals {
@@ -100,6 +102,7 @@ impl DigestTotals {
             self.latency_ns.record(latency);
         }
         self.count_user(statement.identity.user.as_deref().unwrap_or_default());
+        self.samples.offer(statement, self.calls);
     }
 
     fn count_user(&mut self, user: &[u8]) {
@@ -126,6 +129,7 @@ impl DigestTotals {
         for (user, calls) in &other.users {
             *self.users.entry(user.clone()).or_default() += calls;
         }
+        self.samples.merge(&other.samples);
     }
 }
 
