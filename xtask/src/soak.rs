@@ -41,7 +41,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    let name = format!("{}-soak", today()?);
+    let chosen = if args.only.is_empty() { String::new() } else { format!("-{}", args.only) };
+    let name = format!("{}-soak{}", today()?, chosen.replace("::", "-"));
     let json = fs::canonicalize(".")?.join(RESULTS).join(format!("{name}.jsonl"));
     fs::create_dir_all(RESULTS).context("making bench/results")?;
     if json.exists() {
