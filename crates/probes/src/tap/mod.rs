@@ -65,6 +65,11 @@ pub enum TapError {
 }
 
 fn reasons(tried: &[(Hook, String)]) -> String {
+    if let [(_, why), others @ ..] = tried
+        && others.iter().all(|(_, other)| other == why)
+    {
+        return why.clone();
+    }
     tried.iter().map(|(hook, why)| format!("{hook}: {why}")).collect::<Vec<_>>().join("; ")
 }
 

@@ -68,10 +68,9 @@ pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> T
         } else if let Some(verifier) = complaint::last() {
             why = format!("the kernel's verifier refuses it: {verifier}");
         } else if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-            why.push_str(if rustix::process::geteuid().is_root() {
-                "; this kernel refuses the program, even from root"
-            } else {
-                "; run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
+            why.push_str(&match crate::kernel::rights_missing() {
+                Some(rights) => format!("; run as root, or with {rights}: not held here"),
+                None => "; this kernel refuses the program, whatever rights we hold".to_owned(),
             });
         }
         TapError::Kernel { what, why }
