@@ -457,3 +457,20 @@ fn statements_of_digests_beyond_the_limit_are_counted_and_named() {
     assert_eq!((report.missing, report.differing[0].why), (0, Some(Why::NotKept)));
     assert!(report.passed() && report.not_compared.iter().any(|why| why.contains("100,000")));
 }
+
+/// The total counts what ended between its reading and that of the connections; the connections
+/// do not, where that happened at the first reading.
+#[test]
+fn what_ends_between_the_reading_of_two_tables_is_in_flight() {
+    let mut server = server("9.7.4", &[("SELECT ?", 20)], 20, 0);
+    let ran = |statements| ConnectionDifference { statements, ..ConnectionDifference::default() };
+    connection(&mut server, 5, ran(17));
+    let mut busy = captured(&[("SELECT ?", false, 20)]);
+    busy.connections.insert(5, Calls { certain: 16, at_edges: 4 });
+    let report = verify(&busy, &server);
+    assert_eq!((report.missing, report.extra, report.in_flight), (0, 0, 6));
+    let mut quiet = busy.clone();
+    quiet.connections.insert(5, Calls { certain: 17, at_edges: 0 });
+    quiet.commands.insert(Command::QUERY, 17);
+    assert_eq!(verify(&quiet, &server).missing, 3, "nothing ended then");
+}

@@ -11,7 +11,7 @@ use crate::cost::Cost;
 /// Running statements that are listed below the digests.
 const SESSIONS_SHOWN: usize = 10;
 /// Columns before the digest text.
-const TEXT_COLUMN: usize = 61;
+const TEXT_COLUMN: usize = 62;
 
 /// The table of one interval of one server.
 pub(super) fn render(
