@@ -49,10 +49,9 @@ fn a_server_is_listed_as_attachable_only_where_it_can_be_attached() {
         (Waggle::start(&["servers", "--json"]).end(), true),
         (Waggle::through(&rights, &["servers", "--json"]).end(), false),
     ] {
-        let rows = ended.out.lines().map(|line| serde_json::from_str(line).unwrap());
+        let mut rows = ended.out.lines().map(|line| serde_json::from_str(line).unwrap());
         let row = rows
-            .filter(|row: &serde_json::Value| row["pid"] == server.pid())
-            .last()
+            .find(|row: &serde_json::Value| row["pid"] == server.pid())
             .unwrap_or_else(|| panic!("not listed: {}", ended.out));
         assert_eq!(row["attachable"], attachable, "{row:#}");
         let why = row["why_not"].as_str().unwrap_or_default();
