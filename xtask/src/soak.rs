@@ -41,7 +41,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
-    let name = format!("{}-soak", today()?);
+    let chosen = if args.only.is_empty() { String::new() } else { format!("-{}", args.only) };
+    let name = format!("{}-soak{}", today()?, chosen.replace("::", "-"));
     let json = fs::canonicalize(".")?.join(RESULTS).join(format!("{name}.jsonl"));
     fs::create_dir_all(RESULTS).context("making bench/results")?;
     if json.exists() {
@@ -73,13 +74,13 @@ fn read(path: &Path) -> Result<Vec<Value>> {
 
 /// The runs that were verified as a table, the other results as they are.
 fn table(results: &[Value], seconds: u64, statements: u64) -> String {
-    let mut out = format!(
-        "# Soak\n\n`cargo xtask soak --statements {statements}`, {seconds} s.\n\n| {} | hook |\n{}|\n",
-        COLUMNS.join(" | "),
-        "|---".repeat(COLUMNS.len() + 1)
-    );
+    let mut out = format!("# Soak\n\n`cargo xtask soak --statements {statements}`, {seconds} s.\n");
     let (verified, others): (Vec<_>, Vec<_>) =
         results.iter().partition(|result| !result["missing"].is_null());
+    if !verified.is_empty() {
+        let line = "|---".repeat(COLUMNS.len() + 1);
+        out.push_str(&format!("\n| {} | hook |\n{line}|\n", COLUMNS.join(" | ")));
+    }
     for result in verified {
         let cell = |key: &&str| plain(&result[*key]);
         let cells: Vec<String> = COLUMNS.iter().map(cell).collect();

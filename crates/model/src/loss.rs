@@ -14,18 +14,21 @@ pub enum Loss {
     MapFull,
     /// The session ended without a reply (a killed connection): counted, but not captured.
     EndedUnseen,
+    /// More sessions held back a reply than are remembered: their statements are missing.
+    SessionsFull,
     /// Dropped on purpose by the test switch.
     Injected,
 }
 
 impl Loss {
     /// Every kind, in the order in which they are shown.
-    pub const ALL: [Loss; 6] = [
+    pub const ALL: [Loss; 7] = [
         Loss::RingFull,
         Loss::UnreadableSession,
         Loss::UnreadableText,
         Loss::MapFull,
         Loss::EndedUnseen,
+        Loss::SessionsFull,
         Loss::Injected,
     ];
 
@@ -37,13 +40,17 @@ impl Loss {
             Loss::UnreadableText => "unreadable_text",
             Loss::MapFull => "map_full",
             Loss::EndedUnseen => "ended_unseen",
+            Loss::SessionsFull => "sessions_full",
             Loss::Injected => "injected",
         }
     }
 
     /// Whether a whole statement is missing from what was captured, not just a part of it.
     pub fn is_a_statement(self) -> bool {
-        matches!(self, Loss::RingFull | Loss::UnreadableSession | Loss::Injected)
+        matches!(
+            self,
+            Loss::RingFull | Loss::UnreadableSession | Loss::SessionsFull | Loss::Injected
+        )
     }
 }
 

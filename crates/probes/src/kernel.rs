@@ -153,6 +153,15 @@ fn capabilities(proc_root: &Path) -> Vec<Fact> {
     CAPABILITIES.into_iter().map(of).collect()
 }
 
+/// The capabilities that we need and lack, in one line; `None` where we hold them all.
+pub(crate) fn rights_missing() -> Option<String> {
+    let facts = capabilities(Path::new("/proc"));
+    let lacking =
+        facts.iter().filter(|fact| fact.state == State::No && fact.name != "cap_sys_admin");
+    let names: Vec<String> = lacking.map(|fact| fact.name.to_uppercase()).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
 /// In a user namespace of its own, a full set of capabilities is worth nothing to the kernel.
 fn first_user_namespace(proc_root: &Path) -> Fact {
     const NAME: &str = "init_user_namespace";

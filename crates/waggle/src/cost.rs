@@ -9,6 +9,9 @@ use waggle_probes::tap::{RunTime, RunTimeStatistics};
 /// one interval and then off for so many.
 const INTERVALS_BETWEEN: u32 = 60;
 
+/// In a shorter interval, such as the last one, a share of a processor means nothing.
+const SHORTEST: Duration = Duration::from_millis(50);
+
 /// The price of one interval. What was not measured is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
@@ -50,7 +53,8 @@ impl Meter {
         let cpu = cpu_time();
         let spent = cpu.saturating_sub(self.cpu_before);
         self.cpu_before = cpu;
-        if self.statistics.is_some() && seconds > 0.0 {
+        let is_long = interval >= SHORTEST;
+        if self.statistics.is_some() && is_long {
             let runs = run_time.runs.saturating_sub(self.run_time_before.runs);
             let time = run_time.time.saturating_sub(self.run_time_before.time);
             self.last.host_sends_per_s = Some(runs as f64 / seconds);
@@ -60,7 +64,7 @@ impl Meter {
         }
         self.switch_statistics();
         self.run_time_before = run_time;
-        self.last.agent_cores = (seconds > 0.0).then(|| spent.as_secs_f64() / seconds);
+        self.last.agent_cores = is_long.then(|| spent.as_secs_f64() / seconds);
         self.last.rss_bytes = resident_bytes();
         self.last
     }

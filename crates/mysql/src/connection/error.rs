@@ -25,13 +25,14 @@ pub enum ConnectionError {
     },
     /// Nobody answers there.
     #[error(
-        "server at {endpoint}: {source}; check that it runs and that the option file names the right place"
+        "server at {endpoint}: {}; check that it runs and that the option file names the right place",
+        plain(error)
     )]
     Unreachable {
         /// The place.
         endpoint: String,
         /// What the driver says.
-        source: Box<mysql::Error>,
+        error: Box<mysql::Error>,
     },
     /// The server refuses the login.
     #[error(
@@ -47,15 +48,16 @@ pub enum ConnectionError {
     },
     /// TLS could not be agreed on.
     #[error(
-        "server at {endpoint}: TLS failed: {source}; check ssl-ca and that the server's certificate \
-         names this host; a server that speaks only TLS 1.0 or 1.1 (MySQL 5.7 with yaSSL) is \
-         reached over its unix socket"
+        "server at {endpoint}: TLS failed: {}; check ssl-ca and that the server's certificate names \
+         this host; a server that speaks only TLS 1.0 or 1.1 (MySQL 5.7 with yaSSL) is reached over \
+         its unix socket",
+        plain(error)
     )]
     Tls {
         /// The place.
         endpoint: String,
         /// What the driver says.
-        source: Box<mysql::Error>,
+        error: Box<mysql::Error>,
     },
     /// A certificate or key of the option file cannot be used.
     #[error("TLS file {}: {reason}", path.display())]
@@ -77,10 +79,10 @@ pub enum ConnectionError {
         message: String,
     },
     /// The connection broke.
-    #[error("server: the connection broke: {source}; check that the server still runs")]
+    #[error("server: the connection broke: {}; check that the server still runs", plain(error))]
     Broken {
         /// What the driver says.
-        source: Box<mysql::Error>,
+        error: Box<mysql::Error>,
     },
     /// The server answered with something that our statement cannot give.
     #[error("server: unexpected answer: {what}; please report it with the server's version")]
@@ -88,6 +90,16 @@ pub enum ConnectionError {
         /// What was found where.
         what: String,
     },
+}
+
+/// What the driver says, without the name of its type.
+fn plain(error: &mysql::Error) -> String {
+    match error {
+        mysql::Error::DriverError(error) => error.to_string(),
+        mysql::Error::IoError(error) => error.to_string(),
+        mysql::Error::MySqlError(error) => format!("error {}: {}", error.code, error.message),
+        other => other.to_string(),
+    }
 }
 
 impl ConnectionError {
@@ -100,9 +112,9 @@ impl ConnectionError {
             }
             source @ (mysql::Error::TlsError(_)
             | mysql::Error::DriverError(mysql::DriverError::TlsNotSupported)) => {
-                ConnectionError::Tls { endpoint, source: Box::new(source) }
+                ConnectionError::Tls { endpoint, error: Box::new(source) }
             }
-            source => ConnectionError::Unreachable { endpoint, source: Box::new(source) },
+            source => ConnectionError::Unreachable { endpoint, error: Box::new(source) },
         }
     }
 
@@ -111,7 +123,7 @@ impl ConnectionError {
             mysql::Error::MySqlError(error) => {
                 ConnectionError::Statement { number: error.code, message: error.message }
             }
-            source => ConnectionError::Broken { source: Box::new(source) },
+            source => ConnectionError::Broken { error: Box::new(source) },
         }
     }
 

@@ -18,7 +18,7 @@ use crate::options::{Options, TlsMode};
 use endpoint::{Endpoint, TlsFiles};
 
 pub use error::ConnectionError;
-pub use identity::{Expected, ServerIdentity};
+pub use identity::ServerIdentity;
 
 /// An alias that stands in every statement that waggle sends: aliases stay in a digest text, so our
 /// own digests can be told from all others.

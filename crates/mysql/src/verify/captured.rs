@@ -8,6 +8,10 @@ use waggle_model::{Command, Histogram, Losses, Origin, Statement};
 /// that it cannot parse (tried on all five servers).
 const PARSE_ERRORS: [u32; 3] = [1064, 1065, 1149];
 
+/// Digests that are kept apart. A server keeps 10,000 unless it is told otherwise
+/// (`performance_schema_digests_size`).
+pub(super) const DIGESTS_MAX: usize = 100_000;
+
 /// Where a statement stands to the two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
@@ -33,6 +37,8 @@ pub struct Calls {
 pub struct Captured {
     /// By schema, digest text and command.
     pub digests: BTreeMap<CapturedKey, CapturedDigest>,
+    /// Statements of digests that came when [`DIGESTS_MAX`] were kept already.
+    pub unkept: u64,
     /// How often each command was answered, statements and others.
     pub commands: BTreeMap<Command, u64>,
     /// Statements by connection id.
@@ -107,6 +113,11 @@ impl Captured {
             text: digest_text.to_owned(),
             prepared: command == Command::EXECUTE,
         };
+        let is_full = self.digests.len() >= DIGESTS_MAX;
+        if is_full && !self.digests.contains_key(&key) {
+            self.unkept += 1;
+            return None;
+        }
         let digest = self.digests.entry(key.clone()).or_insert_with(CapturedDigest::empty);
         digest.add(statement, edge);
         Some(key)

@@ -203,12 +203,14 @@ impl Comparison<'_> {
             Some(Why::DigestTableFull)
         } else if more > 0 && more <= self.joined.sql_executes {
             Some(Why::SqlExecute)
-        } else if more > 0 && self.joined.packets > 0 {
+        } else if more > 0 && more <= self.joined.packets {
             Some(Why::MultiStatement)
         } else if more > 0 && more <= RACED_STATEMENTS.max(ours / RACED_ONE_IN) && exact {
             Some(Why::UnlockedRow)
         } else if less > 0 && less <= self.joined.truncated && exact {
             Some(Why::Truncated)
+        } else if less > 0 && less <= self.joined.unkept && exact {
+            Some(Why::NotKept)
         } else if less > 0 && less <= lost.statements() {
             Some(Why::Lost)
         } else if less > 0 && less <= lost.get(waggle_model::Loss::EndedUnseen) {

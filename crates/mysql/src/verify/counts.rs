@@ -81,7 +81,9 @@ fn by_connection(captured: &Captured, server: &Difference, counted: u64) -> Tall
         rest.captured.at_edges -= calls.at_edges;
         rest.more = rest.more.saturating_sub(u64::from(one.running_before));
     }
-    // The tables are read one after the other: the total is older than the connections.
+    // The tables are read one after the other, the total before the connections: what ended in
+    // between is in one of them only, more of it at one reading or at the other.
+    rest.more += at_edges;
     rest.less += at_edges;
     tally.add(&rest);
     tally

@@ -50,6 +50,8 @@ pub(super) struct Joined {
     pub without_digest: u64,
     /// Statements of ours that were longer than the capture limit.
     pub truncated: u64,
+    /// Statements of ours whose digests were too many to be kept.
+    pub unkept: u64,
     pub not_compared: Vec<String>,
 }
 
@@ -151,9 +153,11 @@ impl Joined {
             }
         }
         self.truncated = truncated;
+        self.unkept = captured.unkept;
         for (count, why) in [
             (prepared, "COM_STMT_EXECUTE: this server gives prepared statements no digest"),
             (truncated, "statements longer than the capture limit: their digest text is not whole"),
+            (captured.unkept, "statements whose digests came when 100,000 were kept already"),
             (textless, "statements without tokens or whose text could not be read"),
         ] {
             if count > 0 {

@@ -99,6 +99,8 @@ pub enum Why {
     EndedUnseen,
     /// Statements longer than the capture limit are captured, but their digest text is not whole.
     Truncated,
+    /// More digests were captured than are kept.
+    NotKept,
     /// The capture lost statements and says so.
     Lost,
     /// Performance Schema's timer runs on through clean-up after the reply.
@@ -131,6 +133,7 @@ impl fmt::Display for Why {
             Why::Truncated => {
                 "captured, but longer than --text-limit, so that the digest text is not whole"
             }
+            Why::NotKept => "captured, but of more digests than are kept",
             Why::Lost => "the capture lost statements (see lost)",
             Why::TimedLonger => {
                 "Performance Schema's timer runs on through clean-up after the reply was sent"

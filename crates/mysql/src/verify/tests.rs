@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use waggle_model::{Command, Flavour, Histogram, Identity, Loss, Reading, Statement};
 
+use super::captured::DIGESTS_MAX;
 use super::*;
 use crate::counters::{Bucket, ConnectionDifference, DigestDifference, DigestKey, Sums};
 
@@ -435,4 +436,41 @@ fn the_json_has_stable_keys_and_every_field() {
     assert_eq!(json["lost"]["ring_full"], 0);
     assert_eq!(json["differing"][0]["field"], "calls");
     assert_eq!(json["differing"][0]["why"], serde_json::Value::Null);
+}
+
+#[test]
+fn statements_of_digests_beyond_the_limit_are_counted_and_named() {
+    let identity = Identity::default();
+    let statement = Statement { command: Some(Command::QUERY), ..Statement::unread(2, &identity) };
+    let mut many = Captured::default();
+    for text in 0..=DIGESTS_MAX {
+        many.record(&statement, &text.to_string(), Edge::Inside);
+    }
+    assert_eq!((many.digests.len(), many.unkept), (DIGESTS_MAX, 1));
+    assert_eq!(many.statements(), DIGESTS_MAX as u64 + 1);
+    assert_eq!(many.record(&statement, "0", Edge::Inside).unwrap().text, "0", "it is kept");
+
+    let beyond = Captured { unkept: 3, ..captured(&[("SELECT ?", false, 10)]) };
+    let beyond = Captured { commands: [(Command::QUERY, 13)].into(), ..beyond };
+    let server = server("9.7.4", &[("SELECT ?", 10), ("DO ?", 3)], 13, 0);
+    let report = verify(&beyond, &server);
+    assert_eq!((report.missing, report.differing[0].why), (0, Some(Why::NotKept)));
+    assert!(report.passed() && report.not_compared.iter().any(|why| why.contains("100,000")));
+}
+
+/// The total counts what ended between its reading and that of the connections; the connections
+/// do not, where that happened at the first reading.
+#[test]
+fn what_ends_between_the_reading_of_two_tables_is_in_flight() {
+    let mut server = server("9.7.4", &[("SELECT ?", 20)], 20, 0);
+    let ran = |statements| ConnectionDifference { statements, ..ConnectionDifference::default() };
+    connection(&mut server, 5, ran(17));
+    let mut busy = captured(&[("SELECT ?", false, 20)]);
+    busy.connections.insert(5, Calls { certain: 16, at_edges: 4 });
+    let report = verify(&busy, &server);
+    assert_eq!((report.missing, report.extra, report.in_flight), (0, 0, 6));
+    let mut quiet = busy.clone();
+    quiet.connections.insert(5, Calls { certain: 17, at_edges: 0 });
+    quiet.commands.insert(Command::QUERY, 17);
+    assert_eq!(verify(&quiet, &server).missing, 3, "nothing ended then");
 }

@@ -47,10 +47,10 @@ pub(crate) struct Probes {
 }
 
 impl Probes {
-    /// Sets the breakpoints in a server that the tap watches with `plan`. Where that cannot be
-    /// done, the coverage says why.
-    pub(crate) fn attach(&mut self, programs: &Programs, plan: &Plan, pid: u32) {
-        let coverage = match load(programs, plan, pid) {
+    /// Sets the breakpoints in a server that the tap watches with `plan` and the program of this
+    /// number. Where that cannot be done, the coverage says why.
+    pub(crate) fn attach(&mut self, programs: &Programs, plan: &Plan, pid: u32, program: u32) {
+        let coverage = match load(programs, plan, pid, program) {
             Ok((loaded, coverage)) => {
                 self.loaded.insert(pid, loaded);
                 coverage
@@ -85,7 +85,12 @@ impl Probes {
     }
 }
 
-fn load(programs: &Programs, plan: &Plan, pid: u32) -> Result<(Loaded, Coverage), TapError> {
+fn load(
+    programs: &Programs,
+    plan: &Plan,
+    pid: u32,
+    program: u32,
+) -> Result<(Loaded, Coverage), TapError> {
     let path = PathBuf::from(format!("/proc/{pid}/exe"));
     let elf = Elf::open(&path)
         .map_err(|error| TapError::Kernel { what: "nested statements", why: error.to_string() })?;
@@ -96,7 +101,7 @@ fn load(programs: &Programs, plan: &Plan, pid: u32) -> Result<(Loaded, Coverage)
         .map_err(kernel_error("the programs for nested statements"))?;
     let mut plan = Nested::plan(plan);
     plan.config.instruction_text = place::instruction_text(&elf).unwrap_or(0);
-    programs.set_maps(&mut open, &plan)?;
+    programs.set_maps(&mut open, &plan, program)?;
     let object = open.load().map_err(kernel_error("loading the programs for nested statements"))?;
     let mut links = Vec::new();
     let [routines, applied] = Kind::ALL.map(|kind| match place::find(&elf, kind) {

@@ -68,8 +68,8 @@ pub(super) struct Whole {
 #[derive(Default)]
 pub(super) struct Fold {
     sessions: HashMap<Session, Known>,
-    /// Replies of inner result sets: sent inside a statement that went on.
-    pub(super) inner_results: u64,
+    /// Replies that were held back and forgotten, for want of room, by process.
+    forgotten: HashMap<u32, u64>,
 }
 
 impl Fold {
@@ -114,7 +114,6 @@ impl Fold {
             if held.key == key && held.is_part {
                 // The kernel has added up what was sent since the first send.
             } else if held.key == key {
-                self.inner_results += 1;
                 whole.bytes += held.bytes;
                 whole.first_byte_ns = held.first_byte_ns;
             } else {
@@ -189,6 +188,11 @@ impl Fold {
         self.sessions.get(&session)?.last
     }
 
+    /// Statements of a process that are missing because too many sessions held back a reply.
+    pub(super) fn forgotten(&self, tgid: u32) -> u64 {
+        self.forgotten.get(&tgid).copied().unwrap_or(0)
+    }
+
     /// Forgets every session of a process.
     pub(super) fn forget(&mut self, tgid: u32) {
         self.sessions.retain(|session, _| session.tgid != tgid);
@@ -201,7 +205,9 @@ impl Fold {
         }
         self.sessions.retain(|_, known| std::mem::take(&mut known.used) || known.held.is_some());
         if self.sessions.len() >= SESSIONS_MAX {
-            self.sessions.clear();
+            for (session, _) in self.sessions.drain().filter(|(_, known)| known.held.is_some()) {
+                *self.forgotten.entry(session.tgid).or_default() += 1;
+            }
         }
     }
 }

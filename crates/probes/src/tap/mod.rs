@@ -65,6 +65,11 @@ pub enum TapError {
 }
 
 fn reasons(tried: &[(Hook, String)]) -> String {
+    if let [(_, why), others @ ..] = tried
+        && others.iter().all(|(_, other)| other == why)
+    {
+        return why.clone();
+    }
     tried.iter().map(|(hook, why)| format!("{hook}: {why}")).collect::<Vec<_>>().join("; ")
 }
 
@@ -121,15 +126,6 @@ pub struct Ready {
     pub at_ns: u64,
 }
 
-/// What the tap saw beside statements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TapCounts {
-    /// Result sets that were sent inside a statement that went on (a procedure's).
-    pub inner_results: u64,
-    /// Sends of a session thread that belong to no statement.
-    pub foreign_sends: u64,
-}
-
 /// The programs in the kernel, and the reader of what they write.
 pub struct Tap {
     options: TapOptions,
@@ -140,7 +136,6 @@ pub struct Tap {
     running: HashMap<u32, HashSet<StatementKey>>,
     clocks: Clocks,
     fold: Fold,
-    counts: TapCounts,
     /// What was lost of each server on this side.
     lost_here: HashMap<u32, Losses>,
     seen: u64,
@@ -161,7 +156,6 @@ impl Tap {
             running: HashMap::new(),
             clocks: Clocks::default(),
             fold: Fold::default(),
-            counts: TapCounts::default(),
             lost_here: HashMap::new(),
             seen: 0,
         })
@@ -177,7 +171,7 @@ impl Tap {
         let plan = Plan::new(layout, instance.current_thd, self.options.text_limit)?;
         let (hook, program) = self.programs.attach(&plan, instance.pid, self.options.hook)?;
         if self.options.nested {
-            self.nested.attach(&self.programs, &plan, instance.pid);
+            self.nested.attach(&self.programs, &plan, instance.pid, program);
         }
         let nested_plan = Nested::plan(&plan);
         let meaning = Meaning::of(layout);
@@ -226,10 +220,10 @@ impl Tap {
     /// The same as [`Tap::drain`], with all that there is to tell.
     pub fn drain_events(&mut self, limit: usize, mut consume: impl FnMut(Event<'_>)) -> usize {
         self.read_clocks();
-        let Tap { programs, targets, running, clocks, fold, counts, lost_here, seen, .. } = self;
+        let Tap { programs, targets, running, clocks, fold, lost_here, seen, .. } = self;
         let drop_one_in = self.options.drop_one_in;
         let emitter = Emitter { clocks, running, seen, drop_one_in, lost: lost_here };
-        let mut reader = Reader { targets, fold, counts, emitter };
+        let mut reader = Reader { targets, fold, emitter };
         programs.drain(limit, &mut |record| reader.read(record, &mut consume))
     }
 
@@ -272,13 +266,9 @@ impl Tap {
 
     /// What was lost of a server since it was first watched, also when it is watched no more.
     pub fn losses(&self, pid: u32) -> Losses {
-        let here = self.lost_here.get(&pid).copied().unwrap_or_default();
+        let mut here = self.lost_here.get(&pid).copied().unwrap_or_default();
+        here.add(Loss::SessionsFull, self.fold.forgotten(pid));
         self.programs.losses(pid).plus(&here)
-    }
-
-    /// What was seen beside statements.
-    pub fn counts(&self) -> TapCounts {
-        TapCounts { inner_results: self.fold.inner_results, ..self.counts }
     }
 
     /// How often the programs ran and how long, as far as the kernel keeps statistics.

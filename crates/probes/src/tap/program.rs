@@ -21,8 +21,6 @@ use super::skeleton::types::config as Config;
 use super::targets::Targets;
 use super::{RunTime, TapError};
 
-/// The maps that every program shares.
-const SHARED_MAPS: [&str; 3] = ["rings", "targets", "sessions"];
 /// Tells when a session waits for its next request; see [`super::TapOptions::ready`].
 const ON_RECEIVE: &str = "on_receive";
 
@@ -45,7 +43,8 @@ struct Loaded {
 }
 
 pub(crate) struct Programs {
-    shared: Vec<(&'static str, MapHandle)>,
+    /// The maps that every program shares.
+    shared: [(&'static str, MapHandle); 3],
     loaded: Vec<Loaded>,
     shape: Shape,
     rings: Rings,
@@ -69,10 +68,9 @@ pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> T
         } else if let Some(verifier) = complaint::last() {
             why = format!("the kernel's verifier refuses it: {verifier}");
         } else if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-            why.push_str(if rustix::process::geteuid().is_root() {
-                "; this kernel refuses the program, even from root"
-            } else {
-                "; run as root or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE"
+            why.push_str(&match crate::kernel::rights_missing() {
+                Some(rights) => format!("; run as root, or with {rights}: not held here"),
+                None => "; this kernel refuses the program, whatever rights we hold".to_owned(),
             });
         }
         TapError::Kernel { what, why }
@@ -101,20 +99,19 @@ impl Programs {
             }
         }
         let object = open.load().map_err(kernel_error("the maps of the tap"))?;
-        let mut shared = Vec::new();
-        for name in SHARED_MAPS {
+        let map = |name: &'static str| {
             let map = object.maps().find(|map| map.name() == name);
             let map = map.ok_or(TapError::Kernel { what: name, why: "no such map".into() })?;
-            shared
-                .push((name, MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))?));
-        }
-        let rings = Rings::new(shared[0].1.as_fd(), shape).map_err(failed)?;
-        let targets = Targets::new(shared[1].1.as_fd()).map_err(|error| TapError::Kernel {
+            MapHandle::try_from(&map).map_err(kernel_error("a map of the tap"))
+        };
+        let (ring_map, target_map) = (map("rings")?, map("targets")?);
+        let rings = Rings::new(ring_map.as_fd(), shape).map_err(failed)?;
+        let targets = Targets::new(target_map.as_fd()).map_err(|error| TapError::Kernel {
             what: "the list of watched servers",
             why: error.to_string(),
         })?;
         Ok(Programs {
-            shared,
+            shared: [("rings", ring_map), ("targets", target_map), ("sessions", map("sessions")?)],
             loaded: Vec::new(),
             shape,
             rings,
@@ -168,12 +165,17 @@ impl Programs {
         Err(TapError::Kernel { what: "the list of watched servers", why })
     }
 
-    /// Gives an object the maps that every program shares, and the layout.
-    pub(crate) fn set_maps(&self, open: &mut OpenObject, plan: &Plan) -> Result<(), TapError> {
+    /// Gives an object the maps that every program shares, the layout and the number of the program.
+    pub(crate) fn set_maps(
+        &self,
+        open: &mut OpenObject,
+        plan: &Plan,
+        program: u32,
+    ) -> Result<(), TapError> {
         let config = Config {
             ring_bytes: self.shape.ring_bytes as u64,
             tells_ready: u8::from(self.ready),
-            program: self.numbers,
+            program,
             ..plan.config
         };
         for mut map in open.maps_mut() {
@@ -206,7 +208,8 @@ impl Programs {
             }
         }
         self.numbers += 1;
-        self.set_maps(&mut open, plan)?;
+        let number = self.numbers;
+        self.set_maps(&mut open, plan, number)?;
         let object = open.load().map_err(kernel_error("loading the program"))?;
         let _link = attach_program(&object, hook, pid)?;
         let receive = object.progs_mut().find(|program| ready && program.name() == ON_RECEIVE);
@@ -217,7 +220,6 @@ impl Programs {
                 .map_err(|why| TapError::Kernel { what: hook.place(), why })?;
         }
         let pids = HashSet::from([pid]);
-        let number = self.numbers;
         Ok(Loaded { number, plan: plan.clone(), hook, object, _link, _ready, pids })
     }
 

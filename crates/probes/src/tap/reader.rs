@@ -12,7 +12,7 @@ use super::hook::Hook;
 use super::record::{
     self, Meaning, RECORD_IDENTITY, RECORD_NESTED, RECORD_READY, RECORD_STATEMENT, Reply,
 };
-use super::{Event, Ready, TapCounts, Target};
+use super::{Event, Ready, Target};
 use crate::nested::Nested;
 use crate::target::layout::Field;
 
@@ -20,7 +20,6 @@ use crate::target::layout::Field;
 pub(super) struct Reader<'t> {
     pub(super) targets: &'t HashMap<u32, Target>,
     pub(super) fold: &'t mut Fold,
-    pub(super) counts: &'t mut TapCounts,
     pub(super) emitter: Emitter<'t>,
 }
 
@@ -58,13 +57,10 @@ impl Reader<'_> {
     fn reply(&mut self, session: Session, record: &[u8], consume: &mut dyn FnMut(Event<'_>)) {
         let Some(target) = self.targets.get(&session.tgid) else { return };
         let Some(reply) = Reply::new(record, &target.plan) else { return };
-        if reply.head.program != target.program {
-            // Written by the layout that this server had before: nobody knows what it says.
-            self.emitter.lose(session.tgid, Loss::UnreadableSession);
+        if !self.emitter.understands(&reply, target) {
             return;
         }
         if is_foreign(&reply, target) {
-            self.counts.foreign_sends += 1;
             return;
         }
         let codes = &target.meaning.codes;
@@ -93,6 +89,9 @@ impl Reader<'_> {
     fn nested(&mut self, session: Session, record: &[u8], consume: &mut dyn FnMut(Event<'_>)) {
         let Some(target) = self.targets.get(&session.tgid) else { return };
         let Some(reply) = Reply::new(record, &target.nested_plan) else { return };
+        if !self.emitter.understands(&reply, target) {
+            return;
+        }
         let Some(nested) = Nested::of(&reply) else { return };
         if nested.is_applied() {
             self.fold.ended(session, reply.statement_key());
@@ -109,6 +108,16 @@ impl Reader<'_> {
 impl Emitter<'_> {
     fn lose(&mut self, pid: u32, kind: Loss) {
         self.lost.entry(pid).or_default().add(kind, 1);
+    }
+
+    /// Whether a record has the layout of its server; nobody knows what one says that was written by
+    /// the layout before, and it is lost.
+    fn understands(&mut self, reply: &Reply<'_>, target: &Target) -> bool {
+        let is_known = reply.head.program == target.program;
+        if !is_known {
+            self.lose(reply.head.tgid, Loss::UnreadableSession);
+        }
+        is_known
     }
 
     /// Hands out a statement whose reply was held back.

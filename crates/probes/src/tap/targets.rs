@@ -10,8 +10,8 @@ use waggle_model::{Loss, Losses};
 use super::mapped::Mapped;
 use super::skeleton::types;
 
-/// `TARGET_PLACES` and `TARGET_TRIES` of `shared.h`.
-const PLACES: usize = 256;
+const PLACES: usize = size_of::<types::targets>() / size_of::<types::target>();
+/// `TARGET_TRIES` of `shared.h`.
 const TRIES: usize = 4;
 /// In the order of `enum lost_kind` of `shared.h`.
 const LOST_KINDS: [Loss; 4] =

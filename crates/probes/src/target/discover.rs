@@ -123,11 +123,6 @@ impl Watcher {
         self.only = Some(pid);
     }
 
-    /// The servers that the last look found, by pid.
-    pub fn servers(&self) -> &[Found] {
-        &self.servers
-    }
-
     /// Looks again; gives what changed since the last look. At the first one every server started.
     pub fn changes(&mut self) -> Vec<Change> {
         let before = std::mem::take(&mut self.servers);

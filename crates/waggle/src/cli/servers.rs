@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 use waggle_model::Reading;
+use waggle_probes::tap::{Tap, TapError, TapOptions};
 use waggle_probes::target::discover::{Found, describe, servers};
-use waggle_probes::target::recognise::Builds;
+use waggle_probes::target::recognise::{Builds, Recognised};
 
 use super::{Failure, Outcome};
 
 /// List the MySQL and MariaDB servers of this host.
+///
+/// Whether one can be watched is tried: it is attached, and let go at once.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle servers --json | jq -r 'select(.attachable).pid'")]
 pub(super) struct Args {
@@ -37,8 +40,11 @@ struct Row {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let proc_root = Path::new("/proc");
     let mut builds = Builds::default();
-    let rows: Vec<Row> =
-        servers(proc_root).iter().map(|found| row(proc_root, found, &mut builds)).collect();
+    let mut tap = Tap::new(TapOptions::default());
+    let rows: Vec<Row> = servers(proc_root)
+        .iter()
+        .map(|found| row(proc_root, found, &mut builds, &mut tap))
+        .collect();
     let mut out = io::stdout().lock();
     if args.json {
         for row in &rows {
@@ -56,10 +62,19 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn row(proc_root: &Path, found: &Found, builds: &mut Builds) -> Row {
+fn row(
+    proc_root: &Path,
+    found: &Found,
+    builds: &mut Builds,
+    tap: &mut Result<Tap, TapError>,
+) -> Row {
     let description = describe(proc_root, found.pid);
     let recognised = builds.recognise(found);
     let server = recognised.as_ref().ok().map(|recognised| &recognised.server);
+    let why_not = match &recognised {
+        Ok(recognised) => refusal(tap, recognised),
+        Err(error) => Some(error.to_string()),
+    };
     let listens = description.listens.value().map(|list| list.iter().map(ToString::to_string));
     Row {
         pid: found.pid,
@@ -73,9 +88,20 @@ fn row(proc_root: &Path, found: &Found, builds: &mut Builds) -> Row {
             Reading::Absent(_) => None,
         },
         confined: confined(&description.confinement),
-        attachable: recognised.is_ok(),
-        why_not: recognised.err().map(|error| error.to_string()),
+        attachable: why_not.is_none(),
+        why_not,
     }
+}
+
+/// Why the tap cannot be attached to a server; `None` where it was, for a moment.
+fn refusal(tap: &mut Result<Tap, TapError>, recognised: &Recognised) -> Option<String> {
+    let tap = match tap {
+        Ok(tap) => tap,
+        Err(error) => return Some(error.to_string()),
+    };
+    let attached = tap.attach(&recognised.instance, &recognised.layout);
+    tap.detach(recognised.server.pid);
+    attached.err().map(|error| error.to_string())
 }
 
 fn confined(confinement: &waggle_probes::target::discover::Confinement) -> Option<String> {

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::Books;
-use waggle_model::{DigestTotals, Interval, Losses, Server, Statement};
+use waggle_model::{DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
 
 use crate::capture::{Capture, News, monotonic_ns};
 use crate::cost::{Cost, Meter};
@@ -183,9 +183,7 @@ impl Watch {
     fn close_last(&mut self, server: &Server, out: &mut dyn Write) -> io::Result<()> {
         let Some(mut books) = self.books.remove(&server.pid) else { return Ok(()) };
         books.begin_closing(monotonic_ns());
-        let losses = self.losses_since(server.pid);
-        let interval = books.close(Vec::new(), losses);
-        self.summary.captured += interval.statements;
+        let interval = self.close(server.pid, &mut books, Vec::new());
         let shown = Shown { sessions_known: false, ..self.options.shown };
         self.print(server, &interval, shown, &Cost::default(), out)
     }
@@ -198,17 +196,16 @@ impl Watch {
         self.books.values_mut().for_each(|books| books.begin_closing(looked_ns));
         while self.drain() {}
         let mut intervals = Vec::new();
-        for pid in self.books.keys().copied().collect::<Vec<_>>() {
-            let known = running.get(&pid).and_then(|running| running.as_ref().ok());
-            if let (Some(running), Some(books)) = (known, self.books.get_mut(&pid)) {
-                self.capture.settle(pid, running, looked_ns, |statement| books.count(statement));
+        let mut all = std::mem::take(&mut self.books);
+        for (pid, books) in &mut all {
+            let known = running.get(pid).and_then(|running| running.as_ref().ok());
+            if let Some(running) = known {
+                self.capture.settle(*pid, running, looked_ns, |statement| books.count(statement));
             }
-            let losses = self.losses_since(pid);
-            let Some(books) = self.books.get_mut(&pid) else { continue };
-            let interval = books.close(known.cloned().unwrap_or_default(), losses);
-            self.summary.captured += interval.statements;
-            intervals.push((pid, interval, known.is_some()));
+            let interval = self.close(*pid, books, known.cloned().unwrap_or_default());
+            intervals.push((*pid, interval, known.is_some()));
         }
+        self.books = all;
         let statements = intervals.iter().map(|(_, interval, _)| interval.statements).sum();
         let cost = self.meter.read(self.capture.run_time(), statements, length);
         if self.options.refresh && !intervals.is_empty() {
@@ -221,6 +218,14 @@ impl Watch {
             }
         }
         out.flush()
+    }
+
+    /// Closes the books of one server with what runs at the end.
+    fn close(&mut self, pid: u32, books: &mut Books, running: Vec<RunningStatement>) -> Interval {
+        let losses = self.losses_since(pid);
+        let interval = books.close(running, losses);
+        self.summary.captured += interval.statements;
+        interval
     }
 
     /// What was lost of a server since this was asked last.

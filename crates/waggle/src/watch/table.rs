@@ -11,7 +11,7 @@ use crate::cost::Cost;
 /// Running statements that are listed below the digests.
 const SESSIONS_SHOWN: usize = 10;
 /// Columns before the digest text.
-const TEXT_COLUMN: usize = 61;
+const TEXT_COLUMN: usize = 62;
 
 /// The table of one interval of one server.
 pub(super) fn render(
@@ -71,13 +71,16 @@ pub(super) fn render(
 }
 
 fn cost_line(interval: &Interval, cost: &Cost) -> String {
-    let or_unknown = |number: Option<String>| number.unwrap_or_else(|| "not measured".into());
+    let kernel =
+        cost.bpf_ns_per_statement.map(|ns| format!("{ns:.0} ns per statement in the kernel"));
+    let cores = cost.agent_cores.map(|cores| format!("{cores:.3} cores"));
+    let memory = cost.rss_bytes.map(|bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0));
     format!(
-        "lost {}  cost: {} ns per statement in the kernel, {} cores, {} MiB",
+        "lost {}  cost: {}, {}, {}",
         interval.losses.statements(),
-        or_unknown(cost.bpf_ns_per_statement.map(|ns| format!("{ns:.0}"))),
-        or_unknown(cost.agent_cores.map(|cores| format!("{cores:.3}"))),
-        or_unknown(cost.rss_bytes.map(|bytes| format!("{:.1}", bytes as f64 / 1048576.0))),
+        kernel.unwrap_or_else(|| "time in the kernel not measured".into()),
+        cores.unwrap_or_else(|| "CPU not measured".into()),
+        memory.unwrap_or_else(|| "memory not measured".into()),
     )
 }
 

@@ -118,6 +118,17 @@ impl Capture {
         while self.tap.drain(10_000, |statement| seen.push(Seen::of(statement))) == 10_000 {}
     }
 
+    /// Looks at the sessions as the binary does once a second: settles what was held back and what
+    /// ended unseen. Gives what runs now.
+    pub(crate) fn look(&mut self) -> Vec<RunningStatement> {
+        let looked_ns = monotonic_ns();
+        let running = self.running();
+        self.drain();
+        let (pid, seen) = (self.recognised.server.pid, &mut self.seen);
+        self.tap.settle(pid, &running, looked_ns, |statement| seen.push(Seen::of(statement)));
+        running
+    }
+
     /// Everything that was captured since the last call, once every session is at rest: a session
     /// that runs nothing has sent its reply, and a reply that was sent is in the ring.
     pub(crate) fn at_rest(&mut self) -> Vec<Seen> {
@@ -125,11 +136,7 @@ impl Capture {
         let mut quiet = 0;
         // A reply that was held back is released by a look that began after it was sent.
         while quiet < 2 {
-            let looked_ns = monotonic_ns();
-            let running = self.running();
-            self.drain();
-            let (pid, seen) = (self.recognised.server.pid, &mut self.seen);
-            self.tap.settle(pid, &running, looked_ns, |statement| seen.push(Seen::of(statement)));
+            let running = self.look();
             quiet = if running.is_empty() { quiet + 1 } else { 0 };
             assert!(Instant::now() < limit, "still running: {running:?}");
             if quiet == 0 {

@@ -171,6 +171,11 @@ impl Scene {
         }
     }
 
+    /// Looks at every session, as the binary does once a second.
+    pub(crate) fn look(&mut self) {
+        self.capture.look();
+    }
+
     /// Takes the tap away and brings it back.
     pub(crate) fn attach_again(&mut self, meanwhile: impl FnOnce()) {
         self.capture.detached(meanwhile);

@@ -22,7 +22,7 @@ fn a_full_ring_is_counted_and_then_the_capture_goes_on() {
     let mut client = load::session(&server);
     // The load ends its own session, so that nothing is left that the server counts later.
     let long = format!("SELECT 1 /* {} */", "x".repeat(3000));
-    let mut captured_again = Value::Null;
+    let mut named = Value::Null;
     let verified = Verified::around(&server, &[], |waggle| {
         waggle.signal(Signal::STOP);
         for _ in 0..5_000 {
@@ -44,12 +44,12 @@ fn a_full_ring_is_counted_and_then_the_capture_goes_on() {
     assert_eq!(verified.number("/missing"), lost, "all that is missing was counted: {report:#}");
     let differing = report["differing"].as_array().unwrap();
     for one in differing.iter().filter(|one| one["field"] == "calls") {
-        captured_again = one["digest_text"].clone();
-        assert!(!captured_again.as_str().unwrap().contains("afterwards"), "{report:#}");
+        named = one["digest_text"].clone();
+        assert!(!named.as_str().unwrap().contains("afterwards"), "{report:#}");
     }
     size::keep(&json!({
         "test": "ring_full", "captured": report["captured"], "lost": lost,
-        "server_counted": report["server_counted"], "named": captured_again,
+        "server_counted": report["server_counted"], "named": named,
     }));
 }
 

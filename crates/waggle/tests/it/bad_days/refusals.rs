@@ -40,6 +40,25 @@ fn who_lacks_the_rights_is_told_which() {
     ended.assert_refused(&["CAP_BPF", "CAP_PERFMON", "CAP_SYS_PTRACE"]);
 }
 
+/// With the right to make maps and without the one to trace: only a try shows it.
+#[test]
+fn a_server_is_listed_as_attachable_only_where_it_can_be_attached() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let rights = ["setpriv", "--bounding-set=-perfmon,-sys_admin"];
+    for (ended, attachable) in [
+        (Waggle::start(&["servers", "--json"]).end(), true),
+        (Waggle::through(&rights, &["servers", "--json"]).end(), false),
+    ] {
+        let mut rows = ended.out.lines().map(|line| serde_json::from_str(line).unwrap());
+        let row = rows
+            .find(|row: &serde_json::Value| row["pid"] == server.pid())
+            .unwrap_or_else(|| panic!("not listed: {}", ended.out));
+        assert_eq!(row["attachable"], attachable, "{row:#}");
+        let why = row["why_not"].as_str().unwrap_or_default();
+        assert_eq!(why.contains("CAP_PERFMON"), !attachable, "{row:#}");
+    }
+}
+
 #[test]
 fn a_kernel_without_its_types_is_refused_and_the_option_is_named() {
     let server = Server::start(Version::Mariadb1011).unwrap();

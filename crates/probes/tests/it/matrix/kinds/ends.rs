@@ -1,6 +1,6 @@
 //! Statements and sessions that are ended from outside.
 
-use waggle_model::Command;
+use waggle_model::{Command, Loss};
 use waggle_testkit::client::{Command as Send, ResultSet, Transport};
 
 use crate::matrix::absent::Absent;
@@ -50,8 +50,13 @@ pub(crate) fn killed_connection(scene: &mut Scene) {
     talker.run("SELECT 'before'");
     let mut note = begin(scene, &mut talker, "SELECT SLEEP(600)");
     let id = talker.id();
+    scene.look();
+    let before = scene.losses();
     scene.control.run(&format!("KILL {id}"));
     scene.wait_until_gone(id);
+    scene.look();
+    let unseen = scene.losses().since(&before).get(Loss::EndedUnseen);
+    assert_eq!(unseen, u64::from(scene.lacks(Absent::KilledConnection)));
     if !scene.lacks(Absent::KilledConnection) {
         // 1927, or 0 where the statement ended by itself in the same moment.
         note.error = None;
