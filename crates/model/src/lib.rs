@@ -21,4 +21,6 @@ pub use reading::Reading;
 pub use sample::{Sample, Samples};
 pub use server::{BuildKey, Clock, Flavour, Server};
 pub use session::RunningStatement;
-pub use statement::{Command, Identity, Origin, ServerStatus, Statement, StatementKey, Text};
+pub use statement::{
+    Command, Identity, Origin, ServerStatus, SessionSettings, Statement, StatementKey, Text,
+};

@@ -103,6 +103,16 @@ impl ServerStatus {
     }
 }
 
+/// What a session has set that changes how the server reads its statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SessionSettings {
+    /// The bits of `@@sql_mode`; the families number them differently.
+    pub sql_mode: u64,
+    /// Number of the default collation of `@@character_set_client`
+    /// (`information_schema.COLLATIONS.ID`).
+    pub collation: u16,
+}
+
 /// Who sent a statement and in which database, in the bytes that the server holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
@@ -164,6 +174,8 @@ pub struct Statement<'a> {
     pub first_byte_ns: Option<u64>,
     /// The text; `None` where it could not be read or the command has none.
     pub text: Option<Text<'a>>,
+    /// The settings of its session; `None` where they are not known.
+    pub settings: Option<SessionSettings>,
     /// Who and where.
     pub identity: &'a Identity,
     /// Rows sent to the client.
@@ -200,6 +212,7 @@ impl<'a> Statement<'a> {
             latency_ns: None,
             first_byte_ns: None,
             text: None,
+            settings: None,
             identity,
             rows_sent: None,
             rows_examined: None,

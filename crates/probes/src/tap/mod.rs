@@ -13,6 +13,7 @@ mod program;
 mod reader;
 mod record;
 mod ring;
+mod settings;
 mod skeleton;
 mod statistics;
 mod targets;
@@ -36,6 +37,7 @@ pub(crate) use program::{Programs, kernel_error, run_time_of_program};
 use reader::{Emitter, Reader};
 use record::Meaning;
 pub(crate) use record::{Reply, read_struct};
+use settings::Settings;
 
 /// Why the tap cannot run.
 #[derive(Debug, Error)]
@@ -136,6 +138,7 @@ pub struct Tap {
     running: HashMap<u32, HashSet<StatementKey>>,
     clocks: Clocks,
     fold: Fold,
+    settings: Settings,
     /// What was lost of each server on this side.
     lost_here: HashMap<u32, Losses>,
     seen: u64,
@@ -156,6 +159,7 @@ impl Tap {
             running: HashMap::new(),
             clocks: Clocks::default(),
             fold: Fold::default(),
+            settings: Settings::default(),
             lost_here: HashMap::new(),
             seen: 0,
         })
@@ -173,6 +177,7 @@ impl Tap {
         if self.options.nested {
             self.nested.attach(&self.programs, &plan, instance.pid, program);
         }
+        self.settings.watch(instance.pid, layout);
         let nested_plan = Nested::plan(&plan);
         let meaning = Meaning::of(layout);
         self.targets.insert(instance.pid, Target { program, plan, nested_plan, meaning, hook });
@@ -187,6 +192,7 @@ impl Tap {
         self.targets.remove(&pid);
         self.running.remove(&pid);
         self.fold.forget(pid);
+        self.settings.forget(pid);
     }
 
     /// Which statements without a reply of their own are captured of a server; `None` where that
@@ -220,9 +226,9 @@ impl Tap {
     /// The same as [`Tap::drain`], with all that there is to tell.
     pub fn drain_events(&mut self, limit: usize, mut consume: impl FnMut(Event<'_>)) -> usize {
         self.read_clocks();
-        let Tap { programs, targets, running, clocks, fold, lost_here, seen, .. } = self;
+        let Tap { programs, targets, running, clocks, fold, settings, lost_here, seen, .. } = self;
         let drop_one_in = self.options.drop_one_in;
-        let emitter = Emitter { clocks, running, seen, drop_one_in, lost: lost_here };
+        let emitter = Emitter { clocks, running, settings, seen, drop_one_in, lost: lost_here };
         let mut reader = Reader { targets, fold, emitter };
         programs.drain(limit, &mut |record| reader.read(record, &mut consume))
     }
@@ -252,9 +258,9 @@ impl Tap {
             .map(RunningStatement::key)
             .filter(|statement| !fold.saw_end(pid, *statement))
             .collect();
-        let Tap { running, clocks, lost_here, seen, .. } = self;
+        let Tap { running, clocks, settings, lost_here, seen, .. } = self;
         let drop_one_in = self.options.drop_one_in;
-        let mut emitter = Emitter { clocks, running, seen, drop_one_in, lost: lost_here };
+        let mut emitter = Emitter { clocks, running, settings, seen, drop_one_in, lost: lost_here };
         for (held, whole) in over {
             emitter.held(target, &held, whole, &mut |event| {
                 if let Event::Ended(statement) = event {

@@ -12,6 +12,7 @@ use super::hook::Hook;
 use super::record::{
     self, Meaning, RECORD_IDENTITY, RECORD_NESTED, RECORD_READY, RECORD_STATEMENT, Reply,
 };
+use super::settings::Settings;
 use super::{Event, Ready, Target};
 use crate::nested::Nested;
 use crate::target::layout::Field;
@@ -28,6 +29,7 @@ pub(super) struct Emitter<'t> {
     pub(super) clocks: &'t Clocks,
     /// What ran in each server when its sessions were last looked at, and has not ended since.
     pub(super) running: &'t mut HashMap<u32, HashSet<StatementKey>>,
+    pub(super) settings: &'t mut Settings,
     /// Statements so far.
     pub(super) seen: &'t mut u64,
     pub(super) drop_one_in: Option<u64>,
@@ -150,7 +152,9 @@ impl Emitter<'_> {
             self.lose(reply.head.tgid, Loss::Injected);
             return;
         }
-        consume(Event::Ended(&statement_of(reply, whole, target, self.clocks, identity)));
+        let statement = statement_of(reply, whole, target, self.clocks, identity);
+        let settings = self.settings.of(reply);
+        consume(Event::Ended(&Statement { settings, ..statement }));
     }
 }
 
@@ -191,6 +195,8 @@ pub(super) fn statement_of<'a>(
         latency_ns: since_start(end_ns),
         first_byte_ns: since_start(whole.first_byte_ns),
         text: text_of(reply),
+        // What a stored program runs is read by the settings under which it was made.
+        settings: None,
         identity,
         rows_sent: counted(Field::RowsSent),
         rows_examined: counted(Field::RowsExamined),

@@ -10,3 +10,5 @@ mod matrix;
 mod nested;
 #[cfg(test)]
 mod sessions;
+#[cfg(test)]
+mod settings;

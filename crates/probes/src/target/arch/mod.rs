@@ -119,6 +119,8 @@ pub enum Event {
     },
     /// Two values are compared.
     Compare(Term, Term),
+    /// The bits that two values have in common are compared with none.
+    Test(Term, Term),
     /// The second value is subtracted from the first.
     Subtract(Term, Term),
     /// A function is called, or jumped to at the end, with these arguments.
@@ -169,6 +171,14 @@ impl Trace {
     pub fn comparisons(&self) -> impl Iterator<Item = (&Term, &Term)> {
         self.events.iter().filter_map(|event| match event {
             Event::Compare(left, right) => Some((left, right)),
+            _ => None,
+        })
+    }
+
+    /// Both sides of every test of bits.
+    pub fn tests(&self) -> impl Iterator<Item = (&Term, &Term)> {
+        self.events.iter().filter_map(|event| match event {
+            Event::Test(left, right) => Some((left, right)),
             _ => None,
         })
     }

@@ -292,6 +292,7 @@ impl State {
             Mnemonic::Test if is_same_register(instruction) => {
                 trace.add(Event::Compare(operand(self, 0), Term::Constant(0)));
             }
+            Mnemonic::Test => trace.add(Event::Test(operand(self, 0), operand(self, 1))),
             Mnemonic::Xor if is_same_register(instruction) => {
                 self.assign(instruction, Term::Constant(0), trace);
             }

@@ -30,6 +30,11 @@ const NAME_MAX: u64 = 1024;
 const COMMAND_MAX: u64 = 255;
 /// The flags fit in the two bytes of the protocol's OK packet.
 const SERVER_STATUS_MAX: u64 = 0xffff;
+/// The highest bit of either family lies below (`MODE_…` in `sql/system_variables.h`).
+const SQL_MODE_MAX: u64 = 1 << 40;
+/// Numbers of collations have 11 bits (`MY_ALL_CHARSETS_SIZE` in `include/m_ctype.h`); those of
+/// MariaDB's later kinds go up to 4096.
+const COLLATION_MAX: u64 = 4096;
 /// No statement reads so many rows.
 const ROWS_MAX: u64 = 1 << 48;
 /// Error numbers have two bytes in the protocol.
@@ -131,6 +136,8 @@ impl Checked<'_> {
                 0 => Err("the session of a connection has the id 0".to_owned()),
                 _ => Ok(()),
             },
+            Field::SqlMode => self.below(field, SQL_MODE_MAX),
+            Field::Charset => self.charset(),
             Field::ServerStatus => self.below(field, SERVER_STATUS_MAX),
             Field::Command => self.below(field, COMMAND_MAX),
             Field::StartTime => self.clock().map(|_| ()),
@@ -145,6 +152,14 @@ impl Checked<'_> {
             Field::RowsAffected => self.value(field).map(|_| ()),
             Field::ErrorNumber => self.below(field, ERROR_MAX),
             Field::User | Field::Host | Field::Address => self.context_string(field),
+        }
+    }
+
+    fn charset(&self) -> Verdict {
+        match self.number_at(self.pointer(Field::Charset)?, 4) {
+            Some(number) if (1..=COLLATION_MAX).contains(&number) => Ok(()),
+            Some(number) => Err(format!("it leads to a collation of the number {number}")),
+            None => Err("what it leads to cannot be read".to_owned()),
         }
     }
 

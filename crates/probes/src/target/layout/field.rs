@@ -39,6 +39,10 @@ pub enum Field {
     RowsExamined,
     /// Pointer to the state text of the session (`proc_info`), which ends with a zero byte.
     State,
+    /// The bits of `@@sql_mode`, 8 bytes wide.
+    SqlMode,
+    /// Pointer to the character set that statements arrive in (`@@character_set_client`).
+    Charset,
     /// Pointer to the diagnostics area in use.
     Diagnostics,
     /// Pointer to the security context in use.
@@ -61,7 +65,7 @@ pub enum Field {
 
 impl Field {
     /// Every field, in the order in which they are shown.
-    pub const ALL: [Field; 21] = [
+    pub const ALL: [Field; 23] = [
         Field::QueryText,
         Field::QueryLength,
         Field::Database,
@@ -74,6 +78,8 @@ impl Field {
         Field::RowsSent,
         Field::RowsExamined,
         Field::State,
+        Field::SqlMode,
+        Field::Charset,
         Field::Diagnostics,
         Field::SecurityContext,
         Field::IsSent,
@@ -100,6 +106,8 @@ impl Field {
             Field::RowsSent => "rows_sent",
             Field::RowsExamined => "rows_examined",
             Field::State => "state",
+            Field::SqlMode => "sql_mode",
+            Field::Charset => "character_set_client",
             Field::Diagnostics => "diagnostics",
             Field::SecurityContext => "security_context",
             Field::IsSent => "is_sent",

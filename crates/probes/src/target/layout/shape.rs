@@ -138,6 +138,24 @@ fn compared_inner_terms(trace: &Trace) -> impl Iterator<Item = (&Term, &Term)> {
     })
 }
 
+/// `MODE_STRICT_TRANS_TABLES | MODE_STRICT_ALL_TABLES`, the same bits in every family
+/// (`sql/system_variables.h`, MariaDB's `sql/sql_class.h`).
+const STRICT_MODES: u64 = 0x60_0000;
+
+/// `return (this->field & strict modes) != 0;`, where the compiler may look at a part of the field.
+pub(in crate::target) fn strict_modes(trace: &Trace) -> Offsets {
+    let whole = |(left, right): (&Term, &Term)| {
+        let (from, distance, width) = left.load()?;
+        let skipped = (0..8_u32).find(|skipped| {
+            let part = STRICT_MODES >> (8 * skipped);
+            right.constant() == Some(part) && part << (8 * skipped) == STRICT_MODES
+        })?;
+        (*from == SELF && skipped + u32::from(width) <= 8)
+            .then(|| offset(distance - i64::from(skipped)))?
+    };
+    trace.tests().filter_map(whole).collect()
+}
+
 /// `if (this->field == number)` with a number other than 0.
 pub(in crate::target) fn compared(trace: &Trace) -> Offsets {
     trace

@@ -9,6 +9,7 @@ const SESSION: u64 = 0x7f00_0000_0000;
 const AREA: u64 = 0x7f00_0001_0000;
 const CONTEXT: u64 = 0x7f00_0002_0000;
 const TEXT: u64 = 0x7f00_0003_0000;
+const CHARSET: u64 = 0x7f00_0004_0000;
 const NOW: Now = Now { wall_us: 1_790_000_000_000_000, monotonic_us: 90_000_000_000 };
 
 fn offset_of(field: Field) -> u32 {
@@ -37,7 +38,8 @@ struct Memory(BTreeMap<u64, u64>);
 
 impl Memory {
     fn busy() -> Self {
-        let mut memory = Self(BTreeMap::from([(TEXT, 0x20), (AREA, 1), (CONTEXT, 1)]));
+        let mut memory =
+            Self(BTreeMap::from([(TEXT, 0x20), (AREA, 1), (CONTEXT, 1), (CHARSET, 45)]));
         for field in Field::ALL {
             memory.set(field, 0);
         }
@@ -48,6 +50,8 @@ impl Memory {
         memory.set(Field::QueryText, TEXT);
         memory.set(Field::QueryLength, 120);
         memory.set(Field::State, TEXT);
+        memory.set(Field::SqlMode, 0x60_0000);
+        memory.set(Field::Charset, CHARSET);
         memory.set(Field::StartTime, NOW.wall_us - 5_000_000);
         memory.set(Field::LockTime, NOW.wall_us - 4_999_000);
         memory.set(Field::RowsExamined, 1_000_000);
@@ -133,6 +137,8 @@ fn a_wrong_offset_makes_only_its_own_field_absent() {
         (Field::LockTime, TEXT),
         (Field::RowsSent, u64::MAX),
         (Field::State, 7),
+        (Field::SqlMode, TEXT),
+        (Field::Charset, CONTEXT + 3),
         (Field::IsSent, 9),
         (Field::DiagnosticsStatus, 77),
         (Field::ErrorNumber, 0x7f00_0000),

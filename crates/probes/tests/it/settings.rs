@@ -1,0 +1,77 @@
+//! What sessions have set, on real servers.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use waggle_model::SessionSettings;
+use waggle_probes::tap::{Tap, TapOptions};
+use waggle_probes::target::discover::servers;
+use waggle_probes::target::recognise::Builds;
+use waggle_testkit::client::{Client, Transport};
+use waggle_testkit::{Account, Server, Version};
+
+/// `MODE_ANSI_QUOTES` and `MODE_NO_BACKSLASH_ESCAPES`, the same in every family.
+const ANSI_QUOTES: u64 = 4;
+const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+/// `gbk_chinese_ci` and `sjis_japanese_ci` of `information_schema.COLLATIONS`.
+const GBK: u16 = 28;
+const SJIS: u16 = 13;
+
+struct Session {
+    tap: Tap,
+    client: Client,
+}
+
+impl Session {
+    fn of(server: &Server) -> Self {
+        let found = servers(Path::new("/proc"));
+        let found = found.into_iter().find(|found| found.pid == server.pid()).unwrap();
+        let server_seen = Builds::default().recognise(&found).unwrap();
+        let mut tap = Tap::new(TapOptions::default()).unwrap();
+        tap.attach(&server_seen.instance, &server_seen.layout).unwrap();
+        Self { tap, client: Client::connect(server, Transport::Tcp, Account::APP).unwrap() }
+    }
+
+    /// Runs a statement and gives the settings that it was captured with.
+    fn run(&mut self, sql: &str) -> SessionSettings {
+        self.client.query(sql).unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        let mut found = None;
+        while found.is_none() {
+            assert!(Instant::now() < limit, "not captured: {sql}");
+            self.tap.drain(10_000, |statement| {
+                if statement.text.is_some_and(|text| text.bytes == sql.as_bytes()) {
+                    found = Some(statement.settings);
+                }
+            });
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        found.flatten().unwrap_or_else(|| panic!("no settings: {sql}"))
+    }
+}
+
+#[test]
+fn the_settings_of_a_session_follow_what_it_sets_on_every_server() {
+    for version in Version::ALL {
+        let server = Server::start(version).unwrap();
+        let mut session = Session::of(&server);
+        let first = session.run("SELECT 1");
+        assert_eq!(first.sql_mode & (ANSI_QUOTES | NO_BACKSLASH_ESCAPES), 0, "{version}");
+        assert!(first.collation > 0 && first.collation != GBK, "{version}: {first:?}");
+
+        session.run("SET sql_mode = 'ANSI_QUOTES,NO_BACKSLASH_ESCAPES'");
+        let set = session.run("SELECT 2");
+        assert_eq!(set.sql_mode, ANSI_QUOTES | NO_BACKSLASH_ESCAPES, "{version}");
+        assert_eq!(set.collation, first.collation, "{version}");
+
+        session.run("/*!40101 SET NAMES gbk */");
+        assert_eq!(session.run("SELECT 3").collation, GBK, "{version}");
+        session.run("set character_set_client = sjis");
+        assert_eq!(session.run("SELECT 4").collation, SJIS, "{version}");
+
+        session.client.reset_connection().unwrap();
+        let reset = session.run("SELECT 5");
+        assert_eq!(reset.sql_mode, first.sql_mode, "{version}: the server's own");
+        assert_ne!(reset.collation, SJIS, "{version}");
+    }
+}
