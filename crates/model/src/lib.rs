@@ -12,6 +12,7 @@ mod reading;
 mod sample;
 mod server;
 mod session;
+mod settings;
 mod statement;
 
 pub use histogram::Histogram;
@@ -21,6 +22,5 @@ pub use reading::Reading;
 pub use sample::{Sample, Samples};
 pub use server::{BuildKey, Clock, Flavour, Server};
 pub use session::RunningStatement;
-pub use statement::{
-    Command, Identity, Origin, ServerStatus, SessionSettings, Statement, StatementKey, Text,
-};
+pub use settings::{CharsetName, SessionSettings};
+pub use statement::{Command, Identity, Origin, ServerStatus, Statement, StatementKey, Text};

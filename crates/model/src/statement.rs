@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::SessionSettings;
+
 /// What tells a statement from every other of its server: the session, its connection id, and the
 /// start as the server notes it (microseconds of its own clock). It is the same while the statement
 /// runs and when it ends.
@@ -101,16 +103,6 @@ impl ServerStatus {
     pub fn no_index_used(self) -> bool {
         self.0 & 0x0020 != 0
     }
-}
-
-/// What a session has set that changes how the server reads its statements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct SessionSettings {
-    /// The bits of `@@sql_mode`; the families number them differently.
-    pub sql_mode: u64,
-    /// Number of the default collation of `@@character_set_client`
-    /// (`information_schema.COLLATIONS.ID`).
-    pub collation: u16,
 }
 
 /// Who sent a statement and in which database, in the bytes that the server holds.

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use waggle_model::{Command, SessionSettings};
+use waggle_model::{CharsetName, Command, SessionSettings};
 
 use super::fold::Session;
 use super::record::Reply;
@@ -15,6 +15,12 @@ use crate::target::{Batch, Place, ProcessMemory};
 
 /// Sessions whose settings are remembered; beyond, all are read again.
 const SESSIONS_MAX: usize = 32 * 1024;
+
+/// Where `struct CHARSET_INFO` has the pointer to its name, behind four numbers of 4 bytes, in every
+/// family (`include/m_ctype.h`).
+const NAME_OF_CHARSET: u64 = 16;
+/// `MY_CS_NAME_SIZE`.
+const NAME_LIMIT: u32 = 32;
 
 /// Commands that give a session its first settings back (`include/my_command.h`).
 const CHANGE_USER: Command = Command(17);
@@ -39,8 +45,8 @@ struct Server {
     connection_id: u32,
     sql_mode: u32,
     charset: u32,
-    /// Numbers of the collations by the address of what describes them: that never moves.
-    collations: HashMap<u64, u16>,
+    /// Names of character sets by the address of what describes one: that never moves.
+    charsets: HashMap<u64, CharsetName>,
     batch: Batch,
 }
 
@@ -90,7 +96,7 @@ impl Server {
             connection_id: layout.offset(Field::ConnectionId)?,
             sql_mode: layout.offset(Field::SqlMode)?,
             charset: layout.offset(Field::Charset)?,
-            collations: HashMap::new(),
+            charsets: HashMap::new(),
             batch: Batch::default(),
         })
     }
@@ -108,18 +114,24 @@ impl Server {
             return None;
         }
         let (sql_mode, charset) = (number(self.batch.get(1)?), number(self.batch.get(2)?));
-        Some(SessionSettings { sql_mode, collation: self.collation(charset)? })
+        Some(SessionSettings { sql_mode, charset: self.charset_at(charset)? })
     }
 
-    /// The number that begins the description of a collation (`struct CHARSET_INFO`).
-    fn collation(&mut self, address: u64) -> Option<u16> {
-        if let Some(known) = self.collations.get(&address) {
+    /// The name in the description of a character set.
+    fn charset_at(&mut self, address: u64) -> Option<CharsetName> {
+        if let Some(known) = self.charsets.get(&address) {
             return Some(*known);
         }
-        let bytes = self.memory.read_one(Place::new(address, 4)).ok()??;
-        let collation = u16::try_from(number(&bytes)).ok()?;
-        self.collations.insert(address, collation);
-        Some(collation)
+        let pointer = address.wrapping_add(NAME_OF_CHARSET);
+        let pointer = number(&self.memory.read_one(Place::new(pointer, 8)).ok()??);
+        self.batch.clear();
+        let [first, second] = Place::zero_ended(pointer, NAME_LIMIT);
+        let name = self.batch.add(first);
+        self.batch.add(second);
+        self.memory.read(&mut self.batch).ok()?;
+        let charset = CharsetName::new(self.batch.zero_ended(name)?)?;
+        self.charsets.insert(address, charset);
+        Some(charset)
     }
 }
 
