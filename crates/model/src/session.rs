@@ -1,6 +1,6 @@
 //! One statement that is running now.
 
-use crate::{Command, Identity, StatementKey, Text};
+use crate::{Command, Identity, SessionSettings, StatementKey, Text};
 
 /// A statement that was running when its session was read from outside.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct RunningStatement {
     pub text: Option<Vec<u8>>,
     /// The true length of the text in bytes.
     pub text_length: u64,
+    /// The settings of the session; `None` where they are not known.
+    pub settings: Option<SessionSettings>,
     /// Who and where.
     pub identity: Identity,
     /// What the server says that it does (`PROCESSLIST_STATE`).

@@ -195,8 +195,13 @@ impl Capture {
             let sample = sampler.sample(&watched.instance, sessions, limits);
             sample.map(|sample| sample.running).map_err(|error| error.to_string())
         };
-        let samples: BTreeMap<u32, Running> =
+        let mut samples: BTreeMap<u32, Running> =
             watched.iter_mut().map(|(pid, watched)| (*pid, sample(watched))).collect();
+        for (pid, running) in &mut samples {
+            for statement in running.iter_mut().flatten() {
+                statement.settings = self.tap.settings(*pid, statement);
+            }
+        }
         for (pid, running) in &samples {
             self.check(*pid, running.as_deref().unwrap_or_default());
         }

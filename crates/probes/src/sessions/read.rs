@@ -332,6 +332,7 @@ impl Runner {
             start_ns: head.start_us.and_then(limits.start_to_monotonic),
             text: None,
             text_length: head.text.map_or(0, |(_, length)| length),
+            settings: None,
             identity: Identity::default(),
             state: None,
         };

@@ -22,7 +22,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use thiserror::Error;
-use waggle_model::{Loss, Losses, RunningStatement, Statement, StatementKey};
+use waggle_model::{Loss, Losses, RunningStatement, SessionSettings, Statement, StatementKey};
 
 pub use clock::Clocks;
 pub use hook::Hook;
@@ -31,7 +31,7 @@ pub use statistics::RunTimeStatistics;
 use crate::nested::{Coverage, Nested, Probes};
 use crate::target::Instance;
 use crate::target::layout::Layout;
-use fold::Fold;
+use fold::{Fold, Session};
 pub(crate) use plan::Plan;
 pub(crate) use program::{Programs, kernel_error, run_time_of_program};
 use reader::{Emitter, Reader};
@@ -268,6 +268,12 @@ impl Tap {
                 }
             });
         }
+    }
+
+    /// What the session of a running statement has set; `None` where that is not known.
+    pub fn settings(&mut self, pid: u32, running: &RunningStatement) -> Option<SessionSettings> {
+        let session = Session { tgid: pid, thd: running.thd };
+        self.settings.of_session(session, running.connection_id)
     }
 
     /// What was lost of a server since it was first watched, also when it is watched no more.

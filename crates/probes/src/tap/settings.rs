@@ -65,26 +65,31 @@ impl Settings {
         self.known.retain(|session, _| session.tgid != pid);
     }
 
-    /// The settings under which a statement was read; `None` where they are not known.
+    /// The settings under which a statement that ended was read; `None` where they are not known.
     pub(super) fn of(&mut self, reply: &Reply<'_>) -> Option<SessionSettings> {
         let session = Session { tgid: reply.head.tgid, thd: reply.head.thd };
-        let connection_id = reply.get(Field::ConnectionId)?;
-        let known = self.known.get(&session).filter(|known| known.connection_id == connection_id);
-        let settings = match known {
-            Some(known) => known.settings,
-            None => {
-                let server = self.servers.get_mut(&session.tgid)?;
-                let settings = server.read(session.thd, connection_id);
-                if self.known.len() >= SESSIONS_MAX {
-                    self.known.clear();
-                }
-                self.known.insert(session, Known { connection_id, settings });
-                settings
-            }
-        };
+        let settings = self.of_session(session, reply.get(Field::ConnectionId)?);
         if may_change_settings(reply) {
             self.known.remove(&session);
         }
+        settings
+    }
+
+    /// The settings of a session now.
+    pub(super) fn of_session(
+        &mut self,
+        session: Session,
+        connection_id: u64,
+    ) -> Option<SessionSettings> {
+        let known = self.known.get(&session).filter(|known| known.connection_id == connection_id);
+        if let Some(known) = known {
+            return known.settings;
+        }
+        let settings = self.servers.get_mut(&session.tgid)?.read(session.thd, connection_id);
+        if self.known.len() >= SESSIONS_MAX {
+            self.known.clear();
+        }
+        self.known.insert(session, Known { connection_id, settings });
         settings
     }
 }
