@@ -348,6 +348,7 @@ impl Normaliser {
             }
             Role::Not => !ddl && self.table.role(self.stack.peek(1)) != Role::Is,
             Role::Expression | Role::By => true,
+            Role::Binary if self.table.starts(self.stack.peek(1)) => true,
             // Attributes of columns stand in no inner parenthesis.
             _ if !ddl || context.depth > 1 || last < table::VALUE => true,
             _ => self.table.starts(last),

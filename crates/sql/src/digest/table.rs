@@ -69,6 +69,8 @@ pub(super) enum Role {
     Expression,
     /// `ASC`, `DESC`, `WITH`: they follow an element of a list of columns.
     Order,
+    /// `BINARY`: an operator or an attribute of a column.
+    Binary,
     /// `ROLLUP`, `CUBE`: a list of columns in parentheses.
     Rollup,
     /// The name of an option that can be `NULL`, which is no value then.
@@ -252,8 +254,9 @@ fn role(text: &str) -> Role {
             Role::ListEnd
         }
         "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" | "PACKAGE" => Role::Routine,
-        "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" => Role::Expression,
+        "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" | ":=" => Role::Expression,
         "ASC" | "DESC" | "WITH" => Role::Order,
+        "BINARY" => Role::Binary,
         "ROLLUP" | "CUBE" => Role::Rollup,
         "SOURCE_TLS_CIPHERSUITES"
         | "MASTER_TLS_CIPHERSUITES"

@@ -56,14 +56,10 @@ impl Writer<'_> {
             match piece {
                 Piece::Text(text) => self.text(text),
                 Piece::Slot(name) => self.slot(name, depth),
-                Piece::Choice(choices) => {
+                Piece::Maybe(_) if self.random.one_in(2) => {}
+                Piece::Choice(choices) | Piece::Maybe(choices) => {
                     let choice = self.random.below(choices.len());
                     self.template(&choices[choice], depth);
-                }
-                Piece::Maybe(inner) => {
-                    if self.random.one_in(2) {
-                        self.template(inner, depth);
-                    }
                 }
             }
         }

@@ -12,8 +12,8 @@ pub(crate) enum Piece {
     Slot(String),
     /// One of them.
     Choice(Vec<Template>),
-    /// Perhaps this.
-    Maybe(Template),
+    /// Perhaps one of them.
+    Maybe(Vec<Template>),
 }
 
 pub(crate) type Template = Vec<Piece>;
@@ -64,6 +64,15 @@ fn parse(text: &str) -> Template {
     template
 }
 
+/// Reads alternatives and the mark behind the last; `marks` are that between two and that one.
+fn choices(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, marks: &str) -> Vec<Template> {
+    let mut choices = vec![sequence(rest, marks)];
+    while rest.next().expect("a mark is open") == '|' {
+        choices.push(sequence(rest, marks));
+    }
+    choices
+}
+
 /// Reads up to one of the characters of `ends`, which is left.
 fn sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, ends: &str) -> Template {
     let mut template = Vec::new();
@@ -81,18 +90,8 @@ fn sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, ends: &str) -> 
                 }
                 Piece::Slot(name)
             }
-            '[' => {
-                let inner = sequence(rest, "]");
-                assert_eq!(rest.next(), Some(']'), "a [ is open");
-                Piece::Maybe(inner)
-            }
-            '{' => {
-                let mut choices = vec![sequence(rest, "|}")];
-                while rest.next().expect("a { is open") == '|' {
-                    choices.push(sequence(rest, "|}"));
-                }
-                Piece::Choice(choices)
-            }
+            '[' => Piece::Maybe(choices(rest, "|]")),
+            '{' => Piece::Choice(choices(rest, "|}")),
             other => {
                 text.push(other);
                 continue;
