@@ -5,12 +5,15 @@
 //! join. Nothing here does I/O; every function is total: any bytes give an answer.
 #![forbid(unsafe_code)]
 
+mod charset;
 mod digest;
 mod kind;
 mod lexer;
 mod mask;
 mod redact;
+mod session;
 
+pub use charset::Charset;
 pub use digest::Dialect;
 pub use digest::Digest;
 pub use digest::Normaliser;
@@ -23,3 +26,5 @@ pub use lexer::Reading;
 pub use lexer::Token;
 pub use mask::mask_secrets;
 pub use redact::redact;
+pub use session::SessionSettings;
+pub use session::SqlModes;

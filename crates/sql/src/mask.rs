@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use crate::SessionSettings;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
@@ -23,7 +24,11 @@ pub fn mask_secrets(sql: &[u8]) -> Cow<'_, [u8]> {
         Mark::Nested => hides_secret(sql),
         Mark::Account | Mark::Secret => true,
     };
-    if suspicious { Cow::Owned(mask(sql).text) } else { Cow::Borrowed(sql) }
+    if suspicious {
+        Cow::Owned(mask(sql, Reading::EVERYTHING, None).text)
+    } else {
+        Cow::Borrowed(sql)
+    }
 }
 
 /// What a text mentions, the stronger the later.
@@ -132,6 +137,8 @@ struct Walk {
     secret_name: bool,
     /// The statement is about accounts.
     accounts: bool,
+    /// The settings of the session are known, so that strings end where the lexer says.
+    certain: bool,
 }
 
 /// A text without its secrets.
@@ -145,12 +152,14 @@ struct Masked {
     ambiguous: bool,
 }
 
-fn mask(sql: &[u8]) -> Masked {
+/// `settings` are those of the session where they are known.
+fn mask(sql: &[u8], reading: Reading, settings: Option<SessionSettings>) -> Masked {
     let text = Vec::with_capacity(sql.len());
     let mut out = Masked { text, bare: false, broken: false, ambiguous: false };
-    let mut lexer = Lexer::new(sql, Reading::EVERYTHING).peekable();
-    let accounts = strongest_mark(sql) == Mark::Account;
-    let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts };
+    let lexer = Lexer::with_settings(sql, reading, settings.unwrap_or_default());
+    let mut lexer = lexer.peekable();
+    let (accounts, certain) = (strongest_mark(sql) == Mark::Account, settings.is_some());
+    let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts, certain };
     let (mut end, mut sure) = (0, None);
     while let Some(token) = lexer.next() {
         let gap = sql.get(end..token.start).unwrap_or_default();
@@ -169,7 +178,7 @@ fn mask(sql: &[u8]) -> Masked {
             let glued = quoted && is_glued(sql.get(end..).unwrap_or_default());
             out.bare |= !(quoted || number);
             out.broken |= token.open || glued;
-            out.ambiguous |= is_ambiguous(&token, bytes);
+            out.ambiguous |= !certain && is_ambiguous(&token, bytes);
             if glued || out.ambiguous {
                 // Where the strings behind begin and end is not sure: nothing of them is shown.
                 sure = sure.or(Some(out.text.len()));
@@ -184,12 +193,20 @@ fn mask(sql: &[u8]) -> Masked {
 }
 
 /// The masked text, where the digest of the text itself could show a secret as a name: it stands
-/// unquoted, or its quotes do not pair. `accounts` tells that the statement manages users.
-pub(crate) fn masked_for_digest(sql: &[u8], accounts: bool, data: bool) -> Option<Vec<u8>> {
+/// unquoted, or its quotes do not pair. `accounts` tells that the statement manages users,
+/// `data` that a word behind `password =` is a column; `settings` are those of the session where
+/// they are known.
+pub(crate) fn masked_for_digest(
+    sql: &[u8],
+    reading: Reading,
+    settings: Option<SessionSettings>,
+    accounts: bool,
+    data: bool,
+) -> Option<Vec<u8>> {
     if strongest_mark(sql) < Mark::Secret {
         return None;
     }
-    let masked = mask(sql);
+    let masked = mask(sql, reading, settings);
     // In a query the word behind `password =` is a column, and part of the digest.
     let needed = masked.broken || (masked.bare && !data) || (masked.ambiguous && accounts);
     needed.then_some(masked.text)
@@ -203,7 +220,7 @@ impl Walk {
                     .is_some_and(|next| next == b"@" || next.eq_ignore_ascii_case(b"IDENTIFIED"));
                 let account = self.place == Place::Account && self.depth == 0 && named;
                 let kept = (account || self.place == Place::Host) && !token.open;
-                !kept || mentions_secret(bytes) || is_ambiguous(token, bytes)
+                !kept || mentions_secret(bytes) || (!self.certain && is_ambiguous(token, bytes))
             }
             Lexeme::Hex | Lexeme::Bits => true,
             Lexeme::Number | Lexeme::Integer => {
@@ -211,7 +228,10 @@ impl Walk {
                     || matches!(self.place, Place::Secret | Place::Argument)
                     || self.secret_name
             }
-            Lexeme::Quoted if token.open || memchr::memchr2(b'\'', b'"', bytes).is_some() => true,
+            Lexeme::Quoted if token.open => true,
+            Lexeme::Quoted if !self.certain && memchr::memchr2(b'\'', b'"', bytes).is_some() => {
+                true
+            }
             Lexeme::Word | Lexeme::Name | Lexeme::Quoted => {
                 let introducer = bytes.starts_with(b"_");
                 let called = token.lexeme == Lexeme::Word

@@ -11,11 +11,14 @@
 //!
 //! 5.7 and MariaDB end their text with a blank; here it has none.
 
-mod charset;
+mod introducer;
 mod stack;
 mod table;
 mod words;
 
+use crate::Charset;
+use crate::SessionSettings;
+use crate::SqlModes;
 use crate::kind::Classifier;
 use crate::kind::Kind;
 use crate::lexer::Lexeme;
@@ -26,11 +29,13 @@ use crate::lexer::is_word;
 use crate::mask;
 use stack::Stack;
 use table::CHARSET;
+use table::CONCAT;
 use table::HINT_CLOSE;
 use table::HINT_OPEN;
 use table::IDENT;
 use table::IDENT_AT;
 use table::Id;
+use table::NOT2;
 use table::Role;
 use table::Table;
 use table::UNKNOWN;
@@ -66,7 +71,8 @@ impl Dialect {
 pub struct Digest<'a> {
     /// The normalised text.
     pub text: &'a str,
-    /// [`stable_hash`] of the text.
+    /// Tells digests apart as the server's own hash does: [`stable_hash`] of the text, and of what
+    /// the text does not show (a long name, two operators with one text) where there is such.
     pub hash: u64,
     /// What the statement does.
     pub kind: Kind,
@@ -86,6 +92,11 @@ pub struct Normaliser {
     dialect: Dialect,
     table: Table,
     stack: Stack,
+    settings: SessionSettings,
+    /// The text where the stack's is not what the server shows.
+    shown: Vec<u8>,
+    /// A name without its doubled quotes.
+    plain: Vec<u8>,
     lossy: String,
 }
 
@@ -93,8 +104,14 @@ pub struct Normaliser {
 #[derive(Default)]
 struct Context<'a> {
     classifier: Classifier,
+    /// A parenthesis follows the word.
+    called: bool,
+    /// `ON EMPTY` or `ON ERROR` follows the word.
+    on_empty: bool,
     depth: u32,
     in_hint: bool,
+    /// The hint has something in it.
+    hinted: bool,
     /// A routine's body may follow, in which semicolons end nothing.
     routine: bool,
     /// Depths, as bits, at which a list of columns is open (`ORDER BY`, `GROUP BY`).
@@ -113,55 +130,102 @@ impl Context<'_> {
 impl Normaliser {
     /// A normaliser for one family of servers.
     pub fn new(dialect: Dialect) -> Self {
-        let (stack, lossy) = (Stack::default(), String::new());
-        Normaliser { dialect, table: Table::new(dialect), stack, lossy }
+        Normaliser {
+            dialect,
+            table: Table::new(dialect),
+            stack: Stack::default(),
+            settings: SessionSettings::default(),
+            shown: Vec::new(),
+            plain: Vec::new(),
+            lossy: String::new(),
+        }
     }
 
-    /// The digest of a whole statement.
+    /// The digest of a whole statement of a session whose settings are not known: read under the
+    /// default ones, and with more care for secrets.
     pub fn digest<'a>(&'a mut self, sql: &[u8]) -> Digest<'a> {
-        self.run(sql, false)
+        self.run(sql, None, false)
+    }
+
+    /// The digest of a whole statement of a session with these settings.
+    pub fn digest_in<'a>(&'a mut self, sql: &[u8], settings: SessionSettings) -> Digest<'a> {
+        self.run(sql, Some(settings), false)
     }
 
     /// The digest of the beginning of a statement, as a capture limit left it. The last token may
     /// be a part of one and is left out; the text ends with `...` and is never complete.
     pub fn digest_truncated<'a>(&'a mut self, sql: &[u8]) -> Digest<'a> {
-        self.run(sql, true)
+        self.run(sql, None, true)
     }
 
-    fn run<'a>(&'a mut self, sql: &[u8], truncated: bool) -> Digest<'a> {
+    /// [`Normaliser::digest_truncated`] for a session with these settings.
+    pub fn digest_truncated_in<'a>(
+        &'a mut self,
+        sql: &[u8],
+        settings: SessionSettings,
+    ) -> Digest<'a> {
+        self.run(sql, Some(settings), true)
+    }
+
+    fn run<'a>(
+        &'a mut self,
+        sql: &[u8],
+        settings: Option<SessionSettings>,
+        truncated: bool,
+    ) -> Digest<'a> {
+        self.settings = settings.unwrap_or_default();
         let sql = if truncated { sql } else { without_end(sql) };
         let (mut kind, mut complete, glued) = self.reduce(sql, truncated);
         let (accounts, data) = (kind == Kind::UserManagement, is_data(kind));
         if (!data || !complete || glued)
-            && let Some(masked) = mask::masked_for_digest(sql, accounts, data)
+            && let Some(masked) =
+                mask::masked_for_digest(sql, self.dialect.reading(), settings, accounts, data)
         {
             let again = self.reduce(&masked, truncated);
             (kind, complete) = (again.0, again.1 && complete);
         }
-        if truncated {
-            let blank: &[u8] = if self.stack.text.is_empty() { b"" } else { b" " };
-            self.stack.text.extend_from_slice(blank);
-            self.stack.text.extend_from_slice(b"...");
+        let (hash, text) = self.text(truncated);
+        Digest { text, hash, kind, complete }
+    }
+
+    /// The text of the stack as the server shows it, and the hash.
+    fn text(&mut self, truncated: bool) -> (u64, &str) {
+        self.shown.clear();
+        if self.stack.differs {
+            self.stack.show(&mut self.shown);
         }
-        let text = match std::str::from_utf8(&self.stack.text) {
-            Ok(text) => text,
+        if truncated {
+            for text in [&mut self.stack.text, &mut self.shown] {
+                let blank: &[u8] = if text.is_empty() { b"" } else { b" " };
+                text.extend_from_slice(blank);
+                text.extend_from_slice(b"...");
+            }
+        }
+        let hash = xxhash_rust::xxh3::xxh3_64(&self.stack.text);
+        let shown = if self.stack.differs { &self.shown } else { &self.stack.text };
+        match std::str::from_utf8(shown) {
+            Ok(text) => (hash, text),
             Err(_) => {
                 self.lossy.clear();
-                self.lossy.push_str(&String::from_utf8_lossy(&self.stack.text));
-                &self.lossy
+                self.lossy.push_str(&String::from_utf8_lossy(shown));
+                (hash, &self.lossy)
             }
-        };
-        Digest { text, hash: stable_hash(text), kind, complete }
+        }
     }
 
     /// Fills the stack; gives the kind, whether nothing is missing, and whether a word stands right
     /// behind a string, as where quotes do not pair.
     fn reduce(&mut self, sql: &[u8], truncated: bool) -> (Kind, bool, bool) {
-        self.stack.clear();
-        let mut lexer = Lexer::new(sql, self.dialect.reading());
+        self.stack.clear(self.settings.charset);
+        let mut lexer = Lexer::with_settings(sql, self.dialect.reading(), self.settings);
         let mut context = Context::default();
         let (mut open, mut glued) = (false, false);
-        for token in lexer.by_ref() {
+        while let Some(token) = lexer.next() {
+            if token.lexeme == Lexeme::Word {
+                context.called = lexer.is_called(&token);
+                let null = token.bytes(sql).eq_ignore_ascii_case(b"NULL");
+                context.on_empty = null && is_before_empty(&lexer, sql);
+            }
             if (truncated && token.end == sql.len()) || self.stack.full {
                 break;
             }
@@ -183,20 +247,24 @@ impl Normaliser {
 
     fn take<'s>(&mut self, token: &Token, sql: &'s [u8], context: &mut Context<'s>) {
         let bytes = token.bytes(sql);
+        if context.in_hint && !context.hinted && token.lexeme != Lexeme::HintClose {
+            context.hinted = true;
+            self.stack.push(HINT_OPEN, &self.table);
+        }
         match token.lexeme {
             Lexeme::Word if context.in_hint => self.hint_word(bytes, token, sql),
-            Lexeme::Word => self.word(bytes, token, sql, context),
+            Lexeme::Word => self.word(bytes, context),
             Lexeme::Name => {
                 self.classify(bytes, context);
                 self.stack.identifier(IDENT, bytes);
             }
             Lexeme::Quoted => {
                 let id = if context.in_hint { self.hint_name(token, sql) } else { IDENT };
-                self.quoted(id, bytes, token.open);
+                self.quoted(id, token, sql);
             }
             Lexeme::Text if context.in_hint && bytes.starts_with(b"\"") => {
                 let id = self.hint_name(token, sql);
-                self.quoted(id, bytes, token.open);
+                self.quoted(id, token, sql);
             }
             Lexeme::Integer | Lexeme::Number => {
                 let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
@@ -207,17 +275,17 @@ impl Normaliser {
                 self.stack.push(UNKNOWN, &self.table);
             }
             Lexeme::Hex | Lexeme::Bits => self.stack.value(true, &self.table),
+            Lexeme::Text if bytes.starts_with(b"$") => self.stack.push(UNKNOWN, &self.table),
             Lexeme::Text | Lexeme::Parameter | Lexeme::Host => {
                 self.stack.value(false, &self.table);
             }
             Lexeme::Symbol => self.symbol(bytes, context),
-            Lexeme::HintOpen => {
-                context.in_hint = true;
-                self.stack.push(HINT_OPEN, &self.table);
-            }
+            Lexeme::HintOpen => (context.in_hint, context.hinted) = (true, false),
             Lexeme::HintClose => {
                 context.in_hint = false;
-                self.stack.push(HINT_CLOSE, &self.table);
+                if context.hinted {
+                    self.stack.push(HINT_CLOSE, &self.table);
+                }
             }
             Lexeme::Ellipsis => self.stack.values(&self.table),
             Lexeme::Repeated => self.stack.repeat(&self.table),
@@ -230,11 +298,10 @@ impl Normaliser {
         }
     }
 
-    fn word(&mut self, word: &[u8], token: &Token, sql: &[u8], context: &mut Context<'_>) {
+    fn word(&mut self, word: &[u8], context: &mut Context<'_>) {
         self.classify(word, context);
-        let called = sql.get(token.end) == Some(&b'(');
-        let Some(id) = self.table.keyword(word, called) else {
-            if charset::is_introducer(word) {
+        let Some(id) = self.keyword(word, context.called) else {
+            if introducer::is_introducer(word) {
                 self.stack.push(CHARSET, &self.table);
             } else {
                 self.stack.identifier(IDENT, word);
@@ -256,6 +323,14 @@ impl Normaliser {
         self.stack.push(id, &self.table);
     }
 
+    /// The token of a keyword, as the modes of the session have it.
+    fn keyword(&self, word: &[u8], called: bool) -> Option<Id> {
+        let id = self.table.keyword(if word == b"\\N" { b"NULL" } else { word }, called)?;
+        let not2 = self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE)
+            && self.table.role(id) == Role::Not;
+        Some(if not2 { NOT2 } else { id })
+    }
+
     /// Whether a `NULL` here is a value: the grammar's `literal`, not an attribute of a column,
     /// `IS NULL`, `SET NULL` or `NULL ON EMPTY`.
     fn is_value(&self, context: &Context<'_>) -> bool {
@@ -267,9 +342,15 @@ impl Normaliser {
         let ddl = context.classifier.kind() == Kind::Ddl;
         match role {
             Role::Is => false,
+            _ if context.on_empty => false,
+            _ if last == Id::from(b'=') && !is_data(context.classifier.kind()) => {
+                self.table.role(self.stack.peek(1)) != Role::NullOption
+            }
             Role::Not => !ddl && self.table.role(self.stack.peek(1)) != Role::Is,
             Role::Expression | Role::By => true,
-            _ if !ddl || last < table::VALUE => true,
+            Role::Binary if self.table.starts(self.stack.peek(1)) => true,
+            // Attributes of columns stand in no inner parenthesis.
+            _ if !ddl || context.depth > 1 || last < table::VALUE => true,
             _ => self.table.starts(last),
         }
     }
@@ -286,7 +367,8 @@ impl Normaliser {
         }
         let values = matches!(self.stack.peek(back + 1), table::VALUE | table::VALUES);
         let fresh = self.stack.peek(back) == Id::from(b',') && !values;
-        fresh || self.table.role(self.stack.peek(0)) == Role::By
+        let nested = self.stack.peek(0) == Id::from(b'(');
+        fresh || nested || self.table.role(self.stack.peek(0)) == Role::By
     }
 
     /// Decides about the number before `token`.
@@ -308,7 +390,12 @@ impl Normaliser {
     fn symbol(&mut self, symbol: &[u8], context: &mut Context<'_>) {
         match symbol {
             b"(" => {
+                let nested = context.columns & context.level() != 0
+                    && self.table.role(self.stack.peek(0)) == Role::Rollup;
                 context.depth += 1;
+                if nested {
+                    context.columns |= context.level();
+                }
                 self.stack.push(Id::from(b'('), &self.table);
             }
             b")" => {
@@ -317,7 +404,9 @@ impl Normaliser {
                 self.stack.close(&self.table, self.dialect);
             }
             _ => {
-                let id = self.table.symbol(symbol);
+                let concat =
+                    symbol == b"||" && self.settings.modes.contains(SqlModes::PIPES_AS_CONCAT);
+                let id = if concat { CONCAT } else { self.table.symbol(symbol) };
                 self.stack.push(id, &self.table);
             }
         }
@@ -343,28 +432,60 @@ impl Normaliser {
 
     /// `16M` in a hint is a number from 8.0 on.
     fn is_size(&self, word: &[u8]) -> bool {
-        let digit = word.first().is_some_and(u8::is_ascii_digit);
-        digit && self.dialect != Dialect::Mysql57
+        let size = matches!(word, [digits @ .., b'K' | b'M' | b'G']
+            if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit));
+        size && self.dialect != Dialect::Mysql57
     }
 
-    /// MySQL prints a doubled backtick inside a name as one, MariaDB as two.
-    fn quoted(&mut self, id: Id, bytes: &[u8], open: bool) {
-        let end = if open { bytes.len() } else { bytes.len() - 1 };
-        let name = bytes.get(1..end).unwrap_or_default();
-        if self.dialect == Dialect::Mariadb || memchr::memchr(b'`', name).is_none() {
+    /// MySQL prints a doubled quote inside a name as one, MariaDB as two.
+    fn quoted(&mut self, id: Id, token: &Token, sql: &[u8]) {
+        let end = if token.open { token.end } else { token.end - 1 };
+        let name = sql.get(token.start + 1..end).unwrap_or_default();
+        let quote = sql.get(token.start).copied().unwrap_or(b'`');
+        if self.dialect == Dialect::Mariadb || memchr::memchr(quote, name).is_none() {
             self.stack.identifier(id, name);
             return;
         }
-        let mut plain = Vec::with_capacity(name.len());
-        let mut doubled = false;
-        for byte in name {
-            doubled = *byte == b'`' && !doubled;
-            if !doubled {
-                plain.push(*byte);
+        let doubled = doubled_quotes(name, quote, self.settings.charset);
+        if doubled == 0 {
+            self.stack.identifier(id, name);
+            return;
+        }
+        self.plain.clear();
+        // The server does not look for characters here (`get_quoted_token` in `sql/sql_lex.cc`): it
+        // drops the byte behind each that looks like a quote, and may so read beyond the name.
+        let mut from = sql.get(token.start + 1..).unwrap_or_default().iter();
+        while self.plain.len() < name.len() - doubled
+            && let Some(byte) = from.next()
+        {
+            self.plain.push(*byte);
+            if *byte == quote {
+                from.next();
             }
         }
-        self.stack.identifier(id, &plain);
+        self.stack.identifier(id, &self.plain);
     }
+}
+
+/// Whether `ON EMPTY` or `ON ERROR` follows, as behind the `NULL` of `JSON_VALUE`.
+fn is_before_empty(lexer: &Lexer<'_>, sql: &[u8]) -> bool {
+    let mut ahead = lexer.clone();
+    let mut next = || ahead.next().map(|token| token.bytes(sql)).unwrap_or_default();
+    let (on, empty) = (next(), next());
+    on.eq_ignore_ascii_case(b"ON")
+        && (empty.eq_ignore_ascii_case(b"EMPTY") || empty.eq_ignore_ascii_case(b"ERROR"))
+}
+
+/// How often a name has its quote twice.
+fn doubled_quotes(name: &[u8], quote: u8, charset: Charset) -> usize {
+    let (mut doubled, mut rest) = (0, name);
+    while let Some(byte) = rest.first() {
+        let pair = *byte == quote && rest.get(1) == Some(&quote);
+        doubled += usize::from(pair);
+        let length = if pair { 2 } else { charset.shape().length(rest).max(1) };
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    doubled
 }
 
 /// Whether digits are a number of the types `NUM` and `LONG_NUM`: at most 2^63 - 1.
@@ -377,10 +498,11 @@ fn is_data(kind: Kind) -> bool {
     use Kind::Call;
     use Kind::Delete;
     use Kind::Insert;
+    use Kind::Load;
     use Kind::Replace;
     use Kind::Select;
     use Kind::Update;
-    matches!(kind, Select | Insert | Update | Delete | Replace | Call)
+    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load)
 }
 
 /// The server cuts blanks and semicolons off the end (`alloc_query` in `sql/sql_parse.cc`).

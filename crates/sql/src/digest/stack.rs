@@ -1,14 +1,19 @@
 //! The token array of a digest, reduced as it grows: `sql/sql_digest.cc`.
 //!
-//! The text is written at once; taking tokens back cuts it.
+//! The text is written at once; taking tokens back cuts it. It is the digest's text but for names
+//! that the server shows otherwise than they were written: these are shown at the end.
+
+use std::io::Write;
 
 use super::Dialect;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
+use super::table::CONCAT;
 use super::table::IDENT;
 use super::table::IDENT_AT;
 use super::table::IN_LIST;
 use super::table::Id;
+use super::table::NOT2;
 use super::table::ROW;
 use super::table::ROW_OF_ONE;
 use super::table::ROWS;
@@ -17,6 +22,9 @@ use super::table::Role;
 use super::table::Table;
 use super::table::VALUE;
 use super::table::VALUES;
+use crate::Charset;
+use crate::charset::Name;
+use crate::charset::NameBuffer;
 
 /// Bytes of the token array (`max_digest_length`, default 1024).
 const ARRAY_BYTES: usize = 1024;
@@ -33,21 +41,32 @@ struct Entry {
     before: u32,
 }
 
+/// Behind the text of a token that another one prints as well.
+const OTHER_TOKEN: u8 = 0;
+/// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
+const COLUMN_BYTES: usize = 4;
+
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     entries: Vec<Entry>,
+    /// What tells one digest from another.
     pub(super) text: Vec<u8>,
     bytes: usize,
     /// The array is full: the server stores no further token.
     pub(super) full: bool,
+    /// A name or a token is shown otherwise than it stands in the text.
+    pub(super) differs: bool,
+    charset: Charset,
 }
 
 impl Stack {
-    pub(super) fn clear(&mut self) {
+    pub(super) fn clear(&mut self, charset: Charset) {
         self.entries.clear();
         self.text.clear();
         self.bytes = 0;
         self.full = false;
+        self.differs = false;
+        self.charset = charset;
     }
 
     /// The token `back` from the top, 0 where there is none.
@@ -90,6 +109,10 @@ impl Stack {
                 Ok(symbol) if symbol.is_ascii() => self.text.push(symbol),
                 _ => self.text.extend_from_slice(table.text(id).as_bytes()),
             }
+            if matches!(id, NOT2 | CONCAT) {
+                self.text.push(OTHER_TOKEN);
+                self.differs = true;
+            }
         }
     }
 
@@ -100,6 +123,7 @@ impl Stack {
             self.text.push(b'`');
             self.text.extend_from_slice(name);
             self.text.push(b'`');
+            self.differs |= !self.charset.keeps(name);
         }
     }
 
@@ -167,16 +191,50 @@ impl Stack {
         self.push(many, table);
     }
 
-    /// Turns the value on top into the number of a column.
+    /// Turns the value on top into the number of a column; the server has four bytes for it.
     pub(super) fn column_number(&mut self, digits: &[u8]) {
         if self.full || self.peek(0) != VALUE {
             return;
         }
+        let number = std::str::from_utf8(digits).ok().and_then(|it| it.parse::<u32>().ok());
+        let Some(number) = number.filter(|it| *it > 0) else { return };
         self.pop(1);
-        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
-        let digits = digits.get(zeros.min(digits.len().saturating_sub(1))..).unwrap_or_default();
-        if self.begin(COLUMN_NUMBER, 2 * TOKEN_BYTES + digits.len()) {
-            self.text.extend_from_slice(digits);
+        if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
+            let _ = write!(self.text, "{number}");
+        }
+    }
+
+    /// Writes the text as the server shows it (`compute_digest_text` in `sql/sql_digest.cc`).
+    pub(super) fn show(&self, out: &mut Vec<u8>) {
+        let mut buffer: NameBuffer = [0; _];
+        let mut blank = false;
+        let ends = self.entries.iter().skip(1).map(|next| next.before as usize);
+        for (entry, end) in self.entries.iter().zip(ends.chain([self.text.len()])) {
+            let bytes = self.text.get(entry.before as usize..end).unwrap_or_default();
+            let bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+            if blank {
+                out.push(b' ');
+            }
+            blank = entry.id != IDENT_AT && entry.id != Id::from(b'@');
+            if !matches!(entry.id, IDENT | IDENT_AT) {
+                out.extend_from_slice(bytes.strip_suffix(&[OTHER_TOKEN]).unwrap_or(bytes));
+                continue;
+            }
+            let name = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
+            match self.charset.show(name, &mut buffer) {
+                Name::Text(name) => {
+                    out.push(b'`');
+                    out.extend_from_slice(name);
+                    out.push(b'`');
+                }
+                Name::Long => {
+                    out.extend_from_slice(b"...");
+                    blank = false;
+                }
+                Name::Omitted => {
+                    blank = out.pop_if(|byte| *byte == b' ').is_some();
+                }
+            }
         }
     }
 

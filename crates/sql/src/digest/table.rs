@@ -20,10 +20,14 @@ pub(super) const UNKNOWN: Id = 138;
 pub(super) const IDENT: Id = 139;
 pub(super) const IDENT_AT: Id = 140;
 pub(super) const COLUMN_NUMBER: Id = 141;
-const OPERATORS: Id = 142;
+/// `NOT` under `HIGH_NOT_PRECEDENCE`.
+pub(super) const NOT2: Id = 142;
+/// `||` under `PIPES_AS_CONCAT`.
+pub(super) const CONCAT: Id = 143;
+const OPERATORS: Id = 144;
 
 /// Texts of the tokens from [`VALUE`] on, in order (`lex_token_array[]`).
-const FIXED: [&str; 14] = [
+const FIXED: [&str; 16] = [
     "?",
     "?, ...",
     "(?)",
@@ -38,6 +42,8 @@ const FIXED: [&str; 14] = [
     "",
     "",
     "",
+    "!",
+    "||",
 ];
 
 /// Operators of more than one byte; `<>` prints as `!=`.
@@ -63,6 +69,12 @@ pub(super) enum Role {
     Expression,
     /// `ASC`, `DESC`, `WITH`: they follow an element of a list of columns.
     Order,
+    /// `BINARY`: an operator or an attribute of a column.
+    Binary,
+    /// `ROLLUP`, `CUBE`: a list of columns in parentheses.
+    Rollup,
+    /// The name of an option that can be `NULL`, which is no value then.
+    NullOption,
     /// A word that is an operator: the number before it is not a whole element.
     Operator,
 }
@@ -119,6 +131,9 @@ impl Table {
         table.starts = table.texts.iter().map(|text| starts.contains(text)).collect();
         // `||` prints as `|` in the older families, and both begin an expression.
         table.roles = table.texts.iter().map(|text| role(text)).collect();
+        // These print as others do, but are not the same.
+        table.mark(NOT2, Role::Not);
+        table.mark(CONCAT, Role::Plain);
         table.index();
         table
     }
@@ -134,6 +149,16 @@ impl Table {
             }
         };
         Entry { word, id: Id::try_from(id).unwrap_or(UNKNOWN), function }
+    }
+
+    /// Sets the role of a token behind which no expression begins.
+    fn mark(&mut self, id: Id, role: Role) {
+        if let Some(old) = self.roles.get_mut(usize::from(id)) {
+            *old = role;
+        }
+        if let Some(starts) = self.starts.get_mut(usize::from(id)) {
+            *starts = false;
+        }
     }
 
     fn index(&mut self) {
@@ -175,7 +200,10 @@ impl Table {
         if let [byte] = symbol {
             return Id::from(byte & 0x7f);
         }
-        let found = LONG.iter().position(|it| it.as_bytes() == symbol).unwrap_or(0);
+        let Some(found) = LONG.iter().position(|it| it.as_bytes() == symbol) else {
+            // The first mark swallowed the others.
+            return symbol.first().map_or(UNKNOWN, |byte| Id::from(byte & 0x7f));
+        };
         // `<>` stands last and is `!=`.
         let found = if found + 1 == LONG.len() { 0 } else { found };
         OPERATORS + Id::try_from(found).unwrap_or(0)
@@ -226,8 +254,14 @@ fn role(text: &str) -> Role {
             Role::ListEnd
         }
         "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" | "PACKAGE" => Role::Routine,
-        "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" => Role::Expression,
+        "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" | ":=" => Role::Expression,
         "ASC" | "DESC" | "WITH" => Role::Order,
+        "BINARY" => Role::Binary,
+        "ROLLUP" | "CUBE" => Role::Rollup,
+        "SOURCE_TLS_CIPHERSUITES"
+        | "MASTER_TLS_CIPHERSUITES"
+        | "PRIVILEGE_CHECKS_USER"
+        | "SECONDARY_ENGINE" => Role::NullOption,
         "AND" | "OR" | "XOR" | "LIKE" | "BETWEEN" | "DIV" | "MOD" | "RLIKE" | "COLLATE"
         | "MEMBER" | "SOUNDS" => Role::Operator,
         _ => Role::Plain,

@@ -1,0 +1,368 @@
+//! A total lexer of MySQL's and MariaDB's SQL: any bytes give tokens, in linear time.
+//!
+//! It follows what the servers' lexers do (`lex_one_token` in `sql/sql_lex.cc`) under the settings
+//! of the session. Comments and blanks are skipped; the inside of an executable comment
+//! (`/*! … */`) is code where the server would run it.
+
+mod comment;
+mod literal;
+
+use crate::Charset;
+use crate::SessionSettings;
+use crate::SqlModes;
+use crate::charset::BLANK;
+use crate::charset::CONTROL;
+use crate::charset::DIGIT;
+use crate::charset::Shape;
+use crate::charset::WORD;
+
+/// What a token is. Its bytes are the span of the [`Token`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lexeme {
+    /// An unquoted word: a keyword or an identifier.
+    Word,
+    /// An unquoted word that is an identifier because of a `.` next to it.
+    Name,
+    /// An identifier in backticks, or in double quotes under `ANSI_QUOTES`.
+    Quoted,
+    /// A decimal integer.
+    Integer,
+    /// Any other number: with a point, an exponent, `0x…`, `0b…`.
+    Number,
+    /// A string in quotes, also `N'…'`, and from MySQL 9 on in dollars: `$$…$$`, `$tag$…$tag$`.
+    Text,
+    /// `x'…'`.
+    Hex,
+    /// `b'…'`.
+    Bits,
+    /// `?`.
+    Parameter,
+    /// What follows a single `@`: a host or the name of a user variable; it may be empty.
+    Host,
+    /// An operator or a punctuation mark. `=` and `<` swallow marks of comparison behind them even
+    /// where both are no operator: of `=!` the server sees `=` alone.
+    Symbol,
+    /// The beginning of an optimizer hint.
+    HintOpen,
+    /// The end of an optimizer hint.
+    HintClose,
+    /// The `...` of a digest text.
+    Ellipsis,
+    /// The `/* , ... */` of a digest text.
+    Repeated,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub lexeme: Lexeme,
+    /// Offset of its first byte.
+    pub start: usize,
+    /// Offset behind its last byte.
+    pub end: usize,
+    /// The text ended before the token did: an open string, identifier or comment.
+    pub open: bool,
+}
+
+impl Token {
+    /// Its bytes in the text it was read from.
+    #[inline]
+    pub fn bytes<'a>(&self, sql: &'a [u8]) -> &'a [u8] {
+        sql.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+/// Which comments are code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Executable comments up to this version run, e.g. 90704 (`MYSQL_VERSION_ID`).
+    pub version: u32,
+    /// `/*M! … */` is code and MySQL's versions 50700 to 99999 are not.
+    pub mariadb: bool,
+    /// `/*+ … */` behind SELECT, INSERT, REPLACE, UPDATE and DELETE is read.
+    pub hints: bool,
+}
+
+impl Reading {
+    /// Every executable comment is code: for whoever looks for secrets.
+    pub const EVERYTHING: Reading = Reading { version: u32::MAX, mariadb: false, hints: false };
+}
+
+/// Whether a byte may stand in an unquoted identifier, in `utf8mb4`.
+#[inline]
+pub(crate) fn is_word(byte: u8) -> bool {
+    Charset::UTF8MB4.classes()[usize::from(byte)] & WORD != 0
+}
+
+/// What the lexer has to expect of the next token, from the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Start,
+    /// Right behind a `.` that follows a name or is followed by one: no keyword.
+    Name,
+    /// Right behind a name that a `.` follows: the `.` is no decimal point.
+    Separator,
+    /// Right behind `@`.
+    Host,
+    /// Between the two of `@@`.
+    SystemVariable,
+    /// Right behind `@@`.
+    VariableName,
+}
+
+/// The tokens of a text, one by one.
+#[derive(Clone, Debug)]
+pub struct Lexer<'a> {
+    sql: &'a [u8],
+    at: usize,
+    reading: Reading,
+    modes: SqlModes,
+    shape: Shape,
+    classes: &'static [u8; 256],
+    state: State,
+    /// Inside an executable comment.
+    executable: bool,
+    in_hint: bool,
+    before: Option<Token>,
+    /// The text ended inside a comment.
+    open_comment: bool,
+}
+
+impl<'a> Lexer<'a> {
+    /// A lexer at the beginning of `sql`, for a session with the default settings.
+    pub fn new(sql: &'a [u8], reading: Reading) -> Self {
+        Lexer::with_settings(sql, reading, SessionSettings::default())
+    }
+
+    /// A lexer at the beginning of `sql`, for a session with these settings.
+    pub fn with_settings(sql: &'a [u8], reading: Reading, settings: SessionSettings) -> Self {
+        Lexer {
+            sql,
+            at: 0,
+            reading,
+            modes: settings.modes,
+            shape: settings.charset.shape(),
+            classes: settings.charset.classes(),
+            state: State::Start,
+            executable: false,
+            in_hint: false,
+            before: None,
+            open_comment: false,
+        }
+    }
+
+    /// Whether the text ended inside a comment; known when the tokens are used up.
+    pub fn ended_in_comment(&self) -> bool {
+        self.open_comment || self.executable || self.in_hint
+    }
+
+    /// Whether a parenthesis follows `token`, so that the name of a function is one: at once, or
+    /// behind blanks under `IGNORE_SPACE`.
+    pub(crate) fn is_called(&self, token: &Token) -> bool {
+        let mut end = token.end;
+        if self.modes.contains(SqlModes::IGNORE_SPACE) {
+            let rest = self.sql.get(end..).unwrap_or_default();
+            end += rest.iter().take_while(|byte| self.class_of(**byte) & BLANK != 0).count();
+        }
+        self.sql.get(end) == Some(&b'(')
+    }
+
+    #[inline]
+    fn peek(&self, ahead: usize) -> u8 {
+        self.sql.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn class_of(&self, byte: u8) -> u8 {
+        self.classes[usize::from(byte)]
+    }
+
+    #[inline]
+    fn class(&self, ahead: usize) -> u8 {
+        self.sql.get(self.at + ahead).map_or(0, |byte| self.class_of(*byte))
+    }
+
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        self.sql.get(self.at..).unwrap_or_default()
+    }
+
+    #[inline]
+    fn begins_word(&self, at: usize) -> bool {
+        self.sql.get(at).is_some_and(|byte| self.class_of(*byte) & WORD != 0)
+    }
+
+    /// The end of the word that goes on at `from`.
+    #[inline]
+    fn word_end(&self, from: usize) -> usize {
+        let rest = self.sql.get(from..).unwrap_or_default();
+        if !self.shape.hides_ascii() {
+            let letters = rest.iter().position(|byte| self.class_of(*byte) & WORD == 0);
+            return from + letters.unwrap_or(rest.len());
+        }
+        let mut length = 0;
+        while let Some(text) = rest.get(length..)
+            && let Some(byte) = text.first()
+            && self.class_of(*byte) & WORD != 0
+        {
+            length += self.shape.length(text).max(1);
+        }
+        from + length
+    }
+
+    #[inline]
+    fn digits_end(&self, from: usize, fits: fn(&u8) -> bool) -> usize {
+        let rest = self.sql.get(from..).unwrap_or_default();
+        from + rest.iter().position(|byte| !fits(byte)).unwrap_or(rest.len())
+    }
+
+    /// The next token, and what to expect behind it.
+    #[inline]
+    fn scan(&mut self) -> (Lexeme, usize, bool, State) {
+        let begin = |(lexeme, end, open)| (lexeme, end, open, State::Start);
+        let byte = self.peek(0);
+        match byte {
+            b'\'' => begin(self.text(self.at, byte)),
+            b'"' if !self.modes.contains(SqlModes::ANSI_QUOTES) => begin(self.text(self.at, byte)),
+            b'`' | b'"' => begin(self.quoted_name(byte)),
+            b'n' | b'N' if self.peek(1) == b'\'' => begin(self.text(self.at + 1, b'\'')),
+            b'x' | b'X' if self.peek(1) == b'\'' => match self.radix_end(u8::is_ascii_hexdigit) {
+                Some((end, open)) => (Lexeme::Hex, end, open, State::Start),
+                None => self.word(),
+            },
+            b'b' | b'B' if self.peek(1) == b'\'' => {
+                match self.radix_end(|byte| matches!(byte, b'0' | b'1')) {
+                    Some((end, open)) => (Lexeme::Bits, end, open, State::Start),
+                    None => self.word(),
+                }
+            }
+            b'?' => (Lexeme::Parameter, self.at + 1, false, State::Start),
+            b'.' if self.rest().starts_with(b"...") => {
+                (Lexeme::Ellipsis, self.at + 3, false, State::Start)
+            }
+            b'.' if self.class(1) & DIGIT != 0 => begin(self.fraction(self.at)),
+            b'.' => self.separator(),
+            b'@' => self.at_sign(),
+            b'0'..=b'9' => self.number(),
+            b'$' => self.dollar(),
+            b'\\' if self.peek(1) == b'N' && self.reads_null() => {
+                (Lexeme::Word, self.at + 2, false, State::Start)
+            }
+            _ if self.class(0) & WORD != 0 => self.word(),
+            _ => (Lexeme::Symbol, self.at + self.symbol_len(), false, State::Start),
+        }
+    }
+
+    /// 5.7 and MariaDB know `\N` for NULL.
+    fn reads_null(&self) -> bool {
+        self.reading.mariadb || self.reading.version < 80_000
+    }
+
+    /// A `.` that is no decimal point.
+    fn separator(&self) -> (Lexeme, usize, bool, State) {
+        let name = self.begins_word(self.at + 1);
+        (Lexeme::Symbol, self.at + 1, false, if name { State::Name } else { State::Start })
+    }
+
+    /// Behind one `@` stands a host or a user variable, behind two a system variable.
+    fn at_sign(&self) -> (Lexeme, usize, bool, State) {
+        let state = match self.peek(1) {
+            b'\'' | b'"' | b'`' => State::Start,
+            _ if self.in_hint => State::Start,
+            b'@' => State::SystemVariable,
+            _ => State::Host,
+        };
+        (Lexeme::Symbol, self.at + 1, false, state)
+    }
+
+    /// A token behind which the lexer is not at its start.
+    fn scan_in(&mut self, state: State) -> Option<(Lexeme, usize, bool, State)> {
+        match state {
+            State::Start => None,
+            State::Separator => Some(self.separator()),
+            State::Name => {
+                let end = self.word_end(self.at);
+                Some((Lexeme::Name, end, false, self.behind_name(end)))
+            }
+            State::Host => {
+                let letters = |byte: &&u8| self.class_of(**byte) & WORD != 0 || **byte == b'.';
+                let length = self.rest().iter().take_while(letters).count();
+                Some((Lexeme::Host, self.at + length, false, State::Start))
+            }
+            State::SystemVariable => {
+                let quoted = self.peek(1) == b'`';
+                let state = if quoted { State::Start } else { State::VariableName };
+                Some((Lexeme::Symbol, self.at + 1, false, state))
+            }
+            State::VariableName => {
+                let end = self.word_end(self.at);
+                let dotted = self.sql.get(end) == Some(&b'.');
+                let state = if dotted { State::Separator } else { State::Start };
+                (end > self.at).then_some((Lexeme::Word, end, false, state))
+            }
+        }
+    }
+
+    /// The state behind a name that ends at `end`.
+    #[inline]
+    fn behind_name(&self, end: usize) -> State {
+        let dotted = self.sql.get(end) == Some(&b'.') && self.begins_word(end + 1);
+        if dotted { State::Separator } else { State::Start }
+    }
+
+    #[inline]
+    fn word(&self) -> (Lexeme, usize, bool, State) {
+        let lead = self.shape.is_lead(self.peek(0));
+        if lead && self.shape.length(self.rest()) == 0 {
+            return (Lexeme::Symbol, self.at + 1, false, State::Start);
+        }
+        self.word_to(self.word_end(self.at))
+    }
+
+    #[inline]
+    fn word_to(&self, end: usize) -> (Lexeme, usize, bool, State) {
+        let state = self.behind_name(end);
+        let lexeme = if state == State::Separator { Lexeme::Name } else { Lexeme::Word };
+        (lexeme, end, false, state)
+    }
+
+    #[inline]
+    fn symbol_len(&self) -> usize {
+        let compares = |byte| matches!(byte, b'<' | b'>' | b'=' | b'!');
+        match (self.peek(0), self.peek(1), self.peek(2)) {
+            (b'-', b'>', b'>') if !self.reading.mariadb => 3,
+            (b'-', b'>', _) if !self.reading.mariadb => 2,
+            (b'<', second, b'>' | b'=' | b'!') if compares(second) => 3,
+            (b'<' | b'>' | b'=' | b'!', second, _) if compares(second) => 2,
+            (b':', b'=', _) | (b'&', b'&', _) | (b'|', b'|', _) => 2,
+            _ => 1,
+        }
+    }
+}
+
+impl Iterator for Lexer<'_> {
+    type Item = Token;
+
+    #[inline]
+    fn next(&mut self) -> Option<Token> {
+        let begin = self.at;
+        let state = std::mem::replace(&mut self.state, State::Start);
+        let (lexeme, start, end, open, state) = match self.scan_in(state) {
+            Some((lexeme, end, open, state)) => (lexeme, begin, end, open, state),
+            None => match self.skip() {
+                Some(lexeme) => (lexeme, begin, self.at, false, State::Start),
+                None if self.at >= self.sql.len() => return None,
+                None => {
+                    let (lexeme, end, open, state) = self.scan();
+                    (lexeme, self.at, end, open, state)
+                }
+            },
+        };
+        let token = Token { lexeme, start, end, open };
+        self.state = state;
+        self.at = end;
+        self.before = Some(token);
+        Some(token)
+    }
+}

@@ -1,0 +1,11 @@
+//! Digests against those of real servers: statements of every verb, every form of a value, every
+//! mode and character set that changes what a statement is.
+#![allow(missing_docs)]
+
+mod classes;
+mod compare;
+mod expand;
+mod literal;
+mod random;
+mod server;
+mod template;
