@@ -79,11 +79,7 @@ impl Books {
                 .as_ref()
                 .is_some_and(|closing| closing.ended_after.contains(&statement.key()));
             if !was_counted && statement.command.is_statement() {
-                let (key, name) = self.digests.digest_of(
-                    statement.text(),
-                    Some(statement.command),
-                    statement.identity.database.as_deref(),
-                );
+                let (key, name) = self.digests.digest_running(statement);
                 self.current.book_time(statement.start_ns, end_ns, key, DIGESTS_MAX, name);
             }
         }

@@ -3,18 +3,23 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use waggle_model::{Command, DigestKey, DigestName, Flavour, Server, Statement, Text};
-use waggle_sql::{Dialect, Digest, Normaliser};
+use waggle_model::{
+    Command, DigestKey, DigestName, Flavour, RunningStatement, Server, SessionSettings, Statement,
+    Text,
+};
+use waggle_sql::{Charset, Dialect, Digest, Normaliser, SqlModes};
 
 /// Turns statements into digests. Nothing is allocated for a digest that is known.
 pub struct Digests {
     normaliser: Normaliser,
+    /// The settings that were met last, as the normaliser takes them: most sessions have the same.
+    settings: Option<(SessionSettings, waggle_sql::SessionSettings)>,
 }
 
 impl Digests {
     /// By the rules of one server.
     pub fn of(server: &Server) -> Digests {
-        Digests { normaliser: Normaliser::new(dialect_of(server)) }
+        Digests { normaliser: Normaliser::new(dialect_of(server)), settings: None }
     }
 
     /// The key of a statement, and a way to its name for the first time that it is met.
@@ -22,30 +27,54 @@ impl Digests {
         &'a mut self,
         statement: &'a Statement<'_>,
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
-        self.digest_of(statement.text, statement.command, statement.identity.database.as_deref())
+        let database = statement.identity.database.as_deref();
+        self.digest_of(statement.text, statement.settings, statement.command, database)
+    }
+
+    /// The same for a statement that still runs.
+    pub fn digest_running<'a>(
+        &'a mut self,
+        running: &'a RunningStatement,
+    ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
+        let database = running.identity.database.as_deref();
+        self.digest_of(running.text(), running.settings, Some(running.command), database)
     }
 
     /// The digest text of a statement.
-    pub fn text_of(&mut self, text: Text<'_>) -> &str {
-        self.normalise(text).text
+    pub fn text_of(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> &str {
+        self.normalise(text, settings).text
     }
 
-    fn normalise(&mut self, text: Text<'_>) -> Digest<'_> {
-        if text.is_truncated() {
-            self.normaliser.digest_truncated(text.bytes)
-        } else {
-            self.normaliser.digest(text.bytes)
+    fn normalise(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> Digest<'_> {
+        let settings = settings.and_then(|settings| self.settings(settings));
+        let Text { bytes, .. } = text;
+        match (settings, text.is_truncated()) {
+            (Some(settings), true) => self.normaliser.digest_truncated_in(bytes, settings),
+            (Some(settings), false) => self.normaliser.digest_in(bytes, settings),
+            (None, true) => self.normaliser.digest_truncated(bytes),
+            (None, false) => self.normaliser.digest(bytes),
         }
     }
 
-    /// The key and the name for a text, a command and a database.
-    pub fn digest_of<'a>(
+    /// `None` for a character set that we do not know.
+    fn settings(&mut self, settings: SessionSettings) -> Option<waggle_sql::SessionSettings> {
+        let known = self.settings.filter(|(met, _)| *met == settings);
+        if known.is_none() {
+            let modes = SqlModes::from_bits(settings.sql_mode);
+            let charset = Charset::from_name(settings.charset.as_str())?;
+            self.settings = Some((settings, waggle_sql::SessionSettings { modes, charset }));
+        }
+        self.settings.map(|(_, settings)| settings)
+    }
+
+    fn digest_of<'a>(
         &'a mut self,
         text: Option<Text<'_>>,
+        settings: Option<SessionSettings>,
         command: Option<Command>,
         database: Option<&'a [u8]>,
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
-        let digest = text.map(|text| self.normalise(text));
+        let digest = text.map(|text| self.normalise(text, settings));
         let hash = match &digest {
             Some(digest) => digest.hash,
             None => hash_of(&command),

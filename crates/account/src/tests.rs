@@ -1,6 +1,6 @@
 use waggle_model::{
-    BuildKey, Command, DigestKey, Flavour, Identity, Interval, Losses, Origin, RunningStatement,
-    Server, Statement, Text,
+    BuildKey, CharsetName, Command, DigestKey, Flavour, Identity, Interval, Losses, Origin,
+    RunningStatement, Server, SessionSettings, Statement, Text,
 };
 
 use super::*;
@@ -115,15 +115,17 @@ fn a_text_that_was_cut_is_no_digest_of_a_whole_statement() {
     let mut digests = Digests::of(&server(Flavour::Mariadb, "11.4.5-MariaDB"));
     let whole = Text { bytes: b"SELECT a", length: 8 };
     let cut = Text { bytes: b"SELECT a", length: 9 };
-    assert_eq!(digests.text_of(whole), "SELECT `a`");
-    assert_eq!(digests.text_of(cut), "SELECT ...");
+    assert_eq!(digests.text_of(whole, None), "SELECT `a`");
+    assert_eq!(digests.text_of(cut, None), "SELECT ...");
 }
 
 #[test]
 fn a_digest_is_told_apart_by_the_database_and_without_a_text_by_the_command() {
     let mut digests = Digests::of(&server(Flavour::Mysql, "5.7.22"));
     let mut of = |command, database: Option<&[u8]>| -> (DigestKey, String) {
-        let (key, name) = digests.digest_of(None, Some(command), database);
+        let identity = Identity { database: database.map(<[u8]>::to_vec), ..NOBODY };
+        let statement = Statement { command: Some(command), ..Statement::unread(1_000, &identity) };
+        let (key, name) = digests.digest(&statement);
         (key, name().text.to_string())
     };
     let (query, name) = of(Command::QUERY, None);
@@ -132,4 +134,16 @@ fn a_digest_is_told_apart_by_the_database_and_without_a_text_by_the_command() {
     assert_ne!(query, of(Command::DAEMON, None).0);
     assert_ne!(query, of(Command::QUERY, Some(b"shop")).0);
     assert_eq!(query, of(Command::QUERY, None).0);
+}
+
+#[test]
+fn a_text_is_read_under_the_settings_of_its_session_also_while_it_runs() {
+    let mut books = books();
+    let ansi = SessionSettings { sql_mode: 4, charset: CharsetName::new(b"latin1").unwrap() };
+    let typed = query(r#"SELECT "a""#, 1_000, 1_100);
+    books.count(&Statement { settings: Some(ansi), ..typed });
+    books.count(&typed);
+    let still = RunningStatement { settings: Some(ansi), ..running(&typed) };
+    let interval = close(&mut books, 2_000, vec![still]);
+    assert_eq!(names(&interval), ["SELECT ?", "SELECT `a`"]);
 }

@@ -198,7 +198,7 @@ impl Book {
             return;
         }
         let Some(edge) = self.edge(statement.end_ns) else { return };
-        let text = statement.text.map_or("", |text| self.digests.text_of(text));
+        let text = statement.text.map_or("", |text| self.digests.text_of(text, statement.settings));
         let digest = self.captured.record(statement, text, edge);
         let (Some(digest), Some(start_ns)) = (digest, statement.start_ns()) else { return };
         if self.tells_ready {

@@ -1,4 +1,4 @@
-use waggle_model::{Command, Identity};
+use waggle_model::Command;
 
 use super::*;
 
@@ -15,12 +15,7 @@ fn running(id: u64) -> Doing {
         thd: id,
         connection_id: id,
         command: Command::QUERY,
-        noted_start_us: None,
-        start_ns: None,
-        text: None,
-        text_length: 0,
-        identity: Identity::default(),
-        state: None,
+        ..RunningStatement::default()
     }))
 }
 
