@@ -22,4 +22,5 @@ pub use lexer::Lexer;
 pub use lexer::Reading;
 pub use lexer::Token;
 pub use mask::mask_secrets;
+pub use redact::printable;
 pub use redact::redact;

@@ -11,10 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::Books;
-use waggle_model::{DigestTotals, Interval, Losses, Server, Statement};
+use waggle_model::{Cost, DigestTotals, Interval, Losses, Server, Statement};
 
 use crate::capture::{Capture, News, monotonic_ns};
-use crate::cost::{Cost, Meter};
+use crate::cost::Meter;
 
 /// How often the rings are emptied while statements come. A ring of 2 MiB holds so long at 100 MB/s
 /// of records of one processor.
