@@ -71,15 +71,19 @@ impl App {
             self.typed(line, key);
             return Action::None;
         }
-        if self.help {
-            self.help = false;
-            if key != Key::Char('q') {
-                return Action::None;
+        if let Some(scrolled) = self.help.take() {
+            match key {
+                Key::Char('q') => return Action::Quit,
+                key if is_move(key) => {
+                    self.help = Some(self.scrolled_to(key, scrolled, view::help_scroll_max(self)));
+                }
+                _ => {}
             }
+            return Action::None;
         }
         match key {
             Key::Char('q') => return Action::Quit,
-            Key::Char('?') => self.help = true,
+            Key::Char('?') => self.help = Some(0),
             Key::Char('/') => self.typing = Some(self.filter.typed().to_owned()),
             Key::Char('c') => return self.copy(),
             Key::Char('w') => return Action::Write,
@@ -171,9 +175,10 @@ impl App {
         }
     }
 
-    fn move_by(&mut self, key: Key) {
+    /// The line to which a key leads from the line `at`; `last` is the last one.
+    fn scrolled_to(&self, key: Key, at: usize, last: usize) -> usize {
         let page = usize::from(self.size.1 / 2).max(1);
-        let to = |at: usize, last: usize| match key {
+        let to = match key {
             Key::Up | Key::Char('k') => at.saturating_sub(1),
             Key::Down | Key::Char('j') => at + 1,
             Key::PageUp => at.saturating_sub(page),
@@ -182,15 +187,23 @@ impl App {
             Key::End => last,
             _ => at,
         };
-        let scroll_max = view::scroll_max(self);
+        to.min(last)
+    }
+
+    fn move_by(&mut self, key: Key) {
+        let Some(server) = self.server().filter(|_| is_move(key)) else { return };
         let pane = self.pane;
+        let (at, last) = match (&server.opened, pane) {
+            (Some(_), _) => (server.scrolled, view::scroll_max(self)),
+            (None, Pane::Digests) => (server.digest.at, server.listed.len().saturating_sub(1)),
+            (None, Pane::Sessions) => (server.session.at, server.sessions.len().saturating_sub(1)),
+        };
+        let to = self.scrolled_to(key, at.min(last), last);
         let Some(server) = self.server_mut() else { return };
-        if server.opened.is_some() {
-            server.scrolled = to(server.scrolled.min(scroll_max), scroll_max).min(scroll_max);
-        } else if pane == Pane::Digests {
-            server.select_digest(to(server.digest.at, usize::MAX));
-        } else {
-            server.select_session(to(server.session.at, usize::MAX));
+        match (&server.opened, pane) {
+            (Some(_), _) => server.scrolled = to,
+            (None, Pane::Digests) => server.select_digest(to),
+            (None, Pane::Sessions) => server.select_session(to),
         }
     }
 
@@ -218,6 +231,11 @@ impl App {
             }
         }
     }
+}
+
+fn is_move(key: Key) -> bool {
+    use Key::{Char, Down, End, Home, PageDown, PageUp, Up};
+    matches!(key, Up | Down | PageUp | PageDown | Home | End | Char('j' | 'k'))
 }
 
 #[cfg(test)]

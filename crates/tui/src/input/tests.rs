@@ -181,8 +181,13 @@ fn keys_that_leave_the_view_are_actions() {
     assert_eq!(app.on_key(Key::Ctrl('c')), Action::Quit);
     app.on_key(Key::Esc);
     app.on_key(Key::Char('?'));
+    app.set_size(40, 20);
+    app.on_key(Key::Down);
+    assert_eq!(app.help, Some(1));
+    app.on_key(Key::End);
+    assert!(app.help.unwrap() > 10);
     assert_eq!(app.on_key(Key::Char('x')), Action::None);
-    assert!(!app.help);
+    assert_eq!(app.help, None);
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub struct App {
     pub(crate) filter: Filter,
     /// The line of the filter while it is typed.
     pub(crate) typing: Option<String>,
-    pub(crate) help: bool,
+    /// The page of keys is in front, and so many lines of it are above the screen.
+    pub(crate) help: Option<usize>,
     /// What there is to tell, until the next key.
     pub(crate) message: Option<String>,
     /// Columns and lines of the screen: how far a page goes.
@@ -74,7 +75,7 @@ impl App {
             sort: Sort::default(),
             filter: Filter::default(),
             typing: None,
-            help: false,
+            help: None,
             message: None,
             size: (80, 24),
             budget: history::BUDGET_BYTES,

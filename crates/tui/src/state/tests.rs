@@ -104,7 +104,13 @@ fn count(interval: &mut Interval, kind: &Kind, end_ns: u64, nth: u64) {
 }
 
 /// A session that runs since `age_ms` before the end of the interval.
-pub(crate) fn running(id: u64, age_ms: u64, state: &str, text: &str, end_ns: u64) -> RunningStatement {
+pub(crate) fn running(
+    id: u64,
+    age_ms: u64,
+    state: &str,
+    text: &str,
+    end_ns: u64,
+) -> RunningStatement {
     let own = |text: &str| Some(text.as_bytes().to_vec());
     RunningStatement {
         connection_id: id,

@@ -9,10 +9,11 @@ use super::number::{ABSENT, plain};
 use super::text::{columns, fit};
 use crate::state::{App, Frame};
 
-const KEYS: [&str; 3] = [
+const KEYS: [&str; 4] = [
     "? help  / filter  s sort  r running  Enter open  q quit",
     "? help  / filter  q quit",
     "? help",
+    "?",
 ];
 
 /// The line above the last one, where there is something to tell.
@@ -36,12 +37,14 @@ pub(crate) fn message(app: &App, width: usize) -> Option<Line<'static>> {
 
 /// The last line.
 pub(crate) fn line(app: &App, width: usize) -> Line<'static> {
-    let frame = app.server().and_then(|server| server.shown());
-    let (long, short) = frame.map_or((String::new(), String::new()), |frame| costs(frame));
+    let Some(frame) = app.server().and_then(|server| server.shown()) else {
+        return Line::styled(fit(KEYS[1], width), DIM);
+    };
+    let (long, short) = costs(frame);
     let lost = app.server().map_or(0, |server| server.lost.statements());
     let style = if lost > 0 { BAD } else { PLAIN };
     let lost = if lost > 0 { format!("LOST {lost}") } else { "lost 0".to_owned() };
-    for (cost, keys) in [(&long, 0), (&long, 1), (&short, 1), (&short, 2)] {
+    for (cost, keys) in [(&long, 0), (&long, 1), (&short, 1), (&short, 2), (&short, 3)] {
         let used = columns(cost) + 2 + columns(&lost) + 2 + columns(KEYS[keys]);
         if used <= width {
             return assembled(cost, &lost, style, KEYS[keys], width);

@@ -3,7 +3,7 @@
 use ratatui_core::text::{Line, Span};
 
 use super::look::{BOLD, DIM, TITLE};
-use super::text::{left, wrapped};
+use super::text::{fit, left, wrapped};
 
 const KEYS: [(&str, &str); 18] = [
     ("arrows, j k", "move; in what is open: scroll"),
@@ -37,7 +37,8 @@ const WORDS: &str = "LOAD is the average number of active sessions. `-` is not m
 
 /// The page.
 pub(crate) fn lines(width: usize) -> Vec<Line<'static>> {
-    let mut lines = vec![Line::styled("KEYS   any key goes back", TITLE)];
+    let mut lines =
+        vec![Line::styled(fit("KEYS   arrows scroll, any other key goes back", width), TITLE)];
     let key_width = 17.min(width / 2);
     for (key, what) in KEYS {
         for (at, text) in wrapped(what, width.saturating_sub(key_width)).into_iter().enumerate() {

@@ -64,7 +64,7 @@ fn screen(app: &App, width: usize, height: usize) -> Vec<Line<'static>> {
     let footer: Vec<Line<'static>> =
         footer::message(app, width).into_iter().chain([footer::line(app, width)]).collect();
     let room = height.saturating_sub(footer.len());
-    let mut lines = if app.help { Vec::new() } else { header::lines(app, width) };
+    let mut lines = if app.help.is_some() { Vec::new() } else { header::lines(app, width) };
     // On a very low screen the lists matter more than all of the header.
     lines.truncate(room.saturating_sub(3).max(1));
     let room = room.saturating_sub(lines.len());
@@ -76,10 +76,8 @@ fn screen(app: &App, width: usize, height: usize) -> Vec<Line<'static>> {
 
 /// What is between header and footer.
 fn front(app: &App, width: usize, height: usize) -> Vec<Line<'static>> {
-    if app.help {
-        let mut lines = help::lines(width);
-        lines.truncate(height);
-        return lines;
+    if let Some(above) = app.help {
+        return help::lines(width).into_iter().skip(above).take(height).collect();
     }
     let lines = body(app, width, height, height);
     let scrolled = app.server().filter(|server| server.opened.is_some());
@@ -126,6 +124,12 @@ pub(crate) fn scroll_max(app: &App) -> usize {
     let all = opened::lines(app, one, frame, opened, width).len();
     let beside = header::lines(app, width).len() + 1;
     all.saturating_sub(height.saturating_sub(beside))
+}
+
+/// The same for the page of keys.
+pub(crate) fn help_scroll_max(app: &App) -> usize {
+    let (width, height) = (usize::from(app.size.0), usize::from(app.size.1));
+    help::lines(width).len().saturating_sub(height.saturating_sub(1))
 }
 
 /// The lines of a list that are in sight: the selected one in the middle where that is possible.

@@ -7,9 +7,10 @@ fn or_absent(value: Option<f64>, shown: impl FnOnce(f64) -> String) -> String {
     value.filter(|value| value.is_finite()).map_or_else(|| ABSENT.to_owned(), shown)
 }
 
-/// A number with as many places as say something: `0.03`, `12.3`, `1234`, `12.3k`, `4.56M`.
+/// A number with as many places as say something: `0`, `0.03`, `12.3`, `1234`, `123k`, `4.6M`.
 pub(crate) fn plain(value: Option<f64>) -> String {
     or_absent(value, |value| match value {
+        0.0 => "0".to_owned(),
         v if v < 9.995 => format!("{v:.2}"),
         v if v < 999.95 => format!("{v:.1}"),
         v if v < 99_999.5 => format!("{v:.0}"),
@@ -72,7 +73,10 @@ mod tests {
             assert!(count(Some(value)).len() <= 8, "{}", count(Some(value)));
             value *= 1.37;
         }
-        assert_eq!(plain(None), "-");
+        assert_eq!(
+            (plain(None), plain(Some(0.0)), plain(Some(0.001))),
+            ("-".into(), "0".into(), "0.00".into())
+        );
         assert_eq!(ms(Some(1_234_000.0)), "1.23");
     }
 

@@ -11,7 +11,7 @@ use super::look::{BAR, BOLD, DIM, PLAIN, TITLE};
 use super::number::{age, count, ms, percent, plain, step};
 use super::over_time::OverTime;
 use super::sql;
-use super::text::{clean, columns, fit, left, right, wrapped};
+use super::text::{clean, fit, left, right, wrapped};
 use crate::state::{
     App, Frame, Latencies, Measured, Opened, Row, STEPS, Session, Wait, Watched, kind_name,
     lower_ns,
@@ -19,8 +19,10 @@ use crate::state::{
 
 /// Columns of the names of numbers.
 const NAME_WIDTH: usize = 20;
-/// Columns of a number.
+/// Columns of a number, where there is room.
 const NUMBER_WIDTH: usize = 14;
+/// From this width on, numbers and distributions stand side by side.
+const SIDE_BY_SIDE_FROM: usize = 110;
 /// Users that are named.
 const USERS_SHOWN: usize = 8;
 
@@ -60,14 +62,23 @@ fn digest(
     lines.extend(sql::lines(&name.text, width).into_iter().map(Line::raw));
     let past = Past::of(one, frame, key);
     lines.push(Line::default());
-    lines.extend(numbers(frame, row, &past));
+    let numbers_width = width.min(NAME_WIDTH + 2 * NUMBER_WIDTH);
+    let numbers = numbers(frame, row, &past, numbers_width);
+    let is_wide = width >= SIDE_BY_SIDE_FROM;
+    let right_width = if is_wide { width - numbers_width - GAP } else { width };
+    let mut distributions = latencies(&past, right_width);
+    distributions.push(Line::default());
+    distributions.extend(calls_over_time(one, frame, key, right_width));
+    if is_wide {
+        lines.extend(beside(numbers, distributions, numbers_width + GAP));
+    } else {
+        lines.extend(numbers);
+        lines.push(Line::default());
+        lines.extend(distributions);
+    }
     lines.push(Line::default());
     lines.extend(flags(row, &past, width));
     lines.extend(who(one, frame, key, width));
-    lines.push(Line::default());
-    lines.extend(latencies(&past, width));
-    lines.push(Line::default());
-    lines.extend(calls_over_time(one, frame, key, width));
     let details = one.details(frame, key);
     let slowest = details.iter().flatten().filter_map(|it| it.samples.slowest.as_deref());
     let slowest = slowest.max_by_key(|sample| sample.latency_ns);
@@ -77,6 +88,28 @@ fn digest(
         lines.extend(self::sample(what, sample, app.options.literals, width));
     }
     lines
+}
+
+/// Blanks between what stands side by side.
+const GAP: usize = 4;
+
+/// Two blocks side by side, the right one from the column `at` on.
+fn beside(left: Vec<Line<'static>>, right: Vec<Line<'static>>, at: usize) -> Vec<Line<'static>> {
+    let (mut left, mut right) = (left.into_iter(), right.into_iter());
+    let mut lines = Vec::new();
+    loop {
+        let (one, other) = (left.next(), right.next());
+        if one.is_none() && other.is_none() {
+            return lines;
+        }
+        let mut line = one.unwrap_or_default();
+        line.push_span(Span::raw(" ".repeat(at.saturating_sub(line.width()))));
+        line.spans.extend(other.into_iter().flat_map(|other| {
+            let style = other.style;
+            other.spans.into_iter().map(move |span| span.patch_style(style))
+        }));
+        lines.push(line);
+    }
 }
 
 /// The kept intervals up to the shown one, together.
@@ -145,17 +178,17 @@ impl Past {
 }
 
 /// The numbers of the shown interval, and those of all that is kept.
-fn numbers(frame: &Frame, row: Option<&Row>, past: &Past) -> Vec<Line<'static>> {
+fn numbers(frame: &Frame, row: Option<&Row>, past: &Past, width: usize) -> Vec<Line<'static>> {
+    let number_width = width.saturating_sub(NAME_WIDTH) / 2;
     let line = |name: &str, now: String, before: String| {
-        Line::raw(format!(
-            "{}{}{}",
-            left(name, NAME_WIDTH),
-            right(&now, NUMBER_WIDTH),
-            right(&before, NUMBER_WIDTH)
-        ))
+        let (now, before) = (right(&now, number_width), right(&before, number_width));
+        Line::raw(left(name, NAME_WIDTH) + &now + &before)
     };
     let kept = age((past.seconds * 1e9) as u64);
-    let titles = line("", "this interval".to_owned(), format!("last {kept}"));
+    let titles = match number_width {
+        NUMBER_WIDTH.. => line("", "this interval".to_owned(), format!("last {kept}")),
+        _ => line("", "now".to_owned(), kept),
+    };
     let mut lines = vec![titles.style(DIM)];
     let calls = row.map_or(0.0, |row| row.calls as f64);
     let rate = |seconds: f64, n: f64| if seconds > 0.0 { Some(n / seconds) } else { None };
@@ -354,7 +387,7 @@ fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
         ("Database", &session.database),
         ("State", &session.state),
         ("Waits", waits),
-        ("Runs since", &age),
+        ("Runs for", &age),
     ];
     for (name, fact) in facts {
         lines.extend(named(name, fact, width));
@@ -365,8 +398,5 @@ fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
     if session.is_cut {
         lines.push(Line::styled("… and more that was not read", DIM));
     }
-    debug_assert!(
-        lines.iter().all(|line| line.spans.iter().all(|it| columns(&it.content) <= width))
-    );
     lines
 }

@@ -130,7 +130,9 @@ fn nothing_is_said_by_a_colour_alone() {
         let plain = drawn(&app, Look { colour: false, unicode: true }, 120, 40);
         assert_eq!(text(&coloured), text(&plain));
         assert!(coloured.content.iter().any(|cell| cell.fg != Color::Reset));
-        assert!(plain.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
+        assert!(
+            plain.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset))
+        );
     }
 }
 
@@ -169,7 +171,8 @@ fn every_size_can_be_drawn_in_every_view() {
 }
 
 /// What a client may send, and what must not reach a terminal.
-const EVIL: &str = "SELECT '\x1b]0;owned\x07\x1b[2J\u{9b}31m\r\n\t\u{202e}evil\u{200b}' FROM `t\u{301}`";
+const EVIL: &str =
+    "SELECT '\x1b]0;owned\x07\x1b[2J\u{9b}31m\r\n\t\u{202e}evil\u{200b}' FROM `t\u{301}`";
 
 #[test]
 fn no_escape_sequence_of_a_statement_reaches_the_terminal() {
@@ -217,7 +220,13 @@ fn wide_characters_keep_the_columns_in_line() {
     snapshot.interval.running = vec![wide, narrow];
     app.take(snapshot);
     let buffer = drawn(&app, ALL, 120, 30);
-    let column = |y: u16| (0..120).find(|x| buffer[(*x, y)].symbol() == "S" && buffer[(x + 6, y)].symbol() == " " && buffer[(x + 7, y)].symbol() == "1");
+    let column = |y: u16| {
+        (0..120).find(|x| {
+            buffer[(*x, y)].symbol() == "S"
+                && buffer[(x + 6, y)].symbol() == " "
+                && buffer[(x + 7, y)].symbol() == "1"
+        })
+    };
     let places: Vec<u16> = (0..30).filter_map(column).collect();
     assert_eq!(places.len(), 2, "{}", text(&buffer));
     assert_eq!(places[0], places[1], "{}", text(&buffer));
@@ -229,10 +238,17 @@ fn a_hundred_thousand_digests_are_ranked_and_searched_and_only_those_in_sight_ar
     for nth in 0..2 {
         let mut snapshot = second_of(2, nth, &[]);
         for at in 0..100_000_u64 {
-            let name = || DigestName { text: format!("SELECT {at} FROM t{at}").into(), schema: None };
+            let name =
+                || DigestName { text: format!("SELECT {at} FROM t{at}").into(), schema: None };
             let key = DigestKey { text: at, schema: 1 };
             let start_ns = snapshot.interval.end_ns - 1 - at;
-            snapshot.interval.book_time(Some(start_ns), snapshot.interval.end_ns, key, DigestsMax(100_000), name);
+            snapshot.interval.book_time(
+                Some(start_ns),
+                snapshot.interval.end_ns,
+                key,
+                DigestsMax(100_000),
+                name,
+            );
         }
         app.take(snapshot);
     }
