@@ -37,7 +37,7 @@ impl OverTime {
     /// How long all columns are.
     pub(crate) fn length(&self) -> String {
         let all = self.column_ns * self.columns as u64;
-        match all / 1_000_000_000 {
+        match (all + 500_000_000) / 1_000_000_000 {
             seconds if seconds >= 60 && seconds % 60 == 0 => format!("{} min", seconds / 60),
             _ => age(all),
         }

@@ -10,7 +10,7 @@ use super::Shown;
 /// Running statements that are listed below the digests.
 const SESSIONS_SHOWN: usize = 10;
 /// Columns before the digest text.
-const TEXT_COLUMN: usize = 61;
+const TEXT_COLUMN: usize = 62;
 
 /// The table of one interval of one server.
 pub(super) fn render(

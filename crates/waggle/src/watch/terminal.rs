@@ -4,8 +4,9 @@
 mod files;
 mod inbox;
 mod screen;
+mod tty;
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +27,8 @@ pub(crate) use screen::can_be_drawn_on;
 
 /// How often it is looked whether an interval has come while no key does.
 const KEYS_AWAITED: Duration = Duration::from_millis(50);
-/// How long a terminal that takes no output may hold up the end.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the end of the view is waited for.
+const END_AWAITED: Duration = Duration::from_secs(5);
 
 /// The terminal view as it is seen from the capture.
 pub(crate) struct Terminal {
@@ -42,8 +43,8 @@ impl Terminal {
     ///
     /// The terminal cannot be set to raw mode.
     pub(crate) fn open(stop: Arc<AtomicBool>, literals: bool) -> io::Result<Terminal> {
-        let screen = Screen::enter()?;
         let inbox = Arc::new(Inbox::default());
+        let screen = Screen::enter(inbox.clone())?;
         let of_view = inbox.clone();
         let options = Options { cpus: processors(), literals };
         let view = move || {
@@ -59,18 +60,19 @@ impl Terminal {
     ///
     /// # Errors
     ///
-    /// The view ended by itself, because the terminal could not be read or written.
+    /// The view ended by itself, because the terminal could not be read or written. `BrokenPipe`:
+    /// it does not end, so that nothing should be said on the terminal any more.
     pub(crate) fn close(mut self) -> io::Result<()> {
         self.inbox.close();
         let Some(thread) = self.thread.take() else { return Ok(()) };
         let begin = Instant::now();
-        while !thread.is_finished() && begin.elapsed() < LAST_WORDS {
+        while !thread.is_finished() {
+            if begin.elapsed() > END_AWAITED {
+                // The process ends now, and the thread with it.
+                screen::leave();
+                return Err(ErrorKind::BrokenPipe.into());
+            }
             thread::sleep(Duration::from_millis(5));
-        }
-        if !thread.is_finished() {
-            // It hangs in a terminal that takes no output. The process ends now, and it with it.
-            screen::leave();
-            return Ok(());
         }
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the terminal view has failed")))
     }
@@ -118,6 +120,14 @@ struct View {
 
 impl View {
     fn run(mut self) -> io::Result<()> {
+        match self.follow() {
+            // It was to end, and the terminal takes no output: what was to be drawn is old.
+            Err(error) if error.kind() == ErrorKind::TimedOut => Ok(()),
+            ended => ended,
+        }
+    }
+
+    fn follow(&mut self) -> io::Result<()> {
         let mut is_stale = true;
         while !self.inbox.is_closed() {
             for item in self.inbox.take() {

@@ -2,14 +2,19 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::panic;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::{cursor, execute, terminal};
+use rustix::termios::{QueueSelector, tcflush};
 use waggle_tui::{App, Look};
+
+use super::inbox::Inbox;
+use super::tty::{self, Tty};
 
 /// Whether the terminal is ours now; what gives it back does so once.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
@@ -27,18 +32,19 @@ pub(crate) fn can_be_drawn_on() -> bool {
 
 /// The terminal while it is ours.
 pub(super) struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<Tty>>>,
     look: Look,
 }
 
 impl Screen {
     /// Takes the terminal over.
-    pub(super) fn enter() -> io::Result<Screen> {
+    pub(super) fn enter(inbox: Arc<Inbox>) -> io::Result<Screen> {
+        let mut out = BufWriter::new(Tty::new(tty::open()?, inbox));
         terminal::enable_raw_mode()?;
         IS_OURS.store(true, Ordering::SeqCst);
         give_back_on_panic();
-        let entered = execute!(io::stdout(), terminal::EnterAlternateScreen, cursor::Hide)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        let entered = execute!(out, terminal::EnterAlternateScreen, cursor::Hide)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(out)));
         match entered {
             Ok(terminal) => Ok(Screen { terminal, look: look() }),
             Err(error) => {
@@ -76,7 +82,7 @@ impl Screen {
     /// know the sequence, or does not allow it, says nothing.
     pub(super) fn copy(&mut self, text: &str) -> io::Result<()> {
         let copy = crossterm::clipboard::CopyToClipboard::to_clipboard_from(text);
-        execute!(io::stdout(), copy)
+        execute!(self.terminal.backend_mut(), copy)
     }
 }
 
@@ -91,11 +97,16 @@ pub(super) fn leave() {
     if !IS_OURS.swap(false, Ordering::SeqCst) {
         return;
     }
-    // The mode first: it needs no room in the terminal's queue.
+    // The mode first: it needs no room in the queue of the terminal.
     let _ = terminal::disable_raw_mode();
-    let mut out = io::stdout();
-    let _ = execute!(out, terminal::LeaveAlternateScreen, cursor::Show);
-    let _ = out.flush();
+    let mut words = Vec::new();
+    let _ = execute!(words, terminal::LeaveAlternateScreen, cursor::Show);
+    let Ok(mut tty) = tty::open() else { return };
+    if tty.write_all(&words).is_err() {
+        // The queue is full: what waits there is for a view that is no more.
+        let _ = tcflush(&tty, QueueSelector::OFlush);
+        let _ = tty.write_all(&words);
+    }
 }
 
 /// A message of a panic belongs on the terminal as it was before.
