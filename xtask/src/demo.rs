@@ -1,5 +1,6 @@
 //! `cargo xtask demo`: `waggle watch` on a real server.
 
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -55,7 +56,11 @@ fn traffic(server: &Server, seconds: u64) -> Result<Running> {
 
 fn watch(waggle: &Path, seconds: u64, pid: Option<u32>) -> Result<()> {
     let mut command = Command::new(waggle);
-    command.args(["watch", "--table", "--limit", "12"]);
+    command.arg("watch");
+    // A log gets the table, a person the terminal view.
+    if !io::stdout().is_terminal() {
+        command.args(["--table", "--limit", "12"]);
+    }
     if seconds > 0 {
         command.args(["--for", &format!("{seconds}s")]);
     }

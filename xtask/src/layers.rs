@@ -33,7 +33,7 @@ enum Step {
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
 
-const LAYERS: [Layer; 8] = [
+const LAYERS: [Layer; 9] = [
     Layer {
         name: "style",
         budget: Duration::from_secs(240),
@@ -73,7 +73,23 @@ const LAYERS: [Layer; 8] = [
     Layer {
         name: "waggle",
         budget: Duration::from_secs(400),
-        steps: &[Step::Cargo(&["test", "--package", "waggle"])],
+        steps: &[Step::Cargo(&[
+            "test",
+            "--package",
+            "waggle",
+            "--bins",
+            "--test",
+            "it",
+            "--test",
+            "clock",
+            "--test",
+            "help",
+        ])],
+    },
+    Layer {
+        name: "terminal",
+        budget: Duration::from_secs(150),
+        steps: &[Step::Cargo(&["test", "--package", "waggle", "--test", "terminal"])],
     },
     Layer {
         name: "bench",

@@ -46,6 +46,8 @@ const PACKAGES: &[&str] = &[
     "mariadb-server-core",
     "mariadb-client-core",
     "sysbench",
+    // A terminal that tests can read.
+    "tmux",
     // To boot another kernel.
     vm::QEMU_PACKAGE,
 ];

@@ -74,6 +74,14 @@ impl Histogram {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
+    /// The buckets that hold something, ascending: the value in their middle, and how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.buckets.iter().map(|(index, n)| {
+            let (lower, upper) = bounds_of(*index);
+            (lower + (upper - lower) / 2, *n)
+        })
+    }
+
     /// The value at or below which the share `quantile` (0 to 1) of all values lies: the smallest
     /// value whose rank is at least `quantile × count`. `None` where nothing was counted.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {

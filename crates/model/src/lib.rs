@@ -5,6 +5,7 @@
 //! room that prints it.
 #![forbid(unsafe_code)]
 
+mod cost;
 mod histogram;
 mod interval;
 mod loss;
@@ -15,6 +16,7 @@ mod session;
 mod settings;
 mod statement;
 
+pub use cost::Cost;
 pub use histogram::Histogram;
 pub use interval::{DigestKey, DigestName, DigestTotals, DigestsMax, Interval, Sum};
 pub use loss::{Loss, Losses};

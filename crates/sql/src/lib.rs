@@ -25,6 +25,7 @@ pub use lexer::Lexer;
 pub use lexer::Reading;
 pub use lexer::Token;
 pub use mask::mask_secrets;
+pub use redact::printable;
 pub use redact::redact;
 pub use session::SessionSettings;
 pub use session::SqlModes;

@@ -1,8 +1,20 @@
-//! A statement without its data: what `--redact` shows.
+//! A statement without its data: what is shown of it unless its literals are asked for.
 
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
+use crate::mask::mask_secrets;
+
+/// A text as it may be shown: without secrets always, without literals where `redacted` says so.
+pub fn printable(sql: &[u8], redacted: bool) -> String {
+    let masked = mask_secrets(sql);
+    if !redacted {
+        return String::from_utf8_lossy(&masked).into_owned();
+    }
+    let mut out = Vec::new();
+    redact(&masked, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
 
 /// Writes `sql` into `out` (which is cleared) with every literal as `?` and without comments,
 /// which may hold data; the rest stays as typed. What stands in executable comments stays, their

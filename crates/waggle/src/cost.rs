@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use waggle_model::Cost;
 use waggle_probes::tap::{RunTime, RunTimeStatistics};
 
 /// The kernel's statistics cost time themselves, for every program of the host: they are on for
@@ -11,20 +12,6 @@ const INTERVALS_BETWEEN: u32 = 60;
 
 /// In a shorter interval, such as the last one, a share of a processor means nothing.
 const SHORTEST: Duration = Duration::from_millis(50);
-
-/// The price of one interval. What was not measured is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Cost {
-    /// Run time of the programs in the kernel per statement, nanoseconds, sends of other
-    /// processes included.
-    pub(crate) bpf_ns_per_statement: Option<f64>,
-    /// CPU of waggle itself, in cores.
-    pub(crate) agent_cores: Option<f64>,
-    /// Resident memory of waggle.
-    pub(crate) rss_bytes: Option<u64>,
-    /// Sends on the whole host per second, each of which pays for the question whose it is.
-    pub(crate) host_sends_per_s: Option<f64>,
-}
 
 /// Measures the price of interval after interval.
 pub(crate) struct Meter {

@@ -1,6 +1,8 @@
 //! `waggle watch`
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -8,9 +10,13 @@ use waggle_probes::tap::{Hook, TapOptions};
 
 use super::{Failure, Outcome, duration, stop_on_signal};
 use crate::capture::{Capture, CaptureOptions, News};
-use crate::watch::{Shown, Watch, WatchOptions};
+use crate::watch::terminal::{self, Terminal};
+use crate::watch::{Lines, Shown, Summary, Table, Watch, WatchOptions};
 
 /// Show every statement that the servers of this host execute, interval after interval.
+///
+/// On a terminal: digests by load, running sessions, one digest in full, the last half an hour.
+/// `?` lists the keys. Where the output is no terminal: a line of JSON per interval and server.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle watch --for 10s --json | jq '.digests[0]'")]
 pub(super) struct Args {
@@ -23,14 +29,18 @@ pub(super) struct Args {
     /// Lines of JSON, one per interval and server; the default where the output is no terminal.
     #[arg(long, conflicts_with = "table")]
     json: bool,
-    /// A table, also where the output is no terminal.
+    /// A plain table, also where the output is no terminal. It is what a terminal gets on which
+    /// nothing can be drawn (TERM=dumb).
     #[arg(long)]
     table: bool,
-    /// Digests shown per interval, those with the most load first.
+    /// Digests per interval in tables and JSON, those with the most load first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Show no literal of any statement.
+    /// Show the literals of statements, too. Passwords are masked all the same.
     #[arg(long)]
+    no_redact: bool,
+    /// What holds without --no-redact.
+    #[arg(long, hide = true, conflicts_with = "no_redact")]
     redact: bool,
     #[command(flatten)]
     capture: CaptureArgs,
@@ -102,23 +112,57 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::Config(anyhow!("--interval: at least 100ms")));
     }
     let stop = stop_on_signal()?;
-    let json = args.json || !(args.table || io::stdout().is_terminal());
-    let options = WatchOptions {
-        interval: args.interval,
-        duration: args.duration,
-        json,
-        refresh: !json && io::stdout().is_terminal(),
-        shown: Shown {
-            limit: args.limit,
-            redact: args.redact,
-            nested: args.capture.nested,
-            sessions_known: true,
-        },
+    let shown = Shown {
+        limit: args.limit,
+        redact: !args.no_redact,
+        nested: args.capture.nested,
+        sessions_known: true,
     };
+    let options = WatchOptions { interval: args.interval, duration: args.duration };
     let capture = args.capture.attach(false)?;
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let summary = Watch::begin(capture, options).run(&stop, &mut out)?;
+    let watch = Watch::begin(capture, options);
+    let json = args.json || !(args.table || io::stdout().is_terminal());
+    let view = if json || args.table { None } else { open_view(&stop, !shown.redact) };
+    let summary = match view {
+        Some(view) => in_terminal(watch, &stop, view)?,
+        None => {
+            let out = io::BufWriter::new(io::stdout().lock());
+            if json {
+                watch.run(&stop, &mut Lines { out, shown })?
+            } else {
+                let refresh = io::stdout().is_terminal();
+                watch.run(&stop, &mut Table { out, shown, refresh })?
+            }
+        }
+    };
     // Beside JSON the sentence would not be JSON; a person reads it either way.
     eprintln!("captured {} statements, lost {}", summary.captured, summary.losses.statements());
     Ok(Outcome::Done)
+}
+
+/// The terminal view, where it can be drawn.
+fn open_view(stop: &Arc<AtomicBool>, literals: bool) -> Option<Terminal> {
+    if !terminal::can_be_drawn_on() {
+        return None;
+    }
+    match Terminal::open(stop.clone(), literals) {
+        Ok(view) => Some(view),
+        Err(error) => {
+            eprintln!("waggle: the terminal cannot be taken over, a plain table follows: {error}");
+            None
+        }
+    }
+}
+
+/// Watches with the view in front, and gives the terminal back before anything else is said.
+fn in_terminal(
+    watch: Watch,
+    stop: &Arc<AtomicBool>,
+    mut view: Terminal,
+) -> Result<Summary, Failure> {
+    let watched = watch.run(stop, &mut view);
+    let closed = view.close();
+    let summary = watched?;
+    closed?;
+    Ok(summary)
 }

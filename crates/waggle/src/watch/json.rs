@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use waggle_model::{DigestTotals, Histogram, Interval, Loss, RunningStatement, Server};
-use waggle_sql::mask_secrets;
+use waggle_model::{Cost, DigestTotals, Histogram, Interval, Loss, RunningStatement, Server};
+use waggle_sql::printable;
 
 use super::Shown;
-use crate::cost::Cost;
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -211,15 +210,4 @@ impl SessionJson {
             text_bytes: running.text_length,
         }
     }
-}
-
-/// A text as it may be printed: without secrets always, without literals on request.
-pub(super) fn printable(text: &[u8], redact: bool) -> String {
-    let masked = mask_secrets(text);
-    if !redact {
-        return String::from_utf8_lossy(&masked).into_owned();
-    }
-    let mut redacted = Vec::new();
-    waggle_sql::redact(&masked, &mut redacted);
-    String::from_utf8_lossy(&redacted).into_owned()
 }

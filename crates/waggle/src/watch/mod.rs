@@ -1,20 +1,23 @@
 //! `waggle watch`: interval after interval, what every server ran.
 
 mod json;
+mod output;
 mod table;
+pub(crate) mod terminal;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::Books;
-use waggle_model::{DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
+use waggle_model::{Cost, DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
 
 use crate::capture::{Capture, News, monotonic_ns};
-use crate::cost::{Cost, Meter};
+use crate::cost::Meter;
+pub(crate) use output::{Finished, Lines, Output, Table};
 
 /// How often the rings are emptied while statements come. A ring of 2 MiB holds so long at 100 MB/s
 /// of records of one processor.
@@ -24,9 +27,6 @@ const DRAIN_EVERY: Duration = Duration::from_millis(20);
 const DRAIN_EVERY_IDLE: Duration = Duration::from_millis(50);
 /// So long nothing must have come.
 const IDLE_AFTER: Duration = Duration::from_secs(1);
-
-/// Cursor home, erase below (ECMA-48 CUP and ED).
-const TOP_OF_AN_EMPTY_SCREEN: &[u8] = b"\x1b[H\x1b[J";
 
 /// What is printed and how.
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +48,6 @@ pub(crate) struct WatchOptions {
     pub(crate) interval: Duration,
     /// When to stop; `None` runs until a signal comes.
     pub(crate) duration: Option<Duration>,
-    /// Lines of JSON instead of a table.
-    pub(crate) json: bool,
-    /// Each interval takes the place of the one before.
-    pub(crate) refresh: bool,
-    /// What is printed.
-    pub(crate) shown: Shown,
 }
 
 /// What was seen in all.
@@ -98,11 +92,11 @@ impl Watch {
         watch
     }
 
-    /// Runs until the time is over or `stop` is set, and writes every interval to `out`.
+    /// Runs until the time is over or `stop` is set, and hands every interval to `out`.
     pub(crate) fn run(
         mut self,
         stop: &Arc<AtomicBool>,
-        out: &mut dyn Write,
+        out: &mut dyn Output,
     ) -> io::Result<Summary> {
         let begin = Instant::now();
         let mut closed_at = begin;
@@ -153,21 +147,19 @@ impl Watch {
         }
     }
 
-    fn look(&mut self, out: &mut dyn Write) -> io::Result<()> {
+    fn look(&mut self, out: &mut dyn Output) -> io::Result<()> {
         let Watch { capture, books, .. } = self;
         let news = capture.look(&mut |statement| count(books, statement));
         for news in news {
             match news {
-                News::Attached(pid) => {
-                    self.tell(out, &format!("pid {pid}: watched from now on"))?
-                }
+                News::Attached(pid) => out.tell(&format!("pid {pid}: watched from now on"))?,
                 News::Refused(pid, why) => {
-                    // Beside the output, which may be read by a program.
-                    let _ = writeln!(io::stderr(), "waggle: pid {pid}: not watched: {why}");
+                    out.complain(&format!("pid {pid}: not watched: {why}"));
                 }
                 News::Gone(server) => {
-                    self.close_last(&server, out)?;
-                    self.tell(out, &format!("pid {}: the server has ended", server.pid))?;
+                    let news = format!("pid {}: the server has ended", server.pid);
+                    self.close_last(server, out)?;
+                    out.tell(&news)?;
                 }
             }
         }
@@ -175,20 +167,16 @@ impl Watch {
         Ok(())
     }
 
-    fn tell(&self, out: &mut dyn Write, line: &str) -> io::Result<()> {
-        if self.options.json { Ok(()) } else { writeln!(out, "{line}") }
-    }
-
     /// The interval in which a server ended.
-    fn close_last(&mut self, server: &Server, out: &mut dyn Write) -> io::Result<()> {
+    fn close_last(&mut self, server: Server, out: &mut dyn Output) -> io::Result<()> {
         let Some(mut books) = self.books.remove(&server.pid) else { return Ok(()) };
         books.begin_closing(monotonic_ns());
         let interval = self.close(server.pid, &mut books, Vec::new());
-        let shown = Shown { sessions_known: false, ..self.options.shown };
-        self.print(server, &interval, shown, &Cost::default(), out)
+        let cost = Cost::default();
+        out.take(vec![Finished { server, interval, sessions_known: false, cost, ended: true }])
     }
 
-    fn close_interval(&mut self, length: Duration, out: &mut dyn Write) -> io::Result<()> {
+    fn close_interval(&mut self, length: Duration, out: &mut dyn Output) -> io::Result<()> {
         let looked_ns = monotonic_ns();
         let running = self.capture.sample();
         let mut known = running.values().flatten().flatten();
@@ -208,16 +196,12 @@ impl Watch {
         self.books = all;
         let statements = intervals.iter().map(|(_, interval, _)| interval.statements).sum();
         let cost = self.meter.read(self.capture.run_time(), statements, length);
-        if self.options.refresh && !intervals.is_empty() {
-            out.write_all(TOP_OF_AN_EMPTY_SCREEN)?;
-        }
-        for (pid, interval, sessions_known) in intervals {
-            let shown = Shown { sessions_known, ..self.options.shown };
-            if let Some(watched) = self.capture.watched().get(&pid) {
-                self.print(&watched.server, &interval, shown, &cost, out)?;
-            }
-        }
-        out.flush()
+        let watched = self.capture.watched();
+        let finished = intervals.into_iter().filter_map(|(pid, interval, sessions_known)| {
+            let server = watched.get(&pid)?.server.clone();
+            Some(Finished { server, interval, sessions_known, cost, ended: false })
+        });
+        out.take(finished.collect())
     }
 
     /// Closes the books of one server with what runs at the end.
@@ -236,38 +220,12 @@ impl Watch {
         self.summary.losses = self.summary.losses.plus(&losses);
         losses
     }
-
-    fn print(
-        &self,
-        server: &Server,
-        interval: &Interval,
-        shown: Shown,
-        cost: &Cost,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        if self.options.json {
-            let time = jiff::Timestamp::now().to_string();
-            let line = json::Line::new(time, server, interval, shown, cost);
-            serde_json::to_writer(&mut *out, &line)?;
-            return writeln!(out);
-        }
-        let width = terminal_width();
-        writeln!(out, "{}", table::render(server, interval, shown, cost, width))
-    }
 }
 
 fn count(books: &mut BTreeMap<u32, Books>, statement: &Statement<'_>) {
     if let Some(books) = books.get_mut(&statement.pid) {
         books.count(statement);
     }
-}
-
-fn terminal_width() -> usize {
-    rustix::termios::tcgetwinsize(io::stdout())
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
-        .unwrap_or(120)
 }
 
 /// The digests with the most load first, at most `limit`, and the sum of the rest.

@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use waggle_model::{Interval, Server};
+use waggle_model::{Cost, Interval, Server};
+use waggle_sql::printable;
 
 use super::Shown;
-use super::json::printable;
-use crate::cost::Cost;
 
 /// Running statements that are listed below the digests.
 const SESSIONS_SHOWN: usize = 10;

@@ -59,7 +59,7 @@ fn fifty_sessions_wait_for_one_row(version: Version) {
         assert_eq!(running(line), WAITING, "{version}: {line:#}");
         let sessions = line["sessions"].as_array().unwrap();
         assert!(sessions.iter().all(|session| {
-            session["text"] == "UPDATE pile SET v = v + 1 WHERE id = 1" && session["user"] == "root"
+            session["text"] == "UPDATE pile SET v = v + ? WHERE id = ?" && session["user"] == "root"
         }));
         let ages = sessions.iter().map(|session| session["age_s"].as_f64().unwrap());
         let youngest = ages.reduce(f64::min).unwrap();

@@ -148,9 +148,11 @@ fn no_password_leaves_waggle(version: Version) {
     let server = Server::start(version).unwrap();
     make_speaker(&mut load::session(&server));
     let pid = server.pid().to_string();
-    let mut json = Waggle::watch(&server, &["--interval", "500ms", "--limit", "1000"]);
-    let redacted = Waggle::watch(&server, &["--interval", "500ms", "--redact"]);
-    let table = format!("{WAGGLE} watch --interval 500ms --limit 1000 --pid {pid}");
+    let with_literals = ["--interval", "500ms", "--limit", "1000", "--no-redact"];
+    let mut json = Waggle::watch(&server, &with_literals);
+    let redacted = Waggle::watch(&server, &["--interval", "500ms"]);
+    let with_literals = with_literals.join(" ");
+    let table = format!("{WAGGLE} watch --table {with_literals} --pid {pid}");
     let mut table = Waggle::in_terminal(&table);
     table.wait_for("the table", |table| table.printed().contains(&pid));
     let options = server.defaults_file();

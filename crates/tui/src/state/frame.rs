@@ -1,0 +1,230 @@
+//! One interval as it is kept: numbers ready to be shown.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use waggle_model::{Cost, DigestKey, DigestName, DigestTotals, Losses, Samples};
+use waggle_sql::Kind;
+
+use super::latencies::Latencies;
+use super::measured::Measured;
+use super::ranking::{Sort, top};
+use super::session::{Session, sessions};
+use super::snapshot::Snapshot;
+
+/// Digests that the history keeps of each order of ranking.
+const KEPT_OF_EACH_ORDER: usize = 12;
+/// Sessions that the history keeps.
+const SESSIONS_KEPT: usize = 20;
+
+/// What a digest is called and does.
+#[derive(Debug)]
+pub(crate) struct Name {
+    /// The digest text.
+    pub(crate) text: Arc<str>,
+    /// The default database; `None` where none was chosen.
+    pub(crate) schema: Option<Arc<str>>,
+    /// What it does.
+    pub(crate) kind: Kind,
+}
+
+impl Name {
+    pub(crate) fn of(name: &DigestName) -> Name {
+        let kind = waggle_sql::kind(name.text.as_bytes());
+        Name { text: name.text.clone(), schema: name.schema.clone(), kind }
+    }
+}
+
+/// The numbers of one digest in one interval.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) key: DigestKey,
+    pub(crate) name: Arc<Name>,
+    /// Average active sessions.
+    pub(crate) load: f32,
+    pub(crate) calls: u64,
+    pub(crate) errors: Measured,
+    pub(crate) rows_examined: Measured,
+    pub(crate) rows_sent: Measured,
+    pub(crate) rows_affected: Measured,
+    pub(crate) bytes_sent: Measured,
+    pub(crate) no_index: Measured,
+    pub(crate) lock_ns: Measured,
+    pub(crate) avg_ns: Measured,
+    pub(crate) p50_ns: Measured,
+    pub(crate) p95_ns: Measured,
+    pub(crate) p99_ns: Measured,
+    pub(crate) max_ns: Measured,
+    pub(crate) latencies: Latencies,
+}
+
+impl Row {
+    fn of(key: DigestKey, totals: &DigestTotals, name: Arc<Name>, length_ns: u64) -> Row {
+        let quantile = |q| Measured::count(totals.latency_ns.quantile(q));
+        Row {
+            key,
+            name,
+            load: (totals.active_ns as f64 / length_ns.max(1) as f64) as f32,
+            calls: totals.calls,
+            errors: Measured::count(totals.errors.get()),
+            rows_examined: Measured::count(totals.rows_examined.get()),
+            rows_sent: Measured::count(totals.rows_sent.get()),
+            rows_affected: Measured::count(totals.rows_affected.get()),
+            bytes_sent: Measured::count(totals.bytes_sent.get()),
+            no_index: Measured::count(totals.no_index.get()),
+            lock_ns: Measured::count(totals.lock_ns.get()),
+            avg_ns: Measured::of(totals.latency_ns.mean()),
+            p50_ns: quantile(0.50),
+            p95_ns: quantile(0.95),
+            p99_ns: quantile(0.99),
+            max_ns: Measured::count(totals.latency_ns.max()),
+            latencies: Latencies::of(&totals.latency_ns),
+        }
+    }
+}
+
+/// What is kept of a digest once, not per interval.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Details {
+    /// Calls by user.
+    pub(crate) users: HashMap<Vec<u8>, u64>,
+    /// Statements as they were.
+    pub(crate) samples: Samples,
+}
+
+/// The sums of an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Overview {
+    pub(crate) statements: u64,
+    pub(crate) errors: Option<u64>,
+    /// Average active sessions; `None` where sessions could not be read.
+    pub(crate) active: Option<f64>,
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p95_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    /// Sessions that ran something at its end; `None` where they could not be read.
+    pub(crate) running: Option<usize>,
+    pub(crate) losses: Losses,
+}
+
+/// One interval of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) time: Box<str>,
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) overview: Overview,
+    pub(crate) cost: Cost,
+    /// Digests, by key.
+    pub(crate) rows: Vec<Row>,
+    /// Digests that ran and are not among the rows.
+    pub(crate) rows_left_out: usize,
+    /// Statements of digests beyond the limit of an interval.
+    pub(crate) other_calls: u64,
+    /// The blocked and the oldest first.
+    pub(crate) sessions: Vec<Session>,
+    /// Of digests, while this is the newest interval.
+    pub(crate) details: HashMap<DigestKey, Details>,
+}
+
+impl Frame {
+    /// From a snapshot. `known` has the names that are in use already.
+    pub(crate) fn of(
+        snapshot: Snapshot,
+        literals: bool,
+        known: impl Fn(&DigestKey) -> Option<Arc<Name>>,
+    ) -> Frame {
+        let Snapshot { time, mut interval, sessions_known, cost, .. } = snapshot;
+        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+        let overview = Overview {
+            statements: interval.statements,
+            errors: interval.errors.get(),
+            active: interval.active_sessions().filter(|_| sessions_known),
+            p50_ns: interval.latency_ns.quantile(0.50),
+            p95_ns: interval.latency_ns.quantile(0.95),
+            p99_ns: interval.latency_ns.quantile(0.99),
+            running: sessions_known.then_some(interval.running.len()),
+            losses: interval.losses,
+        };
+        let mut rows = Vec::with_capacity(interval.digests.len());
+        let mut details = HashMap::with_capacity(interval.digests.len());
+        for (key, totals) in interval.digests.drain() {
+            let Some(name) = &totals.name else { continue };
+            let name = known(&key).unwrap_or_else(|| Arc::new(Name::of(name)));
+            rows.push(Row::of(key, &totals, name, length_ns));
+            details.insert(key, Details { users: totals.users, samples: totals.samples });
+        }
+        rows.sort_unstable_by_key(|row| row.key);
+        Frame {
+            time: time.into(),
+            start_ns: interval.start_ns,
+            end_ns: interval.end_ns,
+            overview,
+            cost,
+            rows,
+            rows_left_out: 0,
+            other_calls: interval.other.calls,
+            sessions: sessions(&interval.running, interval.end_ns, literals),
+            details,
+        }
+    }
+
+    /// The same with the digests and sessions that matter most, for the history.
+    pub(crate) fn thinned(&self) -> Frame {
+        let mut kept = HashSet::new();
+        for sort in Sort::ALL {
+            kept.extend(top(&self.rows, sort, KEPT_OF_EACH_ORDER));
+        }
+        let is_kept = |at: &usize| u32::try_from(*at).is_ok_and(|at| kept.contains(&at));
+        let mut rows: Vec<Row> = Vec::with_capacity(kept.len());
+        rows.extend(
+            self.rows.iter().enumerate().filter(|(at, _)| is_kept(at)).map(|it| it.1.clone()),
+        );
+        Frame {
+            time: self.time.clone(),
+            rows_left_out: self.rows_left_out + self.rows.len() - rows.len(),
+            rows,
+            sessions: self.sessions.iter().take(SESSIONS_KEPT).map(Session::shortened).collect(),
+            details: HashMap::new(),
+            ..*self
+        }
+    }
+
+    /// Length in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+    }
+
+    /// A count per second.
+    pub(crate) fn rate(&self, n: f64) -> f64 {
+        let seconds = self.seconds();
+        if seconds > 0.0 { n / seconds } else { 0.0 }
+    }
+
+    /// The row of a digest.
+    pub(crate) fn row(&self, key: &DigestKey) -> Option<&Row> {
+        let at = self.rows.binary_search_by_key(key, |row| row.key).ok()?;
+        self.rows.get(at)
+    }
+
+    /// The load of a digest: 0 where it did not run, `None` where that is not known any more.
+    pub(crate) fn load_of(&self, key: &DigestKey) -> Option<f64> {
+        match self.row(key) {
+            Some(row) => Some(f64::from(row.load)),
+            None => (self.rows_left_out == 0).then_some(0.0),
+        }
+    }
+
+    /// The sum of the load of all digests: what shares are shares of.
+    pub(crate) fn load_of_all(&self) -> f64 {
+        self.rows.iter().map(|row| f64::from(row.load)).sum()
+    }
+
+    /// Bytes that it takes, names apart.
+    pub(crate) fn bytes(&self) -> usize {
+        let rows: usize =
+            self.rows.iter().map(|row| size_of::<Row>() + row.latencies.bytes()).sum();
+        let sessions: usize = self.sessions.iter().map(Session::bytes).sum();
+        size_of::<Frame>() + self.time.len() + rows + sessions
+    }
+}

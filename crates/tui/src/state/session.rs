@@ -1,0 +1,82 @@
+//! A session that runs something, ready to be shown.
+
+use std::cmp::Reverse;
+
+use waggle_model::RunningStatement;
+use waggle_sql::printable;
+
+use super::blocked::{Wait, wait};
+
+/// Sessions that are looked at of one interval; a server may have thousands.
+const SESSIONS_MAX: usize = 500;
+/// Characters of text that the history keeps of a session.
+const TEXT_KEPT: usize = 200;
+
+/// One running session.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) connection_id: u64,
+    pub(crate) user: Box<str>,
+    pub(crate) host: Box<str>,
+    pub(crate) database: Box<str>,
+    pub(crate) state: Box<str>,
+    pub(crate) wait: Wait,
+    /// How long it runs; `None` where its start is not known.
+    pub(crate) age_ns: Option<u64>,
+    /// The statement without secrets, and without literals unless they were asked for; the command
+    /// where it has none.
+    pub(crate) text: Box<str>,
+    /// Bytes of the statement that are not in `text`, as far as that is known.
+    pub(crate) is_cut: bool,
+}
+
+/// The running sessions, the blocked ones first, then the oldest.
+pub(crate) fn sessions(running: &[RunningStatement], now_ns: u64, literals: bool) -> Vec<Session> {
+    let mut order: Vec<(Wait, Reverse<Option<u64>>, &RunningStatement)> = running
+        .iter()
+        .map(|one| {
+            let age_ns = one.start_ns.map(|start| now_ns.saturating_sub(start));
+            (wait(&lossy(one.state.as_deref()), age_ns), Reverse(age_ns), one)
+        })
+        .collect();
+    order.sort_by_key(|(wait, age, one)| (*wait, *age, one.connection_id));
+    order.truncate(SESSIONS_MAX);
+    let session = |(wait, Reverse(age_ns), one)| Session::of(one, wait, age_ns, literals);
+    order.into_iter().map(session).collect()
+}
+
+fn lossy(bytes: Option<&[u8]>) -> Box<str> {
+    String::from_utf8_lossy(bytes.unwrap_or_default()).into()
+}
+
+impl Session {
+    fn of(one: &RunningStatement, wait: Wait, age_ns: Option<u64>, literals: bool) -> Session {
+        let text = one.text.as_deref();
+        Session {
+            connection_id: one.connection_id,
+            user: lossy(one.identity.user.as_deref()),
+            host: lossy(one.identity.host.as_deref()),
+            database: lossy(one.identity.database.as_deref()),
+            state: lossy(one.state.as_deref()),
+            wait,
+            age_ns,
+            text: text
+                .map_or_else(|| format!("({})", one.command), |text| printable(text, !literals))
+                .into(),
+            is_cut: text.is_some_and(|text| one.text_length > text.len() as u64),
+        }
+    }
+
+    /// The same with the beginning of its text.
+    pub(crate) fn shortened(&self) -> Session {
+        let end = self.text.char_indices().nth(TEXT_KEPT).map_or(self.text.len(), |(at, _)| at);
+        let text = self.text.get(..end).unwrap_or_default();
+        Session { text: text.into(), is_cut: self.is_cut || end < self.text.len(), ..self.clone() }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = [&self.user, &self.host, &self.database, &self.state, &self.text];
+        size_of::<Session>() + texts.iter().map(|text| text.len()).sum::<usize>()
+    }
+}

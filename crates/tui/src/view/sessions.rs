@@ -1,0 +1,110 @@
+//! What runs now: the blocked sessions first, then the oldest.
+//!
+//! Where there is no room, columns go in this order: host, id, database, user, state.
+
+use ratatui_core::text::{Line, Span};
+
+use super::columns::{Column, fitting};
+use super::look::{BAD, BOLD, DIM, PLAIN, SELECTED, TITLE, WARN};
+use super::number::{ABSENT, age};
+use super::text::{fit, left, right};
+use crate::state::{App, Frame, Pane, Session, Wait, Watched};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Wait,
+    Id,
+    Age,
+    User,
+    Host,
+    Database,
+    State,
+}
+
+const fn column(title: &'static str, width: usize, goes: u8, what: What) -> Column<What> {
+    Column { title, width, goes, what }
+}
+
+const COLUMNS: [Column<What>; 7] = [
+    column("WAIT", 4, 0, What::Wait),
+    column("ID", 8, 4, What::Id),
+    column("AGE", 8, 0, What::Age),
+    column("USER", 12, 2, What::User),
+    column("HOST", 16, 5, What::Host),
+    column("DATABASE", 12, 3, What::Database),
+    column("STATE", 20, 1, What::State),
+];
+
+/// Title, heads and rows, `height` lines at most.
+pub(crate) fn lines(
+    app: &App,
+    one: &Watched,
+    frame: &Frame,
+    width: usize,
+    height: usize,
+) -> Vec<Line<'static>> {
+    let text_min = (width / 3).max(20);
+    let columns = fitting(&COLUMNS, width.saturating_sub(2), text_min, |_| false);
+    let used: usize = columns.iter().map(|column| column.width + 1).sum();
+    let is_in_front = app.pane == Pane::Sessions;
+    let style = if is_in_front { TITLE } else { BOLD };
+    let mut head = Line::raw("  ");
+    for column in &columns {
+        let title = match column.what {
+            What::Id | What::Age => right(column.title, column.width),
+            _ => left(column.title, column.width),
+        };
+        head.push_span(Span::styled(title + " ", DIM));
+    }
+    head.push_span(Span::styled("STATEMENT", DIM));
+    let mut lines = vec![Line::styled(fit(&title(one, frame), width), style), head];
+    let room = height.saturating_sub(lines.len());
+    for at in super::window(one.session.at, one.sessions.len(), room) {
+        let Some(session) = one.session_at(frame, at) else { break };
+        let is_selected = is_in_front && at == one.session.at;
+        let mut line = Line::raw(if is_selected { "> " } else { "  " });
+        for column in &columns {
+            line.push_span(cell(column, session));
+            line.push_span(Span::raw(" "));
+        }
+        line.push_span(Span::raw(fit(&session.text, width.saturating_sub(2 + used))));
+        lines.push(if is_selected { line.patch_style(SELECTED) } else { line });
+    }
+    lines.truncate(height);
+    lines
+}
+
+fn title(one: &Watched, frame: &Frame) -> String {
+    let Some(running) = frame.overview.running else {
+        return "RUNNING: not measured".to_owned();
+    };
+    let blocked = frame.sessions.iter().filter(|session| session.wait != Wait::None).count();
+    let shown = one.sessions.len();
+    let of = if shown == running { String::new() } else { format!("{shown} of ") };
+    format!("RUNNING: {of}{running}, {blocked} waiting for a lock")
+}
+
+fn cell(column: &Column<What>, session: &Session) -> Span<'static> {
+    let width = column.width;
+    match column.what {
+        What::Wait => {
+            let (word, style) = wait(session.wait);
+            Span::styled(left(word, width), style)
+        }
+        What::Id => Span::raw(right(&session.connection_id.to_string(), width)),
+        What::Age => Span::raw(right(&session.age_ns.map_or(ABSENT.to_owned(), age), width)),
+        What::User => Span::raw(left(&session.user, width)),
+        What::Host => Span::raw(left(&session.host, width)),
+        What::Database => Span::raw(left(&session.database, width)),
+        What::State => Span::raw(left(&session.state, width)),
+    }
+}
+
+/// The word for what is known of a session's waiting.
+pub(crate) fn wait(wait: Wait) -> (&'static str, ratatui_core::style::Style) {
+    match wait {
+        Wait::Lock => ("lock", BAD),
+        Wait::Row => ("row?", WARN),
+        Wait::None => ("", PLAIN),
+    }
+}

@@ -1,0 +1,264 @@
+//! Pictures of every view, and what holds of all of them.
+
+use ratatui_core::buffer::Buffer;
+use ratatui_core::layout::Rect;
+use ratatui_core::style::Color;
+use waggle_model::{DigestKey, DigestName, DigestsMax, Loss};
+
+use super::{Look, draw, picture};
+use crate::input::Key;
+use crate::state::tests::{KINDS, running, second_of, watching};
+use crate::state::{App, Options, Snapshot};
+
+const ALL: Look = Look { colour: true, unicode: true };
+const SIZES: [(u16, u16); 4] = [(40, 30), (80, 30), (120, 40), (300, 50)];
+
+fn drawn(app: &App, look: Look, width: u16, height: u16) -> Buffer {
+    let area = Rect::new(0, 0, width, height);
+    let mut buffer = Buffer::empty(area);
+    draw(app, look, area, &mut buffer);
+    buffer
+}
+
+/// The picture in characters; what follows a wide one is no character of its own.
+fn text(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width);
+    let mut text = String::new();
+    for cells in buffer.content.chunks(width) {
+        let mut line = String::new();
+        let mut hidden = 0;
+        for cell in cells {
+            if hidden > 0 {
+                hidden -= 1;
+                continue;
+            }
+            line.push_str(cell.symbol());
+            hidden = super::text::columns(cell.symbol()).saturating_sub(1);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn golden(name: &str, app: &mut App) {
+    for (width, height) in SIZES {
+        app.set_size(width, height);
+        let picture = text(&drawn(app, ALL, width, height));
+        insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+            insta::assert_snapshot!(format!("{name}_{width}"), picture);
+        });
+    }
+}
+
+fn press(app: &mut App, keys: &[Key]) {
+    for key in keys {
+        app.on_key(*key);
+    }
+}
+
+fn type_in(app: &mut App, keys: &str) {
+    keys.chars().for_each(|c| drop(app.on_key(Key::Char(c))));
+}
+
+#[test]
+fn both_lists() {
+    golden("lists", &mut watching(&[2], 200));
+}
+
+#[test]
+fn two_servers_of_which_one_ended_and_the_sessions_in_front() {
+    let mut app = watching(&[2, 3], 5);
+    let mut last = Snapshot { ended: true, sessions_known: false, ..second_of(3, 5, &KINDS) };
+    last.interval.losses.add(Loss::RingFull, 12);
+    last.interval.running.clear();
+    app.take(last);
+    app.on_key(Key::Char('r'));
+    golden("sessions", &mut app);
+    app.on_key(Key::Tab);
+    golden("ended", &mut app);
+}
+
+#[test]
+fn a_digest() {
+    let mut app = watching(&[2], 200);
+    app.on_key(Key::Enter);
+    golden("digest", &mut app);
+}
+
+#[test]
+fn a_session() {
+    let mut app = watching(&[2], 3);
+    press(&mut app, &[Key::Char('r'), Key::Enter]);
+    golden("session", &mut app);
+}
+
+#[test]
+fn a_filter_while_it_is_typed_and_a_look_back() {
+    let mut app = watching(&[2], 30);
+    press(&mut app, &[Key::Char('['), Key::Left]);
+    type_in(&mut app, "/kind:select");
+    app.on_key(Key::Enter);
+    type_in(&mut app, "/");
+    app.on_key(Key::Ctrl('u'));
+    type_in(&mut app, "re:(");
+    app.on_key(Key::Enter);
+    golden("filter", &mut app);
+}
+
+#[test]
+fn the_keys() {
+    let mut app = watching(&[2], 1);
+    app.on_key(Key::Char('?'));
+    golden("help", &mut app);
+}
+
+#[test]
+fn before_the_first_interval() {
+    golden("waiting", &mut watching(&[], 0));
+}
+
+#[test]
+fn nothing_is_said_by_a_colour_alone() {
+    let mut lost = second_of(2, 3, &KINDS);
+    lost.interval.losses.add(Loss::RingFull, 3);
+    let mut app = watching(&[2], 3);
+    app.take(lost);
+    for keys in [[].as_slice(), &[Key::Enter], &[Key::Esc, Key::Char('r')], &[Key::Enter]] {
+        press(&mut app, keys);
+        let coloured = drawn(&app, ALL, 120, 40);
+        let plain = drawn(&app, Look { colour: false, unicode: true }, 120, 40);
+        assert_eq!(text(&coloured), text(&plain));
+        assert!(coloured.content.iter().any(|cell| cell.fg != Color::Reset));
+        assert!(
+            plain.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset))
+        );
+    }
+}
+
+#[test]
+fn a_terminal_without_unicode_gets_ascii_only() {
+    let mut app = watching(&[2], 30);
+    for key in [None, Some(Key::Enter)] {
+        key.map(|key| app.on_key(key));
+        let buffer = drawn(&app, Look { colour: true, unicode: false }, 120, 40);
+        assert!(buffer.content.iter().all(|cell| cell.symbol().is_ascii()));
+        assert!(text(&buffer).contains('#'), "bars are still there");
+    }
+}
+
+#[test]
+fn every_size_can_be_drawn_in_every_view() {
+    let mut app = watching(&[2, 3], 4);
+    let views: [&[Key]; 6] = [
+        &[],
+        &[Key::Enter],
+        &[Key::End],
+        &[Key::Esc, Key::Char('r'), Key::Enter],
+        &[Key::Esc, Key::Char('?')],
+        &[Key::Esc, Key::Char('/')],
+    ];
+    for keys in views {
+        press(&mut app, keys);
+        for width in (0..60).chain([131, 1_000]) {
+            for height in (0..30).chain([200]) {
+                app.set_size(width, height);
+                drawn(&app, ALL, width, height);
+            }
+            picture(&app, width);
+        }
+    }
+}
+
+/// What a client may send, and what must not reach a terminal.
+const EVIL: &str =
+    "SELECT '\x1b]0;owned\x07\x1b[2J\u{9b}31m\r\n\t\u{202e}evil\u{200b}' FROM `t\u{301}`";
+
+#[test]
+fn no_escape_sequence_of_a_statement_reaches_the_terminal() {
+    let mut app = App::new(Options { cpus: 2, literals: true });
+    let mut snapshot = second_of(2, 0, &KINDS);
+    let end_ns = snapshot.interval.end_ns;
+    snapshot.server.version = EVIL.to_owned();
+    let mut session = running(1, 9_000, EVIL, EVIL, end_ns);
+    session.identity.user = Some(EVIL.as_bytes().to_vec());
+    session.identity.host = session.identity.user.clone();
+    session.identity.database = Some(b"\xff\xfe\x1b[31m".to_vec());
+    snapshot.interval.running = vec![session];
+    let name = DigestName { text: EVIL.into(), schema: Some(EVIL.into()) };
+    let key = DigestKey { text: 0, schema: 0 };
+    snapshot.interval.book_time(Some(0), end_ns * 9, key, DigestsMax(100), || name);
+    app.take(snapshot);
+    type_in(&mut app, "/\u{9b}\u{202e}");
+    app.on_key(Key::Enter);
+    app.on_key(Key::Esc);
+    let mut seen = 0;
+    for keys in [[].as_slice(), &[Key::Enter], &[Key::Esc, Key::Char('r')], &[Key::Enter]] {
+        press(&mut app, keys);
+        app.tell(EVIL);
+        for (width, height) in SIZES {
+            let buffer = drawn(&app, ALL, width, height);
+            let symbols = buffer.content.iter().flat_map(|cell| cell.symbol().chars());
+            let bad = |c: &char| c.is_control() || matches!(c, '\u{202e}' | '\u{200b}' | '\u{301}');
+            assert_eq!(symbols.filter(bad).collect::<String>(), "");
+            seen += usize::from(text(&buffer).contains("evil"));
+        }
+        let picture = picture(&app, 200);
+        assert!(!picture.contains('\x1b') && !picture.contains('\u{202e}'), "{picture:?}");
+    }
+    assert!(seen >= 8, "the text itself is shown: {seen}");
+}
+
+#[test]
+fn wide_characters_keep_the_columns_in_line() {
+    let mut app = App::new(Options { cpus: 2, literals: true });
+    let mut snapshot = second_of(2, 0, &[]);
+    let end_ns = snapshot.interval.end_ns;
+    let mut wide = running(1, 9_000, "状态状态状态状态状态状态", "SELECT 1", end_ns);
+    wide.identity.user = Some("用户用户用户用户".as_bytes().to_vec());
+    let narrow = running(2, 8_000, "executing", "SELECT 1", end_ns);
+    snapshot.interval.running = vec![wide, narrow];
+    app.take(snapshot);
+    let buffer = drawn(&app, ALL, 120, 30);
+    let column = |y: u16| {
+        (0..120).find(|x| {
+            buffer[(*x, y)].symbol() == "S"
+                && buffer[(x + 6, y)].symbol() == " "
+                && buffer[(x + 7, y)].symbol() == "1"
+        })
+    };
+    let places: Vec<u16> = (0..30).filter_map(column).collect();
+    assert_eq!(places.len(), 2, "{}", text(&buffer));
+    assert_eq!(places[0], places[1], "{}", text(&buffer));
+}
+
+#[test]
+fn a_hundred_thousand_digests_are_ranked_and_searched_and_only_those_in_sight_are_drawn() {
+    let mut app = App::new(Options { cpus: 2, literals: false });
+    for nth in 0..2 {
+        let mut snapshot = second_of(2, nth, &[]);
+        for at in 0..100_000_u64 {
+            let name =
+                || DigestName { text: format!("SELECT {at} FROM t{at}").into(), schema: None };
+            let key = DigestKey { text: at, schema: 1 };
+            let start_ns = snapshot.interval.end_ns - 1 - at;
+            snapshot.interval.book_time(
+                Some(start_ns),
+                snapshot.interval.end_ns,
+                key,
+                DigestsMax(100_000),
+                name,
+            );
+        }
+        app.take(snapshot);
+    }
+    app.on_key(Key::End);
+    let last = text(&drawn(&app, ALL, 120, 40));
+    assert!(last.contains("> ") && last.contains("FROM t0\n"), "{last}");
+    type_in(&mut app, "/t99999");
+    app.on_key(Key::Enter);
+    assert!(text(&drawn(&app, ALL, 120, 40)).contains("1 of 100000"));
+    assert!(picture(&app, 120).lines().count() < 60);
+    app.on_key(Key::Esc);
+    assert!(picture(&app, 120).lines().count() < super::PICTURE_ROWS_MAX + 20);
+}

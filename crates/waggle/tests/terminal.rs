@@ -1,0 +1,444 @@
+//! The terminal view as its users have it: in a real terminal, on real servers under load.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy sees tests in #[test] functions only"
+)]
+#![allow(dead_code, reason = "the other tests use all of what they share")]
+
+#[path = "it/load.rs"]
+mod load;
+#[path = "terminal/tmux.rs"]
+mod tmux;
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Signal, kill_process};
+use waggle_testkit::sysbench::{Length, Running};
+use waggle_testkit::{Server, Version};
+
+use tmux::{Tmux, wait_for_end};
+
+const WAGGLE: &str = env!("CARGO_BIN_EXE_waggle");
+/// Longer than any test; it ends when it is dropped.
+const LONG: Length = Length::Time(Duration::from_secs(600));
+
+/// A server that works.
+fn busy(version: Version) -> (Server, Running) {
+    let server = Server::start(version).unwrap();
+    let mut sysbench = load::read_write(&server);
+    sysbench.length = LONG;
+    sysbench.threads = 2;
+    let running = sysbench.start(&server).unwrap();
+    (server, running)
+}
+
+/// A watch of one server, with its first interval on the screen.
+fn watch(tmux: &Tmux, server: &Server, arguments: &str) {
+    tmux.command(&format!("{WAGGLE} watch --pid {} {arguments}", server.pid()));
+    tmux.wait_for("the view", |screen| screen.contains("DIGESTS by load"));
+}
+
+/// The lines of the digests on a screen.
+fn digests(screen: &str) -> Vec<&str> {
+    let lines = screen.lines().skip_while(|line| !line.starts_with("DIGESTS by")).skip(2);
+    lines.take_while(|line| !line.is_empty()).collect()
+}
+
+/// The line that is selected.
+fn selected(screen: &str) -> &str {
+    screen.lines().find(|line| line.starts_with("> ")).unwrap_or("")
+}
+
+/// Puts a server in front, whatever else runs on this host.
+fn show(tmux: &Tmux, server: &Server) {
+    let pid = format!("pid {} ", server.pid());
+    for _ in 0..50 {
+        if tmux.screen().contains(&pid) {
+            return;
+        }
+        tmux.press(&["Tab"]);
+        thread::sleep(Duration::from_millis(200));
+    }
+    panic!("{pid} is not among the servers:\n{}", tmux.screen());
+}
+
+#[test]
+fn every_key_does_what_the_page_of_keys_says() {
+    let (server, _load) = busy(Version::Mysql9);
+    let tmux = Tmux::start(120, 40);
+    let before = tmux.state();
+    watch(&tmux, &server, "");
+    let screen = tmux.wait_for("a busy interval", |screen| digests(screen).len() > 10);
+    for word in
+        ["mysql 9.", "statements/s", " CPUs [", "RUNNING", "lost 0", "per statement", "? help"]
+    {
+        assert!(screen.contains(word), "{word}:\n{screen}");
+    }
+    sorting_and_moving(&tmux);
+    filtering(&tmux);
+    pausing_and_stepping(&tmux);
+    opening_copying_and_writing(&tmux, &server);
+    sizes(&tmux);
+    tmux.press(&["q"]);
+    tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+    assert_eq!(tmux.state(), before, "the terminal is as it was");
+}
+
+fn sorting_and_moving(tmux: &Tmux) {
+    for (key, order) in [
+        ("s", "calls"),
+        (">", "p95"),
+        ("s", "p99"),
+        ("s", "rows examined"),
+        ("s", "errors"),
+        ("<", "rows examined"),
+        (">", "errors"),
+        ("s", "load"),
+    ] {
+        tmux.press(&[key]);
+        tmux.wait_for(order, |screen| screen.contains(&format!("DIGESTS by {order}:")));
+    }
+    // Held, so that nothing but keys changes the screen.
+    tmux.press(&["Space"]);
+    let paused = tmux.wait_for("the pause", |screen| screen.contains("PAUSED"));
+    let first = selected(&paused).to_owned();
+    let line_at = |at: usize| digests(&paused)[at].trim_start_matches("> ").trim().to_owned();
+    let is_at = |screen: &str, at: usize| selected(screen).contains(&line_at(at));
+    for (keys, at) in [
+        (["Down", "j"], 2),
+        (["Up", "k"], 0),
+        (["End", "Home"], 0),
+        (["PageDown", "PageUp"], 0),
+        (["Down", "Down"], 2),
+    ] {
+        // Home, while the view is held, would be live: so it is held anew.
+        tmux.press(&keys);
+        if keys.contains(&"Home") {
+            tmux.wait_for("live", |screen| screen.contains("live "));
+            return moving_while_live(tmux);
+        }
+        tmux.wait_for(&format!("{keys:?}"), |screen| is_at(screen, at));
+    }
+    assert!(!first.is_empty());
+}
+
+fn moving_while_live(tmux: &Tmux) {
+    tmux.press(&["Home"]);
+    let is_first = |screen: &str| digests(screen).first().is_some_and(|line| line.starts_with('>'));
+    tmux.wait_for("the first line", is_first);
+    tmux.press(&["PageDown"]);
+    tmux.wait_for("another line", |screen| !is_first(screen) && !selected(screen).is_empty());
+    tmux.press(&["PageUp"]);
+    tmux.wait_for("a line further up", |screen| !selected(screen).is_empty());
+    tmux.press(&["Home"]);
+    tmux.wait_for("the first line", is_first);
+}
+
+fn filter(tmux: &Tmux, typed: &str) {
+    tmux.press(&["/", "C-u"]);
+    tmux.type_in(typed);
+    tmux.press(&["Enter"]);
+}
+
+fn filtering(tmux: &Tmux) {
+    let all_hold = |word: &'static str| {
+        move |screen: &str| {
+            let lines = digests(screen);
+            !lines.is_empty() && lines.iter().all(|line| line.contains(word))
+        }
+    };
+    for (typed, word) in [
+        ("kind:select", "SELECT"),
+        ("sbtest1", "`sbtest1`"),
+        ("kind:update", "UPDATE"),
+        ("re:^delete", "DELETE"),
+        ("db:test user:app commit", "COMMIT"),
+    ] {
+        filter(tmux, typed);
+        let title = format!("filter: {typed}");
+        let holds = all_hold(word);
+        tmux.wait_for(typed, |screen| screen.contains(&title) && holds(screen));
+    }
+    filter(tmux, "user:nobody");
+    tmux.wait_for("nothing", |screen| screen.contains("no digest passes the filter"));
+    filter(tmux, "re:(");
+    tmux.wait_for("what is wrong", |screen| screen.contains("re:(:"));
+    tmux.press(&["Escape"]);
+    tmux.wait_for("the old filter", |screen| screen.contains("filter: user:nobody"));
+    filter(tmux, "kind:selekt");
+    tmux.wait_for("what is wrong", |screen| screen.contains("no such kind"));
+    tmux.press(&["Escape"]);
+    // A terminal sends Esc and what follows at once as one key with Alt.
+    thread::sleep(Duration::from_millis(100));
+    tmux.press(&["Escape"]);
+    tmux.wait_for("no filter", |screen| !screen.contains("filter: ") && digests(screen).len() > 10);
+}
+
+fn pausing_and_stepping(tmux: &Tmux) {
+    let time = |screen: &str| {
+        let line = screen.lines().find(|line| line.contains("pid ")).unwrap();
+        line.split_ascii_whitespace()
+            .find(|word| word.matches(':').count() == 2)
+            .unwrap()
+            .to_owned()
+    };
+    tmux.press(&["Space"]);
+    let paused = tmux.wait_for("the pause", |screen| screen.contains("PAUSED at "));
+    let later = tmux.wait_for("later intervals", |screen| screen.contains("BACK "));
+    assert_eq!(time(&paused), time(&later), "it is the interval at which it was paused");
+    tmux.press(&["["]);
+    let back = tmux.wait_for("the interval before", |screen| time(screen) < time(&paused));
+    tmux.press(&["]"]);
+    tmux.wait_for("the one behind it", |screen| time(screen) > time(&back));
+    tmux.press(&["Left"]);
+    tmux.wait_for("the interval before", |screen| time(screen) == time(&back));
+    tmux.press(&["{"]);
+    tmux.wait_for("the first interval", |screen| time(screen) < time(&back));
+    tmux.press(&["}", "Right"]);
+    tmux.wait_for("a late interval", |screen| time(screen) > time(&paused));
+    tmux.press(&["Home"]);
+    tmux.wait_for("the newest interval", |screen| screen.contains("live "));
+}
+
+fn opening_copying_and_writing(tmux: &Tmux, server: &Server) {
+    filter(tmux, "kind:commit");
+    tmux.wait_for("one digest", |screen| digests(screen).len() == 1);
+    tmux.press(&["Enter"]);
+    let page = tmux.wait_for("the digest", |screen| screen.contains("A recent one"));
+    for word in
+        ["  commit  database test", "Latency", "Calls by user", "app ", "Slowest kept", "Flags"]
+    {
+        assert!(page.contains(word), "{word}:\n{page}");
+    }
+    tmux.press(&["c"]);
+    tmux.wait_for("the message", |screen| screen.contains("6 characters sent to the clipboard"));
+    tmux::wait_until("the clipboard", || tmux.clipboard() == "COMMIT");
+    tmux.resize(80, 14);
+    tmux.press(&["End"]);
+    tmux.wait_for("the end of the page", |screen| screen.contains("A recent one"));
+    tmux.press(&["Home"]);
+    tmux.wait_for("its beginning", |screen| screen.contains("DIGEST "));
+    tmux.resize(120, 40);
+    tmux.press(&["Escape"]);
+    tmux.wait_for("the lists", |screen| screen.contains("filter: kind:commit"));
+    tmux.press(&["w"]);
+    tmux.wait_for("the name of the file", |screen| screen.contains("written to waggle-"));
+    let files = tmux.files("waggle-");
+    let written = fs::read_to_string(&files[0]).unwrap();
+    assert!(written.contains(&format!("pid {}", server.pid())), "{written}");
+    assert!(written.contains("filter: kind:commit") && written.contains("COMMIT"), "{written}");
+    tmux.press(&["?"]);
+    tmux.wait_for("the page of keys", |screen| screen.contains("take the filter away"));
+    tmux.press(&["x"]);
+    tmux.wait_for("the lists", |screen| screen.contains("DIGESTS by"));
+    tmux.press(&["Escape"]);
+    tmux.wait_for("no filter", |screen| !screen.contains("filter: "));
+    tmux.press(&["C-l"]);
+}
+
+fn sizes(tmux: &Tmux) {
+    for (columns, head) in [
+        (
+            300,
+            "LOAD SHARE        LOAD 3 MIN    CALLS/S   AVG ms   P95 ms   P99 ms EXAM/CALL SENT/CALL  ERR/S DATABASE",
+        ),
+        (40, "    LOAD  CALLS/S DIGEST"),
+        (80, "LOAD LOAD 3 MIN    CALLS/S   P99 ms  ERR/S DIGEST"),
+    ] {
+        tmux.resize(columns, 30);
+        tmux.wait_for(head, |screen| screen.lines().any(|line| line.contains(head)));
+    }
+    // Sizes that come while it draws.
+    for columns in (20..200).step_by(7).chain([2, 1, 120]) {
+        tmux.resize(columns, columns / 4 + 1);
+    }
+    tmux.resize(120, 40);
+    tmux.wait_for("all of it", |screen| digests(screen).len() > 10);
+}
+
+#[test]
+fn two_servers_of_which_one_is_killed() {
+    let (mysql, _load) = busy(Version::Mysql80);
+    let (mut mariadb, its_load) = busy(Version::Mariadb1011);
+    let tmux = Tmux::start(120, 40);
+    let before = tmux.state();
+    tmux.command(&format!("{WAGGLE} watch"));
+    tmux.wait_for("the view", |screen| screen.contains("DIGESTS by load"));
+    let tab = |server: &Server| format!(" {}", server.pid());
+    let (of_mysql, of_mariadb) = (tab(&mysql), tab(&mariadb));
+    let tabs = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
+    tmux.wait_for("both", |screen| {
+        tabs(screen).contains(&of_mysql) && tabs(screen).contains(&of_mariadb)
+    });
+    show(&tmux, &mariadb);
+    let works = |screen: &str| screen.contains("mariadb 10.11") && digests(screen).len() > 5;
+    tmux.wait_for("statements of MariaDB", works);
+    mariadb.kill9().unwrap();
+    drop(its_load);
+    let screen = tmux.wait_for("its end", |screen| screen.contains("ENDED at "));
+    assert!(tabs(&screen).contains(&format!("{of_mariadb} ended]")), "{screen}");
+    tmux.press(&["["]);
+    tmux.wait_for("what it ran", |screen| screen.contains("BACK ") && digests(screen).len() > 5);
+    show(&tmux, &mysql);
+    let goes_on = |screen: &str| screen.contains("mysql 8.0") && digests(screen).len() > 5;
+    tmux.wait_for("the other one", |screen| goes_on(screen) && screen.contains("live "));
+    tmux.press(&["C-c"]);
+    tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+    assert_eq!(tmux.state(), before, "the terminal is as it was");
+}
+
+#[test]
+fn a_blocked_session_comes_first_and_nothing_that_it_says_reaches_the_terminal_raw() {
+    let server = Server::start(Version::Mysql9).unwrap();
+    let mut holder = load::session(&server);
+    holder.run("CREATE TABLE held (id INT PRIMARY KEY, v INT) ENGINE = InnoDB").unwrap();
+    holder.run("INSERT INTO held VALUES (1, 0)").unwrap();
+    holder.run("BEGIN").unwrap();
+    holder.run("SELECT v FROM held WHERE id = 1 FOR UPDATE").unwrap();
+    let evil = "SELECT SLEEP(600), '\x1b]0;owned\x07\x1b[2J private words', \
+                'x' = 'IDENTIFIED BY \"hunter2\"'";
+    let plain = "SELECT SLEEP(600), 'private words'";
+    for sql in ["ALTER TABLE held ADD w INT", "UPDATE held SET v = 1 WHERE id = 1", evil, plain] {
+        let mut session = load::session(&server);
+        // It ends with the server.
+        thread::spawn(move || session.run(sql));
+    }
+    for (arguments, private) in [("", false), ("--no-redact", true)] {
+        let tmux = Tmux::start(160, 40);
+        let title = tmux.variable("pane_title");
+        watch(&tmux, &server, arguments);
+        let screen = tmux.wait_for("all four", |screen| screen.contains("RUNNING: 4, 2 waiting"));
+        let sessions: Vec<&str> =
+            screen.lines().skip_while(|line| !line.starts_with("RUNNING")).skip(2).collect();
+        assert!(
+            sessions[0].contains("lock") && sessions[0].contains("ALTER TABLE held"),
+            "{screen}"
+        );
+        assert!(sessions[1].contains("row?") && sessions[1].contains("UPDATE held"), "{screen}");
+        assert_eq!(screen.contains("private words"), private, "{screen}");
+        assert!(!screen.contains("hunter2"), "{screen}");
+        assert_eq!(tmux.variable("pane_title"), title, "no escape sequence came through");
+        tmux.press(&["r", "Enter"]);
+        tmux.wait_for("the session", |screen| {
+            screen.contains("SESSION ")
+                && screen.contains("metadata lock")
+                && screen.contains("for a lock")
+        });
+        tmux.press(&["Escape", "q"]);
+        tmux.press(&["q"]);
+        tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+    }
+}
+
+#[test]
+fn signals_leave_the_terminal_as_it_was() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let tmux = Tmux::start(80, 24);
+    let before = tmux.state();
+    for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
+        watch(&tmux, &server, "");
+        assert_eq!(tmux.variable("alternate_on"), "1");
+        let waggle = tmux.process("waggle").unwrap();
+        kill_process(waggle, signal).unwrap();
+        tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+        assert_eq!(tmux.state(), before, "{signal:?}");
+    }
+    watch(&tmux, &server, "--for 4s");
+    tmux.wait_for("the end of its time", |screen| screen.contains("captured"));
+    assert_eq!(tmux.state(), before, "--for");
+}
+
+#[test]
+fn waggle_ends_where_its_terminal_closes_or_takes_no_output() {
+    let (server, _load) = busy(Version::Mariadb1011);
+    let closed = Tmux::start(80, 24);
+    watch(&closed, &server, "");
+    let waggle = closed.process("waggle").unwrap();
+    closed.close();
+    wait_for_end(waggle);
+
+    let stuck = Tmux::start(200, 50);
+    let before = stuck.state();
+    watch(&stuck, &server, "--interval 100ms");
+    let waggle = stuck.process("waggle").unwrap();
+    let stopped = stuck.stop();
+    // So long that the queue of the terminal is full and drawing hangs.
+    thread::sleep(Duration::from_secs(3));
+    kill_process(waggle, Signal::TERM).unwrap();
+    wait_for_end(waggle);
+    drop(stopped);
+    assert_eq!(stuck.state(), before, "the terminal is as it was");
+}
+
+#[test]
+fn nothing_is_lost_while_the_terminal_takes_no_output() {
+    let (server, _load) = busy(Version::Mysql9);
+    let tmux = Tmux::start(200, 50);
+    watch(&tmux, &server, "--interval 100ms");
+    let stopped = tmux.stop();
+    thread::sleep(Duration::from_secs(4));
+    drop(stopped);
+    tmux.wait_for("what follows", |screen| screen.contains("live ") && screen.contains("lost 0"));
+    tmux.press(&["q"]);
+    let last = tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+    assert!(last.contains(", lost 0"), "{last}");
+}
+
+#[test]
+fn two_watchers_do_not_know_of_each_other() {
+    let (server, _load) = busy(Version::Mariadb114);
+    let terminals = [Tmux::start(100, 30), Tmux::start(100, 30)];
+    for tmux in &terminals {
+        watch(tmux, &server, "");
+    }
+    for tmux in &terminals {
+        let screen = tmux.wait_for("statements", |screen| digests(screen).len() > 5);
+        assert!(screen.contains("lost 0"), "{screen}");
+        tmux.press(&["q"]);
+        tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+    }
+}
+
+#[test]
+fn a_terminal_gets_what_it_can_show() {
+    let (server, _load) = busy(Version::Mysql57);
+    let tmux = Tmux::start(120, 30);
+    let pid = server.pid();
+    // Colours by number, as xterm has them (SGR 38 ; 5 ; n).
+    let is_coloured = |screen: &str| screen.contains("38;5;");
+    watch(&tmux, &server, "");
+    tmux.wait_for("statements", |screen| digests(screen).len() > 5);
+    assert!(is_coloured(&tmux.coloured_screen()), "{}", tmux.coloured_screen());
+    tmux.press(&["q"]);
+    tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+
+    tmux.command_to_its_end("export NO_COLOR=1 LANG=C; clear");
+    watch(&tmux, &server, "");
+    let screen = tmux.wait_for("statements", |screen| digests(screen).len() > 5);
+    assert!(screen.is_ascii(), "{screen}");
+    assert!(!is_coloured(&tmux.coloured_screen()), "{}", tmux.coloured_screen());
+    tmux.press(&["q"]);
+    tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+
+    for command in ["TERM=dumb WAGGLE watch", "WAGGLE watch --table"] {
+        let command = command.replace("WAGGLE", WAGGLE);
+        tmux.command_to_its_end(&format!("clear; {command} --pid {pid} --limit 5 --for 1500ms"));
+        let screen = tmux.screen();
+        assert!(screen.contains("EXAM/CALL SENT/CALL    ERR  DIGEST"), "{command}:\n{screen}");
+    }
+    tmux.command_to_its_end(&format!("{WAGGLE} watch --pid {pid} --for 1500ms > lines"));
+    tmux.command_to_its_end(&format!("{WAGGLE} watch --pid {pid} | head -n 2 > head"));
+    for file in ["lines", "head"] {
+        let lines = fs::read_to_string(tmux.dir().join(file)).unwrap();
+        assert!(!lines.is_empty());
+        for line in lines.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(line["server"]["pid"], pid);
+        }
+    }
+}
