@@ -1,6 +1,7 @@
 //! `waggle watch`
 
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,7 +12,9 @@ use waggle_probes::tap::{Hook, TapOptions};
 use super::{Failure, Outcome, duration, stop_on_signal};
 use crate::capture::{Capture, CaptureOptions, News};
 use crate::watch::terminal::{self, Terminal};
-use crate::watch::{Lines, Shown, Summary, Table, Watch, WatchOptions};
+use crate::watch::{
+    Csv, Lines, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch, WatchOptions,
+};
 
 /// Show every statement that the servers of this host execute, interval after interval.
 ///
@@ -29,6 +32,17 @@ pub(super) struct Args {
     /// Lines of JSON, one per interval and server; the default where the output is no terminal.
     #[arg(long, conflicts_with = "table")]
     json: bool,
+    /// Lines of CSV, one per interval, server and digest.
+    #[arg(long, conflicts_with_all = ["json", "table"])]
+    csv: bool,
+    /// Also write every statement to this file, in the format of the slow query log, so that
+    /// pt-query-digest and other tools can read it. Literals become `?` unless --no-redact is given.
+    #[arg(long, value_name = "FILE")]
+    slowlog: Option<PathBuf>,
+    /// Only statements that took at least so long go to the file of --slowlog.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration,
+          requires = "slowlog")]
+    slowlog_above: Duration,
     /// A plain table, also where the output is no terminal. It is what a terminal gets on which
     /// nothing can be drawn (TERM=dumb).
     #[arg(long)]
@@ -119,15 +133,21 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         sessions_known: true,
     };
     let options = WatchOptions { interval: args.interval, duration: args.duration };
+    let slow_log = args.slowlog.map(|path| {
+        SlowLog::open(SlowLogOptions { path, above: args.slowlog_above, redact: shown.redact })
+    });
+    let slow_log = slow_log.transpose().map_err(|error| Failure::Config(error.into()))?;
     let capture = args.capture.attach(false)?;
-    let watch = Watch::begin(capture, options);
-    let json = args.json || !(args.table || io::stdout().is_terminal());
-    let view = if json || args.table { None } else { open_view(&stop, !shown.redact) };
+    let watch = Watch::begin(capture, options, slow_log);
+    let json = args.json || !(args.csv || args.table || io::stdout().is_terminal());
+    let view = if json || args.csv || args.table { None } else { open_view(&stop, !shown.redact) };
     let summary = match view {
         Some(view) => in_terminal(watch, &stop, view)?,
         None => {
             let out = io::BufWriter::new(io::stdout().lock());
-            if json {
+            if args.csv {
+                watch.run(&stop, &mut Csv::new(out, shown.limit))?
+            } else if json {
                 watch.run(&stop, &mut Lines { out, shown })?
             } else {
                 let refresh = io::stdout().is_terminal();

@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use waggle_model::{Cost, DigestTotals, Histogram, Interval, Loss, RunningStatement, Server};
+use waggle_model::{
+    Cost, DigestTotals, Histogram, Interval, Loss, RunningStatement, Sample, Server,
+};
 use waggle_sql::printable;
 
 use super::Shown;
 
 /// One line.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Line {
     time: String,
     server: ServerJson,
@@ -30,6 +33,7 @@ pub(super) struct Line {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ServerJson {
     pid: u32,
     flavour: String,
@@ -37,6 +41,7 @@ struct ServerJson {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DigestJson {
     digest: Option<String>,
     digest_text: Option<String>,
@@ -52,10 +57,38 @@ struct DigestJson {
     latency_us: Latency,
     active_sessions: Option<f64>,
     users: BTreeMap<String, u64>,
+    samples: SamplesJson,
+}
+
+/// Statements of a digest as they were.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SamplesJson {
+    slowest: Option<SampleJson>,
+    random: Option<SampleJson>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SampleJson {
+    connection_id: u64,
+    user: Option<String>,
+    host: Option<String>,
+    schema: Option<String>,
+    age_s: f64,
+    latency_us: Option<f64>,
+    rows_sent: Option<u64>,
+    rows_examined: Option<u64>,
+    rows_affected: Option<u64>,
+    lock_us: Option<u64>,
+    error: Option<u32>,
+    text: Option<String>,
+    text_bytes: u64,
 }
 
 /// What ran inside other statements.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct NestedJson {
     statements: u64,
     errors: Option<u64>,
@@ -63,6 +96,7 @@ struct NestedJson {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Latency {
     sum: Option<u64>,
     avg: Option<f64>,
@@ -73,6 +107,7 @@ struct Latency {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SessionJson {
     connection_id: u64,
     user: Option<String>,
@@ -86,6 +121,7 @@ struct SessionJson {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CostJson {
     bpf_ns_per_statement: Option<f64>,
     agent_cores: Option<f64>,
@@ -121,10 +157,10 @@ impl Line {
             truncated: interval.truncated,
             digests: digests
                 .into_iter()
-                .map(|(key, totals)| DigestJson::new(Some(key), totals, length_ns))
+                .map(|(key, totals)| DigestJson::new(Some(key), totals, interval, shown.redact))
                 .collect(),
-            other: DigestJson::new(None, &other, length_ns),
-            nested: shown.nested.then(|| NestedJson::of(interval.nested.as_deref(), shown.limit)),
+            other: DigestJson::new(None, &other, interval, shown.redact),
+            nested: shown.nested.then(|| NestedJson::of(interval.nested.as_deref(), shown)),
             sessions: shown.sessions_known.then(|| {
                 let session = |running| SessionJson::new(running, interval.end_ns, shown.redact);
                 interval.running.iter().map(session).collect()
@@ -140,13 +176,12 @@ impl Line {
 }
 
 impl NestedJson {
-    fn of(interval: Option<&Interval>, limit: usize) -> NestedJson {
+    fn of(interval: Option<&Interval>, shown: Shown) -> NestedJson {
         let Some(interval) = interval else {
             return NestedJson { errors: Some(0), ..NestedJson::default() };
         };
-        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
-        let (digests, _) = super::ranked(interval, limit);
-        let digest = |(key, totals)| DigestJson::new(Some(key), totals, length_ns);
+        let (digests, _) = super::ranked(interval, shown.limit);
+        let digest = |(key, totals)| DigestJson::new(Some(key), totals, interval, shown.redact);
         NestedJson {
             statements: interval.statements,
             errors: interval.errors.get(),
@@ -156,7 +191,16 @@ impl NestedJson {
 }
 
 impl DigestJson {
-    fn new(key: Option<u64>, totals: &DigestTotals, length_ns: u64) -> DigestJson {
+    fn new(
+        key: Option<u64>,
+        totals: &DigestTotals,
+        interval: &Interval,
+        redact: bool,
+    ) -> DigestJson {
+        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+        let sample = |sample: &Option<Box<Sample>>| {
+            sample.as_ref().map(|sample| SampleJson::new(sample, interval.end_ns, redact))
+        };
         let name = totals.name.as_ref();
         let user = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
         DigestJson {
@@ -174,6 +218,10 @@ impl DigestJson {
             latency_us: Latency::of(&totals.latency_ns),
             active_sessions: (length_ns > 0).then(|| totals.active_ns as f64 / length_ns as f64),
             users: totals.users.iter().map(|(name, calls)| (user(name), *calls)).collect(),
+            samples: SamplesJson {
+                slowest: sample(&totals.samples.slowest),
+                random: sample(&totals.samples.random),
+            },
         }
     }
 }
@@ -193,11 +241,33 @@ impl Latency {
     }
 }
 
+/// Bytes of the server as text.
+fn lossy(bytes: &Option<Vec<u8>>) -> Option<String> {
+    bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+impl SampleJson {
+    fn new(sample: &Sample, now_ns: u64, redact: bool) -> SampleJson {
+        SampleJson {
+            connection_id: sample.statement.connection_id,
+            user: lossy(&sample.identity.user),
+            host: lossy(&sample.identity.host),
+            schema: lossy(&sample.identity.database),
+            age_s: now_ns.saturating_sub(sample.end_ns) as f64 / 1e9,
+            latency_us: sample.latency_ns.map(|ns| ns as f64 / 1e3),
+            rows_sent: sample.rows_sent,
+            rows_examined: sample.rows_examined,
+            rows_affected: sample.rows_affected,
+            lock_us: sample.lock_ns.map(|ns| ns / 1000),
+            error: sample.error,
+            text: sample.text.as_deref().map(|text| printable(text, redact)),
+            text_bytes: sample.text_length,
+        }
+    }
+}
+
 impl SessionJson {
     fn new(running: &RunningStatement, now_ns: u64, redact: bool) -> SessionJson {
-        let lossy = |bytes: &Option<Vec<u8>>| {
-            bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-        };
         SessionJson {
             connection_id: running.connection_id,
             user: lossy(&running.identity.user),
@@ -209,5 +279,60 @@ impl SessionJson {
             text: running.text.as_deref().map(|text| printable(text, redact)),
             text_bytes: running.text_length,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::Line;
+
+    const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+
+    /// Every name of a property, also of those inside.
+    fn names(schema: &Value, into: &mut Vec<String>) {
+        match schema {
+            Value::Object(members) => {
+                if let Some(Value::Object(properties)) = members.get("properties") {
+                    into.extend(properties.keys().cloned());
+                }
+                members.values().for_each(|member| names(member, into));
+            }
+            Value::Array(items) => items.iter().for_each(|item| names(item, into)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_schema_of_the_reference_is_that_of_the_types() {
+        let path = Path::new(REFERENCE).join("watch-json.schema.json");
+        let schema = schemars::schema_for!(Line);
+        let now = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &now).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&path).unwrap_or_default() == now,
+            "the types of the JSON of watch have changed; run UPDATE=1 cargo test -p waggle json \
+             and commit docs/reference"
+        );
+    }
+
+    #[test]
+    fn every_key_of_the_schema_is_explained() {
+        let text = fs::read_to_string(Path::new(REFERENCE).join("watch-json.md")).unwrap();
+        let schema = serde_json::to_value(schemars::schema_for!(Line)).unwrap();
+        let mut keys = Vec::new();
+        names(&schema, &mut keys);
+        assert!(keys.len() > 40, "{keys:?}");
+        let is_missing = |key: &&String| {
+            !text.contains(&format!("`{key}`")) && !text.contains(&format!(".{key}`"))
+        };
+        let missing: Vec<_> = keys.iter().filter(is_missing).collect();
+        assert!(missing.is_empty(), "not in docs/reference/watch-json.md: {missing:?}");
     }
 }

@@ -1,7 +1,9 @@
 //! `waggle watch`: interval after interval, what every server ran.
 
+mod csv;
 mod json;
 mod output;
+mod slow_log;
 mod table;
 pub(crate) mod terminal;
 
@@ -17,7 +19,9 @@ use waggle_model::{Cost, DigestTotals, Interval, Losses, RunningStatement, Serve
 
 use crate::capture::{Capture, News, monotonic_ns};
 use crate::cost::Meter;
+pub(crate) use csv::Csv;
 pub(crate) use output::{Finished, Lines, Output, Table};
+pub(crate) use slow_log::{SlowLog, SlowLogOptions};
 
 /// How often the rings are emptied while statements come. A ring of 2 MiB holds so long at 100 MB/s
 /// of records of one processor.
@@ -63,6 +67,7 @@ pub(crate) struct Summary {
 pub(crate) struct Watch {
     capture: Capture,
     books: BTreeMap<u32, Books>,
+    slow_log: Option<SlowLog>,
     meter: Meter,
     /// What was lost of each server up to its last interval.
     losses_before: BTreeMap<u32, Losses>,
@@ -76,11 +81,16 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Begins to watch with a capture that may already be attached.
-    pub(crate) fn begin(capture: Capture, options: WatchOptions) -> Watch {
+    pub(crate) fn begin(
+        capture: Capture,
+        options: WatchOptions,
+        slow_log: Option<SlowLog>,
+    ) -> Watch {
         let meter = Meter::start(capture.run_time());
         let mut watch = Watch {
             capture,
             books: BTreeMap::new(),
+            slow_log,
             meter,
             losses_before: BTreeMap::new(),
             summary: Summary::default(),
@@ -122,11 +132,11 @@ impl Watch {
     }
 
     fn drain(&mut self) -> bool {
-        let Watch { capture, books, .. } = self;
+        let Watch { capture, books, slow_log, .. } = self;
         let mut is_silent = true;
         let is_more = capture.drain(|statement| {
             is_silent = false;
-            count(books, statement);
+            count(books, slow_log, statement);
         });
         if !is_silent {
             self.heard_at = Instant::now();
@@ -148,8 +158,8 @@ impl Watch {
     }
 
     fn look(&mut self, out: &mut dyn Output) -> io::Result<()> {
-        let Watch { capture, books, .. } = self;
-        let news = capture.look(&mut |statement| count(books, statement));
+        let Watch { capture, books, slow_log, .. } = self;
+        let news = capture.look(&mut |statement| count(books, slow_log, statement));
         for news in news {
             match news {
                 News::Attached(pid) => out.tell(&format!("pid {pid}: watched from now on"))?,
@@ -188,7 +198,11 @@ impl Watch {
         for (pid, books) in &mut all {
             let known = running.get(pid).and_then(|running| running.as_ref().ok());
             if let Some(running) = known {
-                self.capture.settle(*pid, running, looked_ns, |statement| books.count(statement));
+                let Watch { capture, slow_log, .. } = self;
+                capture.settle(*pid, running, looked_ns, |statement| {
+                    books.count(statement);
+                    slow_log.iter_mut().for_each(|log| log.add(statement));
+                });
             }
             let interval = self.close(*pid, books, known.cloned().unwrap_or_default());
             intervals.push((*pid, interval, known.is_some()));
@@ -201,7 +215,8 @@ impl Watch {
             let server = watched.get(&pid)?.server.clone();
             Some(Finished { server, interval, sessions_known, cost, ended: false })
         });
-        out.take(finished.collect())
+        out.take(finished.collect())?;
+        self.slow_log.as_mut().map_or(Ok(()), SlowLog::flush)
     }
 
     /// Closes the books of one server with what runs at the end.
@@ -222,9 +237,14 @@ impl Watch {
     }
 }
 
-fn count(books: &mut BTreeMap<u32, Books>, statement: &Statement<'_>) {
+fn count(
+    books: &mut BTreeMap<u32, Books>,
+    slow_log: &mut Option<SlowLog>,
+    statement: &Statement<'_>,
+) {
     if let Some(books) = books.get_mut(&statement.pid) {
         books.count(statement);
+        slow_log.iter_mut().for_each(|log| log.add(statement));
     }
 }
 

@@ -18,6 +18,7 @@ mod pile_up;
 mod rungs;
 mod secrets;
 mod size;
+mod slow_log;
 mod verified;
 mod watched;
 mod watching;

@@ -1,0 +1,176 @@
+//! The slow log that waggle writes, read by the tool that most people read one with.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use waggle_sql::{Dialect, Normaliser};
+use waggle_testkit::sysbench::{Length, Sysbench};
+use waggle_testkit::{Server, Version};
+
+use crate::load;
+use crate::size;
+use crate::verified::Verified;
+use crate::watching::Waggle;
+
+/// Calls of which the server's digest row may miss a part.
+const MISSED_MAX: u64 = 4;
+
+/// What is compared of a class of statements.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Class {
+    calls: u64,
+    rows_sent: u64,
+    rows_examined: u64,
+    microseconds: f64,
+}
+
+/// A number of the report, which has sums as text.
+fn sum(class: &Value, metric: &str) -> f64 {
+    class["metrics"][metric]["sum"].as_str().unwrap().parse().unwrap()
+}
+
+/// The classes of pt-query-digest by the digest text of their example.
+fn classes(log: &str) -> BTreeMap<String, Class> {
+    let arguments = ["--output", "json", "--limit", "100", log];
+    let output = Command::new("pt-query-digest").args(arguments).output();
+    let output = output.expect("pt-query-digest cannot be run: install percona-toolkit");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut normaliser = Normaliser::new(Dialect::Mysql9);
+    let class = |class: &Value| {
+        let example = class["example"]["query"].as_str().unwrap();
+        let text = normaliser.digest(example.as_bytes()).text.to_owned();
+        let one = Class {
+            calls: class["query_count"].as_u64().unwrap(),
+            rows_sent: sum(class, "Rows_sent") as u64,
+            rows_examined: sum(class, "Rows_examined") as u64,
+            microseconds: sum(class, "Query_time") * 1e6,
+        };
+        (text, one)
+    };
+    report["classes"].as_array().unwrap().iter().map(class).collect()
+}
+
+/// The server's own numbers, and the latency as `watch --json` has it.
+fn digests(server: &Server, lines: &[Value]) -> BTreeMap<String, Class> {
+    let mut client = load::session(server);
+    let sql = "SELECT DIGEST_TEXT, COUNT_STAR, SUM_ROWS_SENT, SUM_ROWS_EXAMINED \
+               FROM performance_schema.events_statements_summary_by_digest \
+               WHERE SCHEMA_NAME = 'test' AND DIGEST_TEXT REGEXP 'sbtest|^BEGIN|^COMMIT'";
+    let rows = client.run(sql).unwrap().remove(0);
+    let number = |row, column| rows.text(row, column).unwrap().parse::<u64>().unwrap();
+    let of_row = |row| {
+        let class = Class {
+            calls: number(row, 1),
+            rows_sent: number(row, 2),
+            rows_examined: number(row, 3),
+            microseconds: 0.0,
+        };
+        (rows.text(row, 0).unwrap(), class)
+    };
+    let mut digests: BTreeMap<String, Class> = (0..rows.rows.len()).map(of_row).collect();
+    for digest in lines.iter().flat_map(|line| line["digests"].as_array().unwrap()) {
+        let known = digests.get_mut(digest["digest_text"].as_str().unwrap_or_default());
+        if let (Some(class), Some(sum)) = (known, digest["latency_us"]["sum"].as_f64()) {
+            class.microseconds += sum;
+        }
+    }
+    digests
+}
+
+#[test]
+fn pt_query_digest_reads_what_the_server_counted() {
+    let server = Server::start(Version::Mysql9).unwrap();
+    let mut sysbench = Sysbench::new("oltp_read_write");
+    // Tables whose names differ in digits are one class for pt-query-digest.
+    (sysbench.tables, sysbench.threads) = (1, 4);
+    sysbench.length = Length::Events(size::choose(500, 20_000));
+    sysbench.prepare(&server).unwrap();
+    let forget = "TRUNCATE performance_schema.events_statements_summary_by_digest";
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("slow.log");
+    let log = log.to_str().unwrap();
+    let mut waggle = Waggle::watch(&server, &["--slowlog", log, "--limit", "100"]);
+    let verified = Verified::around(&server, &[], |_| {
+        let mut client = load::session(&server);
+        client.run("USE mysql").unwrap();
+        client.run(forget).unwrap();
+        client.quit().unwrap();
+        sysbench.run(&server).unwrap();
+    });
+    waggle.wait_for_lines(2);
+    let ended = waggle.interrupt();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+
+    let theirs = digests(&server, &ended.lines());
+    let classes = classes(log);
+    let of_sysbench = classes.iter().filter(|(text, _)| theirs.contains_key(*text));
+    let mut compared = 0;
+    for (text, read) in of_sysbench {
+        let counted = theirs[text];
+        compared += 1;
+        // The server's threads add to a digest row without a lock, so that it misses a few.
+        for (ours, theirs) in [
+            (read.calls, counted.calls),
+            (read.rows_sent, counted.rows_sent),
+            (read.rows_examined, counted.rows_examined),
+        ] {
+            let of_a_call = ours.div_ceil(read.calls);
+            let missed = ours.checked_sub(theirs);
+            assert!(
+                missed.is_some_and(|missed| missed <= MISSED_MAX * of_a_call),
+                "{text}: {read:?}, the server {counted:?}"
+            );
+        }
+        // Each entry is rounded to a microsecond, each sum of an interval down to one.
+        let slack = read.calls as f64 + 100.0;
+        assert!(
+            (read.microseconds - counted.microseconds).abs() <= slack,
+            "{text}: {read:?}, {counted:?}"
+        );
+    }
+    let unread: Vec<_> = theirs.keys().filter(|text| !classes.contains_key(*text)).collect();
+    assert_eq!((compared, &unread), (11, &Vec::new()), "BEGIN, COMMIT and nine statements");
+    size::keep(&json!({
+        "test": "slow_log", "server": server.version_string(), "classes": compared,
+        "captured_by_verify": verified.report["captured"],
+    }));
+}
+
+#[test]
+fn a_slow_log_that_cannot_be_written_ends_the_watch_with_its_name() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let pid = server.pid().to_string();
+    let refused = Waggle::start(&["watch", "--json", "--pid", &pid, "--slowlog", "/nowhere/x"]);
+    let refused = refused.end();
+    assert_eq!(refused.code, Some(3), "{}", refused.err);
+    assert!(refused.err.contains("--slowlog /nowhere/x"), "{}", refused.err);
+    let full = Waggle::watch(&server, &["--slowlog", "/dev/full"]);
+    load::session(&server).run("SELECT 1").unwrap();
+    let full = full.end();
+    assert_eq!(full.code, Some(4), "{}", full.err);
+    assert!(full.err.contains("--slowlog /dev/full: No space left"), "{}", full.err);
+}
+
+#[test]
+fn csv_has_a_line_for_each_digest_with_the_columns_of_its_head() {
+    let server = Server::start(Version::Mariadb114).unwrap();
+    let pid = server.pid().to_string();
+    let mut waggle = Waggle::start(&["watch", "--csv", "--pid", &pid, "--interval", "500ms"]);
+    waggle.wait_for("a digest", |waggle| {
+        load::session(&server).run("SELECT 'a,\"b', 1 AS `x,y`").unwrap();
+        waggle.printed().contains("`x,y`")
+    });
+    let ended = waggle.interrupt();
+    let mut lines = csv::Reader::from_reader(ended.out.as_bytes());
+    let columns: Vec<String> = lines.headers().unwrap().iter().map(str::to_owned).collect();
+    let reference = include_str!("../../../../docs/reference/watch-csv.md");
+    for column in &columns {
+        assert!(reference.contains(&format!("`{column}`")), "not in the reference: {column}");
+    }
+    let at = |name: &str| columns.iter().position(|column| column == name).unwrap();
+    let rows: Vec<csv::StringRecord> = lines.records().map(Result::unwrap).collect();
+    let ours = rows.iter().find(|row| row[at("digest_text")].contains("`x,y`")).unwrap();
+    assert_eq!((&ours[at("pid")], &ours[at("schema")]), (pid.as_str(), "test"));
+    assert!(ours[at("calls")].parse::<u64>().unwrap() >= 1);
+}
