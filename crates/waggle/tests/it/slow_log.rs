@@ -34,7 +34,9 @@ fn sum(class: &Value, metric: &str) -> f64 {
 fn classes(log: &str) -> BTreeMap<String, Class> {
     let arguments = ["--output", "json", "--limit", "100", log];
     let output = Command::new("pt-query-digest").args(arguments).output();
-    let output = output.expect("pt-query-digest cannot be run: install percona-toolkit");
+    let output = output.unwrap_or_else(|error| {
+        panic!("pt-query-digest cannot be run: {error}; install percona-toolkit")
+    });
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let mut normaliser = Normaliser::new(Dialect::Mysql9);
     let class = |class: &Value| {
