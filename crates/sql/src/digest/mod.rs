@@ -114,6 +114,8 @@ struct Context<'a> {
     hinted: bool,
     /// A routine's body may follow, in which semicolons end nothing.
     routine: bool,
+    /// A query has begun.
+    query: bool,
     /// Depths, as bits, at which a list of columns is open (`ORDER BY`, `GROUP BY`).
     columns: u64,
     /// A number that is a whole element of such a list if nothing but its end follows.
@@ -239,7 +241,7 @@ impl Normaliser {
             self.take(&token, sql, &mut context);
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
-            self.stack.column_number(digits);
+            self.stack.column_number(digits, None, &self.table);
         }
         let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
         (context.classifier.kind(), complete, glued)
@@ -308,15 +310,19 @@ impl Normaliser {
             }
             return;
         };
-        match self.table.role(id) {
+        let role = self.table.role(id);
+        match role {
             Role::Null if self.is_value(context) => {
-                self.stack.value(false, &self.table);
+                self.stack.null(&self.table);
                 return;
             }
             Role::By if self.table.role(self.stack.peek(0)) == Role::List => {
                 context.columns |= context.level();
             }
-            Role::ListEnd => context.columns &= !context.level(),
+            Role::ListEnd | Role::Select => {
+                context.columns &= !context.level();
+                context.query |= role == Role::Select;
+            }
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
         }
@@ -339,7 +345,8 @@ impl Normaliser {
             return false;
         }
         let role = self.table.role(last);
-        let ddl = context.classifier.kind() == Kind::Ddl;
+        // Where NULL may be an attribute of a column: not in a query or a routine.
+        let ddl = context.classifier.kind() == Kind::Ddl && !(context.query || context.routine);
         match role {
             Role::Is => false,
             _ if context.on_empty => false,
@@ -375,15 +382,19 @@ impl Normaliser {
     fn settle_number(&mut self, token: &Token, sql: &[u8], context: &mut Context<'_>) {
         let Some(digits) = context.number.take() else { return };
         let bytes = token.bytes(sql);
-        let ends = match token.lexeme {
-            Lexeme::Symbol => matches!(bytes, b"," | b")"),
-            Lexeme::Word => self.table.keyword(bytes, false).is_some_and(|id| {
-                !matches!(self.table.role(id), Role::Operator | Role::In | Role::Is | Role::Not)
-            }),
-            _ => false,
+        let next = match token.lexeme {
+            Lexeme::Symbol => bytes.first().filter(|byte| matches!(byte, b',' | b')')),
+            _ => None,
         };
-        if ends {
-            self.stack.column_number(digits);
+        let next = match next {
+            Some(symbol) => Some(Id::from(*symbol)),
+            None if token.lexeme == Lexeme::Word => self.table.keyword(bytes, false).filter(|id| {
+                !matches!(self.table.role(*id), Role::Operator | Role::In | Role::Is | Role::Not)
+            }),
+            None => None,
+        };
+        if next.is_some() {
+            self.stack.column_number(digits, next, &self.table);
         }
     }
 
@@ -454,7 +465,7 @@ impl Normaliser {
         self.plain.clear();
         // The server does not look for characters here (`get_quoted_token` in `sql/sql_lex.cc`): it
         // drops the byte behind each that looks like a quote, and may so read beyond the name.
-        let mut from = sql.get(token.start + 1..).unwrap_or_default().iter();
+        let mut from = sql.get(token.start + 1..).unwrap_or_default().iter().chain([&0]);
         while self.plain.len() < name.len() - doubled
             && let Some(byte) = from.next()
         {

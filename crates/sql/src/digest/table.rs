@@ -63,6 +63,8 @@ pub(super) enum Role {
     List,
     /// A word behind which a list of `ORDER BY` or `GROUP BY` is over.
     ListEnd,
+    /// `SELECT`: such a word, too.
+    Select,
     /// `PROCEDURE`, `FUNCTION`, `TRIGGER`, `EVENT`: a body with semicolons may follow.
     Routine,
     /// A word behind which an expression begins, beside those that make a sign unary.
@@ -250,9 +252,8 @@ fn role(text: &str) -> Role {
         "BY" => Role::By,
         "ORDER" | "GROUP" | "PARTITION" => Role::List,
         "LIMIT" | "INTO" | "ROWS" | "RANGE" | "GROUPS" | "HAVING" | "QUALIFY" | "WINDOW"
-        | "SEPARATOR" | "FOR" | "LOCK" | "UNION" | "EXCEPT" | "INTERSECT" | "SELECT" | "ON" => {
-            Role::ListEnd
-        }
+        | "SEPARATOR" | "FOR" | "LOCK" | "UNION" | "EXCEPT" | "INTERSECT" | "ON" => Role::ListEnd,
+        "SELECT" => Role::Select,
         "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" | "PACKAGE" => Role::Routine,
         "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" | ":=" => Role::Expression,
         "ASC" | "DESC" | "WITH" => Role::Order,

@@ -103,7 +103,7 @@ impl Lexer<'_> {
     }
 
     #[inline]
-    pub(super) fn number(&self) -> (Lexeme, usize, bool, State) {
+    pub(super) fn number(&mut self) -> (Lexeme, usize, bool, State) {
         let word = self.word_end(self.at);
         let digits = self.digits_end(self.at, u8::is_ascii_digit);
         let radix: Option<fn(&u8) -> bool> = match (self.peek(0), self.peek(1)) {
@@ -130,10 +130,23 @@ impl Lexer<'_> {
         }
     }
 
+    /// A number with a point. Where an `e` behind it begins no exponent, the server drops what it
+    /// has read and goes on with the mark behind the `e`: of `` `a`.1e.b `` it sees `` `a`.b ``.
     #[inline]
-    pub(super) fn fraction(&self, point: usize) -> (Lexeme, usize, bool) {
+    pub(super) fn fraction(&mut self, point: usize) -> (Lexeme, usize, bool) {
         let digits = self.digits_end(point + 1, u8::is_ascii_digit);
-        (Lexeme::Number, self.exponent_end(digits).unwrap_or(digits), false)
+        if let Some(end) = self.exponent_end(digits) {
+            return (Lexeme::Number, end, false);
+        }
+        if let Some(b'e' | b'E') = self.sql.get(digits) {
+            let sign = matches!(self.sql.get(digits + 1), Some(b'+' | b'-'));
+            let mark = digits + 1 + usize::from(sign);
+            if mark < self.sql.len() {
+                self.at = mark;
+                return (Lexeme::Symbol, mark + 1, false);
+            }
+        }
+        (Lexeme::Number, digits, false)
     }
 
     #[inline]

@@ -19,6 +19,15 @@ pub(crate) struct Answer {
     pub(crate) hash: Vec<u8>,
 }
 
+/// What comes back from the server.
+pub(crate) enum Reply {
+    Answer(Answer),
+    /// The statement is none for the server.
+    Refused(String),
+    /// The server ended over it.
+    Lost,
+}
+
 /// A session in which statements are asked for, never run.
 pub(crate) struct Oracle {
     client: Client,
@@ -37,20 +46,20 @@ impl Oracle {
         Oracle { client, question }
     }
 
-    /// The digest, or the server's error number and message.
-    pub(crate) fn ask(&mut self, statement: &[u8]) -> Result<Answer, (u16, String)> {
+    /// Asks for the digest of a statement.
+    pub(crate) fn ask(&mut self, statement: &[u8]) -> Reply {
         let value = Value::Bytes(statement.to_vec());
         let values = [value.clone(), value];
-        let asked = self.client.execute(&self.question, &values, false);
-        let lost = |error| panic!("{error}: {}", String::from_utf8_lossy(statement));
-        let mut results = asked.unwrap_or_else(lost);
+        let Ok(mut results) = self.client.execute(&self.question, &values, false) else {
+            return Reply::Lost;
+        };
         let mut result = results.remove(0);
-        if let Some(error) = result.error {
-            return Err(error);
+        if let Some((number, message)) = result.error {
+            return Reply::Refused(format!("{number} {message}"));
         }
         let mut row = result.rows.remove(0).into_iter();
         let mut next = || row.next().unwrap().unwrap_or_default();
-        Ok(Answer { text: next(), hash: next() })
+        Reply::Answer(Answer { text: next(), hash: next() })
     }
 }
 
