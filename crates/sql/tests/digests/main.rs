@@ -2,6 +2,7 @@
 //! mode and character set that changes what a statement is.
 #![allow(missing_docs)]
 
+mod characters;
 mod classes;
 mod compare;
 mod expand;
