@@ -49,18 +49,25 @@ pub enum Dialect {
     Mysql80,
     /// MySQL 5.7 (measured on 5.7.22).
     Mysql57,
-    /// MariaDB (measured on 10.11).
+    /// MariaDB 10 (measured on 10.11).
     Mariadb,
+    /// MariaDB 11 and later (measured on 11.4).
+    Mariadb11,
 }
 
 impl Dialect {
+    /// Whether the server is a MariaDB.
+    pub(crate) fn is_mariadb(self) -> bool {
+        matches!(self, Dialect::Mariadb | Dialect::Mariadb11)
+    }
+
     /// Which comments this server reads as code.
     pub fn reading(self) -> Reading {
         let (version, mariadb) = match self {
             Dialect::Mysql9 => (90_704, false),
             Dialect::Mysql80 => (80_099, false),
             Dialect::Mysql57 => (50_744, false),
-            Dialect::Mariadb => (129_999, true),
+            Dialect::Mariadb | Dialect::Mariadb11 => (129_999, true),
         };
         Reading { version, mariadb, hints: !mariadb }
     }
@@ -114,8 +121,8 @@ struct Context<'a> {
     hinted: bool,
     /// A routine's body may follow, in which semicolons end nothing.
     routine: bool,
-    /// A query has begun.
-    query: bool,
+    /// The depth of the outermost query that is open.
+    query: Option<u32>,
     /// Depths, as bits, at which a list of columns is open (`ORDER BY`, `GROUP BY`).
     columns: u64,
     /// A number that is a whole element of such a list if nothing but its end follows.
@@ -223,7 +230,7 @@ impl Normaliser {
         let mut context = Context::default();
         let (mut open, mut glued) = (false, false);
         while let Some(token) = lexer.next() {
-            if token.lexeme == Lexeme::Word {
+            if matches!(token.lexeme, Lexeme::Word | Lexeme::Name) {
                 context.called = lexer.is_called(&token);
                 let null = token.bytes(sql).eq_ignore_ascii_case(b"NULL");
                 context.on_empty = null && is_before_empty(&lexer, sql);
@@ -258,7 +265,10 @@ impl Normaliser {
             Lexeme::Word => self.word(bytes, context),
             Lexeme::Name => {
                 self.classify(bytes, context);
-                self.stack.identifier(IDENT, bytes);
+                match self.qualified_function(bytes, context.called) {
+                    Some(id) => self.stack.push(id, &self.table),
+                    None => self.stack.identifier(IDENT, bytes),
+                }
             }
             Lexeme::Quoted => {
                 let id = if context.in_hint { self.hint_name(token, sql) } else { IDENT };
@@ -273,7 +283,7 @@ impl Normaliser {
                 self.stack.value(true, &self.table);
                 context.number = (whole && is_long(bytes)).then_some(bytes);
             }
-            Lexeme::Hex if self.dialect == Dialect::Mariadb => {
+            Lexeme::Hex if self.dialect.is_mariadb() => {
                 self.stack.push(UNKNOWN, &self.table);
             }
             Lexeme::Hex | Lexeme::Bits => self.stack.value(true, &self.table),
@@ -321,7 +331,9 @@ impl Normaliser {
             }
             Role::ListEnd | Role::Select => {
                 context.columns &= !context.level();
-                context.query |= role == Role::Select;
+                if role == Role::Select && context.query.is_none() {
+                    context.query = Some(context.depth);
+                }
             }
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
@@ -337,6 +349,17 @@ impl Normaliser {
         Some(if not2 { NOT2 } else { id })
     }
 
+    /// MariaDB knows a few functions behind the name of a schema, too
+    /// (`find_keyword_qualified_special_func` in its `sql/sql_lex.cc`).
+    fn qualified_function(&self, name: &[u8], called: bool) -> Option<Id> {
+        const SPECIAL: [&[u8]; 4] = [b"SUBSTRING", b"SUBSTR", b"TRIM", b"REPLACE"];
+        let special = called
+            && self.dialect.is_mariadb()
+            && self.stack.peek(0) == Id::from(b'.')
+            && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
+        if special { self.table.keyword(name, true) } else { None }
+    }
+
     /// Whether a `NULL` here is a value: the grammar's `literal`, not an attribute of a column,
     /// `IS NULL`, `SET NULL` or `NULL ON EMPTY`.
     fn is_value(&self, context: &Context<'_>) -> bool {
@@ -346,7 +369,8 @@ impl Normaliser {
         }
         let role = self.table.role(last);
         // Where NULL may be an attribute of a column: not in a query or a routine.
-        let ddl = context.classifier.kind() == Kind::Ddl && !(context.query || context.routine);
+        let ddl =
+            context.classifier.kind() == Kind::Ddl && !(context.query.is_some() || context.routine);
         match role {
             Role::Is => false,
             _ if context.on_empty => false,
@@ -412,6 +436,7 @@ impl Normaliser {
             b")" => {
                 context.columns &= !context.level();
                 context.depth = context.depth.saturating_sub(1);
+                context.query = context.query.filter(|depth| *depth <= context.depth);
                 self.stack.close(&self.table, self.dialect);
             }
             _ => {
@@ -453,7 +478,7 @@ impl Normaliser {
         let end = if token.open { token.end } else { token.end - 1 };
         let name = sql.get(token.start + 1..end).unwrap_or_default();
         let quote = sql.get(token.start).copied().unwrap_or(b'`');
-        if self.dialect == Dialect::Mariadb || memchr::memchr(quote, name).is_none() {
+        if self.dialect.is_mariadb() || memchr::memchr(quote, name).is_none() {
             self.stack.identifier(id, name);
             return;
         }

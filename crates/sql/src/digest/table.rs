@@ -120,6 +120,10 @@ impl Table {
             ("||", Dialect::Mysql57 | Dialect::Mysql80) => "|",
             (text, _) => text,
         }));
+        if dialect.is_mariadb() {
+            // It has no text for this token.
+            table.texts[usize::from(CONCAT)] = "(unknown)";
+        }
         for (list, function) in [(keywords, false), (functions, true)] {
             for row in list {
                 let entry = table.intern(row, function);

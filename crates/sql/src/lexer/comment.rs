@@ -6,8 +6,9 @@ use super::DIGIT;
 use super::Lexeme;
 use super::Lexer;
 
-/// From this version on six digits of an executable comment are a version only before a blank.
-const STRICT_VERSIONS: u32 = 80_100;
+/// From this version on six digits of an executable comment are a version only before a blank, and
+/// hints have fractions.
+pub(super) const STRICT_VERSIONS: u32 = 80_100;
 
 impl Lexer<'_> {
     /// Moves behind the first `needle` of the rest, or to the end.

@@ -4,6 +4,7 @@ use super::Lexeme;
 use super::Lexer;
 use super::SqlModes;
 use super::State;
+use super::comment::STRICT_VERSIONS;
 
 impl Lexer<'_> {
     /// A string whose quote stands at `from`. One that is open goes to the end of the text.
@@ -117,7 +118,7 @@ impl Lexer<'_> {
             let number = (Lexeme::Number, end, false, State::Start);
             return if whole { number } else { self.word_to(word) };
         }
-        if self.sql.get(digits) == Some(&b'.') {
+        if self.has_fractions() && self.sql.get(digits) == Some(&b'.') {
             let (lexeme, end, open) = self.fraction(digits);
             return (lexeme, end, open, State::Start);
         }
@@ -128,6 +129,11 @@ impl Lexer<'_> {
             Some(end) => (Lexeme::Number, end, false, State::Start),
             None => self.word_to(word),
         }
+    }
+
+    /// In hints the older servers have none.
+    pub(super) fn has_fractions(&self) -> bool {
+        !self.in_hint || self.reading.version >= STRICT_VERSIONS
     }
 
     /// A number with a point. Where an `e` behind it begins no exponent, the server drops what it

@@ -223,6 +223,10 @@ impl<'a> Lexer<'a> {
         let begin = |(lexeme, end, open)| (lexeme, end, open, State::Start);
         let byte = self.peek(0);
         match byte {
+            // Hints of 5.7 have no strings.
+            b'\'' if self.in_hint && self.reading.version < 80_000 => {
+                (Lexeme::Symbol, self.at + 1, false, State::Start)
+            }
             b'\'' => begin(self.text(self.at, byte)),
             b'"' if !self.modes.contains(SqlModes::ANSI_QUOTES) => begin(self.text(self.at, byte)),
             b'`' | b'"' => begin(self.quoted_name(byte)),
@@ -241,7 +245,9 @@ impl<'a> Lexer<'a> {
             b'.' if self.rest().starts_with(b"...") => {
                 (Lexeme::Ellipsis, self.at + 3, false, State::Start)
             }
-            b'.' if self.class(1) & DIGIT != 0 => begin(self.fraction(self.at)),
+            b'.' if self.class(1) & DIGIT != 0 && self.has_fractions() => {
+                begin(self.fraction(self.at))
+            }
             b'.' => self.separator(),
             b'@' => self.at_sign(),
             b'0'..=b'9' => self.number(),
@@ -261,7 +267,7 @@ impl<'a> Lexer<'a> {
 
     /// A `.` that is no decimal point.
     fn separator(&self) -> (Lexeme, usize, bool, State) {
-        let name = self.begins_word(self.at + 1);
+        let name = !self.in_hint && self.begins_word(self.at + 1);
         (Lexeme::Symbol, self.at + 1, false, if name { State::Name } else { State::Start })
     }
 
