@@ -94,13 +94,7 @@ impl Shape {
             (Some(0xe0), Some(..0xa0)) => 0,
             (Some(0xe0..=0xef), _) if next(1) && next(2) => 3,
             (Some(0xf0), Some(..0x90)) | (Some(0xf4), Some(0x90..)) => 0,
-            (Some(0xf0..=0xf4), _) if self == Shape::Utf8mb4 => {
-                if next(1) && next(2) && next(3) {
-                    4
-                } else {
-                    0
-                }
-            }
+            (Some(0xf0..=0xf4), _) if self == Shape::Utf8mb4 && next(1) && next(2) && next(3) => 4,
             _ => 0,
         }
     }

@@ -24,10 +24,12 @@ pub(super) const COLUMN_NUMBER: Id = 141;
 pub(super) const NOT2: Id = 142;
 /// `||` under `PIPES_AS_CONCAT`.
 pub(super) const CONCAT: Id = 143;
-const OPERATORS: Id = 144;
+/// A byte that is no character where a token begins.
+const NO_CHARACTER: Id = 144;
+const OPERATORS: Id = 145;
 
 /// Texts of the tokens from [`VALUE`] on, in order (`lex_token_array[]`).
-const FIXED: [&str; 16] = [
+const FIXED: [&str; 17] = [
     "?",
     "?, ...",
     "(?)",
@@ -44,6 +46,7 @@ const FIXED: [&str; 16] = [
     "",
     "!",
     "||",
+    "\u{fffd}",
 ];
 
 /// Operators of more than one byte; `<>` prints as `!=`.
@@ -204,11 +207,11 @@ impl Table {
     #[inline]
     pub(super) fn symbol(&self, symbol: &[u8]) -> Id {
         if let [byte] = symbol {
-            return Id::from(byte & 0x7f);
+            return if byte.is_ascii() { Id::from(*byte) } else { NO_CHARACTER };
         }
         let Some(found) = LONG.iter().position(|it| it.as_bytes() == symbol) else {
             // The first mark swallowed the others.
-            return symbol.first().map_or(UNKNOWN, |byte| Id::from(byte & 0x7f));
+            return symbol.first().map_or(UNKNOWN, |byte| Id::from(*byte));
         };
         // `<>` stands last and is `!=`.
         let found = if found + 1 == LONG.len() { 0 } else { found };
