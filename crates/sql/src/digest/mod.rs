@@ -209,7 +209,8 @@ impl Normaliser {
         while let Some(token) = lexer.next() {
             if matches!(token.lexeme, Lexeme::Word | Lexeme::Name) {
                 context.called = lexer.is_called(&token);
-                let null = token.bytes(sql).eq_ignore_ascii_case(b"NULL");
+                let null =
+                    token.end - token.start == 4 && token.bytes(sql).eq_ignore_ascii_case(b"NULL");
                 context.on_empty = null && context::is_before_empty(&lexer, sql);
             }
             if (truncated && token.end == sql.len()) || self.stack.full {

@@ -24,7 +24,7 @@ impl Lexer<'_> {
 
     #[inline]
     fn quoted_end(&self, from: usize, quote: u8, escapes: bool) -> (usize, bool) {
-        if self.shape.hides_ascii() {
+        if self.hides_ascii {
             return self.quoted_end_by_character(from, quote, escapes);
         }
         let mut at = from + 1;
