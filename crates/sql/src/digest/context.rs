@@ -1,6 +1,7 @@
 //! What is remembered along one statement.
 
 use crate::kind::Classifier;
+use crate::kind::Kind;
 use crate::lexer::Lexer;
 
 /// What is remembered along one statement.
@@ -19,6 +20,10 @@ pub(super) struct Context<'a> {
     pub(super) routine: bool,
     /// The depth of the outermost query that is open.
     pub(super) query: Option<u32>,
+    /// The depth of the expression of a generated column that is open.
+    pub(super) generated: Option<u32>,
+    /// Inside a routine: a statement that makes or changes an object has begun.
+    pub(super) inner_ddl: bool,
     /// Depths, as bits, at which a list of columns is open (`ORDER BY`, `GROUP BY`).
     pub(super) columns: u64,
     /// A number that is a whole element of such a list if nothing but its end follows.
@@ -26,6 +31,18 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Whether a `NULL` may be an attribute of a column here.
+    pub(super) fn defines_columns(&self) -> bool {
+        let ddl = self.classifier.kind() == Kind::Ddl && (!self.routine || self.inner_ddl);
+        // Attributes stand in no inner parenthesis and in no query.
+        ddl && self.query.is_none() && self.depth < 2
+    }
+
+    /// A semicolon ends a statement of a routine's body.
+    pub(super) fn end_statement(&mut self) {
+        (self.query, self.inner_ddl, self.columns) = (None, false, 0);
+    }
+
     /// The bit of the present depth; none below the 63rd parenthesis.
     pub(super) fn level(&self) -> u64 {
         1_u64.checked_shl(self.depth).unwrap_or_default()

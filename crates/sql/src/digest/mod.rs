@@ -243,7 +243,7 @@ impl Normaliser {
             Lexeme::Word => self.word(bytes, context),
             Lexeme::Name => {
                 self.classify(bytes, context);
-                match self.qualified_function(bytes, context.called) {
+                match self.qualified_keyword(bytes, context) {
                     Some(id) => self.stack.push(id, &self.table),
                     None => self.stack.identifier(IDENT, bytes),
                 }
@@ -313,6 +313,7 @@ impl Normaliser {
                     context.query = Some(context.depth);
                 }
             }
+            Role::Verb => context.inner_ddl |= context.routine,
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
         }
@@ -329,10 +330,19 @@ impl Normaliser {
 
     fn symbol(&mut self, symbol: &[u8], context: &mut Context<'_>) {
         match symbol {
+            b";" => {
+                context.end_statement();
+                self.stack.push(Id::from(b';'), &self.table);
+            }
             b"(" => {
                 let nested = context.columns & context.level() != 0
                     && self.table.role(self.stack.peek(0)) == Role::Rollup;
+                let generated = self.table.role(self.stack.peek(0)) == Role::As
+                    && context.classifier.kind() == Kind::Ddl;
                 context.depth += 1;
+                if generated && context.generated.is_none() {
+                    context.generated = Some(context.depth);
+                }
                 if nested {
                     context.columns |= context.level();
                 }
@@ -342,6 +352,7 @@ impl Normaliser {
                 context.columns &= !context.level();
                 context.depth = context.depth.saturating_sub(1);
                 context.query = context.query.filter(|depth| *depth <= context.depth);
+                context.generated = context.generated.filter(|depth| *depth <= context.depth);
                 self.stack.close(&self.table, self.dialect);
             }
             _ => {

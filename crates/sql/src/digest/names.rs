@@ -2,6 +2,7 @@
 
 use super::Dialect;
 use super::Normaliser;
+use super::context::Context;
 use super::table::IDENT;
 use super::table::IDENT_AT;
 use super::table::Id;
@@ -10,14 +11,16 @@ use crate::lexer::Token;
 
 impl Normaliser {
     /// MariaDB knows a few functions behind the name of a schema, too
-    /// (`find_keyword_qualified_special_func` in its `sql/sql_lex.cc`).
-    pub(super) fn qualified_function(&self, name: &[u8], called: bool) -> Option<Id> {
+    /// (`find_keyword_qualified_special_func` in its `sql/sql_lex.cc`), and in the expression of a
+    /// generated column every keyword (`lookup_keywords_after_qualifier`).
+    pub(super) fn qualified_keyword(&self, name: &[u8], context: &Context<'_>) -> Option<Id> {
         const SPECIAL: [&[u8]; 4] = [b"SUBSTRING", b"SUBSTR", b"TRIM", b"REPLACE"];
-        let special = called
-            && self.dialect.is_mariadb()
-            && self.stack.peek(0) == Id::from(b'.')
-            && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
-        if special { self.table.keyword(name, true) } else { None }
+        if !self.dialect.is_mariadb() || self.stack.peek(0) != Id::from(b'.') {
+            return None;
+        }
+        let special = context.called && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
+        let generated = context.generated.is_some() && context.query.is_none();
+        if special || generated { self.table.keyword(name, context.called) } else { None }
     }
 
     /// `table@query_block` in a hint: no blank before the `@`.

@@ -3,8 +3,6 @@
 //! The text is written at once; taking tokens back cuts it. It is the digest's text but for names
 //! that the server shows otherwise than they were written: these are shown at the end.
 
-use std::io::Write;
-
 use super::Dialect;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
@@ -205,11 +203,15 @@ impl Stack {
         if self.full || !room || self.peek(0) != VALUE {
             return;
         }
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        let digits = digits.get(zeros..).unwrap_or_default();
         let number = std::str::from_utf8(digits).ok().and_then(|it| it.parse::<u32>().ok());
-        let Some(number) = number.filter(|it| *it > 0) else { return };
+        if number.is_none() {
+            return;
+        }
         self.pop(1);
         if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
-            let _ = write!(self.text, "{number}");
+            self.text.extend_from_slice(digits);
         } else if let Some(next) = next {
             self.full = false;
             self.push(next, table);

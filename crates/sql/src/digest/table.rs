@@ -74,6 +74,10 @@ pub(super) enum Role {
     Expression,
     /// `ASC`, `DESC`, `WITH`: they follow an element of a list of columns.
     Order,
+    /// `AS`: in a definition of a column, its expression follows.
+    As,
+    /// `CREATE`, `ALTER`: in a routine, columns may be defined behind it.
+    Verb,
     /// `BINARY`: an operator or an attribute of a column.
     Binary,
     /// `ROLLUP`, `CUBE`: a list of columns in parentheses.
@@ -264,6 +268,8 @@ fn role(text: &str) -> Role {
         "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" | "PACKAGE" => Role::Routine,
         "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" | ":=" => Role::Expression,
         "ASC" | "DESC" | "WITH" => Role::Order,
+        "AS" => Role::As,
+        "CREATE" | "ALTER" => Role::Verb,
         "BINARY" => Role::Binary,
         "ROLLUP" | "CUBE" => Role::Rollup,
         "SOURCE_TLS_CIPHERSUITES"

@@ -8,7 +8,6 @@ use super::is_data;
 use super::table;
 use super::table::Id;
 use super::table::Role;
-use crate::kind::Kind;
 use crate::lexer::Lexeme;
 use crate::lexer::Token;
 
@@ -21,9 +20,7 @@ impl Normaliser {
             return false;
         }
         let role = self.table.role(last);
-        // Where NULL may be an attribute of a column: not in a query or a routine.
-        let ddl =
-            context.classifier.kind() == Kind::Ddl && !(context.query.is_some() || context.routine);
+        let ddl = context.defines_columns();
         match role {
             Role::Is => false,
             _ if context.on_empty => false,
@@ -33,8 +30,7 @@ impl Normaliser {
             Role::Not => !ddl && self.table.role(self.stack.peek(1)) != Role::Is,
             Role::Expression | Role::By => true,
             Role::Binary if self.table.starts(self.stack.peek(1)) => true,
-            // Attributes of columns stand in no inner parenthesis.
-            _ if !ddl || context.depth > 1 || last < table::VALUE => true,
+            _ if !ddl || last < table::VALUE => true,
             _ => self.table.starts(last),
         }
     }
