@@ -373,8 +373,9 @@ fn is_data(kind: Kind) -> bool {
     use Kind::Load;
     use Kind::Replace;
     use Kind::Select;
+    use Kind::Show;
     use Kind::Update;
-    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load)
+    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load | Show)
 }
 
 /// The server cuts blanks and semicolons off the end (`alloc_query` in `sql/sql_parse.cc`).

@@ -47,7 +47,7 @@ impl Normaliser {
         }
         let values = matches!(self.stack.peek(back + 1), table::VALUE | table::VALUES);
         let fresh = self.stack.peek(back) == Id::from(b',') && !values;
-        let nested = self.stack.peek(0) == Id::from(b'(');
+        let nested = self.stack.peek(back) == Id::from(b'(');
         fresh || nested || self.table.role(self.stack.peek(0)) == Role::By
     }
 
