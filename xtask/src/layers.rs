@@ -48,7 +48,17 @@ const LAYERS: [Layer; 9] = [
         budget: Duration::from_secs(180),
         steps: &[
             Step::Cargo(&["test", "--workspace", "--lib", "--bins"]),
-            Step::Cargo(&["test", "--package", "waggle-sql"]),
+            Step::Cargo(&[
+                "test",
+                "--package",
+                "waggle-sql",
+                "--test",
+                "digest",
+                "--test",
+                "mask",
+                "--test",
+                "robust",
+            ]),
         ],
     },
     Layer {
@@ -64,6 +74,11 @@ const LAYERS: [Layer; 9] = [
             Step::Cargo(&["test", "--package", "waggle-testkit"]),
             Step::Cargo(&["test", "--package", "waggle-mysql", "--test", "it"]),
         ],
+    },
+    Layer {
+        name: "digests",
+        budget: Duration::from_secs(120),
+        steps: &[Step::Cargo(&["test", "--package", "waggle-sql", "--test", "digests"])],
     },
     Layer {
         name: "kernel",

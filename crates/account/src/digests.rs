@@ -110,7 +110,8 @@ fn dialect_of(server: &Server) -> Dialect {
     let major: u32 =
         server.version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(9);
     match (server.flavour, major) {
-        (Flavour::Mariadb, _) => Dialect::Mariadb,
+        (Flavour::Mariadb, ..=10) => Dialect::Mariadb,
+        (Flavour::Mariadb, _) => Dialect::Mariadb11,
         (Flavour::Mysql, ..=5) => Dialect::Mysql57,
         (Flavour::Mysql, 8) => Dialect::Mysql80,
         (Flavour::Mysql, _) => Dialect::Mysql9,

@@ -46,11 +46,11 @@ def classes(cursor, name):
 
 
 def characters(cursor, name, first, last):
-    """The code point of each byte; U+FFFD where there is none."""
+    """The code point of each byte; 0 where there is none."""
     for byte in range(first, last):
         cursor.execute(f"SELECT HEX(CONVERT(_{name} x'{byte:02x}' USING utf32))")
-        point = int(cursor.fetchone()[0] or "FFFD", 16)
-        yield 0xFFFD if point == 0x3F and byte != 0x3F else point
+        point = int(cursor.fetchone()[0] or "0", 16)
+        yield 0 if point == 0x3F and byte != 0x3F else point
 
 
 def rows(values, width):
@@ -80,6 +80,9 @@ def main():
         low = ", ".join(f"({byte}, b'{letter}')" for byte, letter in odd)
         upper = name not in SHAPES and name not in ("binary", "ascii")
         points = list(characters(cursor, name, 128, 256)) if upper else []
+        if name == "binary":
+            # Converted byte by byte (my_mb_wc_bin in strings/ctype-bin.cc).
+            points = list(range(128, 256))
         lower = [] if name in SHAPES or name == "binary" else [
             (byte, point) for byte, point in zip(range(1, 128), characters(cursor, name, 1, 128))
             if byte != point]

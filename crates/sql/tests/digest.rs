@@ -97,10 +97,7 @@ fn a_statement_cut_by_the_capture_limit_is_marked() {
 fn zero_bytes_and_broken_utf8_are_text_like_any_other() {
     let mut normaliser = Normaliser::new(Dialect::Mysql9);
     assert_eq!(normaliser.digest(b"select 'a\0b', 1").text, "SELECT ?, ...");
-    assert_eq!(
-        normaliser.digest(b"select \xff\xfe from t").text,
-        "SELECT `\u{fffd}\u{fffd}` FROM `t`"
-    );
+    assert_eq!(normaliser.digest(b"select \xff\xfe from t").text, "SELECT \u{fffd} FROM `t`");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Character sets of a session, as far as they change what a statement is: which bytes are letters
 //! and blanks, which bytes make one character, and how a name looks in UTF-8.
 
+mod exceptions;
 mod multibyte;
 mod sets;
 
@@ -11,6 +12,9 @@ use sets::SETS;
 const NAME_LEN: usize = 192;
 /// Bytes that the server reckons for a character (`mbmaxlen` of `utf8mb3`).
 const UTF8MB3_LEN: usize = 3;
+
+/// What stands in a table for a byte without a character.
+const NONE: char = '\0';
 
 /// Space for one converted name.
 pub(crate) type NameBuffer = [u8; NAME_LEN];
@@ -26,7 +30,8 @@ struct Set {
     classes: &'static [u8; 256],
     /// Bytes below 128 that are other characters than in ASCII.
     lower: &'static [(u8, u16)],
-    /// Characters of the bytes from 128 on; none in ASCII and in multi-byte sets.
+    /// Characters of the bytes from 128 on, [`NONE`] where there is none; empty in ASCII and in
+    /// multi-byte sets.
     upper: &'static [u16],
 }
 
@@ -166,14 +171,15 @@ impl Charset {
 
 impl Set {
     fn decode_byte(&self, byte: u8) -> Option<char> {
-        if byte >= 0x80 {
-            let point = self.upper.get(usize::from(byte - 0x80))?;
-            return char::from_u32(u32::from(*point))
-                .filter(|it| *it != char::REPLACEMENT_CHARACTER);
-        }
-        let odd = self.lower.iter().find(|(odd, _)| *odd == byte);
-        let point = odd.map_or(u16::from(byte), |(_, point)| *point);
-        char::from_u32(u32::from(point)).filter(|it| *it != char::REPLACEMENT_CHARACTER)
+        let point = match byte {
+            0 => return Some('\0'),
+            0x80.. => *self.upper.get(usize::from(byte - 0x80))?,
+            _ => {
+                let odd = self.lower.iter().find(|(odd, _)| *odd == byte);
+                odd.map_or(u16::from(byte), |(_, point)| *point)
+            }
+        };
+        char::from_u32(u32::from(point)).filter(|it| *it != NONE)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Characters of more than one byte.
 
+use super::exceptions;
 use encoding_rs::DecoderResult;
 use encoding_rs::Encoding;
 
@@ -93,71 +94,113 @@ impl Shape {
             (Some(0xe0), Some(..0xa0)) => 0,
             (Some(0xe0..=0xef), _) if next(1) && next(2) => 3,
             (Some(0xf0), Some(..0x90)) | (Some(0xf4), Some(0x90..)) => 0,
-            (Some(0xf0..=0xf4), _) if self == Shape::Utf8mb4 => {
-                if next(1) && next(2) && next(3) {
-                    4
-                } else {
-                    0
-                }
-            }
+            (Some(0xf0..=0xf4), _) if self == Shape::Utf8mb4 && next(1) && next(2) && next(3) => 4,
             _ => 0,
         }
     }
 
-    /// The first character of a text that does not begin with ASCII; `set` is the set's name.
+    /// The first character of a text that does not begin with ASCII, as the server converts it
+    /// (`mb_wc` of the set): pairs are looked up without a look at what they may consist of.
     pub(super) fn decode<'a>(self, set: &str, text: &'a [u8]) -> Decoded<'a> {
-        let length = self.length(text);
-        if length == 0 {
-            let promised = text.first().is_some_and(|byte| self.is_lead(*byte));
-            if promised && text.len() < self.promised_length(text) {
-                return Decoded::Cut;
-            }
-            return self.single(text);
-        }
-        let (bytes, behind) = text.split_at(length);
-        match character(self, set, bytes) {
+        let Some(length) = self.coded_length(text) else { return Decoded::None };
+        let Some((bytes, behind)) = text.split_at_checked(length) else { return Decoded::Cut };
+        match self.character(set, bytes) {
             Some(character) => Decoded::Character(character, behind),
             None => Decoded::None,
         }
     }
 
-    /// Half-width katakana of `sjis` are single bytes.
-    fn single(self, text: &[u8]) -> Decoded<'_> {
-        match (self, text) {
-            (Shape::Sjis, [byte @ 0xa1..=0xdf, behind @ ..]) => {
-                let point = 0xff61 + u32::from(*byte) - 0xa1;
-                char::from_u32(point).map_or(Decoded::None, |it| Decoded::Character(it, behind))
-            }
-            _ => Decoded::None,
+    /// Bytes that the first character takes; none where the first byte begins none.
+    fn coded_length(self, text: &[u8]) -> Option<usize> {
+        let (head, tail) = (text.first().copied()?, text.get(1).copied());
+        match self {
+            Shape::Utf8mb4 => match head {
+                0xc2..=0xdf => Some(2),
+                0xe0..=0xef => Some(3),
+                0xf0..=0xf7 => Some(4),
+                0xf8.. => Some(usize::MAX),
+                _ => None,
+            },
+            Shape::Sjis if matches!(head, 0xa1..=0xdf) => Some(1),
+            Shape::Ujis if head == 0x8f => Some(3),
+            Shape::Ujis | Shape::Gb18030 if !self.is_lead(head) => None,
+            Shape::Gb18030 if matches!(tail, Some(b'0'..=b'9')) => Some(4),
+            _ => Some(2),
         }
     }
 
-    /// Bytes that a character with the first byte of `text` has.
-    fn promised_length(self, text: &[u8]) -> usize {
-        match (self, text.first()) {
-            (Shape::Utf8mb3 | Shape::Utf8mb4, Some(0xe0..=0xef)) | (Shape::Ujis, Some(0x8f)) => 3,
-            (Shape::Utf8mb4, Some(0xf0..)) => 4,
-            (Shape::Gb18030, _) if matches!(text.get(1), Some(b'0'..=b'9')) => 4,
-            _ => 2,
+    /// One character of the set; `bytes` are as many as it should have.
+    fn character(self, set: &str, bytes: &[u8]) -> Option<char> {
+        let code = bytes.iter().fold(0, |code, byte| code << 8 | u32::from(*byte));
+        let run = |(first, count, _): &&(u32, u32, u32)| (*first..first + count).contains(&code);
+        match exceptions::of(set).iter().find(run) {
+            Some((_, _, 0)) => None,
+            Some((first, _, point)) => char::from_u32(point + code - first),
+            None => self.standard(set, bytes),
+        }
+    }
+
+    /// The same by the Encoding Standard, with the rules of the server.
+    fn standard(self, set: &str, bytes: &[u8]) -> Option<char> {
+        match (self, bytes) {
+            (Shape::Single | Shape::Utf8mb3 | Shape::Utf8mb4, _) => {
+                std::str::from_utf8(bytes).ok()?.chars().next()
+            }
+            // Without the characters of Hong Kong.
+            (Shape::Big5, [..=0xa0 | 0xfa.., ..]) => None,
+            (Shape::Big5, _) => decoded(encoding_rs::BIG5, bytes),
+            (Shape::Euckr, _) => decoded(encoding_rs::EUC_KR, bytes),
+            // The upper bits do not count.
+            (Shape::Gb2312, [head, tail]) => match [head | 0x80, tail | 0x80] {
+                bytes @ [0xa1..=0xf7, 0xa1..=0xfe] => gbk(&bytes),
+                _ => None,
+            },
+            (Shape::Gbk | Shape::Gb2312, _) => gbk(bytes),
+            // Four bytes without a character are a question mark.
+            (Shape::Gb18030, [_, _, _, _]) => {
+                let any = self.length(bytes) == 4;
+                decoded(encoding_rs::GB18030, bytes).or(any.then_some('?'))
+            }
+            (Shape::Gb18030, _) => decoded(encoding_rs::GB18030, bytes),
+            (Shape::Sjis, _) => shift_jis(set, bytes),
+            (Shape::Ujis, _) => euc_jp(set, bytes),
         }
     }
 }
 
-/// One character of more than one byte.
-fn character(shape: Shape, set: &str, bytes: &[u8]) -> Option<char> {
-    let encoding = match shape {
-        Shape::Single | Shape::Utf8mb3 | Shape::Utf8mb4 => {
-            return std::str::from_utf8(bytes).ok()?.chars().next();
-        }
-        Shape::Big5 => encoding_rs::BIG5,
-        Shape::Euckr => encoding_rs::EUC_KR,
-        Shape::Gb2312 | Shape::Gbk => encoding_rs::GBK,
-        Shape::Gb18030 => encoding_rs::GB18030,
-        Shape::Sjis => encoding_rs::SHIFT_JIS,
-        Shape::Ujis => encoding_rs::EUC_JP,
+/// Without what has come with GB 18030.
+fn gbk(bytes: &[u8]) -> Option<char> {
+    let later = bytes.first() == Some(&0xfe);
+    decoded(encoding_rs::GBK, bytes).filter(|it| !later && !is_private(*it))
+}
+
+/// The rows from 85 on are for private use, those of JIS X 0212 behind those of JIS X 0208; `ujis`
+/// is without NEC's row 13.
+fn euc_jp(set: &str, bytes: &[u8]) -> Option<char> {
+    let private = match bytes {
+        [head @ 0xf5..=0xfe, tail @ 0xa1..=0xfe] => Some((0xe000, head, tail)),
+        [0x8f, head @ 0xf5..=0xfe, tail @ 0xa1..=0xfe] => Some((0xe3ac, head, tail)),
+        _ => None,
     };
-    let _ = set;
-    decoded(encoding, bytes)
+    match private {
+        Some((first, head, tail)) => {
+            char::from_u32(first + u32::from(head - 0xf5) * 94 + u32::from(tail - 0xa1))
+        }
+        None if set == "ujis" && bytes.first() == Some(&0xad) => None,
+        None => decoded(encoding_rs::EUC_JP, bytes),
+    }
+}
+
+/// `sjis` has the characters of JIS X 0208 alone, without the vendors'.
+fn shift_jis(set: &str, bytes: &[u8]) -> Option<char> {
+    if set == "sjis" && matches!(bytes, [0x87 | 0xed | 0xee | 0xf0.., ..]) {
+        return None;
+    }
+    decoded(encoding_rs::SHIFT_JIS, bytes)
+}
+
+fn is_private(character: char) -> bool {
+    matches!(character, '\u{e000}'..='\u{f8ff}')
 }
 
 fn decoded(encoding: &'static Encoding, bytes: &[u8]) -> Option<char> {

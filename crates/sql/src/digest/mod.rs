@@ -11,15 +11,16 @@
 //!
 //! 5.7 and MariaDB end their text with a blank; here it has none.
 
+mod context;
 mod introducer;
+mod names;
 mod stack;
 mod table;
+mod values;
 mod words;
 
-use crate::Charset;
 use crate::SessionSettings;
 use crate::SqlModes;
-use crate::kind::Classifier;
 use crate::kind::Kind;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
@@ -27,13 +28,13 @@ use crate::lexer::Reading;
 use crate::lexer::Token;
 use crate::lexer::is_word;
 use crate::mask;
+use context::Context;
 use stack::Stack;
 use table::CHARSET;
 use table::CONCAT;
 use table::HINT_CLOSE;
 use table::HINT_OPEN;
 use table::IDENT;
-use table::IDENT_AT;
 use table::Id;
 use table::NOT2;
 use table::Role;
@@ -49,18 +50,25 @@ pub enum Dialect {
     Mysql80,
     /// MySQL 5.7 (measured on 5.7.22).
     Mysql57,
-    /// MariaDB (measured on 10.11).
+    /// MariaDB 10 (measured on 10.11).
     Mariadb,
+    /// MariaDB 11 and later (measured on 11.4).
+    Mariadb11,
 }
 
 impl Dialect {
+    /// Whether the server is a MariaDB.
+    pub(crate) fn is_mariadb(self) -> bool {
+        matches!(self, Dialect::Mariadb | Dialect::Mariadb11)
+    }
+
     /// Which comments this server reads as code.
     pub fn reading(self) -> Reading {
         let (version, mariadb) = match self {
             Dialect::Mysql9 => (90_704, false),
             Dialect::Mysql80 => (80_099, false),
             Dialect::Mysql57 => (50_744, false),
-            Dialect::Mariadb => (129_999, true),
+            Dialect::Mariadb | Dialect::Mariadb11 => (129_999, true),
         };
         Reading { version, mariadb, hints: !mariadb }
     }
@@ -98,33 +106,6 @@ pub struct Normaliser {
     /// A name without its doubled quotes.
     plain: Vec<u8>,
     lossy: String,
-}
-
-/// What is remembered along one statement.
-#[derive(Default)]
-struct Context<'a> {
-    classifier: Classifier,
-    /// A parenthesis follows the word.
-    called: bool,
-    /// `ON EMPTY` or `ON ERROR` follows the word.
-    on_empty: bool,
-    depth: u32,
-    in_hint: bool,
-    /// The hint has something in it.
-    hinted: bool,
-    /// A routine's body may follow, in which semicolons end nothing.
-    routine: bool,
-    /// Depths, as bits, at which a list of columns is open (`ORDER BY`, `GROUP BY`).
-    columns: u64,
-    /// A number that is a whole element of such a list if nothing but its end follows.
-    number: Option<&'a [u8]>,
-}
-
-impl Context<'_> {
-    /// The bit of the present depth; none below the 63rd parenthesis.
-    fn level(&self) -> u64 {
-        1_u64.checked_shl(self.depth).unwrap_or_default()
-    }
 }
 
 impl Normaliser {
@@ -207,7 +188,12 @@ impl Normaliser {
             Ok(text) => (hash, text),
             Err(_) => {
                 self.lossy.clear();
-                self.lossy.push_str(&String::from_utf8_lossy(shown));
+                for part in shown.utf8_chunks() {
+                    self.lossy.push_str(part.valid());
+                    if !part.invalid().is_empty() {
+                        self.lossy.push(char::REPLACEMENT_CHARACTER);
+                    }
+                }
                 (hash, &self.lossy)
             }
         }
@@ -221,10 +207,11 @@ impl Normaliser {
         let mut context = Context::default();
         let (mut open, mut glued) = (false, false);
         while let Some(token) = lexer.next() {
-            if token.lexeme == Lexeme::Word {
+            if matches!(token.lexeme, Lexeme::Word | Lexeme::Name) {
                 context.called = lexer.is_called(&token);
-                let null = token.bytes(sql).eq_ignore_ascii_case(b"NULL");
-                context.on_empty = null && is_before_empty(&lexer, sql);
+                let null =
+                    token.end - token.start == 4 && token.bytes(sql).eq_ignore_ascii_case(b"NULL");
+                context.on_empty = null && context::is_before_empty(&lexer, sql);
             }
             if (truncated && token.end == sql.len()) || self.stack.full {
                 break;
@@ -239,7 +226,7 @@ impl Normaliser {
             self.take(&token, sql, &mut context);
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
-            self.stack.column_number(digits);
+            self.stack.column_number(digits, None, &self.table);
         }
         let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
         (context.classifier.kind(), complete, glued)
@@ -256,7 +243,10 @@ impl Normaliser {
             Lexeme::Word => self.word(bytes, context),
             Lexeme::Name => {
                 self.classify(bytes, context);
-                self.stack.identifier(IDENT, bytes);
+                match self.qualified_keyword(bytes, context) {
+                    Some(id) => self.stack.push(id, &self.table),
+                    None => self.stack.identifier(IDENT, bytes),
+                }
             }
             Lexeme::Quoted => {
                 let id = if context.in_hint { self.hint_name(token, sql) } else { IDENT };
@@ -269,9 +259,9 @@ impl Normaliser {
             Lexeme::Integer | Lexeme::Number => {
                 let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
                 self.stack.value(true, &self.table);
-                context.number = (whole && is_long(bytes)).then_some(bytes);
+                context.number = whole.then_some(bytes);
             }
-            Lexeme::Hex if self.dialect == Dialect::Mariadb => {
+            Lexeme::Hex if self.dialect.is_mariadb() => {
                 self.stack.push(UNKNOWN, &self.table);
             }
             Lexeme::Hex | Lexeme::Bits => self.stack.value(true, &self.table),
@@ -308,15 +298,22 @@ impl Normaliser {
             }
             return;
         };
-        match self.table.role(id) {
+        let role = self.table.role(id);
+        match role {
             Role::Null if self.is_value(context) => {
-                self.stack.value(false, &self.table);
+                self.stack.null(&self.table);
                 return;
             }
             Role::By if self.table.role(self.stack.peek(0)) == Role::List => {
                 context.columns |= context.level();
             }
-            Role::ListEnd => context.columns &= !context.level(),
+            Role::ListEnd | Role::Select => {
+                context.columns &= !context.level();
+                if role == Role::Select && context.query.is_none() {
+                    context.query = Some(context.depth);
+                }
+            }
+            Role::Verb => context.inner_ddl |= context.routine,
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
         }
@@ -331,68 +328,21 @@ impl Normaliser {
         Some(if not2 { NOT2 } else { id })
     }
 
-    /// Whether a `NULL` here is a value: the grammar's `literal`, not an attribute of a column,
-    /// `IS NULL`, `SET NULL` or `NULL ON EMPTY`.
-    fn is_value(&self, context: &Context<'_>) -> bool {
-        let last = self.stack.peek(0);
-        if last == 0 || self.stack.ends_operand() {
-            return false;
-        }
-        let role = self.table.role(last);
-        let ddl = context.classifier.kind() == Kind::Ddl;
-        match role {
-            Role::Is => false,
-            _ if context.on_empty => false,
-            _ if last == Id::from(b'=') && !is_data(context.classifier.kind()) => {
-                self.table.role(self.stack.peek(1)) != Role::NullOption
-            }
-            Role::Not => !ddl && self.table.role(self.stack.peek(1)) != Role::Is,
-            Role::Expression | Role::By => true,
-            Role::Binary if self.table.starts(self.stack.peek(1)) => true,
-            // Attributes of columns stand in no inner parenthesis.
-            _ if !ddl || context.depth > 1 || last < table::VALUE => true,
-            _ => self.table.starts(last),
-        }
-    }
-
-    /// MySQL 9 keeps the number of a column in `ORDER BY 1`, as these are not values. A plus behind a
-    /// comma goes without a trace.
-    fn begins_element(&self, context: &Context<'_>) -> bool {
-        if self.dialect != Dialect::Mysql9 || context.columns & context.level() == 0 {
-            return false;
-        }
-        let mut back = 0;
-        while self.stack.peek(back) == Id::from(b'+') {
-            back += 1;
-        }
-        let values = matches!(self.stack.peek(back + 1), table::VALUE | table::VALUES);
-        let fresh = self.stack.peek(back) == Id::from(b',') && !values;
-        let nested = self.stack.peek(0) == Id::from(b'(');
-        fresh || nested || self.table.role(self.stack.peek(0)) == Role::By
-    }
-
-    /// Decides about the number before `token`.
-    fn settle_number(&mut self, token: &Token, sql: &[u8], context: &mut Context<'_>) {
-        let Some(digits) = context.number.take() else { return };
-        let bytes = token.bytes(sql);
-        let ends = match token.lexeme {
-            Lexeme::Symbol => matches!(bytes, b"," | b")"),
-            Lexeme::Word => self.table.keyword(bytes, false).is_some_and(|id| {
-                !matches!(self.table.role(id), Role::Operator | Role::In | Role::Is | Role::Not)
-            }),
-            _ => false,
-        };
-        if ends {
-            self.stack.column_number(digits);
-        }
-    }
-
     fn symbol(&mut self, symbol: &[u8], context: &mut Context<'_>) {
         match symbol {
+            b";" => {
+                context.end_statement();
+                self.stack.push(Id::from(b';'), &self.table);
+            }
             b"(" => {
                 let nested = context.columns & context.level() != 0
                     && self.table.role(self.stack.peek(0)) == Role::Rollup;
+                let generated = self.table.role(self.stack.peek(0)) == Role::As
+                    && context.classifier.kind() == Kind::Ddl;
                 context.depth += 1;
+                if generated && context.generated.is_none() {
+                    context.generated = Some(context.depth);
+                }
                 if nested {
                     context.columns |= context.level();
                 }
@@ -401,6 +351,8 @@ impl Normaliser {
             b")" => {
                 context.columns &= !context.level();
                 context.depth = context.depth.saturating_sub(1);
+                context.query = context.query.filter(|depth| *depth <= context.depth);
+                context.generated = context.generated.filter(|depth| *depth <= context.depth);
                 self.stack.close(&self.table, self.dialect);
             }
             _ => {
@@ -411,86 +363,6 @@ impl Normaliser {
             }
         }
     }
-
-    /// `table@query_block` in a hint: no blank before the `@`.
-    fn hint_name(&self, token: &Token, sql: &[u8]) -> Id {
-        if sql.get(token.end) == Some(&b'@') { IDENT_AT } else { IDENT }
-    }
-
-    fn hint_word(&mut self, word: &[u8], token: &Token, sql: &[u8]) {
-        match self.table.hint(word) {
-            Some(id) => self.stack.push(id, &self.table),
-            None if self.is_size(word) => {
-                self.stack.value(true, &self.table);
-            }
-            None => {
-                let id = self.hint_name(token, sql);
-                self.stack.identifier(id, word);
-            }
-        }
-    }
-
-    /// `16M` in a hint is a number from 8.0 on.
-    fn is_size(&self, word: &[u8]) -> bool {
-        let size = matches!(word, [digits @ .., b'K' | b'M' | b'G']
-            if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit));
-        size && self.dialect != Dialect::Mysql57
-    }
-
-    /// MySQL prints a doubled quote inside a name as one, MariaDB as two.
-    fn quoted(&mut self, id: Id, token: &Token, sql: &[u8]) {
-        let end = if token.open { token.end } else { token.end - 1 };
-        let name = sql.get(token.start + 1..end).unwrap_or_default();
-        let quote = sql.get(token.start).copied().unwrap_or(b'`');
-        if self.dialect == Dialect::Mariadb || memchr::memchr(quote, name).is_none() {
-            self.stack.identifier(id, name);
-            return;
-        }
-        let doubled = doubled_quotes(name, quote, self.settings.charset);
-        if doubled == 0 {
-            self.stack.identifier(id, name);
-            return;
-        }
-        self.plain.clear();
-        // The server does not look for characters here (`get_quoted_token` in `sql/sql_lex.cc`): it
-        // drops the byte behind each that looks like a quote, and may so read beyond the name.
-        let mut from = sql.get(token.start + 1..).unwrap_or_default().iter();
-        while self.plain.len() < name.len() - doubled
-            && let Some(byte) = from.next()
-        {
-            self.plain.push(*byte);
-            if *byte == quote {
-                from.next();
-            }
-        }
-        self.stack.identifier(id, &self.plain);
-    }
-}
-
-/// Whether `ON EMPTY` or `ON ERROR` follows, as behind the `NULL` of `JSON_VALUE`.
-fn is_before_empty(lexer: &Lexer<'_>, sql: &[u8]) -> bool {
-    let mut ahead = lexer.clone();
-    let mut next = || ahead.next().map(|token| token.bytes(sql)).unwrap_or_default();
-    let (on, empty) = (next(), next());
-    on.eq_ignore_ascii_case(b"ON")
-        && (empty.eq_ignore_ascii_case(b"EMPTY") || empty.eq_ignore_ascii_case(b"ERROR"))
-}
-
-/// How often a name has its quote twice.
-fn doubled_quotes(name: &[u8], quote: u8, charset: Charset) -> usize {
-    let (mut doubled, mut rest) = (0, name);
-    while let Some(byte) = rest.first() {
-        let pair = *byte == quote && rest.get(1) == Some(&quote);
-        doubled += usize::from(pair);
-        let length = if pair { 2 } else { charset.shape().length(rest).max(1) };
-        rest = rest.get(length..).unwrap_or_default();
-    }
-    doubled
-}
-
-/// Whether digits are a number of the types `NUM` and `LONG_NUM`: at most 2^63 - 1.
-fn is_long(digits: &[u8]) -> bool {
-    std::str::from_utf8(digits).is_ok_and(|digits| digits.parse::<i64>().is_ok())
 }
 
 /// Statements in which a word behind `password =` is a column.
@@ -501,8 +373,9 @@ fn is_data(kind: Kind) -> bool {
     use Kind::Load;
     use Kind::Replace;
     use Kind::Select;
+    use Kind::Show;
     use Kind::Update;
-    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load)
+    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load | Show)
 }
 
 /// The server cuts blanks and semicolons off the end (`alloc_query` in `sql/sql_parse.cc`).

@@ -3,8 +3,6 @@
 //! The text is written at once; taking tokens back cuts it. It is the digest's text but for names
 //! that the server shows otherwise than they were written: these are shown at the end.
 
-use std::io::Write;
-
 use super::Dialect;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
@@ -93,7 +91,7 @@ impl Stack {
             return false;
         }
         let before = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
-        if !matches!(self.peek(0), 0 | IDENT_AT) && self.peek(0) != Id::from(b'@') {
+        if self.peek(0) != 0 && !is_joined(self.peek(0)) {
             self.text.push(b' ');
         }
         self.entries.push(Entry { id, before });
@@ -146,6 +144,12 @@ impl Stack {
         self.push(if listed { VALUES } else { VALUE }, table);
     }
 
+    /// Stores a `NULL` that is a value: the server stores the word first, which may find no room.
+    pub(super) fn null(&mut self, table: &Table) {
+        self.full |= self.bytes + TOKEN_BYTES > ARRAY_BYTES;
+        self.value(false, table);
+    }
+
     /// Stores the `...` of a digest text, which stands for a list of values.
     pub(super) fn values(&mut self, table: &Table) {
         if self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES) {
@@ -191,16 +195,27 @@ impl Stack {
         self.push(many, table);
     }
 
-    /// Turns the value on top into the number of a column; the server has four bytes for it.
-    pub(super) fn column_number(&mut self, digits: &[u8]) {
-        if self.full || self.peek(0) != VALUE {
+    /// Turns the value on top into the number of a column; the server has four bytes for it. It
+    /// does so when it has read `next` already: that may fill the array before, or be the last
+    /// token in it because the number finds no room.
+    pub(super) fn column_number(&mut self, digits: &[u8], next: Option<Id>, table: &Table) {
+        let room = ARRAY_BYTES - self.bytes >= if next.is_some() { TOKEN_BYTES } else { 0 };
+        if self.full || !room || self.peek(0) != VALUE {
             return;
         }
+        let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
+        let digits = digits.get(zeros..).unwrap_or_default();
         let number = std::str::from_utf8(digits).ok().and_then(|it| it.parse::<u32>().ok());
-        let Some(number) = number.filter(|it| *it > 0) else { return };
+        if number.is_none() {
+            return;
+        }
         self.pop(1);
         if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
-            let _ = write!(self.text, "{number}");
+            self.text.extend_from_slice(digits);
+        } else if let Some(next) = next {
+            self.full = false;
+            self.push(next, table);
+            self.full = true;
         }
     }
 
@@ -212,28 +227,24 @@ impl Stack {
         for (entry, end) in self.entries.iter().zip(ends.chain([self.text.len()])) {
             let bytes = self.text.get(entry.before as usize..end).unwrap_or_default();
             let bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+            let is_name = matches!(entry.id, IDENT | IDENT_AT);
+            let inside = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
+            let name = is_name.then(|| self.charset.show(inside, &mut buffer));
+            if name == Some(Name::Omitted) {
+                continue;
+            }
             if blank {
                 out.push(b' ');
             }
-            blank = entry.id != IDENT_AT && entry.id != Id::from(b'@');
-            if !matches!(entry.id, IDENT | IDENT_AT) {
-                out.extend_from_slice(bytes.strip_suffix(&[OTHER_TOKEN]).unwrap_or(bytes));
-                continue;
-            }
-            let name = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
-            match self.charset.show(name, &mut buffer) {
-                Name::Text(name) => {
+            blank = !matches!(name, Some(Name::Long)) && !is_joined(entry.id);
+            match name {
+                Some(Name::Text(name)) => {
                     out.push(b'`');
                     out.extend_from_slice(name);
                     out.push(b'`');
                 }
-                Name::Long => {
-                    out.extend_from_slice(b"...");
-                    blank = false;
-                }
-                Name::Omitted => {
-                    blank = out.pop_if(|byte| *byte == b' ').is_some();
-                }
+                Some(_) => out.extend_from_slice(b"..."),
+                None => out.extend_from_slice(bytes.strip_suffix(&[OTHER_TOKEN]).unwrap_or(bytes)),
             }
         }
     }
@@ -246,6 +257,11 @@ impl Stack {
             VALUE | VALUES | ROW | ROWS | ROW_OF_ONE | ROWS_OF_ONE | IN_LIST | CHARSET | IDENT
         ) || self.peek(0) == Id::from(b')')
     }
+}
+
+/// Whether no blank follows a token.
+fn is_joined(id: Id) -> bool {
+    id == IDENT_AT || id == Id::from(b'@')
 }
 
 /// MySQL has a token for `IN (...)` from 8.0 on: a list of one looks like a longer one.

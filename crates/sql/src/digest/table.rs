@@ -24,10 +24,12 @@ pub(super) const COLUMN_NUMBER: Id = 141;
 pub(super) const NOT2: Id = 142;
 /// `||` under `PIPES_AS_CONCAT`.
 pub(super) const CONCAT: Id = 143;
-const OPERATORS: Id = 144;
+/// A byte that is no character where a token begins.
+const NO_CHARACTER: Id = 144;
+const OPERATORS: Id = 145;
 
 /// Texts of the tokens from [`VALUE`] on, in order (`lex_token_array[]`).
-const FIXED: [&str; 16] = [
+const FIXED: [&str; 17] = [
     "?",
     "?, ...",
     "(?)",
@@ -44,6 +46,7 @@ const FIXED: [&str; 16] = [
     "",
     "!",
     "||",
+    "\u{fffd}",
 ];
 
 /// Operators of more than one byte; `<>` prints as `!=`.
@@ -63,12 +66,18 @@ pub(super) enum Role {
     List,
     /// A word behind which a list of `ORDER BY` or `GROUP BY` is over.
     ListEnd,
+    /// `SELECT`: such a word, too.
+    Select,
     /// `PROCEDURE`, `FUNCTION`, `TRIGGER`, `EVENT`: a body with semicolons may follow.
     Routine,
     /// A word behind which an expression begins, beside those that make a sign unary.
     Expression,
     /// `ASC`, `DESC`, `WITH`: they follow an element of a list of columns.
     Order,
+    /// `AS`: in a definition of a column, its expression follows.
+    As,
+    /// `CREATE`, `ALTER`: in a routine, columns may be defined behind it.
+    Verb,
     /// `BINARY`: an operator or an attribute of a column.
     Binary,
     /// `ROLLUP`, `CUBE`: a list of columns in parentheses.
@@ -118,6 +127,10 @@ impl Table {
             ("||", Dialect::Mysql57 | Dialect::Mysql80) => "|",
             (text, _) => text,
         }));
+        if dialect.is_mariadb() {
+            // It has no text for this token.
+            table.texts[usize::from(CONCAT)] = "(unknown)";
+        }
         for (list, function) in [(keywords, false), (functions, true)] {
             for row in list {
                 let entry = table.intern(row, function);
@@ -198,11 +211,11 @@ impl Table {
     #[inline]
     pub(super) fn symbol(&self, symbol: &[u8]) -> Id {
         if let [byte] = symbol {
-            return Id::from(byte & 0x7f);
+            return if byte.is_ascii() { Id::from(*byte) } else { NO_CHARACTER };
         }
         let Some(found) = LONG.iter().position(|it| it.as_bytes() == symbol) else {
             // The first mark swallowed the others.
-            return symbol.first().map_or(UNKNOWN, |byte| Id::from(byte & 0x7f));
+            return symbol.first().map_or(UNKNOWN, |byte| Id::from(*byte));
         };
         // `<>` stands last and is `!=`.
         let found = if found + 1 == LONG.len() { 0 } else { found };
@@ -250,12 +263,13 @@ fn role(text: &str) -> Role {
         "BY" => Role::By,
         "ORDER" | "GROUP" | "PARTITION" => Role::List,
         "LIMIT" | "INTO" | "ROWS" | "RANGE" | "GROUPS" | "HAVING" | "QUALIFY" | "WINDOW"
-        | "SEPARATOR" | "FOR" | "LOCK" | "UNION" | "EXCEPT" | "INTERSECT" | "SELECT" | "ON" => {
-            Role::ListEnd
-        }
+        | "SEPARATOR" | "FOR" | "LOCK" | "UNION" | "EXCEPT" | "INTERSECT" | "ON" => Role::ListEnd,
+        "SELECT" => Role::Select,
         "PROCEDURE" | "FUNCTION" | "TRIGGER" | "EVENT" | "PACKAGE" => Role::Routine,
         "THEN" | "ELSE" | "WHERE" | "DISTINCTROW" | ":=" => Role::Expression,
         "ASC" | "DESC" | "WITH" => Role::Order,
+        "AS" => Role::As,
+        "CREATE" | "ALTER" => Role::Verb,
         "BINARY" => Role::Binary,
         "ROLLUP" | "CUBE" => Role::Rollup,
         "SOURCE_TLS_CIPHERSUITES"

@@ -6,8 +6,9 @@ use super::DIGIT;
 use super::Lexeme;
 use super::Lexer;
 
-/// From this version on six digits of an executable comment are a version only before a blank.
-const STRICT_VERSIONS: u32 = 80_100;
+/// From this version on six digits of an executable comment are a version only before a blank, and
+/// hints have fractions.
+pub(super) const STRICT_VERSIONS: u32 = 80_100;
 
 impl Lexer<'_> {
     /// Moves behind the first `needle` of the rest, or to the end.
@@ -28,7 +29,7 @@ impl Lexer<'_> {
     #[inline]
     pub(super) fn skip(&mut self) -> Option<Lexeme> {
         // A hint stands right behind its word, or behind blanks.
-        let mut hintable = self.reading.hints && self.after_hintable();
+        let mut only_blanks = true;
         while self.at < self.sql.len() {
             if self.class(0) & BLANK != 0 {
                 self.at += 1;
@@ -43,7 +44,7 @@ impl Lexer<'_> {
                 _ if self.in_hint => break,
                 (b'#', _) => self.line(),
                 (b'-', b'-') if self.is_dash_comment() => self.line(),
-                (b'/', b'*') if hintable && self.peek(2) == b'+' => {
+                (b'/', b'*') if only_blanks && self.begins_hint() => {
                     self.at += 3;
                     self.in_hint = true;
                     return Some(Lexeme::HintOpen);
@@ -59,7 +60,7 @@ impl Lexer<'_> {
                 }
                 _ => break,
             }
-            hintable = false;
+            only_blanks = false;
         }
         None
     }
@@ -145,9 +146,11 @@ impl Lexer<'_> {
         everything || (!foreign && version <= self.reading.version)
     }
 
-    fn after_hintable(&self) -> bool {
+    /// Whether a hint begins here, if nothing but blanks stands before it.
+    fn begins_hint(&self) -> bool {
         const HINTABLE: [&[u8]; 5] = [b"SELECT", b"INSERT", b"REPLACE", b"UPDATE", b"DELETE"];
-        self.before.is_some_and(|token| {
+        let hint = self.reading.hints && self.peek(2) == b'+';
+        hint && self.before.is_some_and(|token| {
             let word = token.bytes(self.sql);
             token.lexeme == Lexeme::Word && HINTABLE.iter().any(|it| word.eq_ignore_ascii_case(it))
         })

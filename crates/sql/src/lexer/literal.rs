@@ -4,6 +4,7 @@ use super::Lexeme;
 use super::Lexer;
 use super::SqlModes;
 use super::State;
+use super::comment::STRICT_VERSIONS;
 
 impl Lexer<'_> {
     /// A string whose quote stands at `from`. One that is open goes to the end of the text.
@@ -23,7 +24,7 @@ impl Lexer<'_> {
 
     #[inline]
     fn quoted_end(&self, from: usize, quote: u8, escapes: bool) -> (usize, bool) {
-        if self.shape.hides_ascii() {
+        if self.hides_ascii {
             return self.quoted_end_by_character(from, quote, escapes);
         }
         let mut at = from + 1;
@@ -103,7 +104,7 @@ impl Lexer<'_> {
     }
 
     #[inline]
-    pub(super) fn number(&self) -> (Lexeme, usize, bool, State) {
+    pub(super) fn number(&mut self) -> (Lexeme, usize, bool, State) {
         let word = self.word_end(self.at);
         let digits = self.digits_end(self.at, u8::is_ascii_digit);
         let radix: Option<fn(&u8) -> bool> = match (self.peek(0), self.peek(1)) {
@@ -117,7 +118,7 @@ impl Lexer<'_> {
             let number = (Lexeme::Number, end, false, State::Start);
             return if whole { number } else { self.word_to(word) };
         }
-        if self.sql.get(digits) == Some(&b'.') {
+        if self.has_fractions() && self.sql.get(digits) == Some(&b'.') {
             let (lexeme, end, open) = self.fraction(digits);
             return (lexeme, end, open, State::Start);
         }
@@ -130,10 +131,28 @@ impl Lexer<'_> {
         }
     }
 
+    /// In hints the older servers have none.
+    pub(super) fn has_fractions(&self) -> bool {
+        !self.in_hint || self.reading.version >= STRICT_VERSIONS
+    }
+
+    /// A number with a point. Where an `e` behind it begins no exponent, the server drops what it
+    /// has read and goes on with the mark behind the `e`: of `` `a`.1e.b `` it sees `` `a`.b ``.
     #[inline]
-    pub(super) fn fraction(&self, point: usize) -> (Lexeme, usize, bool) {
+    pub(super) fn fraction(&mut self, point: usize) -> (Lexeme, usize, bool) {
         let digits = self.digits_end(point + 1, u8::is_ascii_digit);
-        (Lexeme::Number, self.exponent_end(digits).unwrap_or(digits), false)
+        if let Some(end) = self.exponent_end(digits) {
+            return (Lexeme::Number, end, false);
+        }
+        if let Some(b'e' | b'E') = self.sql.get(digits) {
+            let sign = matches!(self.sql.get(digits + 1), Some(b'+' | b'-'));
+            let mark = digits + 1 + usize::from(sign);
+            if mark < self.sql.len() {
+                self.at = mark;
+                return (Lexeme::Symbol, mark + 1, false);
+            }
+        }
+        (Lexeme::Number, digits, false)
     }
 
     #[inline]

@@ -119,6 +119,8 @@ pub struct Lexer<'a> {
     reading: Reading,
     modes: SqlModes,
     shape: Shape,
+    /// [`Shape::hides_ascii`].
+    hides_ascii: bool,
     classes: &'static [u8; 256],
     state: State,
     /// Inside an executable comment.
@@ -143,6 +145,7 @@ impl<'a> Lexer<'a> {
             reading,
             modes: settings.modes,
             shape: settings.charset.shape(),
+            hides_ascii: settings.charset.shape().hides_ascii(),
             classes: settings.charset.classes(),
             state: State::Start,
             executable: false,
@@ -197,10 +200,15 @@ impl<'a> Lexer<'a> {
     #[inline]
     fn word_end(&self, from: usize) -> usize {
         let rest = self.sql.get(from..).unwrap_or_default();
-        if !self.shape.hides_ascii() {
-            let letters = rest.iter().position(|byte| self.class_of(*byte) & WORD == 0);
+        if !self.hides_ascii {
+            let classes = self.classes;
+            let letters = rest.iter().position(|byte| classes[usize::from(*byte)] & WORD == 0);
             return from + letters.unwrap_or(rest.len());
         }
+        self.word_end_by_character(from, rest)
+    }
+
+    fn word_end_by_character(&self, from: usize, rest: &[u8]) -> usize {
         let mut length = 0;
         while let Some(text) = rest.get(length..)
             && let Some(byte) = text.first()
@@ -223,6 +231,10 @@ impl<'a> Lexer<'a> {
         let begin = |(lexeme, end, open)| (lexeme, end, open, State::Start);
         let byte = self.peek(0);
         match byte {
+            // Hints of 5.7 have no strings.
+            b'\'' if self.in_hint && self.reading.version < 80_000 => {
+                (Lexeme::Symbol, self.at + 1, false, State::Start)
+            }
             b'\'' => begin(self.text(self.at, byte)),
             b'"' if !self.modes.contains(SqlModes::ANSI_QUOTES) => begin(self.text(self.at, byte)),
             b'`' | b'"' => begin(self.quoted_name(byte)),
@@ -241,7 +253,9 @@ impl<'a> Lexer<'a> {
             b'.' if self.rest().starts_with(b"...") => {
                 (Lexeme::Ellipsis, self.at + 3, false, State::Start)
             }
-            b'.' if self.class(1) & DIGIT != 0 => begin(self.fraction(self.at)),
+            b'.' if self.class(1) & DIGIT != 0 && self.has_fractions() => {
+                begin(self.fraction(self.at))
+            }
             b'.' => self.separator(),
             b'@' => self.at_sign(),
             b'0'..=b'9' => self.number(),
@@ -261,7 +275,7 @@ impl<'a> Lexer<'a> {
 
     /// A `.` that is no decimal point.
     fn separator(&self) -> (Lexeme, usize, bool, State) {
-        let name = self.begins_word(self.at + 1);
+        let name = !self.in_hint && self.begins_word(self.at + 1);
         (Lexeme::Symbol, self.at + 1, false, if name { State::Name } else { State::Start })
     }
 
@@ -276,8 +290,13 @@ impl<'a> Lexer<'a> {
         (Lexeme::Symbol, self.at + 1, false, state)
     }
 
-    /// A token behind which the lexer is not at its start.
+    /// The token that the state asks for, where it does.
+    #[inline]
     fn scan_in(&mut self, state: State) -> Option<(Lexeme, usize, bool, State)> {
+        if state == State::Start { None } else { self.scan_by_state(state) }
+    }
+
+    fn scan_by_state(&mut self, state: State) -> Option<(Lexeme, usize, bool, State)> {
         match state {
             State::Start => None,
             State::Separator => Some(self.separator()),
@@ -313,8 +332,8 @@ impl<'a> Lexer<'a> {
 
     #[inline]
     fn word(&self) -> (Lexeme, usize, bool, State) {
-        let lead = self.shape.is_lead(self.peek(0));
-        if lead && self.shape.length(self.rest()) == 0 {
+        let byte = self.peek(0);
+        if byte >= 0x80 && self.shape.is_lead(byte) && self.shape.length(self.rest()) == 0 {
             return (Lexeme::Symbol, self.at + 1, false, State::Start);
         }
         self.word_to(self.word_end(self.at))

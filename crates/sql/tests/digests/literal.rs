@@ -77,7 +77,7 @@ fn character(writer: &mut Writer<'_>, in_name: bool) {
         "utf8mb3" => &["é".as_bytes(), "名".as_bytes(), "ß".as_bytes()],
         "utf8mb4" if in_name => &["é".as_bytes(), "名".as_bytes(), "ß".as_bytes()],
         "utf8mb4" => &["é".as_bytes(), "名".as_bytes(), "\u{1f41d}".as_bytes()],
-        "ascii" | "binary" | "swe7" | "tis620" => &[b"z"],
+        "ascii" | "swe7" | "tis620" => &[b"z"],
         "hebrew" => &[b"\xe0", b"\xf9"],
         "cp1256" => &[b"\xc8", b"\xe1"],
         "cp850" | "cp852" | "keybcs2" => &[b"\x81", b"\x82", b"\x84"],

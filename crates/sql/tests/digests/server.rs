@@ -17,6 +17,17 @@ pub(crate) struct Answer {
     pub(crate) text: Vec<u8>,
     /// The digest.
     pub(crate) hash: Vec<u8>,
+    /// The statement failed, perhaps before all of it was parsed.
+    pub(crate) failed: bool,
+}
+
+/// What comes back from the server.
+pub(crate) enum Reply {
+    Answer(Answer),
+    /// The statement is none for the server.
+    Refused(String),
+    /// The server ended over it.
+    Lost,
 }
 
 /// A session in which statements are asked for, never run.
@@ -27,35 +38,40 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     pub(crate) fn open(server: &Server, settings: SessionSettings) -> Oracle {
-        let mut client = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
-        // Some statements are not parsed without a default database.
-        client.run("CREATE DATABASE IF NOT EXISTS digests").unwrap();
-        client.run("USE digests").unwrap();
-        client.run(set(settings)).unwrap();
+        let mut client = session(server, settings);
         let question = "SELECT STATEMENT_DIGEST_TEXT(?), STATEMENT_DIGEST(?)";
         let question = client.prepare(question).unwrap();
         Oracle { client, question }
     }
 
-    /// The digest, or the server's error number and message.
-    pub(crate) fn ask(&mut self, statement: &[u8]) -> Result<Answer, (u16, String)> {
+    /// Asks for the digest of a statement.
+    pub(crate) fn ask(&mut self, statement: &[u8]) -> Reply {
         let value = Value::Bytes(statement.to_vec());
         let values = [value.clone(), value];
-        let asked = self.client.execute(&self.question, &values, false);
-        let lost = |error| panic!("{error}: {}", String::from_utf8_lossy(statement));
-        let mut results = asked.unwrap_or_else(lost);
+        let Ok(mut results) = self.client.execute(&self.question, &values, false) else {
+            return Reply::Lost;
+        };
         let mut result = results.remove(0);
-        if let Some(error) = result.error {
-            return Err(error);
+        if let Some((number, message)) = result.error {
+            return Reply::Refused(format!("{number} {message}"));
         }
         let mut row = result.rows.remove(0).into_iter();
         let mut next = || row.next().unwrap().unwrap_or_default();
-        Ok(Answer { text: next(), hash: next() })
+        Reply::Answer(Answer { text: next(), hash: next(), failed: false })
     }
 }
 
+/// A session with a default database, without which some statements are not parsed.
+pub(crate) fn session(server: &Server, settings: SessionSettings) -> Client {
+    let mut client = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
+    client.run("CREATE DATABASE IF NOT EXISTS digests").unwrap();
+    client.run("USE digests").unwrap();
+    client.run(set(settings)).unwrap();
+    client
+}
+
 /// The statement that gives a session these settings; results come unconverted.
-pub(crate) fn set(settings: SessionSettings) -> String {
+fn set(settings: SessionSettings) -> String {
     let modes: Vec<_> = settings.modes.names().collect();
     let charset = settings.charset.name();
     let mut set = format!("SET NAMES {charset}, SESSION sql_mode = '{}'", modes.join(","));

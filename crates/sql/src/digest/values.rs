@@ -1,0 +1,73 @@
+//! What the grammar alone can tell, from the tokens around: whether a `NULL` is a value, and whether
+//! a number is a column.
+
+use super::Dialect;
+use super::Normaliser;
+use super::context::Context;
+use super::is_data;
+use super::table;
+use super::table::Id;
+use super::table::Role;
+use crate::lexer::Lexeme;
+use crate::lexer::Token;
+
+impl Normaliser {
+    /// Whether a `NULL` here is a value: the grammar's `literal`, not an attribute of a column,
+    /// `IS NULL`, `SET NULL` or `NULL ON EMPTY`.
+    pub(super) fn is_value(&self, context: &Context<'_>) -> bool {
+        let last = self.stack.peek(0);
+        if last == 0 || self.stack.ends_operand() {
+            return false;
+        }
+        let role = self.table.role(last);
+        let ddl = context.defines_columns();
+        match role {
+            Role::Is => false,
+            _ if context.on_empty => false,
+            _ if last == Id::from(b'=') && !is_data(context.classifier.kind()) => {
+                self.table.role(self.stack.peek(1)) != Role::NullOption
+            }
+            Role::Not => !ddl && self.table.role(self.stack.peek(1)) != Role::Is,
+            Role::Expression | Role::By => true,
+            Role::Binary if self.table.starts(self.stack.peek(1)) => true,
+            _ if !ddl || last < table::VALUE => true,
+            _ => self.table.starts(last),
+        }
+    }
+
+    /// MySQL 9 keeps the number of a column in `ORDER BY 1`, as these are not values. A plus behind a
+    /// comma goes without a trace.
+    pub(super) fn begins_element(&self, context: &Context<'_>) -> bool {
+        if self.dialect != Dialect::Mysql9 || context.columns & context.level() == 0 {
+            return false;
+        }
+        let mut back = 0;
+        while self.stack.peek(back) == Id::from(b'+') {
+            back += 1;
+        }
+        let values = matches!(self.stack.peek(back + 1), table::VALUE | table::VALUES);
+        let fresh = self.stack.peek(back) == Id::from(b',') && !values;
+        let nested = self.stack.peek(back) == Id::from(b'(');
+        fresh || nested || self.table.role(self.stack.peek(0)) == Role::By
+    }
+
+    /// Decides about the number before `token`.
+    pub(super) fn settle_number(&mut self, token: &Token, sql: &[u8], context: &mut Context<'_>) {
+        let Some(digits) = context.number.take() else { return };
+        let bytes = token.bytes(sql);
+        let next = match token.lexeme {
+            Lexeme::Symbol => bytes.first().filter(|byte| matches!(byte, b',' | b')')),
+            _ => None,
+        };
+        let next = match next {
+            Some(symbol) => Some(Id::from(*symbol)),
+            None if token.lexeme == Lexeme::Word => self.table.keyword(bytes, false).filter(|id| {
+                !matches!(self.table.role(*id), Role::Operator | Role::In | Role::Is | Role::Not)
+            }),
+            None => None,
+        };
+        if next.is_some() {
+            self.stack.column_number(digits, next, &self.table);
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Digests of servers that have no function for them: a session runs the statements, Performance
+//! Schema tells their digests.
+
+use waggle_sql::SessionSettings;
+use waggle_testkit::Account;
+use waggle_testkit::Client;
+use waggle_testkit::PerformanceSchema;
+use waggle_testkit::Server;
+use waggle_testkit::Transport;
+use waggle_testkit::Version;
+
+use crate::server;
+use crate::server::Answer;
+use crate::server::Reply;
+
+/// How often the row of a statement is looked for: it may come after the reply.
+const TRIES: u32 = 1000;
+/// ER_PARSE_ERROR.
+const SYNTAX: &[u8] = b"1064";
+/// Beginnings of statements that would end the session or the server, stop it from answering, or
+/// change what the next statement is.
+const DANGEROUS: [&str; 22] = [
+    "KILL",
+    "SHUTDOWN",
+    "RESTART",
+    "FLUSH",
+    "LOCK",
+    "CLONE",
+    "DO ",
+    "STOP",
+    "START",
+    "CHANGE",
+    "SET",
+    "XA",
+    "BINLOG",
+    "PURGE",
+    "RESET",
+    "INSTALL",
+    "UNINSTALL",
+    "COMMIT",
+    "ROLLBACK",
+    "USE",
+    "DROP USER",
+    "{UNLOCK}",
+];
+/// Words of statements that would write a file or change the account of the session.
+const WORDS: [&str; 7] =
+    ["OUTFILE", "DUMPFILE", "DATAFILE", "UNDOFILE", "DIRECTORY", "CURRENT_USER", "USER()"];
+
+/// Whether statements by this template may run.
+pub(crate) fn is_safe(template: &str) -> bool {
+    !DANGEROUS.iter().any(|word| template.starts_with(word))
+}
+
+pub(crate) fn start(version: Version) -> Server {
+    let builder = Server::builder(version).performance_schema(PerformanceSchema::Statements);
+    builder.start().unwrap()
+}
+
+pub(crate) struct History<'a> {
+    server: &'a Server,
+    settings: SessionSettings,
+    session: Client,
+    watcher: Client,
+    thread: String,
+    last: u64,
+}
+
+impl<'a> History<'a> {
+    pub(crate) fn open(server: &'a Server, settings: SessionSettings) -> Self {
+        let session = server::session(server, settings);
+        let mut watcher = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
+        watcher.run("SET character_set_results = NULL").unwrap();
+        let mut history =
+            History { server, settings, session, watcher, thread: String::new(), last: 0 };
+        history.find_thread();
+        history
+    }
+
+    fn find_thread(&mut self) {
+        self.session.set_option_multi_statements(false).unwrap();
+        let id = self.session.connection_id();
+        let threads = "SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID";
+        let found = self.watcher.run(format!("{threads} = {id}")).unwrap();
+        self.thread = found[0].text(0, 0).unwrap();
+        self.last = 0;
+        // What the session has done until now.
+        while let Some((event, _)) = self.row() {
+            self.last = event;
+        }
+    }
+
+    /// The newest statement that has ended and was not seen.
+    fn row(&mut self) -> Option<(u64, Reply)> {
+        let found = self.watcher.run(format!(
+            "SELECT EVENT_ID, DIGEST_TEXT, DIGEST, MYSQL_ERRNO \
+             FROM performance_schema.events_statements_history WHERE THREAD_ID = {} \
+             AND EVENT_ID > {} ORDER BY EVENT_ID DESC LIMIT 1",
+            self.thread, self.last
+        ));
+        let row = found.unwrap().remove(0).rows.pop()?;
+        let mut values = row.into_iter().map(Option::unwrap_or_default);
+        let event = String::from_utf8(values.next()?).ok()?.parse().ok()?;
+        let (mut text, hash, error) = (values.next()?, values.next()?, values.next()?);
+        // These servers put a blank behind every token.
+        if text.last() == Some(&b' ') {
+            text.pop();
+        }
+        let reply = if error == SYNTAX || hash.is_empty() {
+            Reply::Refused(String::from_utf8_lossy(&error).into_owned())
+        } else {
+            Reply::Answer(Answer { text, hash, failed: error != b"0" })
+        };
+        Some((event, reply))
+    }
+
+    /// Runs a statement and tells its digest.
+    pub(crate) fn ask(&mut self, statement: &[u8]) -> Reply {
+        let upper = statement.to_ascii_uppercase();
+        if WORDS.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some()) {
+            return Reply::Refused("not run".to_owned());
+        }
+        if self.session.query(statement).is_err() {
+            self.session = server::session(self.server, self.settings);
+            self.find_thread();
+            return Reply::Refused("the session ended".to_owned());
+        }
+        for _ in 0..TRIES {
+            if let Some((event, reply)) = self.row() {
+                self.last = event;
+                return reply;
+            }
+        }
+        Reply::Refused("not in the history".to_owned())
+    }
+}
