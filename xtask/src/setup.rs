@@ -46,6 +46,8 @@ const PACKAGES: &[&str] = &[
     "mariadb-server-core",
     "mariadb-client-core",
     "sysbench",
+    // To compare fingerprints with.
+    "percona-toolkit",
     // To boot another kernel.
     vm::QEMU_PACKAGE,
 ];

@@ -1,4 +1,5 @@
-//! The text of statements: tokens, digests, kinds, and what must not be shown.
+//! The text of statements: tokens, digests, fingerprints, tables, kinds, layout, and what must not be
+//! shown.
 //!
 //! A digest is the text that the server's own `STATEMENT_DIGEST_TEXT()` or
 //! `events_statements_summary_by_digest` has, so that captured statements and Performance Schema
@@ -6,15 +7,19 @@
 #![forbid(unsafe_code)]
 
 mod digest;
+mod fingerprint;
 mod kind;
 mod lexer;
 mod mask;
 mod redact;
+mod tables;
 
 pub use digest::Dialect;
 pub use digest::Digest;
 pub use digest::Normaliser;
 pub use digest::stable_hash;
+pub use fingerprint::Fingerprinter;
+pub use fingerprint::QueryId;
 pub use kind::Kind;
 pub use kind::kind;
 pub use lexer::Lexeme;
@@ -23,3 +28,5 @@ pub use lexer::Reading;
 pub use lexer::Token;
 pub use mask::mask_secrets;
 pub use redact::redact;
+pub use tables::TableName;
+pub use tables::Tables;
