@@ -8,6 +8,7 @@
 
 mod digest;
 mod fingerprint;
+mod format;
 mod kind;
 mod lexer;
 mod mask;
@@ -20,6 +21,7 @@ pub use digest::Normaliser;
 pub use digest::stable_hash;
 pub use fingerprint::Fingerprinter;
 pub use fingerprint::QueryId;
+pub use format::format;
 pub use kind::Kind;
 pub use kind::kind;
 pub use lexer::Lexeme;

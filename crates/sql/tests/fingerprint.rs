@@ -1,5 +1,6 @@
 //! Fingerprints against those of the real `pt-query-digest`.
 #![allow(missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 #![allow(clippy::print_stdout, reason = "the differences are part of the answer")]
 
 use std::io::Write;

@@ -41,6 +41,9 @@ fn is(byte: u8, class: u8) -> bool {
     CLASS[usize::from(byte)] & class != 0
 }
 
+/// Writes one text as another.
+type Rewrite = fn(&[u8], &mut Vec<u8>);
+
 /// Words that begin a pattern over the finished text.
 #[derive(Default)]
 struct Seen {
@@ -57,7 +60,7 @@ pub(super) fn fold(plain: &mut Vec<u8>, out: &mut Vec<u8>) {
         return;
     }
     let seen = fold_words(plain, out);
-    let rewrites: [(bool, fn(&[u8], &mut Vec<u8>)); 3] = [
+    let rewrites: [(bool, Rewrite); 3] = [
         (seen.union, phrase::fold_unions),
         (seen.limit, phrase::fold_limits),
         (seen.order, phrase::drop_ascending),
