@@ -17,13 +17,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
+    let (package, arguments) = match args.arguments.split_first() {
+        // It needs no clang, and is no part of the other program.
+        Some((name, rest)) if name == "sql" => ("waggle-bench-sql", rest),
+        _ => ("waggle-bench", &*args.arguments),
+    };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--quiet", "--package", "waggle", "--package", "waggle-bench"];
-    let built = Command::new(&cargo).args(build).status().context("cargo build")?;
+    let mut build = Command::new(&cargo);
+    build.args(["build", "--quiet", "--package", package]);
+    if package == "waggle-bench" {
+        // What it measures.
+        build.args(["--package", "waggle"]);
+    }
+    let built = build.status().context("cargo build")?;
     ensure!(built.success(), "the bench cannot be built: cargo xtask setup fetches what it needs");
-    let run = ["run", "--quiet", "--package", "waggle-bench", "--"];
-    let ended =
-        Command::new(&cargo).args(run).args(args.arguments).status().context("cargo run")?;
+    let run = ["run", "--quiet", "--package", package, "--bin", package, "--"];
+    let ended = Command::new(&cargo).args(run).args(arguments).status().context("cargo run")?;
     ensure!(ended.success(), "the bench failed");
     Ok(())
 }

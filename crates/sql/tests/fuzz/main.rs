@@ -93,9 +93,16 @@ fn work(seed: u64, numbers: impl Iterator<Item = u64>, progress: &Progress) -> S
     for number in numbers {
         progress.number.store(number, Relaxed);
         let sql = inputs.input(number);
-        let begin = Instant::now();
-        let (complete, tables) = checker.check(sql, number);
-        let time = begin.elapsed();
+        let mut check = || {
+            let begin = Instant::now();
+            let found = checker.check(sql, number);
+            (found, begin.elapsed())
+        };
+        let ((complete, tables), mut time) = check();
+        if time > seen.slowest {
+            // Once more: the processor may have been with somebody else.
+            time = time.min(check().1);
+        }
         seen.bytes += sql.len() as u64;
         seen.longest = seen.longest.max(sql.len());
         seen.complete += complete;
