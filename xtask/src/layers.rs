@@ -80,6 +80,7 @@ const LAYERS: [Layer; 8] = [
         budget: Duration::from_secs(150),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-bench"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },
