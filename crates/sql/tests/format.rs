@@ -138,6 +138,8 @@ fn other_statements_have_lines_too() {
         ),
         ("select a -- why\nfrom t /* x */ where b", "select a -- why\nfrom t /* x */\nwhere b"),
         ("  select 1 ", "select 1"),
+        ("/*!40000 1a */ select 2", "/*!40000 1a */\nselect 2"),
+        ("a = ((((((((((((1--)))))))))))))", "a = ((((((((((((1--)))))))))))))"),
         ("", ""),
     ];
     for (sql, expected) in cases {

@@ -83,6 +83,8 @@ impl Layout<'_> {
         let Some(before) = before else {
             if self.must_break {
                 self.line(0);
+            } else if blank && !self.out.is_empty() {
+                self.put(" ");
             }
             return;
         };
@@ -135,7 +137,9 @@ impl Layout<'_> {
             Lexeme::Symbol => text(self.sql, token),
             _ => "",
         };
-        token.start == self.end && (matches!(symbol(before), "(" | ",") || symbol(token) == ")")
+        // A blank behind `--` would make a comment of it.
+        let closes = symbol(token) == ")" && symbol(before) != "-";
+        token.start == self.end && (closes || matches!(symbol(before), "(" | ","))
     }
 
     fn line(&mut self, more: usize) {
