@@ -11,7 +11,6 @@ use waggle_sql::format;
 use waggle_sql::kind;
 use waggle_sql::mask_secrets;
 use waggle_sql::redact;
-use waggle_sql::stable_hash;
 
 const DIALECTS: [Dialect; 4] =
     [Dialect::Mysql9, Dialect::Mysql80, Dialect::Mysql57, Dialect::Mariadb];
@@ -39,13 +38,17 @@ impl Checker {
         let cut = number as usize % (sql.len() + 1);
         let beginning = &sql[..cut];
         let mut complete = 0;
-        for normaliser in &mut self.normalisers {
+        for (at, normaliser) in self.normalisers.iter_mut().enumerate() {
             let digest = normaliser.digest(sql);
             assert!(digest.text.len() <= DIGEST_MAX, "{} bytes", digest.text.len());
-            assert_eq!(digest.hash, stable_hash(digest.text));
             complete += u64::from(digest.complete);
+            let hash = digest.hash;
             let digest = normaliser.digest_truncated(beginning);
             assert!(!digest.complete && digest.text.len() <= DIGEST_MAX);
+            if number as usize % DIALECTS.len() == at {
+                // What was made between leaves no trace.
+                assert_eq!(normaliser.digest(sql).hash, hash);
+            }
         }
         let _ = kind(sql);
         redact(sql, &mut self.redacted);
