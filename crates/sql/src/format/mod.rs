@@ -23,9 +23,11 @@ const CONTINUED: usize = 4;
 /// Lays `sql` out in lines of at most `width` characters, as far as its tokens are not longer
 /// (at least 20). Comments stay; `reading` tells which are code.
 pub fn format(sql: &str, reading: Reading, width: usize) -> String {
+    // A lexer of bytes may part a character; what it parts stays together here.
+    let sql = sql.as_bytes();
     let mut layout = Layout {
         sql,
-        out: String::with_capacity(sql.len() + sql.len() / 4),
+        out: Vec::with_capacity(sql.len() + sql.len() / 4),
         width: width.max(WIDTH_MIN),
         column: 0,
         indent: 0,
@@ -33,23 +35,29 @@ pub fn format(sql: &str, reading: Reading, width: usize) -> String {
         must_break: false,
     };
     let mut clauses = Clauses::default();
-    let mut tokens = Lexer::new(sql.as_bytes(), reading).map(without_gap).peekable();
+    let mut tokens = Lexer::new(sql, reading).map(without_gap).peekable();
     let mut before = None;
     while let Some(token) = tokens.next() {
-        let following = tokens.peek().map(|next| text(sql, next));
-        let start = clauses.start(&token, text(sql, &token), following);
+        let following = tokens.peek().map(|next| word(next.bytes(sql)));
+        let start = clauses.start(&token, word(token.bytes(sql)), following);
         layout.indent = clauses.indent() * STEP;
         layout.gap(token.start, before.as_ref(), &token, start);
-        layout.put(text(sql, &token));
+        layout.put(token.bytes(sql));
         layout.end = token.end;
         before = Some(token);
     }
     layout.comments(sql.len());
-    layout.out
+    String::from_utf8(layout.out)
+        .unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
 }
 
-fn text<'a>(sql: &'a str, token: &Token) -> &'a str {
-    sql.get(token.start..token.end).unwrap_or_default()
+fn word(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+/// How many characters begin in a text.
+fn characters(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
 
 /// Hints and `/* , ... */` begin where the gap before them does; here only where they do.
@@ -64,8 +72,8 @@ fn without_gap(token: Token) -> Token {
 }
 
 struct Layout<'a> {
-    sql: &'a str,
-    out: String,
+    sql: &'a [u8],
+    out: Vec<u8>,
     width: usize,
     /// Characters of the line so far.
     column: usize,
@@ -84,7 +92,7 @@ impl Layout<'_> {
             if self.must_break {
                 self.line(0);
             } else if blank && !self.out.is_empty() {
-                self.put(" ");
+                self.put(b" ");
             }
             return;
         };
@@ -97,21 +105,21 @@ impl Layout<'_> {
             _ if free && self.column + usize::from(blank) + length > self.width => {
                 self.line(CONTINUED);
             }
-            _ if blank => self.put(" "),
+            _ if blank => self.put(b" "),
             _ => {}
         }
     }
 
     /// Characters of a token and of what cannot be parted from it; no more than need to be known.
     fn run(&self, token: &Token) -> usize {
-        let length = text(self.sql, token).chars().count();
-        if matches!(text(self.sql, token), "(" | ",") {
+        let length = characters(token.bytes(self.sql));
+        if matches!(token.bytes(self.sql), b"(" | b",") {
             return length;
         }
-        let behind = self.sql.get(token.end..).unwrap_or_default().bytes().take(self.width);
+        let behind = self.sql.get(token.end..).unwrap_or_default().iter().take(self.width);
         let ends = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'(' | b')' | b',');
-        let more = behind.take_while(|byte| !ends(*byte)).count();
-        let last = self.sql.as_bytes().get(token.end + more);
+        let more = behind.take_while(|byte| !ends(**byte)).count();
+        let last = self.sql.get(token.end + more);
         length + more + usize::from(matches!(last, Some(b',' | b'(')))
     }
 
@@ -122,38 +130,39 @@ impl Layout<'_> {
         if comments.is_empty() {
             return !gap.is_empty();
         }
-        if gap.starts_with(|first: char| first.is_ascii_whitespace()) && self.column > 0 {
-            self.put(" ");
+        if gap.first().is_some_and(u8::is_ascii_whitespace) && self.column > 0 {
+            self.put(b" ");
         }
         self.put(comments);
         // One of these may go to the end of its line.
-        self.must_break = comments.contains('#') || comments.contains("--");
-        gap.ends_with(|last: char| last.is_ascii_whitespace())
+        self.must_break = comments.contains(&b'#') || comments.windows(2).any(|it| it == b"--");
+        gap.last().is_some_and(u8::is_ascii_whitespace)
     }
 
     /// Whether a blank can come between two tokens that had none.
     fn may_part(&self, before: &Token, token: &Token) -> bool {
         let symbol = |token: &Token| match token.lexeme {
-            Lexeme::Symbol => text(self.sql, token),
-            _ => "",
+            Lexeme::Symbol => token.bytes(self.sql),
+            _ => b"",
         };
         // A blank behind `--` would make a comment of it.
-        let closes = symbol(token) == ")" && symbol(before) != "-";
-        token.start == self.end && (closes || matches!(symbol(before), "(" | ","))
+        let closes = symbol(token) == b")" && symbol(before) != b"-";
+        token.start == self.end && (closes || matches!(symbol(before), b"(" | b","))
     }
 
     fn line(&mut self, more: usize) {
         self.must_break = false;
         let indent = (self.indent + more).min(self.width / 2);
-        self.out.push('\n');
-        self.out.extend(std::iter::repeat_n(' ', indent));
+        self.out.push(b'\n');
+        self.out.extend(std::iter::repeat_n(b' ', indent));
         self.column = indent;
     }
 
-    fn put(&mut self, text: &str) {
-        self.out.push_str(text);
-        let last = text.rsplit('\n').next().unwrap_or_default();
-        let before = if last.len() == text.len() { self.column } else { 0 };
-        self.column = before + last.chars().count();
+    fn put(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+        let last = memchr::memrchr(b'\n', text);
+        let before = if last.is_none() { self.column } else { 0 };
+        let line = text.get(last.map_or(0, |last| last + 1)..).unwrap_or_default();
+        self.column = before + characters(line);
     }
 }
