@@ -33,6 +33,7 @@ pub fn format(sql: &str, reading: Reading, width: usize) -> String {
         indent: 0,
         end: 0,
         must_break: false,
+        marked: false,
     };
     let mut clauses = Clauses::default();
     let mut tokens = Lexer::new(sql, reading).map(without_gap).peekable();
@@ -82,12 +83,17 @@ struct Layout<'a> {
     end: usize,
     /// A comment that ends with its line was written.
     must_break: bool,
+    /// The token before begins with a digit right behind a comment: perhaps one of its version.
+    marked: bool,
 }
 
 impl Layout<'_> {
     /// Writes what stands before `token`.
     fn gap(&mut self, from: usize, before: Option<&Token>, token: &Token, start: Start) {
+        let (end, marked) = (self.end, self.marked);
         let blank = self.comments(from);
+        let digit = token.bytes(self.sql).first().is_some_and(u8::is_ascii_digit);
+        self.marked = digit && from > end && !blank && !self.must_break;
         let Some(before) = before else {
             if self.must_break {
                 self.line(0);
@@ -96,7 +102,7 @@ impl Layout<'_> {
             }
             return;
         };
-        let free = blank || self.may_part(before, token);
+        let free = blank || (!marked && self.may_part(before, token));
         let length = self.run(token);
         match start {
             _ if self.must_break => self.line(if start == Start::Inside { CONTINUED } else { 0 }),
