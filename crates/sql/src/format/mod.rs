@@ -47,7 +47,11 @@ pub fn format(sql: &str, reading: Reading, width: usize) -> String {
         layout.end = token.end;
         before = Some(token);
     }
-    layout.comments(sql.len());
+    let length = layout.out.len();
+    if layout.comments(sql.len()) && layout.out.len() > length {
+        // The blank may end the version of an executable comment.
+        layout.put(b" ");
+    }
     String::from_utf8(layout.out)
         .unwrap_or_else(|broken| String::from_utf8_lossy(broken.as_bytes()).into_owned())
 }
