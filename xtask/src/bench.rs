@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: builds the bench and the binary that it measures, and runs it.
+//! `cargo xtask bench`: builds a bench and what it measures, and runs it.
 //!
-//! The bench is a program of its own, since it needs clang and the kernel's headers and this one
-//! must build without them.
+//! The benches are programs of their own: that of the tap needs clang and the kernel's headers, and
+//! this one must build without them.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -11,19 +11,29 @@ use anyhow::{Context, Result, ensure};
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// The bench and its own arguments, such as `tap --pairs 40`; `tap --help` lists them.
+    /// The bench and its own arguments, such as `tap --pairs 40` or `sql`; `tap --help` and
+    /// `sql --help` list them.
     #[arg(value_name = "BENCH", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
+    let (package, arguments) = match args.arguments.split_first() {
+        // It needs no clang.
+        Some((name, rest)) if name == "sql" => ("waggle-bench-sql", rest),
+        _ => ("waggle-bench", &*args.arguments),
+    };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--quiet", "--package", "waggle", "--package", "waggle-bench"];
-    let built = Command::new(&cargo).args(build).status().context("cargo build")?;
+    let mut build = Command::new(&cargo);
+    build.args(["build", "--quiet", "--package", package]);
+    if package == "waggle-bench" {
+        // What it measures.
+        build.args(["--package", "waggle"]);
+    }
+    let built = build.status().context("cargo build")?;
     ensure!(built.success(), "the bench cannot be built: cargo xtask setup fetches what it needs");
-    let run = ["run", "--quiet", "--package", "waggle-bench", "--"];
-    let ended =
-        Command::new(&cargo).args(run).args(args.arguments).status().context("cargo run")?;
+    let run = ["run", "--quiet", "--package", package, "--bin", package, "--"];
+    let ended = Command::new(&cargo).args(run).args(arguments).status().context("cargo run")?;
     ensure!(ended.success(), "the bench failed");
     Ok(())
 }

@@ -111,6 +111,7 @@ const LAYERS: [Layer; 9] = [
         budget: Duration::from_secs(150),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-bench"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },

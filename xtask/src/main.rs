@@ -8,6 +8,7 @@
 mod bench;
 mod demo;
 mod deny;
+mod fuzz;
 mod layers;
 mod program;
 mod setup;
@@ -30,6 +31,8 @@ enum Task {
     Bench(bench::Args),
     /// Run the large forms of the tests, and keep their results under bench/results.
     Soak(soak::Args),
+    /// Run many inputs through what must bear any, and keep the result under bench/results.
+    Fuzz(fuzz::Args),
     /// Run a command under another kernel, in qemu.
     Vm(vm::VmArgs),
 }
@@ -41,6 +44,7 @@ fn main() -> Result<()> {
         Task::Test(args) => layers::run(args),
         Task::Bench(args) => bench::run(args),
         Task::Soak(args) => soak::run(args),
+        Task::Fuzz(args) => fuzz::run(args),
         Task::Vm(args) => vm::run(args),
     }
 }

@@ -48,6 +48,8 @@ const PACKAGES: &[&str] = &[
     "sysbench",
     // A terminal that tests can read.
     "tmux",
+    // To compare fingerprints with.
+    "percona-toolkit",
     // To boot another kernel.
     vm::QEMU_PACKAGE,
 ];

@@ -13,7 +13,7 @@ use anyhow::ensure;
 use serde_json::Value;
 
 /// Where results are kept.
-const RESULTS: &str = "bench/results";
+pub(crate) const RESULTS: &str = "bench/results";
 /// The columns of the table of exactness runs: keys of the results.
 const COLUMNS: [&str; 12] = [
     "test",
@@ -117,7 +117,7 @@ fn plain(value: &Value) -> String {
 
 /// The date in UTC, such as `2026-01-31`. From `date`, since xtask is built before all else and has
 /// no crate for calendars; the bench has one.
-fn today() -> Result<String> {
+pub(crate) fn today() -> Result<String> {
     let date = Command::new("date").args(["--utc", "+%F"]).output().context("date")?;
     Ok(String::from_utf8(date.stdout)?.trim().to_owned())
 }

@@ -1,4 +1,5 @@
-//! The text of statements: tokens, digests, kinds, and what must not be shown.
+//! The text of statements: tokens, digests, fingerprints, tables, kinds, layout, and what must not be
+//! shown.
 //!
 //! A digest is the text that the server's own `STATEMENT_DIGEST_TEXT()` or
 //! `events_statements_summary_by_digest` has, so that captured statements and Performance Schema
@@ -7,17 +8,23 @@
 
 mod charset;
 mod digest;
+mod fingerprint;
+mod format;
 mod kind;
 mod lexer;
 mod mask;
 mod redact;
 mod session;
+mod tables;
 
 pub use charset::Charset;
 pub use digest::Dialect;
 pub use digest::Digest;
 pub use digest::Normaliser;
 pub use digest::stable_hash;
+pub use fingerprint::Fingerprinter;
+pub use fingerprint::QueryId;
+pub use format::format;
 pub use kind::Kind;
 pub use kind::kind;
 pub use lexer::Lexeme;
@@ -29,3 +36,5 @@ pub use redact::printable;
 pub use redact::redact;
 pub use session::SessionSettings;
 pub use session::SqlModes;
+pub use tables::TableName;
+pub use tables::Tables;
