@@ -94,7 +94,7 @@ fn count(interval: &mut Interval, kind: &Kind, end_ns: u64, nth: u64) {
         rows_examined: Some(kind.examined),
         rows_affected: Some(0),
         lock_ns: Some(2_000),
-        error: Some(if nth % 5 == 0 { kind.error } else { 0 }),
+        error: Some(if nth.is_multiple_of(5) { kind.error } else { 0 }),
         server_status: Some(ServerStatus(if kind.examined > 1_000 { 0x22 } else { 2 })),
         bytes_sent: Some(120),
         ..Statement::unread(end_ns, &identity)
