@@ -271,10 +271,10 @@ fn two_servers_of_which_one_is_killed() {
     tmux.wait_for("the view", |screen| screen.contains("DIGESTS by load"));
     let tab = |server: &Server| format!(" {}", server.pid());
     let (of_mysql, of_mariadb) = (tab(&mysql), tab(&mariadb));
+    // Other servers of this host may be watched, too.
     let tabs = |screen: &str| screen.lines().next().unwrap_or_default().to_owned();
-    tmux.wait_for("both", |screen| {
-        tabs(screen).contains(&of_mysql) && tabs(screen).contains(&of_mariadb)
-    });
+    show(&tmux, &mysql);
+    tmux.wait_for("its tab", |screen| tabs(screen).contains(&format!("{of_mysql}]")));
     show(&tmux, &mariadb);
     let works = |screen: &str| screen.contains("mariadb 10.11") && digests(screen).len() > 5;
     tmux.wait_for("statements of MariaDB", works);
@@ -298,12 +298,15 @@ fn a_blocked_session_comes_first_and_nothing_that_it_says_reaches_the_terminal_r
     let mut holder = load::session(&server);
     holder.run("CREATE TABLE held (id INT PRIMARY KEY, v INT) ENGINE = InnoDB").unwrap();
     holder.run("INSERT INTO held VALUES (1, 0)").unwrap();
+    holder.run("CREATE TABLE altered (v INT) ENGINE = InnoDB").unwrap();
     holder.run("BEGIN").unwrap();
     holder.run("SELECT v FROM held WHERE id = 1 FOR UPDATE").unwrap();
+    holder.run("SELECT v FROM altered").unwrap();
     let evil = "SELECT SLEEP(600), '\x1b]0;owned\x07\x1b[2J private words', \
                 'x' = 'IDENTIFIED BY \"hunter2\"'";
     let plain = "SELECT SLEEP(600), 'private words'";
-    for sql in ["ALTER TABLE held ADD w INT", "UPDATE held SET v = 1 WHERE id = 1", evil, plain] {
+    for sql in ["ALTER TABLE altered ADD w INT", "UPDATE held SET v = 1 WHERE id = 1", evil, plain]
+    {
         let mut session = load::session(&server);
         // It ends with the server.
         thread::spawn(move || session.run(sql));
@@ -316,7 +319,7 @@ fn a_blocked_session_comes_first_and_nothing_that_it_says_reaches_the_terminal_r
         let sessions: Vec<&str> =
             screen.lines().skip_while(|line| !line.starts_with("RUNNING")).skip(2).collect();
         assert!(
-            sessions[0].contains("lock") && sessions[0].contains("ALTER TABLE held"),
+            sessions[0].contains("lock") && sessions[0].contains("ALTER TABLE altered"),
             "{screen}"
         );
         assert!(sessions[1].contains("row?") && sessions[1].contains("UPDATE held"), "{screen}");
