@@ -9,6 +9,7 @@ mod bench;
 mod demo;
 mod deny;
 mod layers;
+mod pictures;
 mod program;
 mod setup;
 mod soak;
@@ -30,6 +31,8 @@ enum Task {
     Bench(bench::Args),
     /// Run the large forms of the tests, and keep their results under bench/results.
     Soak(soak::Args),
+    /// Take the pictures of the documents anew, from a real run.
+    Pictures,
     /// Run a command under another kernel, in qemu.
     Vm(vm::VmArgs),
 }
@@ -41,6 +44,7 @@ fn main() -> Result<()> {
         Task::Test(args) => layers::run(args),
         Task::Bench(args) => bench::run(args),
         Task::Soak(args) => soak::run(args),
+        Task::Pictures => pictures::run(),
         Task::Vm(args) => vm::run(args),
     }
 }

@@ -328,3 +328,27 @@ fn losses_are_summed_over_the_whole_watch() {
     }
     assert_eq!(app.server().unwrap().lost.statements(), 10);
 }
+
+#[test]
+fn a_sentence_does_not_stay_for_ever() {
+    let mut app = watching(&[2], 1);
+    app.tell("pid 3: watched from now on");
+    for nth in 1..10 {
+        app.take(second_of(2, nth, &[]));
+        assert!(app.message.is_some(), "{nth}");
+    }
+    app.take(second_of(2, 10, &[]));
+    assert_eq!(app.message, None);
+}
+
+#[test]
+fn many_servers_share_what_the_history_may_take() {
+    let mut app = App::new(Options { cpus: 2, literals: false });
+    for nth in 0..4 {
+        for pid in 0..100 {
+            app.take(second_of(pid, nth, &KINDS[2..3]));
+        }
+    }
+    let all: usize = app.servers.iter().map(|one| one.history.bytes()).sum();
+    assert!(all > 0 && all <= super::BUDGET_OF_ALL, "{all}");
+}
