@@ -95,21 +95,20 @@ const GAP: usize = 4;
 
 /// Two blocks side by side, the right one from the column `at` on.
 fn beside(left: Vec<Line<'static>>, right: Vec<Line<'static>>, at: usize) -> Vec<Line<'static>> {
+    // What a line has as its style goes to its pieces, so that it does not reach the other side.
+    let pieces = |line: Option<Line<'static>>| -> Vec<Span<'static>> {
+        let line = line.unwrap_or_default();
+        line.spans.into_iter().map(|span| span.patch_style(line.style)).collect()
+    };
+    let lines = left.len().max(right.len());
     let (mut left, mut right) = (left.into_iter(), right.into_iter());
-    let mut lines = Vec::new();
-    loop {
-        let (one, other) = (left.next(), right.next());
-        if one.is_none() && other.is_none() {
-            return lines;
-        }
-        let mut line = one.unwrap_or_default();
+    let line = |_| {
+        let mut line = Line::from(pieces(left.next()));
         line.push_span(Span::raw(" ".repeat(at.saturating_sub(line.width()))));
-        line.spans.extend(other.into_iter().flat_map(|other| {
-            let style = other.style;
-            other.spans.into_iter().map(move |span| span.patch_style(style))
-        }));
-        lines.push(line);
-    }
+        line.spans.extend(pieces(right.next()));
+        line
+    };
+    (0..lines).map(line).collect()
 }
 
 /// The kept intervals up to the shown one, together.
