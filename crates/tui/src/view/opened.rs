@@ -1,5 +1,7 @@
 //! One digest, or one session, in full.
 
+mod past;
+
 use std::collections::BTreeMap;
 
 use ratatui_core::text::{Line, Span};
@@ -13,9 +15,9 @@ use super::over_time::OverTime;
 use super::sql;
 use super::text::{clean, fit, left, right, wrapped};
 use crate::state::{
-    App, Frame, Latencies, Measured, Opened, Row, STEPS, Session, Wait, Watched, kind_name,
-    lower_ns,
+    App, Frame, Measured, Opened, Row, Session, Wait, Watched, kind_name, lower_ns,
 };
+use past::{Past, sums};
 
 /// Columns of the names of numbers.
 const NAME_WIDTH: usize = 20;
@@ -109,71 +111,6 @@ fn beside(left: Vec<Line<'static>>, right: Vec<Line<'static>>, at: usize) -> Vec
         line
     };
     (0..lines).map(line).collect()
-}
-
-/// The kept intervals up to the shown one, together.
-struct Past {
-    seconds: f64,
-    /// Intervals of which it is not known whether the digest ran.
-    unknown: usize,
-    calls: u64,
-    load_seconds: f64,
-    sums: [Measured; 7],
-    time_ns: f64,
-    max_ns: f64,
-    latencies: [u64; STEPS],
-}
-
-/// The sums of a row, in the order of [`SUMS`].
-fn sums(row: &Row) -> [Measured; 7] {
-    [
-        row.rows_examined,
-        row.rows_sent,
-        row.rows_affected,
-        row.bytes_sent,
-        row.lock_ns,
-        row.errors,
-        row.no_index,
-    ]
-}
-
-impl Past {
-    fn of(one: &Watched, shown: &Frame, key: &DigestKey) -> Past {
-        let mut past = Past {
-            seconds: 0.0,
-            unknown: 0,
-            calls: 0,
-            load_seconds: 0.0,
-            sums: [Measured::count(Some(0)); 7],
-            time_ns: 0.0,
-            max_ns: 0.0,
-            latencies: [0; STEPS],
-        };
-        for frame in one.history.until(shown.end_ns, usize::MAX) {
-            match frame.row(key) {
-                Some(row) => past.add(row, frame.seconds()),
-                None if frame.rows_left_out > 0 => past.unknown += 1,
-                None => past.seconds += frame.seconds(),
-            }
-        }
-        past
-    }
-
-    fn add(&mut self, row: &Row, seconds: f64) {
-        self.seconds += seconds;
-        self.calls += row.calls;
-        self.load_seconds += f64::from(row.load) * seconds;
-        for (sum, more) in self.sums.iter_mut().zip(sums(row)) {
-            *sum = Measured::of(sum.get().zip(more.get()).map(|(sum, more)| sum + more));
-        }
-        self.time_ns += row.avg_ns.get().unwrap_or(0.0) * row.calls as f64;
-        self.max_ns = self.max_ns.max(row.max_ns.get().unwrap_or(0.0));
-        Latencies::add_to(&row.latencies, &mut self.latencies);
-    }
-
-    fn per_call(&self, sum: f64) -> Option<f64> {
-        (self.calls > 0).then(|| sum / self.calls as f64)
-    }
 }
 
 /// The numbers of the shown interval, and those of all that is kept.
