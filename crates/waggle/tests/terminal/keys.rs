@@ -129,6 +129,12 @@ fn pausing_and_stepping(tmux: &Tmux) {
             .unwrap()
             .to_owned()
     };
+    // So that there are some to step to.
+    let kept = |screen: &str| {
+        let rest = screen.split_once("  kept ").map_or("", |(_, rest)| rest);
+        rest.split([' ', '.']).next().and_then(|seconds| seconds.parse::<u32>().ok()).unwrap_or(0)
+    };
+    tmux.wait_for("some intervals", |screen| kept(screen) >= 5);
     tmux.press(&["Space"]);
     let paused = tmux.wait_for("the pause", |screen| screen.contains("PAUSED at "));
     let later = tmux.wait_for("later intervals", |screen| screen.contains("BACK "));
