@@ -1,8 +1,8 @@
-# The whole project in four words. Everything else: cargo xtask --help
+# The whole project in five words. Everything else: cargo xtask --help
 
 SECONDS_OF_DEMO = $(or $(DEMO_SECONDS),0)
 
-.PHONY: build demo test bench
+.PHONY: build demo test bench pictures
 
 build:                  ## the binary: target/debug/waggle
 	@scripts/setup
@@ -18,3 +18,6 @@ test:                   ## every layer, with its time
 bench:                  ## the price of the tap, on this machine
 	@scripts/setup
 	@cargo xtask bench tap
+
+pictures: build         ## the pictures of the documents, from a real run
+	@cargo xtask pictures

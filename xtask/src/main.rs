@@ -10,6 +10,7 @@ mod demo;
 mod deny;
 mod fuzz;
 mod layers;
+mod pictures;
 mod program;
 mod setup;
 mod soak;
@@ -33,6 +34,8 @@ enum Task {
     Soak(soak::Args),
     /// Run many inputs through what must bear any, and keep the result under bench/results.
     Fuzz(fuzz::Args),
+    /// Take the pictures of the documents anew, from a real run.
+    Pictures,
     /// Run a command under another kernel, in qemu.
     Vm(vm::VmArgs),
 }
@@ -45,6 +48,7 @@ fn main() -> Result<()> {
         Task::Bench(args) => bench::run(args),
         Task::Soak(args) => soak::run(args),
         Task::Fuzz(args) => fuzz::run(args),
+        Task::Pictures => pictures::run(),
         Task::Vm(args) => vm::run(args),
     }
 }

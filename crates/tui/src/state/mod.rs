@@ -26,6 +26,11 @@ pub(crate) use watched::{Opened, Watched};
 /// Servers that have ended and can still be looked at.
 const ENDED_MAX: usize = 4;
 
+/// What the history of all servers together may take, so that many servers share it.
+const BUDGET_OF_ALL: usize = 64 << 20;
+/// Intervals for which a sentence stays.
+const MESSAGE_INTERVALS: u32 = 10;
+
 /// What is known from the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -57,8 +62,9 @@ pub struct App {
     pub(crate) typing: Option<String>,
     /// The page of keys is in front, and so many lines of it are above the screen.
     pub(crate) help: Option<usize>,
-    /// What there is to tell, until the next key.
+    /// What there is to tell, until the next key or for some intervals.
     pub(crate) message: Option<String>,
+    intervals_left: u32,
     /// Columns and lines of the screen: how far a page goes.
     pub(crate) size: (u16, u16),
     budget: usize,
@@ -77,6 +83,7 @@ impl App {
             typing: None,
             help: None,
             message: None,
+            intervals_left: 0,
             size: (80, 24),
             budget: history::BUDGET_BYTES,
         }
@@ -93,9 +100,16 @@ impl App {
             self.servers.len() - 1
         });
         let ended = snapshot.ended;
+        let budget = self.budget.min(BUDGET_OF_ALL / self.servers.len().max(1));
         if let Some(server) = self.servers.get_mut(at) {
-            server.take(snapshot, self.options.literals, self.budget);
-            server.list(self.sort, &self.filter);
+            server.take(snapshot, self.options.literals, budget);
+        }
+        if at == self.selected {
+            self.list();
+            self.intervals_left = self.intervals_left.saturating_sub(1);
+            if self.intervals_left == 0 {
+                self.message = None;
+            }
         }
         if ended {
             self.forget_ended();
@@ -116,8 +130,9 @@ impl App {
         }
     }
 
-    /// Shows a sentence until the next key.
+    /// Shows a sentence until the next key, or for ten intervals.
     pub fn tell(&mut self, message: impl Into<String>) {
+        self.intervals_left = MESSAGE_INTERVALS;
         self.message = Some(message.into());
     }
 

@@ -94,7 +94,7 @@ fn count(interval: &mut Interval, kind: &Kind, end_ns: u64, nth: u64) {
         rows_examined: Some(kind.examined),
         rows_affected: Some(0),
         lock_ns: Some(2_000),
-        error: Some(if nth % 5 == 0 { kind.error } else { 0 }),
+        error: Some(if nth.is_multiple_of(5) { kind.error } else { 0 }),
         server_status: Some(ServerStatus(if kind.examined > 1_000 { 0x22 } else { 2 })),
         bytes_sent: Some(120),
         ..Statement::unread(end_ns, &identity)
@@ -327,4 +327,28 @@ fn losses_are_summed_over_the_whole_watch() {
         app.take(snapshot);
     }
     assert_eq!(app.server().unwrap().lost.statements(), 10);
+}
+
+#[test]
+fn a_sentence_does_not_stay_for_ever() {
+    let mut app = watching(&[2], 1);
+    app.tell("pid 3: watched from now on");
+    for nth in 1..10 {
+        app.take(second_of(2, nth, &[]));
+        assert!(app.message.is_some(), "{nth}");
+    }
+    app.take(second_of(2, 10, &[]));
+    assert_eq!(app.message, None);
+}
+
+#[test]
+fn many_servers_share_what_the_history_may_take() {
+    let mut app = App::new(Options { cpus: 2, literals: false });
+    for nth in 0..4 {
+        for pid in 0..100 {
+            app.take(second_of(pid, nth, &KINDS[2..3]));
+        }
+    }
+    let all: usize = app.servers.iter().map(|one| one.history.bytes()).sum();
+    assert!(all > 0 && all <= super::BUDGET_OF_ALL, "{all}");
 }

@@ -7,7 +7,7 @@ use ratatui_core::text::{Line, Span};
 
 use super::bars::{bar, sparkline};
 use super::columns::{Column, fitting};
-use super::look::{BAR, BOLD, DIM, PLAIN, SELECTED, SORTED, TITLE, WARN};
+use super::look::{BAR, BOLD, DIM, PLAIN, SORTED, TITLE, WARN, selected};
 use super::number::{ms, percent, plain};
 use super::over_time::OverTime;
 use super::text::{fit, left, right};
@@ -92,7 +92,7 @@ pub(crate) fn lines(
             line.push_span(Span::raw(" "));
         }
         line.push_span(Span::raw(fit(&row.name.text, text_width)));
-        lines.push(if is_selected { line.patch_style(SELECTED) } else { line });
+        lines.push(if is_selected { selected(line) } else { line });
     }
     if one.listed.is_empty() {
         let why = match app.filter.typed() {

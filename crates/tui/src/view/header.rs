@@ -41,7 +41,7 @@ pub(crate) fn flow(parts: Vec<(String, Style)>, width: usize) -> Vec<Line<'stati
 pub(crate) fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     if app.servers.len() > 1 {
-        lines.extend(tabs(app, width));
+        lines.push(tabs(app, width));
     }
     let Some((server, frame)) = app.server().and_then(|it| Some((it, it.shown()?))) else {
         lines.push(Line::styled(fit("waiting for the first interval …", width), DIM));
@@ -53,20 +53,40 @@ pub(crate) fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// One word per server; the one in front is in brackets.
-fn tabs(app: &App, width: usize) -> Vec<Line<'static>> {
-    let tab = |(at, one): (usize, &Watched)| {
-        let number = if at < 9 { format!("{} ", at + 1) } else { String::new() };
-        let ended = if one.ended { " ended" } else { "" };
-        let Watched { server, .. } = one;
-        let name = format!("{number}{} {}{ended}", server.flavour, server.pid);
-        if at == app.selected {
-            (format!("[{name}]"), SELECTED)
+/// One word per server; the one in front is in brackets. Where not all fit, those around it, and
+/// `<` or `>` where there are more.
+fn tabs(app: &App, width: usize) -> Line<'static> {
+    let words: Vec<String> =
+        app.servers.iter().enumerate().map(|(at, one)| tab(app, at, one)).collect();
+    let room = width.saturating_sub(4);
+    let (mut first, mut last) = (app.selected, app.selected);
+    let mut used = words.get(app.selected).map_or(0, |word| columns(word));
+    loop {
+        let before = first.checked_sub(1).and_then(|at| Some((at, words.get(at)?)));
+        let behind = words.get(last + 1);
+        let fits = |word: &String| used + columns(word) <= room;
+        if let Some((at, word)) = before.filter(|(_, word)| fits(word)) {
+            (first, used) = (at, used + columns(word));
+        } else if let Some(word) = behind.filter(|word| fits(word)) {
+            (last, used) = (last + 1, used + columns(word));
         } else {
-            (format!(" {name} "), PLAIN)
+            break;
         }
-    };
-    flow(app.servers.iter().enumerate().map(tab).collect(), width)
+    }
+    let mut line = Line::raw(if first > 0 { "< " } else { "" });
+    for (at, word) in words.iter().enumerate().take(last + 1).skip(first) {
+        let style = if at == app.selected { SELECTED } else { PLAIN };
+        line.push_span(Span::styled(fit(word, room), style));
+    }
+    line.push_span(Span::raw(if last + 1 < words.len() { " >" } else { "" }));
+    line
+}
+
+fn tab(app: &App, at: usize, one: &Watched) -> String {
+    let number = if at < 9 { format!("{} ", at + 1) } else { String::new() };
+    let ended = if one.ended { " ended" } else { "" };
+    let name = format!("{number}{} {}{ended}", one.server.flavour, one.server.pid);
+    if at == app.selected { format!("[{name}]") } else { format!(" {name} ") }
 }
 
 fn who(one: &Watched) -> Vec<(String, Style)> {

@@ -2,6 +2,7 @@
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
+use ratatui_core::text::Line;
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,14 @@ pub(crate) const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier:
 pub(crate) const WARN: Style = Style::new().fg(Color::Yellow);
 pub(crate) const BAR: Style = Style::new().fg(Color::Green);
 pub(crate) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+/// Marks a line as selected. Bars stay as they are: reversed, they would show the opposite.
+pub(crate) fn selected(mut line: Line<'static>) -> Line<'static> {
+    for span in line.spans.iter_mut().filter(|span| span.style != BAR) {
+        span.style = span.style.patch(SELECTED);
+    }
+    line
+}
 
 impl Look {
     /// Takes away what the terminal cannot show.

@@ -1,5 +1,7 @@
 //! One digest, or one session, in full.
 
+mod past;
+
 use std::collections::BTreeMap;
 
 use ratatui_core::text::{Line, Span};
@@ -13,9 +15,9 @@ use super::over_time::OverTime;
 use super::sql;
 use super::text::{clean, fit, left, right, wrapped};
 use crate::state::{
-    App, Frame, Latencies, Measured, Opened, Row, STEPS, Session, Wait, Watched, kind_name,
-    lower_ns,
+    App, Frame, Measured, Opened, Row, Session, Wait, Watched, kind_name, lower_ns,
 };
+use past::{Past, sums};
 
 /// Columns of the names of numbers.
 const NAME_WIDTH: usize = 20;
@@ -95,86 +97,20 @@ const GAP: usize = 4;
 
 /// Two blocks side by side, the right one from the column `at` on.
 fn beside(left: Vec<Line<'static>>, right: Vec<Line<'static>>, at: usize) -> Vec<Line<'static>> {
+    // What a line has as its style goes to its pieces, so that it does not reach the other side.
+    let pieces = |line: Option<Line<'static>>| -> Vec<Span<'static>> {
+        let line = line.unwrap_or_default();
+        line.spans.into_iter().map(|span| span.patch_style(line.style)).collect()
+    };
+    let lines = left.len().max(right.len());
     let (mut left, mut right) = (left.into_iter(), right.into_iter());
-    let mut lines = Vec::new();
-    loop {
-        let (one, other) = (left.next(), right.next());
-        if one.is_none() && other.is_none() {
-            return lines;
-        }
-        let mut line = one.unwrap_or_default();
+    let line = |_| {
+        let mut line = Line::from(pieces(left.next()));
         line.push_span(Span::raw(" ".repeat(at.saturating_sub(line.width()))));
-        line.spans.extend(other.into_iter().flat_map(|other| {
-            let style = other.style;
-            other.spans.into_iter().map(move |span| span.patch_style(style))
-        }));
-        lines.push(line);
-    }
-}
-
-/// The kept intervals up to the shown one, together.
-struct Past {
-    seconds: f64,
-    /// Intervals of which it is not known whether the digest ran.
-    unknown: usize,
-    calls: u64,
-    load_seconds: f64,
-    sums: [Measured; 7],
-    time_ns: f64,
-    max_ns: f64,
-    latencies: [u64; STEPS],
-}
-
-/// The sums of a row, in the order of [`SUMS`].
-fn sums(row: &Row) -> [Measured; 7] {
-    [
-        row.rows_examined,
-        row.rows_sent,
-        row.rows_affected,
-        row.bytes_sent,
-        row.lock_ns,
-        row.errors,
-        row.no_index,
-    ]
-}
-
-impl Past {
-    fn of(one: &Watched, shown: &Frame, key: &DigestKey) -> Past {
-        let mut past = Past {
-            seconds: 0.0,
-            unknown: 0,
-            calls: 0,
-            load_seconds: 0.0,
-            sums: [Measured::count(Some(0)); 7],
-            time_ns: 0.0,
-            max_ns: 0.0,
-            latencies: [0; STEPS],
-        };
-        for frame in one.history.until(shown.end_ns, usize::MAX) {
-            match frame.row(key) {
-                Some(row) => past.add(row, frame.seconds()),
-                None if frame.rows_left_out > 0 => past.unknown += 1,
-                None => past.seconds += frame.seconds(),
-            }
-        }
-        past
-    }
-
-    fn add(&mut self, row: &Row, seconds: f64) {
-        self.seconds += seconds;
-        self.calls += row.calls;
-        self.load_seconds += f64::from(row.load) * seconds;
-        for (sum, more) in self.sums.iter_mut().zip(sums(row)) {
-            *sum = Measured::of(sum.get().zip(more.get()).map(|(sum, more)| sum + more));
-        }
-        self.time_ns += row.avg_ns.get().unwrap_or(0.0) * row.calls as f64;
-        self.max_ns = self.max_ns.max(row.max_ns.get().unwrap_or(0.0));
-        Latencies::add_to(&row.latencies, &mut self.latencies);
-    }
-
-    fn per_call(&self, sum: f64) -> Option<f64> {
-        (self.calls > 0).then(|| sum / self.calls as f64)
-    }
+        line.spans.extend(pieces(right.next()));
+        line
+    };
+    (0..lines).map(line).collect()
 }
 
 /// The numbers of the shown interval, and those of all that is kept.

@@ -5,7 +5,7 @@
 use ratatui_core::text::{Line, Span};
 
 use super::columns::{Column, fitting};
-use super::look::{BAD, BOLD, DIM, PLAIN, SELECTED, TITLE, WARN};
+use super::look::{BAD, BOLD, DIM, PLAIN, TITLE, WARN, selected};
 use super::number::{ABSENT, age};
 use super::text::{fit, left, right};
 use crate::state::{App, Frame, Pane, Session, Wait, Watched};
@@ -68,7 +68,7 @@ pub(crate) fn lines(
             line.push_span(Span::raw(" "));
         }
         line.push_span(Span::raw(fit(&session.text, width.saturating_sub(2 + used))));
-        lines.push(if is_selected { line.patch_style(SELECTED) } else { line });
+        lines.push(if is_selected { selected(line) } else { line });
     }
     lines.truncate(height);
     lines

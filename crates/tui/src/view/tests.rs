@@ -80,6 +80,23 @@ fn two_servers_of_which_one_ended_and_the_sessions_in_front() {
 }
 
 #[test]
+fn of_many_servers_those_around_the_one_in_front_are_named() {
+    let pids: Vec<u32> = (100..130).collect();
+    let mut app = watching(&pids, 1);
+    for (presses, named, first, more) in [
+        (0, "[1 mysql 100]", "[", true),
+        (14, "[mysql 114]", "<", true),
+        (15, "[mariadb 129]", "<", false),
+    ] {
+        (0..presses).for_each(|_| drop(app.on_key(Key::Tab)));
+        let screen = text(&drawn(&app, ALL, 80, 30));
+        let tabs = screen.lines().next().unwrap();
+        assert!(tabs.contains(named) && tabs.starts_with(first), "{tabs}");
+        assert_eq!(tabs.ends_with('>'), more, "{tabs}");
+    }
+}
+
+#[test]
 fn a_digest() {
     let mut app = watching(&[2], 200);
     app.on_key(Key::Enter);

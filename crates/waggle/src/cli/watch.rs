@@ -16,12 +16,15 @@ use crate::watch::{
     Csv, Lines, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch, WatchOptions,
 };
 
+const AFTER_HELP: &str = "\
+On a terminal: digests, running sessions, one digest in full, the last minutes; ? lists the keys.
+Where the output is no terminal: a line of JSON per interval and server.
+
+Example: waggle watch --for 10s --json | jq '.digests[0]'";
+
 /// Show every statement that the servers of this host execute, interval after interval.
-///
-/// On a terminal: digests by load, running sessions, one digest in full, the last half an hour.
-/// `?` lists the keys. Where the output is no terminal: a line of JSON per interval and server.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle watch --for 10s --json | jq '.digests[0]'")]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Stop after this time; until Ctrl-C without it.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use ratatui_crossterm::crossterm::event::{
     self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
 };
@@ -80,7 +82,7 @@ impl Terminal {
 
 impl Output for Terminal {
     fn take(&mut self, finished: Vec<Finished>) -> io::Result<()> {
-        self.inbox.put(finished, jiff::Zoned::now().strftime("%H:%M:%S").to_string());
+        self.inbox.put(finished, Timestamp::now());
         Ok(())
     }
 
@@ -152,6 +154,8 @@ impl View {
         match item {
             Item::News(news) => self.app.tell(news),
             Item::Intervals(finished, time) => {
+                // Here, since the first time reads the time zones of the host.
+                let time = time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string();
                 for one in finished {
                     let snapshot = self.snapshot(one, time.clone());
                     self.app.take(snapshot);

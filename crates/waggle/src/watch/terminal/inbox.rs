@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+
 use crate::watch::Finished;
 
 /// Intervals that wait to be drawn. While the terminal is slow the newest take the place of the
@@ -13,8 +15,8 @@ const NEWS_MAX: usize = 4;
 
 /// Something for the view.
 pub(super) enum Item {
-    /// The intervals of all servers that ended at a time of day.
-    Intervals(Vec<Finished>, String),
+    /// The intervals of all servers that ended at a time.
+    Intervals(Vec<Finished>, Timestamp),
     /// A sentence.
     News(String),
 }
@@ -25,7 +27,7 @@ pub(super) struct Inbox(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    intervals: VecDeque<(Vec<Finished>, String)>,
+    intervals: VecDeque<(Vec<Finished>, Timestamp)>,
     news: VecDeque<String>,
     is_closed: bool,
 }
@@ -37,7 +39,7 @@ impl Inbox {
     }
 
     /// Leaves intervals that have ended.
-    pub(super) fn put(&self, finished: Vec<Finished>, time: String) {
+    pub(super) fn put(&self, finished: Vec<Finished>, time: Timestamp) {
         let mut waiting = self.waiting();
         let dropped = if waiting.intervals.len() == WAITING_MAX {
             waiting.intervals.pop_front()
@@ -88,11 +90,11 @@ mod tests {
     fn a_view_that_is_held_up_gets_the_newest() {
         let inbox = Inbox::default();
         for at in 0..10 {
-            inbox.put(Vec::new(), at.to_string());
+            inbox.put(Vec::new(), Timestamp::from_second(at).unwrap());
             inbox.tell(&at.to_string());
         }
         let got = inbox.take().into_iter().map(|item| match item {
-            Item::Intervals(_, time) => time,
+            Item::Intervals(_, time) => time.as_second().to_string(),
             Item::News(news) => news,
         });
         assert_eq!(got.collect::<String>(), "67896789");

@@ -7,6 +7,7 @@ use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::{cursor, execute, terminal};
@@ -19,15 +20,17 @@ use super::tty::{self, Tty};
 /// Whether the terminal is ours now; what gives it back does so once.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 
-/// Whether the standard output is a terminal on which a view can be drawn, of which we are in the
-/// foreground: from the background, taking it over would stop us (termios(3), SIGTTOU).
+/// Whether the standard output is a terminal with a size on which a view can be drawn, of which we
+/// are in the foreground: from the background, taking it over would stop us (termios(3), SIGTTOU).
 pub(crate) fn can_be_drawn_on() -> bool {
     let stdout = io::stdout();
     let kind = env::var_os("TERM").unwrap_or_default();
     let is_dumb = kind.is_empty() || kind == OsStr::new("dumb");
     let group = rustix::termios::tcgetpgrp(&stdout);
     let is_in_front = group.is_ok_and(|group| group == rustix::process::getpgrp());
-    stdout.is_terminal() && !is_dumb && is_in_front
+    let size = rustix::termios::tcgetwinsize(&stdout);
+    let has_size = size.is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0);
+    stdout.is_terminal() && !is_dumb && is_in_front && has_size
 }
 
 /// The terminal while it is ours.
@@ -70,7 +73,9 @@ impl Screen {
 
     /// Forgets what the terminal shows, so that all of it is drawn anew.
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        // Not `clear`, which asks the terminal where the cursor is and waits for the answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
     /// The width of the terminal.

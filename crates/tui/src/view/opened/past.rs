@@ -1,0 +1,72 @@
+//! One digest over all that is kept of it.
+
+use waggle_model::DigestKey;
+
+use crate::state::{Frame, Latencies, Measured, Row, STEPS, Watched};
+
+/// The kept intervals up to the shown one, together.
+pub(super) struct Past {
+    pub(super) seconds: f64,
+    /// Intervals of which it is not known whether the digest ran.
+    pub(super) unknown: usize,
+    pub(super) calls: u64,
+    pub(super) load_seconds: f64,
+    /// In the order of [`sums`].
+    pub(super) sums: [Measured; 7],
+    pub(super) time_ns: f64,
+    pub(super) max_ns: f64,
+    pub(super) latencies: [u64; STEPS],
+}
+
+/// The sums of a row: rows examined, sent and changed, bytes, time in locks, errors, no index.
+pub(super) fn sums(row: &Row) -> [Measured; 7] {
+    [
+        row.rows_examined,
+        row.rows_sent,
+        row.rows_affected,
+        row.bytes_sent,
+        row.lock_ns,
+        row.errors,
+        row.no_index,
+    ]
+}
+
+impl Past {
+    pub(super) fn of(one: &Watched, shown: &Frame, key: &DigestKey) -> Past {
+        let mut past = Past {
+            seconds: 0.0,
+            unknown: 0,
+            calls: 0,
+            load_seconds: 0.0,
+            sums: [Measured::count(Some(0)); 7],
+            time_ns: 0.0,
+            max_ns: 0.0,
+            latencies: [0; STEPS],
+        };
+        for frame in one.history.until(shown.end_ns, usize::MAX) {
+            match frame.row(key) {
+                Some(row) => past.add(row, frame.seconds()),
+                None if frame.rows_left_out > 0 => past.unknown += 1,
+                None => past.seconds += frame.seconds(),
+            }
+        }
+        past
+    }
+
+    fn add(&mut self, row: &Row, seconds: f64) {
+        self.seconds += seconds;
+        self.calls += row.calls;
+        self.load_seconds += f64::from(row.load) * seconds;
+        for (sum, more) in self.sums.iter_mut().zip(sums(row)) {
+            *sum = Measured::of(sum.get().zip(more.get()).map(|(sum, more)| sum + more));
+        }
+        self.time_ns += row.avg_ns.get().unwrap_or(0.0) * row.calls as f64;
+        self.max_ns = self.max_ns.max(row.max_ns.get().unwrap_or(0.0));
+        Latencies::add_to(&row.latencies, &mut self.latencies);
+    }
+
+    /// A sum per call; `None` where there was no call.
+    pub(super) fn per_call(&self, sum: f64) -> Option<f64> {
+        (self.calls > 0).then(|| sum / self.calls as f64)
+    }
+}
