@@ -91,8 +91,19 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     word: &'static str,
+    folded: Folded,
     id: Id,
     function: bool,
+}
+
+impl Entry {
+    /// Whether a word is this one, where their folded letters are. Up to 16 bytes these tell all: two
+    /// bytes that differ by a case bit are one letter, or one of them is in no word.
+    #[inline]
+    fn is(&self, word: &[u8]) -> bool {
+        self.word.len() == word.len()
+            && (word.len() <= 16 || self.word.as_bytes().eq_ignore_ascii_case(word))
+    }
 }
 
 #[derive(Debug)]
@@ -161,7 +172,8 @@ impl Table {
                 self.texts.len() - 1
             }
         };
-        Entry { word, id: Id::try_from(id).unwrap_or(UNKNOWN), function }
+        let folded = fold(word.as_bytes());
+        Entry { word, folded, id: Id::try_from(id).unwrap_or(UNKNOWN), function }
     }
 
     /// Sets the role of a token behind which no expression begins.
@@ -176,7 +188,7 @@ impl Table {
 
     fn index(&mut self) {
         for (number, entry) in self.entries.iter().enumerate() {
-            let mut slot = hash(entry.word.as_bytes());
+            let mut slot = hash(entry.folded, entry.word.len());
             while self.slots.get(slot).is_some_and(|taken| *taken != 0) {
                 slot = (slot + 1) % SLOTS;
             }
@@ -190,11 +202,12 @@ impl Table {
     /// The token of a keyword; `called` when a parenthesis follows at once.
     #[inline]
     pub(super) fn keyword(&self, word: &[u8], called: bool) -> Option<Id> {
-        let mut slot = hash(word);
+        let folded = fold(word);
+        let mut slot = hash(folded, word.len());
         loop {
             let number = usize::from(*self.slots.get(slot)?);
             let entry = self.entries.get(number.checked_sub(1)?)?;
-            if entry.word.len() == word.len() && entry.word.as_bytes().eq_ignore_ascii_case(word) {
+            if entry.folded == folded && entry.is(word) {
                 return (called || !entry.function).then_some(entry.id);
             }
             slot = (slot + 1) % SLOTS;
@@ -239,19 +252,29 @@ impl Table {
     }
 }
 
-/// Length and a few letters, case folded: enough to spread some 800 words.
+/// The letters of a word as far as they fit in two numbers, without their case. Words of different
+/// letters have different numbers up to 16 letters.
+type Folded = (u64, u64);
+
 #[inline]
-fn hash(word: &[u8]) -> usize {
-    let at = |index: usize| usize::from(word.get(index).copied().unwrap_or(0) & 0xdf);
-    let len = word.len();
-    let mixed = at(0)
-        ^ at(1) << 5
-        ^ at(2) << 10
-        ^ at(len / 2) << 15
-        ^ at(len.saturating_sub(1)) << 20
-        ^ at(len.saturating_sub(2)) << 25
-        ^ len << 30;
-    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) % SLOTS
+fn fold(word: &[u8]) -> Folded {
+    const CASE: u64 = 0xdfdf_dfdf_dfdf_dfdf;
+    let (first, last) = match (word.first_chunk(), word.last_chunk()) {
+        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+        _ => match (word.first_chunk(), word.last_chunk()) {
+            (Some(first), Some(last)) => {
+                (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
+            }
+            _ => (word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 0),
+        },
+    };
+    (first & CASE, last & CASE)
+}
+
+#[inline]
+fn hash((first, last): Folded, length: usize) -> usize {
+    let mixed = (first ^ last.rotate_left(29) ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 52) as usize % SLOTS
 }
 
 fn role(text: &str) -> Role {

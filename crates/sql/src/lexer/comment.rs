@@ -5,6 +5,7 @@ use super::CONTROL;
 use super::DIGIT;
 use super::Lexeme;
 use super::Lexer;
+use super::WORD;
 
 /// From this version on six digits of an executable comment are a version only before a blank, and
 /// hints have fractions.
@@ -29,11 +30,15 @@ impl Lexer<'_> {
     #[inline]
     pub(super) fn skip(&mut self) -> Option<Lexeme> {
         // A hint stands right behind its word, or behind blanks.
-        let mut only_blanks = true;
+        let (end, mut only_blanks) = (self.at, true);
         while self.at < self.sql.len() {
-            if self.class(0) & BLANK != 0 {
+            let class = self.class(0);
+            if class & BLANK != 0 {
                 self.at += 1;
                 continue;
+            }
+            if class & WORD != 0 {
+                break;
             }
             match (self.peek(0), self.peek(1)) {
                 (b'*', b'/') if self.in_hint => {
@@ -44,7 +49,7 @@ impl Lexer<'_> {
                 _ if self.in_hint => break,
                 (b'#', _) => self.line(),
                 (b'-', b'-') if self.is_dash_comment() => self.line(),
-                (b'/', b'*') if only_blanks && self.begins_hint() => {
+                (b'/', b'*') if only_blanks && self.peek(2) == b'+' && self.after_hintable(end) => {
                     self.at += 3;
                     self.in_hint = true;
                     return Some(Lexeme::HintOpen);
@@ -146,13 +151,13 @@ impl Lexer<'_> {
         everything || (!foreign && version <= self.reading.version)
     }
 
-    /// Whether a hint begins here, if nothing but blanks stands before it.
-    fn begins_hint(&self) -> bool {
+    /// Whether the token that ends at `end` is a word that a hint may follow.
+    fn after_hintable(&self, end: usize) -> bool {
         const HINTABLE: [&[u8]; 5] = [b"SELECT", b"INSERT", b"REPLACE", b"UPDATE", b"DELETE"];
-        let hint = self.reading.hints && self.peek(2) == b'+';
-        hint && self.before.is_some_and(|token| {
-            let word = token.bytes(self.sql);
-            token.lexeme == Lexeme::Word && HINTABLE.iter().any(|it| word.eq_ignore_ascii_case(it))
-        })
+        let (lexeme, start) = self.before;
+        let word = self.sql.get(start..end).unwrap_or_default();
+        self.reading.hints
+            && lexeme == Lexeme::Word
+            && HINTABLE.iter().any(|it| word.eq_ignore_ascii_case(it))
     }
 }

@@ -4,6 +4,7 @@ use super::Lexeme;
 use super::Lexer;
 use super::SqlModes;
 use super::State;
+use super::WORD;
 use super::comment::STRICT_VERSIONS;
 
 impl Lexer<'_> {
@@ -105,8 +106,12 @@ impl Lexer<'_> {
 
     #[inline]
     pub(super) fn number(&mut self) -> (Lexeme, usize, bool, State) {
-        let word = self.word_end(self.at);
         let digits = self.digits_end(self.at, u8::is_ascii_digit);
+        if self.sql.get(digits).is_none_or(|byte| self.class_of(*byte) & WORD == 0 && *byte != b'.')
+        {
+            return (Lexeme::Integer, digits, false, State::Start);
+        }
+        let word = self.word_end(self.at);
         let radix: Option<fn(&u8) -> bool> = match (self.peek(0), self.peek(1)) {
             (b'0', b'x') => Some(u8::is_ascii_hexdigit),
             (b'0', b'b') => Some(|byte| matches!(byte, b'0' | b'1')),

@@ -126,7 +126,8 @@ pub struct Lexer<'a> {
     /// Inside an executable comment.
     executable: bool,
     in_hint: bool,
-    before: Option<Token>,
+    /// What the token before is and where it begins; it ends where the next one is looked for.
+    before: (Lexeme, usize),
     /// The text ended inside a comment.
     open_comment: bool,
 }
@@ -150,7 +151,7 @@ impl<'a> Lexer<'a> {
             state: State::Start,
             executable: false,
             in_hint: false,
-            before: None,
+            before: (Lexeme::Symbol, 0),
             open_comment: false,
         }
     }
@@ -381,7 +382,7 @@ impl Iterator for Lexer<'_> {
         let token = Token { lexeme, start, end, open };
         self.state = state;
         self.at = end;
-        self.before = Some(token);
+        self.before = (lexeme, start);
         Some(token)
     }
 }
