@@ -57,22 +57,21 @@ pub(crate) fn start(version: Version) -> Server {
     builder.start().unwrap()
 }
 
-pub(crate) struct History<'a> {
-    server: &'a Server,
+pub(crate) struct History {
     settings: SessionSettings,
     session: Client,
     watcher: Client,
     thread: String,
+    /// Number of the last statement; a comment before its text carries it.
     last: u64,
 }
 
-impl<'a> History<'a> {
-    pub(crate) fn open(server: &'a Server, settings: SessionSettings) -> Self {
+impl History {
+    pub(crate) fn open(server: &Server, settings: SessionSettings) -> Self {
         let session = server::session(server, settings);
         let mut watcher = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
         watcher.run("SET character_set_results = NULL").unwrap();
-        let mut history =
-            History { server, settings, session, watcher, thread: String::new(), last: 0 };
+        let mut history = History { settings, session, watcher, thread: String::new(), last: 0 };
         history.find_thread();
         history
     }
@@ -83,24 +82,18 @@ impl<'a> History<'a> {
         let threads = "SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID";
         let found = self.watcher.run(format!("{threads} = {id}")).unwrap();
         self.thread = found[0].text(0, 0).unwrap();
-        self.last = 0;
-        // What the session has done until now.
-        while let Some((event, _)) = self.row() {
-            self.last = event;
-        }
     }
 
-    /// The newest statement that has ended and was not seen.
-    fn row(&mut self) -> Option<(u64, Reply)> {
+    /// The row of the last statement, once it has ended.
+    fn row(&mut self) -> Option<Reply> {
         let found = self.watcher.run(format!(
-            "SELECT EVENT_ID, DIGEST_TEXT, DIGEST, MYSQL_ERRNO \
+            "SELECT DIGEST_TEXT, DIGEST, MYSQL_ERRNO \
              FROM performance_schema.events_statements_history WHERE THREAD_ID = {} \
-             AND EVENT_ID > {} ORDER BY EVENT_ID DESC LIMIT 1",
+             AND SQL_TEXT LIKE '/* {} */%'",
             self.thread, self.last
         ));
         let row = found.unwrap().remove(0).rows.pop()?;
         let mut values = row.into_iter().map(Option::unwrap_or_default);
-        let event = String::from_utf8(values.next()?).ok()?.parse().ok()?;
         let (mut text, hash, error) = (values.next()?, values.next()?, values.next()?);
         // These servers put a blank behind every token.
         if text.last() == Some(&b' ') {
@@ -111,23 +104,28 @@ impl<'a> History<'a> {
         } else {
             Reply::Answer(Answer { text, hash, failed: error != b"0" })
         };
-        Some((event, reply))
+        Some(reply)
     }
 
     /// Runs a statement and tells its digest.
-    pub(crate) fn ask(&mut self, statement: &[u8]) -> Reply {
+    pub(crate) fn ask(&mut self, server: &Server, statement: &[u8]) -> Reply {
         let upper = statement.to_ascii_uppercase();
         if WORDS.iter().any(|word| memchr::memmem::find(&upper, word.as_bytes()).is_some()) {
             return Reply::Refused("not run".to_owned());
         }
-        if self.session.query(statement).is_err() {
-            self.session = server::session(self.server, self.settings);
+        self.last += 1;
+        let text = [format!("/* {} */ ", self.last).as_bytes(), statement].concat();
+        if self.session.query(text).is_err() {
+            // It may have ended the session, or the server.
+            let Ok(_) = Client::connect(server, Transport::Unix, Account::ROOT) else {
+                return Reply::Lost;
+            };
+            self.session = server::session(server, self.settings);
             self.find_thread();
             return Reply::Refused("the session ended".to_owned());
         }
         for _ in 0..TRIES {
-            if let Some((event, reply)) = self.row() {
-                self.last = event;
+            if let Some(reply) = self.row() {
                 return reply;
             }
         }

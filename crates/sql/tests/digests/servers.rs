@@ -51,19 +51,24 @@ fn ask_function(version: Version, dialect: Dialect, counts: [usize; 3]) -> (Gram
     (grammar, tally)
 }
 
-/// By the rows of Performance Schema.
+/// By the rows of Performance Schema. A server that ends is started again.
 fn ask_history(version: Version, dialect: Dialect) -> Tally {
-    let server = history::start(version);
+    let mut server = history::start(version);
     let grammar = Grammar::read();
     let mut tally = Tally::new(dialect, &grammar);
     let charsets = ["latin1", "gbk", "sjis", "utf8", "binary"];
     let charsets = charsets.into_iter().filter_map(Charset::from_name);
-    let mut session: Option<(SessionSettings, History<'_>)> = None;
+    let mut session: Option<(SessionSettings, History)> = None;
     for case in cases(&grammar, &sessions([12, 2, 2], charsets), history::is_safe) {
         if session.as_ref().is_none_or(|(settings, _)| *settings != case.settings) {
             session = Some((case.settings, History::open(&server, case.settings)));
         }
-        let reply = session.as_mut().unwrap().1.ask(&case.statement);
+        let reply = session.as_mut().unwrap().1.ask(&server, &case.statement);
+        if matches!(reply, Reply::Lost) {
+            session = None;
+            let _ = server.kill9();
+            server.restart().unwrap();
+        }
         tally.add(&case, reply);
     }
     tally.print(version.name());
