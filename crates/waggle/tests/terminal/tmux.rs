@@ -135,7 +135,8 @@ impl Tmux {
         }
     }
 
-    /// The mode of the terminal (stty(1), without its size), whether an alternate screen is on, and the cursor.
+    /// The mode of the terminal (stty(1), without its size), whether an alternate screen is on, and
+    /// the cursor.
     pub(crate) fn state(&self) -> [String; 3] {
         self.command_to_its_end("clear; stty -g > mode");
         let mode = fs::read_to_string(self.dir.path().join("mode")).unwrap();
