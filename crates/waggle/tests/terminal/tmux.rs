@@ -29,9 +29,20 @@ impl Tmux {
         let shell = ["env", &prompt, "bash", "--norc", "--noprofile"];
         let place = ["new-session", "-d", "-x", &size[0], "-y", &size[1]];
         tmux.run(&[place.as_slice(), &shell].concat());
+        tmux.prefer_over_other_sessions();
         tmux.run(&["set-option", "-s", "set-clipboard", "on"]);
         tmux.wait_for("the shell", |screen| screen.contains(PROMPT.trim_end()));
         tmux
+    }
+
+    /// The kernel gives each session the same share of a busy machine (autogroup, sched(7)), and the
+    /// shell here is a session of its own: without this it would be starved by whatever else runs,
+    /// which tells nothing of the view.
+    fn prefer_over_other_sessions(&self) {
+        let group = format!("/proc/{}/autogroup", self.variable("pane_pid"));
+        if Path::new(&group).exists() {
+            fs::write(group, "-15").unwrap();
+        }
     }
 
     /// The directory in which the shell is.
@@ -124,9 +135,10 @@ impl Tmux {
         }
     }
 
-    /// The mode of the terminal (stty(1)), whether an alternate screen is on, and the cursor.
+    /// The mode of the terminal (stty(1), without its size), whether an alternate screen is on, and
+    /// the cursor.
     pub(crate) fn state(&self) -> [String; 3] {
-        self.command_to_its_end("clear; stty -a > mode");
+        self.command_to_its_end("clear; stty -g > mode");
         let mode = fs::read_to_string(self.dir.path().join("mode")).unwrap();
         [mode, self.variable("alternate_on"), self.variable("cursor_flag")]
     }
