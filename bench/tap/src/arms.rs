@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_account::Books;
+use waggle_account::{Books, Grouping};
 use waggle_probes::tap::{Hook, Tap, TapOptions};
 use waggle_probes::target::discover::servers;
 use waggle_probes::target::recognise::{Builds, Recognised};
@@ -101,7 +101,7 @@ impl Arms {
         let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid);
         let found = found.with_context(|| format!("process {pid} is not a server"))?;
         let target = Builds::default().recognise(&found)?;
-        let books = Rc::new(RefCell::new(Books::open(&target.server, 0)));
+        let books = Rc::new(RefCell::new(Books::open(&target.server, Grouping::Digest, 0)));
         let mut arms = Arms {
             target,
             taps: Vec::new(),

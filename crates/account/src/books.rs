@@ -6,7 +6,7 @@ use waggle_model::{
     DigestsMax, Interval, Losses, RunningStatement, Server, Statement, StatementKey,
 };
 
-use crate::Digests;
+use crate::{Digests, Grouping};
 
 /// Digests of an interval that are kept apart; it bounds the memory of an interval.
 pub const DIGESTS_MAX: DigestsMax = DigestsMax(5_000);
@@ -27,9 +27,9 @@ struct Closing {
 
 impl Books {
     /// Opens the first interval.
-    pub fn open(server: &Server, now_ns: u64) -> Books {
+    pub fn open(server: &Server, grouping: Grouping, now_ns: u64) -> Books {
         Books {
-            digests: Digests::of(server),
+            digests: Digests::of(server, grouping),
             current: Interval::begin(now_ns),
             next: Interval::default(),
             closing: None,

@@ -7,19 +7,38 @@ use waggle_model::{
     Command, DigestKey, DigestName, Flavour, RunningStatement, Server, SessionSettings, Statement,
     Text,
 };
-use waggle_sql::{Charset, Dialect, Digest, Normaliser, SqlModes};
+use waggle_sql::{
+    Charset, Dialect, Digest, Fingerprinter, Normaliser, SqlModes, mask_secrets, stable_hash,
+};
+
+/// By which text statements are put together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// The server's own digest text.
+    #[default]
+    Digest,
+    /// The fingerprint of `pt-query-digest`.
+    Fingerprint,
+}
 
 /// Turns statements into digests. Nothing is allocated for a digest that is known.
 pub struct Digests {
     normaliser: Normaliser,
+    /// Where fingerprints take the place of digests.
+    fingerprinter: Option<Fingerprinter>,
     /// The settings that were met last, as the normaliser takes them: most sessions have the same.
     settings: Option<(SessionSettings, waggle_sql::SessionSettings)>,
 }
 
 impl Digests {
     /// By the rules of one server.
-    pub fn of(server: &Server) -> Digests {
-        Digests { normaliser: Normaliser::new(dialect_of(server)), settings: None }
+    pub fn of(server: &Server, grouping: Grouping) -> Digests {
+        let is_digest = grouping == Grouping::Digest;
+        Digests {
+            normaliser: Normaliser::new(dialect_of(server)),
+            fingerprinter: (!is_digest).then(Fingerprinter::new),
+            settings: None,
+        }
     }
 
     /// The key of a statement, and a way to its name for the first time that it is met.
@@ -67,6 +86,17 @@ impl Digests {
         self.settings.map(|(_, settings)| settings)
     }
 
+    /// The hash and the text by which a statement is put with others.
+    fn group(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> (u64, &str) {
+        if self.fingerprinter.is_none() {
+            let digest = self.normalise(text, settings);
+            return (digest.hash, digest.text);
+        }
+        let masked = mask_secrets(text.bytes);
+        let text = self.fingerprinter.as_mut().map_or("", |one| one.fingerprint(&masked));
+        (stable_hash(text), text)
+    }
+
     fn digest_of<'a>(
         &'a mut self,
         text: Option<Text<'_>>,
@@ -74,15 +104,15 @@ impl Digests {
         command: Option<Command>,
         database: Option<&'a [u8]>,
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
-        let digest = text.map(|text| self.normalise(text, settings));
-        let hash = match &digest {
-            Some(digest) => digest.hash,
+        let group = text.map(|text| self.group(text, settings));
+        let hash = match group {
+            Some((hash, _)) => hash,
             None => hash_of(&command),
         };
         let key = DigestKey { text: hash, schema: hash_of(&database) };
         let name = move || DigestName {
-            text: match digest {
-                Some(digest) => Arc::from(digest.text),
+            text: match group {
+                Some((_, text)) => Arc::from(text),
                 None => Arc::from(without_text(command)),
             },
             schema: database.map(|name| Arc::from(String::from_utf8_lossy(name))),

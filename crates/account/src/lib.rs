@@ -10,7 +10,7 @@ mod digests;
 
 pub use books::Books;
 pub use books::DIGESTS_MAX;
-pub use digests::Digests;
+pub use digests::{Digests, Grouping};
 
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,7 @@ fn server(flavour: Flavour, version: &str) -> Server {
 }
 
 fn books() -> Books {
-    Books::open(&server(Flavour::Mysql, "8.0.12"), 1_000)
+    Books::open(&server(Flavour::Mysql, "8.0.12"), Grouping::Digest, 1_000)
 }
 
 fn query(text: &str, start_ns: u64, end_ns: u64) -> Statement<'_> {
@@ -112,7 +112,7 @@ fn a_nested_statement_is_counted_apart_in_an_interval_of_the_same_end() {
 
 #[test]
 fn a_text_that_was_cut_is_no_digest_of_a_whole_statement() {
-    let mut digests = Digests::of(&server(Flavour::Mariadb, "11.4.5-MariaDB"));
+    let mut digests = Digests::of(&server(Flavour::Mariadb, "11.4.5-MariaDB"), Grouping::Digest);
     let whole = Text { bytes: b"SELECT a", length: 8 };
     let cut = Text { bytes: b"SELECT a", length: 9 };
     assert_eq!(digests.text_of(whole, None), "SELECT `a`");
@@ -121,7 +121,7 @@ fn a_text_that_was_cut_is_no_digest_of_a_whole_statement() {
 
 #[test]
 fn a_digest_is_told_apart_by_the_database_and_without_a_text_by_the_command() {
-    let mut digests = Digests::of(&server(Flavour::Mysql, "5.7.22"));
+    let mut digests = Digests::of(&server(Flavour::Mysql, "5.7.22"), Grouping::Digest);
     let mut of = |command, database: Option<&[u8]>| -> (DigestKey, String) {
         let identity = Identity { database: database.map(<[u8]>::to_vec), ..NOBODY };
         let statement = Statement { command: Some(command), ..Statement::unread(1_000, &identity) };
@@ -146,4 +146,16 @@ fn a_text_is_read_under_the_settings_of_its_session_also_while_it_runs() {
     let still = RunningStatement { settings: Some(ansi), ..running(&typed) };
     let interval = close(&mut books, 2_000, vec![still]);
     assert_eq!(names(&interval), ["SELECT ?", "SELECT `a`"]);
+}
+
+#[test]
+fn fingerprints_take_the_place_of_digests_on_request_and_hold_no_secret() {
+    let of_server = server(Flavour::Mysql, "8.0.12");
+    let mut books = Books::open(&of_server, Grouping::Fingerprint, 1_000);
+    books.count(&query("SELECT a FROM t WHERE id IN (1, 2)", 1_000, 1_100));
+    books.count(&query("select a from t where id in (3)", 1_000, 1_100));
+    books.count(&query("create user u identified by hunter2", 1_000, 1_100));
+    let names = names(&close(&mut books, 2_000, Vec::new()));
+    assert!(names.contains(&"select a from t where id in(?+)".to_owned()), "{names:?}");
+    assert!(names.len() == 2 && !names.concat().contains("hunter2"), "{names:?}");
 }

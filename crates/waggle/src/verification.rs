@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use waggle_account::Digests;
+use waggle_account::{Digests, Grouping};
 use waggle_model::{Statement, StatementKey};
 use waggle_mysql::counters::{Counters, Histograms};
 use waggle_mysql::verify::{CapturedKey, Edge, verify};
@@ -80,7 +80,7 @@ impl Verification {
         let book = Book {
             pid,
             own_connection,
-            digests: Digests::of(&watched.server),
+            digests: Digests::of(&watched.server, Grouping::Digest),
             captured: Captured::default(),
             unfinished: HashMap::new(),
             tells_ready: thread_per_connection && watched.hook == Hook::Send,

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use waggle_account::Grouping;
 use waggle_probes::tap::{Hook, TapOptions};
 
 use super::{Failure, Outcome, duration, stop_on_signal};
@@ -38,6 +39,9 @@ pub(super) struct Args {
     /// Lines of CSV, one per interval, server and digest.
     #[arg(long, conflicts_with_all = ["json", "table"])]
     csv: bool,
+    /// Put statements together by another fingerprint than the server's digest.
+    #[arg(long, value_name = "KIND", value_enum)]
+    fingerprint: Option<Fingerprint>,
     /// Also write every statement to this file, in the format of the slow query log, so that
     /// pt-query-digest and other tools can read it. Literals become `?` unless --no-redact is given.
     #[arg(long, value_name = "FILE")]
@@ -61,6 +65,13 @@ pub(super) struct Args {
     redact: bool,
     #[command(flatten)]
     capture: CaptureArgs,
+}
+
+/// What can take the place of the server's digest.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Fingerprint {
+    /// As pt-query-digest makes it.
+    Percona,
 }
 
 /// What every command that captures can be told.
@@ -135,7 +146,14 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         nested: args.capture.nested,
         sessions_known: true,
     };
-    let options = WatchOptions { interval: args.interval, duration: args.duration };
+    let options = WatchOptions {
+        interval: args.interval,
+        duration: args.duration,
+        grouping: match args.fingerprint {
+            Some(Fingerprint::Percona) => Grouping::Fingerprint,
+            None => Grouping::Digest,
+        },
+    };
     let slow_log = args.slowlog.map(|path| {
         SlowLog::open(SlowLogOptions { path, above: args.slowlog_above, redact: shown.redact })
     });

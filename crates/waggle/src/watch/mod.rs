@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use waggle_account::Books;
+use waggle_account::{Books, Grouping};
 use waggle_model::{Cost, DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
 
 use crate::capture::{Capture, News, monotonic_ns};
@@ -52,6 +52,8 @@ pub(crate) struct WatchOptions {
     pub(crate) interval: Duration,
     /// When to stop; `None` runs until a signal comes.
     pub(crate) duration: Option<Duration>,
+    /// By which text statements are put together.
+    pub(crate) grouping: Grouping,
 }
 
 /// What was seen in all.
@@ -151,9 +153,9 @@ impl Watch {
     }
 
     fn open_books(&mut self) {
-        let now = monotonic_ns();
+        let (now, grouping) = (monotonic_ns(), self.options.grouping);
         for (pid, watched) in self.capture.watched() {
-            self.books.entry(*pid).or_insert_with(|| Books::open(&watched.server, now));
+            self.books.entry(*pid).or_insert_with(|| Books::open(&watched.server, grouping, now));
         }
     }
 
