@@ -18,8 +18,10 @@ const TRIES: u32 = 1000;
 /// ER_PARSE_ERROR.
 const SYNTAX: &[u8] = b"1064";
 /// Beginnings of statements that would end the session or the server, stop it from answering, or
-/// change what the next statement is.
-const DANGEROUS: [&str; 22] = [
+/// change what the next statement is. `SHOW EVENTS` ends both MariaDB by SIGSEGV after some events
+/// that the statements make.
+const DANGEROUS: [&str; 23] = [
+    "SHOW EVENTS",
     "KILL",
     "SHUTDOWN",
     "RESTART",
