@@ -15,8 +15,9 @@ use crate::server::Reply;
 
 /// How often the row of a statement is looked for: it may come after the reply.
 const TRIES: u32 = 1000;
-/// ER_PARSE_ERROR.
-const SYNTAX: &[u8] = b"1064";
+/// Errors of the parser: ER_PARSE_ERROR, and ER_TOO_LONG_IDENT, behind which MariaDB shows the digest
+/// of an earlier statement.
+const PARSER: [&[u8]; 2] = [b"1064", b"1059"];
 /// Beginnings of statements that would end the session or the server, stop it from answering, or
 /// change what the next statement is. `SHOW EVENTS` ends both MariaDB by SIGSEGV after some events
 /// that the statements make.
@@ -101,7 +102,7 @@ impl History {
         if text.last() == Some(&b' ') {
             text.pop();
         }
-        let reply = if error == SYNTAX || hash.is_empty() {
+        let reply = if PARSER.contains(&error.as_slice()) || hash.is_empty() {
             Reply::Refused(String::from_utf8_lossy(&error).into_owned())
         } else {
             Reply::Answer(Answer { text, hash, failed: error != b"0" })
