@@ -121,7 +121,7 @@ fn types(sys_root: &Path) -> [Fact; 2] {
 
 /// Capabilities by their number in `include/uapi/linux/capability.h`, and what each is for.
 /// `CAP_SYS_ADMIN` includes those for BPF.
-const CAPABILITIES: [(&str, &str, u32, &str); 4] = [
+const CAPABILITIES: [(&str, &str, u32, &str); 5] = [
     ("cap_bpf", "CAP_BPF", 39, "run as root or give CAP_BPF: programs cannot be loaded"),
     ("cap_perfmon", "CAP_PERFMON", 38, "run as root or give CAP_PERFMON: programs cannot trace"),
     (
@@ -129,6 +129,12 @@ const CAPABILITIES: [(&str, &str, u32, &str); 4] = [
         "CAP_SYS_PTRACE",
         19,
         "run as root or give CAP_SYS_PTRACE: servers of other users cannot be read",
+    ),
+    (
+        "cap_sys_nice",
+        "CAP_SYS_NICE",
+        23,
+        "give CAP_SYS_NICE, or statements are lost where all processors are busy",
     ),
     ("cap_sys_admin", "CAP_SYS_ADMIN", SYS_ADMIN, "none needed where the other three are held"),
 ];
@@ -156,8 +162,9 @@ fn capabilities(proc_root: &Path) -> Vec<Fact> {
 /// The capabilities that we need and lack, in one line; `None` where we hold them all.
 pub(crate) fn rights_missing() -> Option<String> {
     let facts = capabilities(Path::new("/proc"));
-    let lacking =
-        facts.iter().filter(|fact| fact.state == State::No && fact.name != "cap_sys_admin");
+    let lacking = facts.iter().filter(|fact| {
+        fact.state == State::No && !matches!(fact.name, "cap_sys_admin" | "cap_sys_nice")
+    });
     let names: Vec<String> = lacking.map(|fact| fact.name.to_uppercase()).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }

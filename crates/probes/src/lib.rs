@@ -6,3 +6,4 @@ pub mod nested;
 pub mod sessions;
 pub mod tap;
 pub mod target;
+pub mod urgent;

@@ -12,6 +12,7 @@ use waggle_mysql::counters::{Counters, Histograms};
 use waggle_mysql::verify::{CapturedKey, Edge, verify};
 use waggle_mysql::{Captured, Connection, Report};
 use waggle_probes::tap::{Event, Hook, Ready};
+use waggle_probes::urgent::Urgent;
 
 use crate::capture::{Capture, monotonic_ns};
 
@@ -107,6 +108,7 @@ impl Verification {
         ready();
         let begin = Instant::now();
         let mut looked = begin;
+        let urgent = Urgent::begin().ok();
         while !stop.load(Ordering::Relaxed) && duration.is_none_or(|limit| begin.elapsed() < limit)
         {
             thread::sleep(DRAIN_EVERY);
@@ -116,6 +118,7 @@ impl Verification {
                 self.look();
             }
         }
+        drop(urgent);
         let later = self.read_counters(1)?;
         thread::sleep(EDGE);
         self.drain();
@@ -138,6 +141,7 @@ impl Verification {
                 thread::sleep(EDGE);
                 counters
             });
+            let _urgent = Urgent::begin().ok();
             while !reading.is_finished() {
                 thread::sleep(DRAIN_EVERY);
                 capture.drain_events(|event| book.note(event));

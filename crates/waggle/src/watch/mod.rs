@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use waggle_account::{Books, Grouping};
 use waggle_model::{Cost, DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
+use waggle_probes::urgent::Urgent;
 
 use crate::capture::{Capture, News, monotonic_ns};
 use crate::cost::Meter;
@@ -112,21 +113,29 @@ impl Watch {
     ) -> io::Result<Summary> {
         let begin = Instant::now();
         let mut closed_at = begin;
+        let mut urgent = Urgent::begin().ok();
         loop {
             let is_over = self.options.duration.is_some_and(|limit| begin.elapsed() >= limit);
             let is_last = is_over || stop.load(Ordering::Relaxed);
             if is_last || closed_at.elapsed() >= self.options.interval {
+                // What follows may take a while, and must take nothing from the servers.
+                urgent.take();
                 let length = closed_at.elapsed();
                 closed_at = Instant::now();
                 self.close_interval(length, out)?;
                 if !is_last {
                     self.look(out)?;
                 }
+                urgent = Urgent::begin().ok();
             }
             if is_last {
                 return Ok(self.summary);
             }
-            if !self.drain() {
+            let drained_at = Instant::now();
+            if self.drain() {
+                // More than a turn is waiting: an urgent thread takes half of a processor at most.
+                thread::sleep(drained_at.elapsed());
+            } else {
                 let left = self.options.interval.saturating_sub(closed_at.elapsed());
                 thread::sleep(self.pause().min(left));
             }
