@@ -68,6 +68,7 @@ pub enum TapError {
 
 fn reasons(tried: &[(Hook, String)]) -> String {
     if let [(_, why), others @ ..] = tried
+        && !others.is_empty()
         && others.iter().all(|(_, other)| other == why)
     {
         return why.clone();

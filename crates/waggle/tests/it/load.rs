@@ -57,6 +57,10 @@ pub(crate) fn session(server: &Server) -> Client {
     Client::builder().database("test").connect(server, Transport::Unix, Account::ROOT).unwrap()
 }
 
+/// Performance Schema adds up what a thread counted after its connection has gone from the list, and
+/// while it does so the counts are in no table. Nothing tells when it is done.
+const ADDED_UP: Duration = Duration::from_millis(100);
+
 /// Waits until only the connection of waggle and ours are left, so that every COM_QUIT was counted,
 /// and leaves.
 pub(crate) fn wait_until_alone(server: &Server) {
@@ -66,5 +70,6 @@ pub(crate) fn wait_until_alone(server: &Server) {
     while client.run(sql).unwrap()[0].text(0, 0).unwrap().parse::<u32>().unwrap() > 1 {
         thread::sleep(Duration::from_millis(20));
     }
+    thread::sleep(ADDED_UP);
     client.quit().unwrap();
 }
