@@ -14,7 +14,7 @@ use super::{Failure, Outcome, duration, stop_on_signal};
 use crate::capture::{Capture, CaptureOptions, News};
 use crate::watch::terminal::{self, Terminal};
 use crate::watch::{
-    Csv, Lines, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch, WatchOptions,
+    Behind, Csv, Lines, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch, WatchOptions,
 };
 
 const AFTER_HELP: &str = "\
@@ -165,15 +165,21 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let summary = match view {
         Some(view) => in_terminal(watch, &stop, view)?,
         None => {
-            let out = io::BufWriter::new(io::stdout().lock());
-            if args.csv {
-                watch.run(&stop, &mut Csv::new(out, shown.limit))?
+            let out = io::BufWriter::new(io::stdout());
+            let refresh = io::stdout().is_terminal();
+            let behind = if args.csv {
+                Behind::start(Csv::new(out, shown.limit))
             } else if json {
-                watch.run(&stop, &mut Lines { out, shown })?
+                Behind::start(Lines { out, shown })
             } else {
-                let refresh = io::stdout().is_terminal();
-                watch.run(&stop, &mut Table { out, shown, refresh })?
-            }
+                Behind::start(Table { out, shown, refresh })
+            };
+            let mut behind = behind?;
+            let watched = watch.run(&stop, &mut behind);
+            let written = behind.close();
+            let summary = watched?;
+            written?;
+            summary
         }
     };
     // Beside JSON the sentence would not be JSON; a person reads it either way.

@@ -1,5 +1,6 @@
 //! `waggle watch`: interval after interval, what every server ran.
 
+mod behind;
 mod csv;
 mod json;
 mod output;
@@ -20,6 +21,7 @@ use waggle_probes::urgent::Urgent;
 
 use crate::capture::{Capture, News, monotonic_ns};
 use crate::cost::Meter;
+pub(crate) use behind::Behind;
 pub(crate) use csv::Csv;
 pub(crate) use output::{Finished, Lines, Output, Table};
 pub(crate) use slow_log::{SlowLog, SlowLogOptions};
