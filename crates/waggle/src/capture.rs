@@ -39,6 +39,8 @@ pub(crate) struct Watched {
     pub(crate) hook: Hook,
     /// Whether the layout was seen to fit a running statement of this server.
     pub(crate) checked: bool,
+    /// What did not fit at the last look. A session can end while it is read.
+    misfit: Option<Layout>,
     instance: Instance,
     sessions: Result<Sessions, String>,
 }
@@ -143,7 +145,7 @@ impl Capture {
             self.builds.recognise(found).map_err(|error| error.to_string())?;
         let hook = self.tap.attach(&instance, &layout).map_err(|error| error.to_string())?;
         let sessions = Sessions::of(&layout).map_err(|error| error.to_string());
-        Ok(Watched { server, layout, hook, checked: false, instance, sessions })
+        Ok(Watched { server, layout, hook, checked: false, misfit: None, instance, sessions })
     }
 
     fn forget(&mut self, pid: u32, news: &mut Vec<News>, consume: &mut dyn FnMut(&Statement<'_>)) {
@@ -208,8 +210,8 @@ impl Capture {
         samples
     }
 
-    /// Checks the layout of a server once, on a statement that runs: a field that does not fit is
-    /// absent from then on.
+    /// Checks the layout of a server once, on a statement that runs: a field that does not fit at two
+    /// looks, one after the other, is absent from then on.
     fn check(&mut self, pid: u32, running: &[RunningStatement]) {
         let Some(watched) = self.watched.get_mut(&pid).filter(|watched| !watched.checked) else {
             return;
@@ -217,10 +219,15 @@ impl Capture {
         let fitting =
             running.iter().find_map(|running| fits(&watched.layout, &watched.instance, running));
         let Some(fitting) = fitting else { return };
-        watched.checked = true;
-        if fitting.fields == watched.layout.fields && fitting.clock == watched.layout.clock {
+        if is_same(&fitting, &watched.layout) {
+            watched.checked = true;
             return;
         }
+        if !watched.misfit.as_ref().is_some_and(|before| is_same(before, &fitting)) {
+            watched.misfit = Some(fitting);
+            return;
+        }
+        watched.checked = true;
         watched.layout = Arc::new(fitting);
         self.tap.detach(pid);
         if let Err(error) = self.tap.attach(&watched.instance, &watched.layout) {
@@ -255,6 +262,11 @@ impl Capture {
         let RunTime { runs, time } = self.tap.run_time();
         RunTime { runs, time: time + self.tap.nested_run_time().time }
     }
+}
+
+/// Whether two layouts of one build show the same.
+fn is_same(one: &Layout, other: &Layout) -> bool {
+    one.fields == other.fields && one.clock == other.clock
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.
