@@ -216,8 +216,11 @@ impl Capture {
         let Some(watched) = self.watched.get_mut(&pid).filter(|watched| !watched.checked) else {
             return;
         };
-        let fitting =
-            running.iter().find_map(|running| fits(&watched.layout, &watched.instance, running));
+        // Not a session that logs in or leaves: it is not whole.
+        let fitting = running
+            .iter()
+            .filter(|running| running.command.is_statement())
+            .find_map(|running| fits(&watched.layout, &watched.instance, running));
         let Some(fitting) = fitting else { return };
         if is_same(&fitting, &watched.layout) {
             watched.checked = true;
