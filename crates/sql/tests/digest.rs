@@ -1,6 +1,10 @@
 //! Digests against what real servers said, and against any bytes.
 #![allow(missing_docs)]
 
+#[path = "corpus/escape.rs"]
+mod escape;
+
+use escape::unescape;
 use proptest::prelude::*;
 use waggle_sql::Dialect;
 use waggle_sql::Kind;
@@ -15,21 +19,6 @@ const DIALECTS: [Dialect; 4] =
 
 fn rows() -> impl Iterator<Item = Vec<&'static str>> {
     CORPUS.lines().filter(|line| !line.starts_with("# ")).map(|line| line.split('\t').collect())
-}
-
-fn unescape(statement: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut bytes = statement.bytes();
-    while let Some(byte) = bytes.next() {
-        let escaped = if byte == b'\\' { bytes.next() } else { None };
-        out.push(match escaped {
-            Some(b'n') => b'\n',
-            Some(b't') => b'\t',
-            Some(other) => other,
-            None => byte,
-        });
-    }
-    out
 }
 
 fn check(dialect: Dialect, column: usize, least: usize) {

@@ -3,11 +3,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by a panic")]
 #![allow(clippy::print_stdout, reason = "the differences are part of the answer")]
 
+#[path = "corpus/escape.rs"]
+mod escape;
+
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 
+use escape::unescape;
 use proptest::prelude::*;
 use waggle_sql::Fingerprinter;
 use waggle_sql::QueryId;
@@ -23,22 +27,6 @@ const SHARE_MAX: f64 = 0.03;
 fn corpus() -> Vec<&'static str> {
     let digests = DIGESTS.lines().filter_map(|line| line.split('\t').next());
     digests.chain(FINGERPRINTS.lines()).filter(|line| !line.starts_with("# ")).collect()
-}
-
-fn unescape(statement: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut bytes = statement.bytes();
-    while let Some(byte) = bytes.next() {
-        let escaped = if byte == b'\\' { bytes.next() } else { None };
-        out.push(match escaped {
-            Some(b'n') => b'\n',
-            Some(b't') => b'\t',
-            Some(b'r') => b'\r',
-            Some(other) => other,
-            None => byte,
-        });
-    }
-    out
 }
 
 /// What the tool makes of escaped statements, one for each.
