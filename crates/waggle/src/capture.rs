@@ -231,9 +231,10 @@ impl Capture {
             return;
         }
         watched.checked = true;
+        watched.sessions = Sessions::of(&fitting).map_err(|error| error.to_string());
         watched.layout = Arc::new(fitting);
-        self.tap.detach(pid);
-        if let Err(error) = self.tap.attach(&watched.instance, &watched.layout) {
+        if let Err(error) = self.tap.narrow(pid, &watched.layout) {
+            self.tap.detach(pid);
             self.watched.remove(&pid);
             self.dropped.push(News::Refused(pid, error.to_string()));
         }

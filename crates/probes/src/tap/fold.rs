@@ -86,6 +86,13 @@ impl Fold {
         self.sessions.get(&session).map(|known| known.identity.clone()).unwrap_or_default()
     }
 
+    /// Knows of the sessions of a process only what `trusted` leaves of who they are.
+    pub(super) fn distrust(&mut self, tgid: u32, trusted: impl Fn(Identity) -> Identity) {
+        for (_, known) in self.sessions.iter_mut().filter(|(session, _)| session.tgid == tgid) {
+            known.identity = Arc::new(trusted(Identity::clone(&known.identity)));
+        }
+    }
+
     /// Judges a reply. A reply held back before, whose statement this one shows to have ended, is
     /// handed out first: the caller emits it, then this one if it ended.
     pub(super) fn judge(

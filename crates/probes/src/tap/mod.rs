@@ -185,6 +185,22 @@ impl Tap {
         Ok(hook)
     }
 
+    /// Goes on with a layout that lost fields, for they did not fit: what they hold is not told any
+    /// more. The programs stay as they are, so that no statement is missed.
+    ///
+    /// # Errors
+    ///
+    /// Where a field is gone that nothing works without; the server is watched as before.
+    pub fn narrow(&mut self, pid: u32, layout: &Layout) -> Result<(), TapError> {
+        let Some(target) = self.targets.get_mut(&pid) else { return Ok(()) };
+        target.plan = target.plan.narrowed(layout)?;
+        target.nested_plan = Nested::plan(&target.plan);
+        target.meaning = Meaning::of(layout);
+        self.fold.distrust(pid, |told| target.meaning.trusted(told));
+        self.settings.watch(pid, layout);
+        Ok(())
+    }
+
     /// Ends the watch over a server. Nothing of it stays in the kernel. What was not drained, and
     /// replies that are held back, are gone: call [`Tap::drain`] and [`Tap::settle`] before.
     pub fn detach(&mut self, pid: u32) {

@@ -79,6 +79,22 @@ impl Plan {
         plan
     }
 
+    /// The same for a layout that lost fields since: the program goes on copying what they hold, and
+    /// nobody reads it.
+    ///
+    /// # Errors
+    ///
+    /// Where a field is gone that nothing works without.
+    pub(super) fn narrowed(&self, layout: &Layout) -> Result<Plan, TapError> {
+        let mut plan = self.clone();
+        for field in Field::ALL.into_iter().filter(|field| layout.offset(*field).is_none()) {
+            plan.at[field as usize] = None;
+        }
+        demand(layout, Field::Diagnostics)?;
+        plan.set_places(layout)?;
+        Ok(plan)
+    }
+
     fn set_places(&mut self, layout: &Layout) -> Result<(), TapError> {
         let places = self.at;
         let at = |field: Field| places[field as usize].ok_or_else(|| missing(layout, field));
@@ -152,10 +168,15 @@ fn set_current(config: &mut types::config, current: CurrentThdAt) {
     }
 }
 
+/// Where a session tells its user and host.
+pub(super) fn context_of(layout: &Layout) -> Option<[u32; 4]> {
+    let fields = [Field::SecurityContext, Field::User, Field::Host, Field::Address];
+    let [context, user, host, address] = fields.map(|field| layout.offset(field));
+    Some([context?, user?, host?, address?])
+}
+
 fn set_context(config: &mut types::config, layout: &Layout) {
-    let offsets = [Field::SecurityContext, Field::User, Field::Host, Field::Address]
-        .map(|field| layout.offset(field));
-    if let [Some(context), Some(user), Some(host), Some(address)] = offsets {
+    if let Some([context, user, host, address]) = context_of(layout) {
         config.has_context = 1;
         config.context = context;
         config.user = user;

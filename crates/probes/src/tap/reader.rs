@@ -44,8 +44,9 @@ impl Reader<'_> {
         let session = Session { tgid: head.tgid, thd: head.thd };
         match head.kind {
             RECORD_IDENTITY => {
+                let Some(target) = self.targets.get(&session.tgid) else { return };
                 if let Some(identity) = record::identity_of(record) {
-                    self.fold.identify(session, identity);
+                    self.fold.identify(session, target.meaning.trusted(identity));
                 }
             }
             RECORD_STATEMENT => self.reply(session, record, consume),

@@ -2,7 +2,7 @@
 
 use waggle_model::{Clock, Flavour, Identity, StatementKey};
 
-use super::plan::Plan;
+use super::plan::{Plan, context_of};
 use super::skeleton::types;
 use crate::target::layout::{DiagnosticsCodes, Field, Layout, LockTime};
 
@@ -21,6 +21,10 @@ pub(super) struct Meaning {
     /// (`Prepared_statement::execute` in `sql/sql_prepare.cc`). What runs inside a procedure is not
     /// logged by itself (`log_slow_disabled_statements` holds `sp` by default).
     pub(super) logs_early: bool,
+    /// Whether what a session tells of its user and host is that.
+    pub(super) has_account: bool,
+    /// The same for its database.
+    pub(super) has_database: bool,
 }
 
 impl Meaning {
@@ -30,6 +34,19 @@ impl Meaning {
             lock_time: layout.lock_time.value().copied(),
             codes: layout.diagnostics,
             logs_early: layout.flavour == Flavour::Mariadb,
+            has_account: context_of(layout).is_some(),
+            has_database: [Field::Database, Field::DatabaseLength]
+                .iter()
+                .all(|field| layout.offset(*field).is_some()),
+        }
+    }
+
+    /// Who a session is, less what the layout does not show.
+    pub(super) fn trusted(&self, told: Identity) -> Identity {
+        Identity {
+            user: told.user.filter(|_| self.has_account),
+            host: told.host.filter(|_| self.has_account),
+            database: told.database.filter(|_| self.has_database),
         }
     }
 }

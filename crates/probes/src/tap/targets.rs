@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn the_programs_look_at_as_many_places() {
+        let shared = include_str!("shared.h");
+        assert!(
+            shared.contains(&format!("#define TARGET_TRIES {TRIES}\n")),
+            "shared.h says otherwise"
+        );
+        let kinds = shared
+            .split_once("enum lost_kind {")
+            .and_then(|(_, rest)| rest.split_once("LOST_KINDS"));
+        assert_eq!(kinds.unwrap().0.matches("LOST_").count(), LOST_KINDS.len());
+    }
+
+    #[test]
     fn more_processes_than_the_programs_look_at_are_refused() {
         let mut targets = targets();
         for turn in 0..TRIES as u32 {

@@ -4,7 +4,7 @@
 use waggle_model::{Command, Origin};
 use waggle_testkit::client::ResultSet;
 
-use super::capture::{Seen, monotonic_ns};
+use crate::capture::{Seen, monotonic_ns};
 
 /// The bytes of text that the tap captures where nothing else is asked for.
 const TEXT_LIMIT: usize = 4096;

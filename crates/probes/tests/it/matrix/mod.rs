@@ -3,7 +3,6 @@
 //! every field equal.
 
 mod absent;
-mod capture;
 mod expected;
 mod kinds;
 mod scene;

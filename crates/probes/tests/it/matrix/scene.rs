@@ -8,9 +8,9 @@ use waggle_testkit::client::{StatementHandle, Transport};
 use waggle_testkit::{Account, Server, Version};
 
 use super::absent::Absent;
-use super::capture::{Capture, Seen};
 use super::expected::compare;
 use super::talker::{Log, Login, Talker};
+use crate::capture::{Capture, Seen};
 
 /// How long a kind waits for what it caused.
 const WAIT_LIMIT: Duration = Duration::from_secs(20);

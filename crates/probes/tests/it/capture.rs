@@ -62,11 +62,11 @@ impl Seen {
 
 /// One server that is watched.
 pub(crate) struct Capture {
-    tap: Tap,
+    pub(crate) tap: Tap,
     sampler: Sampler,
     sessions: Sessions,
-    recognised: Recognised,
-    seen: Vec<Seen>,
+    pub(crate) recognised: Recognised,
+    pub(crate) seen: Vec<Seen>,
 }
 
 impl Capture {
