@@ -22,7 +22,7 @@ pub use identity::ServerIdentity;
 
 /// An alias that stands in every statement that waggle sends: aliases stay in a digest text, so our
 /// own digests can be told from all others.
-pub(crate) const MARK: &str = "waggle_own";
+pub const MARK: &str = "waggle_own";
 
 /// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ pub struct Connection {
 }
 
 /// One row of a result, in the bytes that the server sent; `None` is NULL.
-pub(crate) type Row = Vec<Option<Vec<u8>>>;
+pub type Row = Vec<Option<Vec<u8>>>;
 
 impl Connection {
     /// Connects and logs in. Over TCP where the options name a host other than `localhost`, or TCP;
@@ -102,7 +102,12 @@ impl Connection {
         self.rows(&format!("SELECT '{marker}' AS {MARK}")).map(drop)
     }
 
-    pub(crate) fn rows(&mut self, statement: &str) -> Result<Vec<Row>, ConnectionError> {
+    /// Sends one statement and gives all rows of its result. Who reads the server's counters later
+    /// knows it for our own where [`MARK`] stands in it.
+    ///
+    /// # Errors
+    /// The server refuses it, or the connection is broken.
+    pub fn rows(&mut self, statement: &str) -> Result<Vec<Row>, ConnectionError> {
         self.statements += 1;
         send(&mut self.conn, statement)
     }

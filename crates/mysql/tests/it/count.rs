@@ -1,8 +1,11 @@
 //! Counters read twice around a known number of statements.
 
+use std::time::Duration;
+
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use waggle_model::{Command, Identity, Reading, Statement};
+use waggle_mysql::connection::MARK;
 use waggle_mysql::counters::{Counters, Difference, Histograms};
 use waggle_mysql::verify::{Edge, ReportJson, Source, verify};
 use waggle_mysql::{Captured, Connection, Options, Sources};
@@ -20,6 +23,8 @@ const TWO_CHANGED: [Option<u64>; 3] = [Some(0), Some(0), Some(2)];
 /// How often the counters are read again until the server has counted a `COM_QUIT`, which has no
 /// reply to wait for.
 const QUIT_TRIES: u32 = 1000;
+/// The same for its thread, ten milliseconds apart.
+const THREAD_TRIES: u32 = 1000;
 
 fn client(server: &Server) -> Conn {
     // Naming the packet length keeps the driver from asking for it with a statement.
@@ -122,6 +127,22 @@ impl Add for Captured {
     }
 }
 
+/// Waits until the threads of clients that left are gone: while one goes, its sums move from table to
+/// table, and a reading can miss them.
+fn wait_for_threads(watcher: &mut Connection, clients: usize) {
+    for _ in 0..THREAD_TRIES {
+        let threads = watcher.rows(&format!(
+            "SELECT THREAD_ID AS {MARK} FROM performance_schema.threads WHERE NAME = \
+             'thread/sql/one_connection'"
+        ));
+        if threads.unwrap().len() <= clients + 1 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("the threads of clients that left are still there");
+}
+
 /// Reads until the one connection that ended has been counted.
 fn read_after_quit(watcher: &mut Connection, earlier: &Counters) -> Difference {
     for _ in 0..QUIT_TRIES {
@@ -140,8 +161,10 @@ fn counts_exactly(version: Version, performance_schema: PerformanceSchema) {
     let mut client = client(&server);
     client.query_drop("CREATE TABLE test.counted (a INT) ENGINE=InnoDB").unwrap();
     let mut watcher = watcher(&server);
+    wait_for_threads(&mut watcher, 1);
     let earlier = Counters::read(&mut watcher, Histograms::Read).unwrap();
     let done = work(&server, &mut client);
+    wait_for_threads(&mut watcher, 1);
     let difference = read_after_quit(&mut watcher, &earlier);
 
     let text = SELECTS + INSERTS + 2 + OTHERS_SELECTS;
