@@ -5,7 +5,23 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&str; 5] = ["", "watch", "verify", "doctor", "servers"];
+const COMMANDS: [&str; 15] = [
+    "",
+    "watch",
+    "verify",
+    "doctor",
+    "servers",
+    "pfs",
+    "pfs status",
+    "pfs profiles",
+    "pfs plan",
+    "pfs apply",
+    "pfs set",
+    "pfs timer",
+    "pfs rollback",
+    "pfs history",
+    "pfs persist",
+];
 const HEAD: &str = "# The commands of waggle\n\n\
                     What `--help` prints. After a change: \
                     `UPDATE=1 cargo test -p waggle --test help`.\n";

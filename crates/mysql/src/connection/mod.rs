@@ -7,6 +7,7 @@
 mod endpoint;
 mod error;
 mod identity;
+mod rows;
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use endpoint::{Endpoint, TlsFiles};
 
 pub use error::ConnectionError;
 pub use identity::ServerIdentity;
+pub use rows::{absent_or, optional_text, text};
 
 /// An alias that stands in every statement that waggle sends: aliases stay in a digest text, so our
 /// own digests can be told from all others.

@@ -2,8 +2,7 @@
 
 use waggle_model::Reading;
 
-use super::tables::{absent_or, text};
-use crate::connection::{Connection, ConnectionError, MARK};
+use crate::connection::{Connection, ConnectionError, MARK, absent_or, text};
 
 /// What keeps the tables from counting every statement.
 pub(super) struct Setup {

@@ -6,24 +6,13 @@ use waggle_model::{Flavour, Reading};
 
 use super::sums::COLUMNS;
 use super::{Bucket, ConnectionCounts, DigestKey, DigestRow, Sums};
-use crate::connection::{Connection, ConnectionError, MARK, Row};
-
-/// `ER_NO_SUCH_TABLE` and `ER_UNKNOWN_TABLE`.
-const NO_SUCH_TABLE: [u16; 2] = [1146, 1109];
+use crate::connection::{Connection, ConnectionError, MARK, Row, absent_or, optional_text, text};
 
 /// Beside the server's own names: whether the event scheduler runs, which `Threads_running` counts
 /// (tried on all five servers).
 pub(super) const SCHEDULER: &str = "waggle_event_scheduler";
 
 type ByEvent = BTreeMap<String, Sums>;
-
-pub(super) fn text(row: &Row, at: usize) -> String {
-    optional_text(row, at).unwrap_or_default()
-}
-
-fn optional_text(row: &Row, at: usize) -> Option<String> {
-    row.get(at)?.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
-}
 
 fn number(row: &Row, at: usize) -> Result<u64, ConnectionError> {
     let text = text(row, at);
@@ -37,29 +26,6 @@ fn sums(row: &Row, from: usize) -> Result<Sums, ConnectionError> {
     let numbers = numbers.collect::<Result<Vec<u64>, _>>()?;
     Sums::from_columns(&mut numbers.into_iter())
         .ok_or_else(|| ConnectionError::Unexpected { what: "too few columns".to_owned() })
-}
-
-/// Turns a missing privilege or table into an absence that says what to do; other errors stay.
-pub(super) fn absent_or(
-    connection: &Connection,
-    what: &str,
-    rows: Result<Vec<Row>, ConnectionError>,
-) -> Result<Reading<Vec<Row>>, ConnectionError> {
-    match rows {
-        Ok(rows) => Ok(Reading::Value(rows)),
-        Err(error) if error.is_access_denied() => {
-            let account = &connection.server_identity().account;
-            let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-            Ok(Reading::Absent(format!(
-                "account {account} may not read {what}; run GRANT SELECT ON performance_schema.* \
-                 TO '{user}'@'{host}'"
-            )))
-        }
-        Err(error) if error.number().is_some_and(|number| NO_SUCH_TABLE.contains(&number)) => {
-            Ok(Reading::Absent(format!("this server does not have {what}")))
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// The global status, and how many of its `Questions` are ours: the server counts a statement when

@@ -3,7 +3,9 @@
 //! The only room that writes to the standard streams.
 #![allow(clippy::print_stderr, reason = "this is where waggle speaks")]
 
+mod account;
 mod doctor;
+mod pfs;
 mod servers;
 mod verify;
 mod watch;
@@ -30,6 +32,7 @@ enum Command {
     Verify(verify::Args),
     Doctor(doctor::Args),
     Servers(servers::Args),
+    Pfs(pfs::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -65,6 +68,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Servers(args) => servers::run(args),
+        Command::Pfs(args) => pfs::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

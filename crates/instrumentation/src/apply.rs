@@ -1,0 +1,141 @@
+//! Making changes, a few rows at a time.
+
+use std::time::{Duration, Instant};
+
+use waggle_model::Reading;
+use waggle_mysql::{Connection, ConnectionError};
+
+use crate::change::Change;
+use crate::class::class_of;
+use crate::state::read;
+use crate::statements::batches;
+use crate::table::Table;
+
+/// A statement should not take longer: each row of `setup_instruments` that is written walks over
+/// every instance of its kind (`update_*_derived_flags` in `storage/perfschema/pfs_instr_class.cc`),
+/// and there can be millions of mutexes.
+const STATEMENT_TIME: Duration = Duration::from_millis(2);
+/// Rows in one statement at most.
+const ROWS_MAX: usize = 64;
+
+/// How many rows a statement may write: more while statements are quick, fewer when they are slow.
+#[derive(Debug)]
+pub struct Pace {
+    rows: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { rows: 1 }
+    }
+}
+
+impl Pace {
+    fn heed(&mut self, took: Duration) {
+        self.rows = if took > STATEMENT_TIME {
+            (self.rows / 2).max(1)
+        } else {
+            (self.rows * 2).min(ROWS_MAX)
+        };
+    }
+
+    /// As long as the statement took: at most half of the time is taken from the server.
+    fn rest(took: Duration) {
+        if took > STATEMENT_TIME {
+            std::thread::sleep(took);
+        }
+    }
+}
+
+/// Changes of one class that were made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// The table, and of instruments the class.
+    pub what: String,
+    /// Rows that were written.
+    pub rows: usize,
+    /// By how many statements.
+    pub statements: usize,
+    /// In what time, with the rests.
+    pub took: Duration,
+    /// The longest statement.
+    pub longest: Duration,
+    /// Rows that hold something else than was written, as they were read back: `before` is what they
+    /// hold, `after` what was to be.
+    pub refused: Vec<Change>,
+}
+
+/// Writes changes class by class and reads every row back.
+///
+/// # Errors
+/// The connection is broken, or the server refuses a statement.
+pub fn write(
+    connection: &mut Connection,
+    changes: &[Change],
+    pace: &mut Pace,
+    tell: &mut dyn FnMut(&Made),
+) -> Result<(), ConnectionError> {
+    for of_class in changes.chunk_by(|one, other| what(one) == what(other)) {
+        let made = write_class(connection, of_class, pace)?;
+        tell(&made);
+    }
+    Ok(())
+}
+
+/// The table of a change, and of instruments the class.
+pub fn what(change: &Change) -> &str {
+    match change.table {
+        Table::Instruments => class_of(&change.key[0]),
+        other => other.name(),
+    }
+}
+
+fn write_class(
+    connection: &mut Connection,
+    changes: &[Change],
+    pace: &mut Pace,
+) -> Result<Made, ConnectionError> {
+    let begin = Instant::now();
+    let (mut statements, mut longest) = (0, Duration::ZERO);
+    let mut rest = changes;
+    while !rest.is_empty() {
+        let Some(batch) = batches(rest, pace.rows).next() else { break };
+        rest = &rest[batch.changes().len()..];
+        let Some(sql) = batch.sql() else { continue };
+        let sent = Instant::now();
+        connection.rows(&sql)?;
+        let took = sent.elapsed();
+        statements += 1;
+        longest = longest.max(took);
+        pace.heed(took);
+        Pace::rest(took);
+    }
+    Ok(Made {
+        what: what(&changes[0]).to_owned(),
+        rows: changes.len(),
+        statements,
+        took: begin.elapsed(),
+        longest,
+        refused: refused(connection, changes)?,
+    })
+}
+
+/// Which rows do not hold what was written: the server ignores some settings without a word.
+pub fn refused(
+    connection: &mut Connection,
+    changes: &[Change],
+) -> Result<Vec<Change>, ConnectionError> {
+    let mut refused = Vec::new();
+    for of_table in changes.chunk_by(|one, other| one.table == other.table) {
+        let Reading::Value(rows) = read(connection, of_table[0].table)? else { continue };
+        for change in of_table {
+            let holds = rows.get(&change.key);
+            // A thread that ended is no refusal.
+            let is_gone = holds.is_none() && !change.table.shape().grows;
+            if holds != change.after.as_ref() && !is_gone {
+                refused.push(Change { before: holds.cloned(), ..change.clone() });
+            }
+        }
+    }
+    Ok(refused)
+}

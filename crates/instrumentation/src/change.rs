@@ -1,0 +1,56 @@
+//! The difference of two states, row by row.
+
+use serde::{Deserialize, Serialize};
+
+use crate::state::{Key, Settings, State};
+use crate::table::Table;
+
+/// One row that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Of which table.
+    pub table: Table,
+    /// Which row.
+    pub key: Key,
+    /// What it holds before; `None`: it is not there.
+    pub before: Option<Settings>,
+    /// What it holds after; `None`: it is removed.
+    pub after: Option<Settings>,
+}
+
+impl Change {
+    /// The change that takes this one back.
+    #[must_use]
+    pub fn inverse(&self) -> Change {
+        Change { before: self.after.clone(), after: self.before.clone(), ..self.clone() }
+    }
+}
+
+/// What has to change to come from one state to another, in the order of [`Table::ALL`]. Rows of a
+/// table that cannot grow, and that only one of the two has, are no change: threads come and go.
+pub fn difference(from: &State, to: &State) -> Vec<Change> {
+    Table::ALL.into_iter().flat_map(|table| difference_of(table, from, to)).collect()
+}
+
+fn difference_of(table: Table, from: &State, to: &State) -> Vec<Change> {
+    let change = |key: &Key, before: Option<&Settings>, after: Option<&Settings>| Change {
+        table,
+        key: key.clone(),
+        before: before.cloned(),
+        after: after.cloned(),
+    };
+    let grows = table.shape().grows;
+    let mut changes = Vec::new();
+    for (key, before) in from.rows(table) {
+        let after = to.row(table, key);
+        if after != Some(before) && (after.is_some() || grows) {
+            changes.push(change(key, Some(before), after));
+        }
+    }
+    for (key, after) in to.rows(table) {
+        if grows && from.row(table, key).is_none() {
+            changes.push(change(key, None, Some(after)));
+        }
+    }
+    changes
+}

@@ -1,0 +1,221 @@
+//! What of the server is recorded: of which accounts, objects and threads.
+
+use crate::pattern::fits;
+use crate::plan::{PlanError, absent, yes_no};
+use crate::state::{Rows, State};
+use crate::table::Table;
+
+/// Everything, unless something is named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Sessions of these accounts only.
+    pub accounts: Vec<Account>,
+    /// Objects of these schemas only.
+    pub schemas: Vec<String>,
+    /// These objects only.
+    pub objects: Vec<Object>,
+    /// These threads only: their number in `threads`, or a pattern of their names.
+    pub threads: Vec<ThreadName>,
+}
+
+/// An account, as `setup_actors` has it; `%` is any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// The user.
+    pub user: String,
+    /// The host.
+    pub host: String,
+}
+
+/// A kind of object that `setup_objects` knows, and one of that kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// `EVENT`, `FUNCTION`, `PROCEDURE`, `TABLE` or `TRIGGER`.
+    pub kind: String,
+    /// Its schema.
+    pub schema: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// How threads are named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThreadName {
+    /// By `THREAD_ID`.
+    Number(u64),
+    /// By `NAME`, a pattern.
+    Name(String),
+}
+
+/// A thread that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// `THREAD_ID`.
+    pub thread: u64,
+    /// `NAME`.
+    pub name: String,
+    /// `PROCESSLIST_USER`; `None`: it serves no client.
+    pub user: Option<String>,
+    /// `PROCESSLIST_HOST`.
+    pub host: Option<String>,
+}
+
+/// The kinds of objects that `setup_objects` knows.
+pub const OBJECT_KINDS: [&str; 5] = ["EVENT", "FUNCTION", "PROCEDURE", "TABLE", "TRIGGER"];
+
+impl std::str::FromStr for Account {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (user, host) = text.rsplit_once('@').unwrap_or((text, "%"));
+        if user.is_empty() || host.is_empty() {
+            return Err(format!("`{text}` is no account; write user@host, or user@%"));
+        }
+        Ok(Account { user: user.to_owned(), host: host.to_owned() })
+    }
+}
+
+impl std::str::FromStr for Object {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || {
+            format!(
+                "`{text}` is no object; write TYPE:schema.name with one of {}",
+                OBJECT_KINDS.join(", ")
+            )
+        };
+        let (kind, name) = text.split_once(':').ok_or_else(wrong)?;
+        let (schema, name) = name.split_once('.').ok_or_else(wrong)?;
+        let kind = kind.to_ascii_uppercase();
+        if !OBJECT_KINDS.contains(&kind.as_str()) || schema.is_empty() || name.is_empty() {
+            return Err(wrong());
+        }
+        Ok(Object { kind, schema: schema.to_owned(), name: name.to_owned() })
+    }
+}
+
+impl std::str::FromStr for ThreadName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            Ok(number) => Ok(ThreadName::Number(number)),
+            Err(_) if text.starts_with("thread/") || text.contains('%') => {
+                Ok(ThreadName::Name(text.to_owned()))
+            }
+            Err(_) => Err(format!(
+                "`{text}` is no thread; write its number in performance_schema.threads, or a name \
+                 such as thread/sql/one_connection"
+            )),
+        }
+    }
+}
+
+impl Filter {
+    /// Changes the tables that decide whose events are recorded.
+    pub(crate) fn apply(&self, state: &mut State, sessions: &[Session]) -> Result<(), PlanError> {
+        if !self.accounts.is_empty() {
+            self.set_actors(rows_of(state, Table::Actors)?);
+        }
+        if !self.schemas.is_empty() || !self.objects.is_empty() {
+            self.set_objects(rows_of(state, Table::Objects)?);
+        }
+        let names = self.threads.iter().filter_map(|thread| match thread {
+            ThreadName::Name(pattern) => Some(pattern),
+            ThreadName::Number(_) => None,
+        });
+        let names: Vec<&String> = names.collect();
+        if let Some(rows) = state.rows_mut(Table::SetupThreads).filter(|_| !names.is_empty()) {
+            for (key, settings) in rows {
+                let is_chosen = names.iter().any(|pattern| fits(&key[0], pattern));
+                *settings = yes_no(is_chosen, is_chosen);
+            }
+        }
+        if !self.accounts.is_empty() || !self.threads.is_empty() {
+            self.set_threads(rows_of(state, Table::Threads)?, sessions)?;
+        }
+        Ok(())
+    }
+
+    fn set_actors(&self, rows: &mut Rows) {
+        rows.clear();
+        for Account { user, host } in &self.accounts {
+            let key = vec![host.clone(), user.clone(), "%".to_owned()];
+            rows.insert(key, yes_no(true, true));
+        }
+    }
+
+    /// Names the chosen ones, and turns the others off. The most special row counts.
+    fn set_objects(&self, rows: &mut Rows) {
+        let kinds: std::collections::BTreeSet<String> =
+            rows.keys().map(|key| key[0].clone()).collect();
+        for settings in rows.values_mut() {
+            *settings = yes_no(false, false);
+        }
+        for schema in &self.schemas {
+            for kind in &kinds {
+                let key = vec![kind.clone(), schema.clone(), "%".to_owned()];
+                rows.insert(key, yes_no(true, true));
+            }
+        }
+        for Object { kind, schema, name } in &self.objects {
+            let key = vec![kind.clone(), schema.clone(), name.clone()];
+            rows.insert(key, yes_no(true, true));
+        }
+    }
+
+    fn set_threads(&self, rows: &mut Rows, sessions: &[Session]) -> Result<(), PlanError> {
+        for thread in &self.threads {
+            if !sessions.iter().any(|session| thread.is(session)) {
+                let name = match thread {
+                    ThreadName::Number(number) => number.to_string(),
+                    ThreadName::Name(name) => name.clone(),
+                };
+                return Err(PlanError::Filter(format!(
+                    "thread {name}: there is none in performance_schema.threads"
+                )));
+            }
+        }
+        for session in sessions {
+            // Who serves no client is chosen by its thread alone.
+            let is_chosen = if self.threads.is_empty() {
+                match &session.user {
+                    Some(_) => self.accounts.iter().any(|account| account.is_of(session)),
+                    None => continue,
+                }
+            } else {
+                let by_account = self.accounts.is_empty()
+                    || self.accounts.iter().any(|account| account.is_of(session));
+                by_account && self.threads.iter().any(|thread| thread.is(session))
+            };
+            if let Some(settings) = rows.get_mut(&vec![session.thread.to_string()]) {
+                *settings = yes_no(is_chosen, is_chosen);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn rows_of(state: &mut State, table: Table) -> Result<&mut Rows, PlanError> {
+    let why = absent(state, table).unwrap_or_default();
+    state.rows_mut(table).ok_or(PlanError::Filter(why))
+}
+
+impl Account {
+    fn is_of(&self, session: &Session) -> bool {
+        let same = |pattern: &str, value: &Option<String>| {
+            pattern == "%" || value.as_deref() == Some(pattern)
+        };
+        same(&self.user, &session.user) && same(&self.host, &session.host)
+    }
+}
+
+impl ThreadName {
+    fn is(&self, session: &Session) -> bool {
+        match self {
+            ThreadName::Number(number) => session.thread == *number,
+            ThreadName::Name(pattern) => fits(&session.name, pattern),
+        }
+    }
+}

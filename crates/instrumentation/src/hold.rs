@@ -1,0 +1,258 @@
+//! Changes that last as long as somebody holds them.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use waggle_mysql::connection::MARK;
+use waggle_mysql::{Connection, ConnectionError};
+
+use crate::apply::{Made, Pace, write};
+use crate::change::Change;
+use crate::journal::{Account, Begun, Journal, JournalError, Undoer, Undone};
+use crate::life::Life;
+use crate::sessions;
+use crate::state::State;
+use crate::table::Table;
+use crate::undo::{Restored, settings_for, undo};
+
+/// Why changes cannot be held or undone.
+#[derive(Debug, thiserror::Error)]
+pub enum HoldError {
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The server.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// Another process holds changes of the same server: what each found would depend on the other.
+    #[error("process {pid} holds `{command}` on this server; end it first: waggle pfs rollback")]
+    Held {
+        /// Which process.
+        pid: u32,
+        /// What it was asked for.
+        command: String,
+    },
+}
+
+/// Changes that were written to a journal and are made.
+#[derive(Debug)]
+pub struct Hold {
+    journal: Journal,
+    changes: Vec<Change>,
+}
+
+impl Hold {
+    /// Writes to a journal what is about to be changed. Nothing is changed yet.
+    ///
+    /// # Errors
+    /// Another process holds changes of this server, or the journal cannot be written.
+    pub fn intend(
+        directory: &Path,
+        connection: &mut Connection,
+        command: &str,
+        changes: Vec<Change>,
+    ) -> Result<Hold, HoldError> {
+        let life = Life::of(connection)?;
+        for account in of_life(directory, &life)? {
+            if account.undone.is_none() {
+                let Begun { pid, command, .. } = account.begun;
+                return Err(HoldError::Held { pid, command });
+            }
+        }
+        let identity = connection.server_identity();
+        let begun = Begun {
+            life,
+            command: command.to_owned(),
+            account: identity.account.clone(),
+            user: rustix::process::getuid().as_raw(),
+            pid: std::process::id(),
+            connection: identity.connection_id,
+            at: Timestamp::now(),
+        };
+        let mut journal = Journal::begin(directory, begun)?;
+        journal.intend(&changes)?;
+        Ok(Hold { journal, changes })
+    }
+
+    /// Where its journal is.
+    pub fn path(&self) -> &Path {
+        self.journal.path()
+    }
+
+    /// Makes the changes.
+    ///
+    /// # Errors
+    /// The server refuses one, or the connection is broken. What was made by then is in the journal.
+    pub fn make(
+        &mut self,
+        connection: &mut Connection,
+        tell: &mut dyn FnMut(&Made),
+    ) -> Result<(), HoldError> {
+        write(connection, &self.changes, &mut Pace::default(), tell)?;
+        let late = late_sessions(connection, &self.changes)?;
+        self.journal.intend(&late)?;
+        write(connection, &late, &mut Pace::default(), tell)?;
+        self.changes.extend(late);
+        Ok(())
+    }
+
+    /// The changes that are made.
+    pub fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+
+    /// Lets them stay until somebody asks to undo them.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub fn keep(mut self) -> Result<(), HoldError> {
+        Ok(self.journal.keep()?)
+    }
+
+    /// Undoes them.
+    ///
+    /// # Errors
+    /// The connection is broken, or the journal cannot be written.
+    pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
+        undo_journal(self.journal, &self.changes, connection, Undoer::Command)
+    }
+}
+
+/// Sessions that logged in after the others were read and before the rules were changed.
+fn late_sessions(
+    connection: &mut Connection,
+    changes: &[Change],
+) -> Result<Vec<Change>, ConnectionError> {
+    if !changes.iter().any(|change| change.table == Table::Actors) {
+        return Ok(Vec::new());
+    }
+    let state = State::read(connection)?;
+    let sessions = sessions::read(connection)?;
+    let late = sessions.iter().filter_map(|session| {
+        let (user, host) = (session.user.as_ref()?, session.host.as_ref()?);
+        let key = vec![session.thread.to_string()];
+        let is_known =
+            changes.iter().any(|change| change.table == Table::Threads && change.key == key);
+        let before = state.row(Table::Threads, &key)?.clone();
+        let after = settings_for(&state, user, host);
+        // One that was chosen, and was instrumented before, is no change either.
+        (!is_known && before != after).then_some(Change {
+            table: Table::Threads,
+            key,
+            before: Some(before),
+            after: Some(after),
+        })
+    });
+    Ok(late.collect())
+}
+
+/// What came of one journal.
+#[derive(Debug)]
+pub struct Ended {
+    /// The journal.
+    pub account: Account,
+    /// What was restored; `None` where the server was started anew since, and nothing was left.
+    pub restored: Option<Restored>,
+}
+
+/// Undoes every journal of this server that nobody holds, the latest first. Those that are to stay
+/// only where `kept` says so.
+///
+/// # Errors
+/// The connection is broken, or a journal cannot be read or written.
+pub fn undo_abandoned(
+    directory: &Path,
+    connection: &mut Connection,
+    kept: bool,
+) -> Result<Vec<Ended>, HoldError> {
+    let life = Life::of(connection)?;
+    let mut ended = Vec::new();
+    for account in crate::journal::all(directory)?.into_iter().rev() {
+        let account = account?;
+        let is_open = account.undone.is_none() && account.begun.life.server == life.server;
+        if !is_open || account.kept && !kept {
+            continue;
+        }
+        if let Some(journal) = Journal::take(&account.path)? {
+            ended.extend(undo_taken(journal, &life, connection, Undoer::Later)?);
+        }
+    }
+    Ok(ended)
+}
+
+/// Waits until whoever holds a journal is gone, and undoes what it left.
+///
+/// # Errors
+/// The connection is broken, or the journal cannot be read or written.
+pub fn guard(path: &Path, connection: &mut Connection) -> Result<Option<Ended>, HoldError> {
+    let journal = Journal::wait_for(path)?;
+    if journal.read()?.kept {
+        return Ok(None);
+    }
+    let life = Life::of(connection)?;
+    undo_taken(journal, &life, connection, Undoer::Guardian)
+}
+
+fn undo_taken(
+    journal: Journal,
+    life: &Life,
+    connection: &mut Connection,
+    by: Undoer,
+) -> Result<Option<Ended>, HoldError> {
+    // Another may have been quicker.
+    let account = journal.read()?;
+    if account.undone.is_some() {
+        return Ok(None);
+    }
+    if account.begun.life != *life {
+        let (at, left_alone) = (Timestamp::now(), Vec::new());
+        journal.close(Undone { by: Undoer::Restart, at, left_alone })?;
+        return Ok(Some(Ended { account, restored: None }));
+    }
+    wait_for_end(connection, account.begun.connection)?;
+    let restored = undo_journal(journal, &account.changes, connection, by)?;
+    Ok(Some(Ended { account, restored: Some(restored) }))
+}
+
+/// Waits until the server has ended a connection whose process is gone: its last statement may still
+/// run, and would be made after it was undone.
+fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
+    const LOOKS: u32 = 50;
+    const BETWEEN: std::time::Duration = std::time::Duration::from_millis(10);
+    for look in 0..LOOKS {
+        let rows = connection.rows(&format!(
+            "SELECT ID AS {MARK} FROM information_schema.PROCESSLIST WHERE ID = {other}"
+        ))?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if look + 1 == LOOKS {
+            connection.rows(&format!("KILL {other}"))?;
+        }
+        std::thread::sleep(BETWEEN);
+    }
+    Ok(())
+}
+
+fn undo_journal(
+    journal: Journal,
+    changes: &[Change],
+    connection: &mut Connection,
+    by: Undoer,
+) -> Result<Restored, HoldError> {
+    let restored = undo(connection, changes)?;
+    let left_alone = restored.left_alone.clone();
+    journal.close(Undone { by, at: Timestamp::now(), left_alone })?;
+    Ok(restored)
+}
+
+/// The journals of one life of a server, the oldest first.
+///
+/// # Errors
+/// One cannot be read.
+pub fn of_life(directory: &Path, life: &Life) -> Result<Vec<Account>, JournalError> {
+    let all = crate::journal::all(directory)?.into_iter();
+    let of_life =
+        all.filter(|account| !account.as_ref().is_ok_and(|account| account.begun.life != *life));
+    of_life.collect()
+}

@@ -1,0 +1,328 @@
+//! What was changed, written before it is changed, so that it can be undone whatever happens.
+//!
+//! One file per command, JSON lines, each forced to the disk before the change that it tells of is
+//! made. Whoever holds the lock of the file is responsible for the changes; the kernel lets go of a
+//! lock when its process ends, however it ends. So whoever gets the lock of a journal that is not
+//! closed knows that nobody undoes it, and does so.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::change::Change;
+use crate::life::Life;
+
+/// A line of a journal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// The first.
+    Begun(Begun),
+    /// A change that is about to be made.
+    Change(Change),
+    /// The changes stay until somebody asks to undo them.
+    Kept,
+    /// The last: it was undone.
+    Undone(Undone),
+}
+
+/// What was asked for, by whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Begun {
+    /// The life of the server that was changed. Another one knows nothing of the changes.
+    pub life: Life,
+    /// What was asked for, such as `apply waits`.
+    pub command: String,
+    /// The account by which the server was changed.
+    pub account: String,
+    /// The user of this host who asked.
+    pub user: u32,
+    /// The process of waggle.
+    pub pid: u32,
+    /// The connection that makes the changes.
+    pub connection: u64,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    /// Who undid it.
+    pub by: Undoer,
+    /// When.
+    pub at: Timestamp,
+    /// Rows that somebody else had changed meanwhile, as they were found.
+    pub left_alone: Vec<Change>,
+}
+
+/// Who undoes changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undoer {
+    /// The command that made them, at its end.
+    Command,
+    /// The process that looks after it.
+    Guardian,
+    /// A later command.
+    Later,
+    /// The server itself: it was started anew.
+    Restart,
+}
+
+/// Why a journal cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refuses.
+    #[error("journal {}: {what}: {error}; name another place with WAGGLE_STATE_DIR", path.display())]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was attempted.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A line is no entry.
+    #[error("journal {}: line {line} is no entry: {reason}; nothing was undone", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A journal whose lock is held.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+/// What a journal holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its first line.
+    pub begun: Begun,
+    /// The changes that were about to be made, in their order.
+    pub changes: Vec<Change>,
+    /// Whether they are to stay until somebody asks.
+    pub kept: bool,
+    /// How it ended; `None`: it did not.
+    pub undone: Option<Undone>,
+}
+
+/// Where the journals of this user are: `WAGGLE_STATE_DIR`, else `/var/lib/waggle` for root, else
+/// `waggle` in `XDG_STATE_HOME` or `~/.local/state`.
+pub fn directory(environment: impl Fn(&str) -> Option<String>, is_root: bool) -> PathBuf {
+    let named = |name| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let state = named("WAGGLE_STATE_DIR").unwrap_or_else(|| match is_root {
+        true => PathBuf::from("/var/lib/waggle"),
+        false => named("XDG_STATE_HOME")
+            .unwrap_or_else(|| named("HOME").unwrap_or_default().join(".local/state"))
+            .join("waggle"),
+    });
+    state.join("journal")
+}
+
+impl Journal {
+    /// Begins a journal and takes its lock.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn begin(directory: &Path, begun: Begun) -> Result<Journal, JournalError> {
+        let failed = |what, error| JournalError::File { path: directory.to_owned(), what, error };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|error| failed("the directory cannot be made", error))?;
+        let name = format!("{}-{}.jsonl", begun.at.strftime("%Y%m%dT%H%M%S.%f"), begun.pid);
+        let path = directory.join(name);
+        let file =
+            OpenOptions::new().create_new(true).append(true).read(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| failed("it cannot be made", error))?;
+        let mut journal = Journal { path, file };
+        journal.lock(FlockOperation::NonBlockingLockExclusive)?;
+        journal.write(&[Entry::Begun(begun)])?;
+        // The name of the file has to last, too.
+        File::open(directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|error| failed("the directory cannot be forced to the disk", error))?;
+        Ok(journal)
+    }
+
+    /// Waits until nobody else holds a journal, and takes its lock.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn wait_for(path: &Path) -> Result<Journal, JournalError> {
+        let journal = Journal::open(path)?;
+        journal.lock(FlockOperation::LockExclusive)?;
+        Ok(journal)
+    }
+
+    /// Takes the lock of a journal; `None` where another process holds it.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn take(path: &Path) -> Result<Option<Journal>, JournalError> {
+        let journal = Journal::open(path)?;
+        Ok(journal.lock(FlockOperation::NonBlockingLockExclusive)?.then_some(journal))
+    }
+
+    fn open(path: &Path) -> Result<Journal, JournalError> {
+        let file = OpenOptions::new().append(true).read(true).open(path);
+        let file = file.map_err(|error| JournalError::File {
+            path: path.to_owned(),
+            what: "it cannot be opened",
+            error,
+        })?;
+        Ok(Journal { path: path.to_owned(), file })
+    }
+
+    fn lock(&self, how: FlockOperation) -> Result<bool, JournalError> {
+        loop {
+            match flock(&self.file, how) {
+                Ok(()) => return Ok(true),
+                Err(Errno::WOULDBLOCK) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(self.failed("it cannot be locked", error.into())),
+            }
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes changes that are about to be made. They are on the disk when this returns.
+    ///
+    /// # Errors
+    /// The file cannot be written: then they must not be made.
+    pub fn intend(&mut self, changes: &[Change]) -> Result<(), JournalError> {
+        let entries: Vec<Entry> = changes.iter().cloned().map(Entry::Change).collect();
+        self.write(&entries)
+    }
+
+    /// Writes that the changes stay until somebody asks to undo them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep(&mut self) -> Result<(), JournalError> {
+        self.write(&[Entry::Kept])
+    }
+
+    /// Closes it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn close(mut self, undone: Undone) -> Result<(), JournalError> {
+        self.write(&[Entry::Undone(undone)])
+    }
+
+    /// What it holds.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no journal.
+    pub fn read(&self) -> Result<Account, JournalError> {
+        read(&self.path)
+    }
+
+    fn write(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
+        let mut lines = Vec::new();
+        for entry in entries {
+            serde_json::to_writer(&mut lines, entry)
+                .map_err(|error| self.failed("an entry cannot be written", error.into()))?;
+            lines.push(b'\n');
+        }
+        let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
+        written.map_err(|error| self.failed("it cannot be written", error))
+    }
+
+    fn failed(&self, what: &'static str, error: io::Error) -> JournalError {
+        JournalError::File { path: self.path.clone(), what, error }
+    }
+}
+
+/// Every journal in a directory, the oldest first. One that cannot be read is told as an error.
+///
+/// # Errors
+/// The directory cannot be read. That it does not exist is no error.
+pub fn all(directory: &Path) -> Result<Vec<Result<Account, JournalError>>, JournalError> {
+    let failed = |error| JournalError::File {
+        path: directory.to_owned(),
+        what: "the directory cannot be read",
+        error,
+    };
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths.iter().map(|path| read(path)).collect())
+}
+
+/// Reads a journal, whoever holds it.
+///
+/// # Errors
+/// It cannot be read, or is no journal.
+pub fn read(path: &Path) -> Result<Account, JournalError> {
+    let wrong = |line: usize, reason: String| JournalError::Wrong {
+        path: path.to_owned(),
+        line: line + 1,
+        reason,
+    };
+    let file = File::open(path).map_err(|error| JournalError::File {
+        path: path.to_owned(),
+        what: "it cannot be opened",
+        error,
+    })?;
+    let lines = BufReader::new(file).lines();
+    let lines: Vec<String> = lines.collect::<Result<_, _>>().map_err(|error| {
+        JournalError::File { path: path.to_owned(), what: "it cannot be read", error }
+    })?;
+    let mut account: Option<Account> = None;
+    for (number, line) in lines.iter().enumerate() {
+        let entry = match serde_json::from_str(line) {
+            Ok(entry) => entry,
+            // Its writer died at it: what it tells of was not done yet.
+            Err(_) if number + 1 == lines.len() && number > 0 => break,
+            Err(error) => return Err(wrong(number, error.to_string())),
+        };
+        match (entry, &mut account) {
+            (Entry::Begun(begun), none @ None) => {
+                let path = path.to_owned();
+                *none = Some(Account { path, begun, changes: vec![], kept: false, undone: None });
+            }
+            (Entry::Change(change), Some(account)) => account.changes.push(change),
+            (Entry::Kept, Some(account)) => account.kept = true,
+            (Entry::Undone(undone), Some(account)) => account.undone = Some(undone),
+            _ => return Err(wrong(number, "it stands in the wrong place".to_owned())),
+        }
+    }
+    account.ok_or_else(|| wrong(0, "it is empty".to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use super::*;
+use crate::table::Table;
+
+fn begun() -> Begun {
+    Begun {
+        life: Life { server: "a".into(), began_s: 1 },
+        command: "apply waits".into(),
+        account: "root@localhost".into(),
+        user: 0,
+        pid: 7,
+        connection: 8,
+        at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+fn change(name: &str) -> Change {
+    let settings = |on: &str| Some(vec![Some(on.to_owned())]);
+    Change {
+        table: Table::Consumers,
+        key: vec![name.to_owned()],
+        before: settings("NO"),
+        after: settings("YES"),
+    }
+}
+
+fn undone() -> Undone {
+    Undone { by: Undoer::Command, at: Timestamp::UNIX_EPOCH, left_alone: vec![change("c")] }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::begin(directory.path(), begun()).unwrap();
+    journal.intend(&[change("a"), change("b")]).unwrap();
+    journal.keep().unwrap();
+    let path = journal.path().to_owned();
+    journal.close(undone()).unwrap();
+    let account = read(&path).unwrap();
+    assert_eq!(account.begun, begun());
+    assert_eq!(account.changes, [change("a"), change("b")]);
+    assert!(account.kept);
+    assert_eq!(account.undone, Some(undone()));
+    assert_eq!(all(directory.path()).unwrap().len(), 1);
+}
+
+#[test]
+fn only_one_holds_a_journal_and_who_ends_lets_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = Journal::begin(directory.path(), begun()).unwrap();
+    let path = journal.path().to_owned();
+    assert!(Journal::take(&path).unwrap().is_none());
+    drop(journal);
+    assert!(Journal::take(&path).unwrap().is_some());
+    Journal::wait_for(&path).unwrap();
+}
+
+#[test]
+fn nobody_else_may_read_a_journal() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().join("a/b");
+    let journal = Journal::begin(&place, begun()).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(journal.path()), mode(&place)), (0o600, 0o700));
+}
+
+#[test]
+fn a_line_that_was_cut_off_counts_for_nothing_and_a_wrong_one_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = Journal::begin(directory.path(), begun()).unwrap();
+    journal.intend(&[change("a")]).unwrap();
+    let whole = std::fs::read(journal.path()).unwrap();
+    for end in 0..whole.len() {
+        std::fs::write(journal.path(), &whole[..end]).unwrap();
+        match read(journal.path()) {
+            Ok(account) => assert!(account.changes.len() <= 1),
+            Err(error) => assert!(error.to_string().contains("line 1") || end == 0, "{error}"),
+        }
+    }
+    let mut wrong = whole.clone();
+    wrong.extend_from_slice(b"{\"odd\":1}\n");
+    wrong.extend_from_slice(b"{\"kept\":null}\n");
+    std::fs::write(journal.path(), wrong).unwrap();
+    let error = read(journal.path()).unwrap_err().to_string();
+    assert!(error.contains("line 3"), "{error}");
+}
+
+#[test]
+fn the_place_follows_the_environment() {
+    let of = |pairs: &'static [(&str, &str)], is_root| {
+        let find = |name: &str| {
+            pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        directory(find, is_root)
+    };
+    assert_eq!(of(&[], true), Path::new("/var/lib/waggle/journal"));
+    assert_eq!(of(&[("HOME", "/h")], false), Path::new("/h/.local/state/waggle/journal"));
+    assert_eq!(of(&[("XDG_STATE_HOME", "/x")], false), Path::new("/x/waggle/journal"));
+    assert_eq!(of(&[("WAGGLE_STATE_DIR", "/s")], true), Path::new("/s/journal"));
+}

@@ -1,0 +1,281 @@
+//! From a profile to the changes that make it so.
+
+use std::collections::BTreeSet;
+
+use crate::change::{Change, difference};
+use crate::class::class_of;
+use crate::filter::{Filter, Session};
+use crate::profile::{Base, Profile, ProfileError, ServerVersion, builtin};
+use crate::state::{Settings, State};
+use crate::table::Table;
+
+/// Where `ENABLED` stands in the settings of every table that has it, and `TIMED` or `HISTORY`.
+const ENABLED: usize = 0;
+const SECOND: usize = 1;
+
+/// What is to be changed, and what there is to know of it before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order in which they are made.
+    pub changes: Vec<Change>,
+    /// What was added since something else needs it: its name and who needs it.
+    pub added: Vec<(String, String)>,
+    /// What the profile asks for and nobody can do, by its name, with the reason.
+    pub impossible: Vec<(String, String)>,
+    /// What takes effect later than at once, or not for all.
+    pub later: Vec<String>,
+}
+
+/// What a plan is made from.
+pub struct Wanted<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// What of it is recorded.
+    pub filter: &'a Filter,
+    /// The sessions that are there.
+    pub sessions: &'a [Session],
+    /// The version of the server.
+    pub version: ServerVersion,
+}
+
+impl Plan {
+    /// The changes that bring the server from `state` to what is wanted.
+    ///
+    /// # Errors
+    /// The filter does not fit this server.
+    pub fn new(state: &State, wanted: &Wanted<'_>) -> Result<Plan, PlanError> {
+        let mut desired = state.clone();
+        let mut added = Vec::new();
+        apply_profile(&mut desired, wanted.profile, wanted.version)?;
+        add_abstract_statements(&mut desired, &mut added);
+        add_parents(&mut desired, &mut added);
+        wanted.filter.apply(&mut desired, wanted.sessions)?;
+        let impossible = withdraw_impossible(state, &mut desired);
+        let changes = difference(state, &desired);
+        let later = later(&changes, wanted.version);
+        Ok(Plan { changes, added, impossible, later })
+    }
+}
+
+/// Why a plan cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A built-in profile cannot be read.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// The filter names something that this server does not have.
+    #[error("{0}")]
+    Filter(String),
+}
+
+fn apply_profile(
+    state: &mut State,
+    profile: &Profile,
+    version: ServerVersion,
+) -> Result<(), PlanError> {
+    match profile.base {
+        Base::Current => {}
+        Base::Off => turn_all_off(state),
+        Base::Default => {
+            turn_all_off(state);
+            if let Some(default) = builtin("default") {
+                apply_rules(state, &default?, version);
+            }
+        }
+    }
+    apply_rules(state, profile, version);
+    Ok(())
+}
+
+fn turn_all_off(state: &mut State) {
+    for table in [Table::Instruments, Table::Consumers] {
+        for settings in state.rows_mut(table).into_iter().flat_map(|rows| rows.values_mut()) {
+            settings.iter_mut().for_each(|setting| set(setting, false));
+        }
+    }
+}
+
+fn apply_rules(state: &mut State, profile: &Profile, version: ServerVersion) {
+    for (key, settings) in state.rows_mut(Table::Instruments).into_iter().flatten() {
+        for rule in profile.instruments.iter().filter(|rule| rule.applies(&key[0], version)) {
+            set_if(&mut settings[ENABLED], rule.enabled);
+            set_if(&mut settings[SECOND], rule.timed);
+        }
+    }
+    for (key, settings) in state.rows_mut(Table::Consumers).into_iter().flatten() {
+        for rule in profile.consumers.iter().filter(|rule| rule.applies(&key[0], version)) {
+            set(&mut settings[ENABLED], rule.enabled);
+        }
+    }
+}
+
+/// A statement begins as an abstract one and is named later: with the abstract ones off, none is
+/// recorded; untimed, none has a time.
+fn add_abstract_statements(state: &mut State, added: &mut Vec<(String, String)>) {
+    let wanted = state.rows(Table::Instruments).filter(|(key, settings)| {
+        let is_concrete = class_of(&key[0]) == "statement" && !is_abstract(&key[0]);
+        is_concrete && is_on(&settings[ENABLED])
+    });
+    let (mut first, mut is_timed) = (None, false);
+    for (key, settings) in wanted {
+        first.get_or_insert_with(|| key[0].clone());
+        is_timed |= is_on(&settings[SECOND]);
+    }
+    let Some(first) = first else { return };
+    for (key, settings) in state.rows_mut(Table::Instruments).into_iter().flatten() {
+        if is_abstract(&key[0])
+            && (!is_on(&settings[ENABLED]) || is_timed && !is_on(&settings[SECOND]))
+        {
+            set(&mut settings[ENABLED], true);
+            set_if(&mut settings[SECOND], is_timed.then_some(true));
+            added.push((key[0].clone(), first.clone()));
+        }
+    }
+}
+
+fn is_abstract(name: &str) -> bool {
+    name.starts_with("statement/abstract/")
+}
+
+/// The consumer that another one is fed by ("Pre-Filtering by Consumer" of the MySQL manual).
+pub fn parent_of(consumer: &str) -> Option<&'static str> {
+    const BY_KIND: [(&str, &str); 4] = [
+        ("events_waits_", "events_waits_current"),
+        ("events_stages_", "events_stages_current"),
+        ("events_statements_", "events_statements_current"),
+        ("events_transactions_", "events_transactions_current"),
+    ];
+    match consumer {
+        "global_instrumentation" => None,
+        "thread_instrumentation" | "statements_digest" => Some("global_instrumentation"),
+        "events_statements_cpu" => Some("thread_instrumentation"),
+        current if current.ends_with("_current") => Some("thread_instrumentation"),
+        other => {
+            BY_KIND.iter().find(|(kind, _)| other.starts_with(kind)).map(|(_, parent)| *parent)
+        }
+    }
+}
+
+fn add_parents(state: &mut State, added: &mut Vec<(String, String)>) {
+    let on = state.rows(Table::Consumers).filter(|(_, settings)| is_on(&settings[ENABLED]));
+    let mut open: Vec<String> = on.map(|(key, _)| key[0].clone()).collect();
+    while let Some(consumer) = open.pop() {
+        let Some(parent) = parent_of(&consumer) else { continue };
+        let key = vec![parent.to_owned()];
+        let row = state.rows_mut(Table::Consumers).and_then(|rows| rows.get_mut(&key));
+        if let Some(settings) = row.filter(|settings| !is_on(&settings[ENABLED])) {
+            set(&mut settings[ENABLED], true);
+            added.push((parent.to_owned(), consumer));
+            open.push(parent.to_owned());
+        }
+    }
+}
+
+/// Takes out of `desired` what the server ignores without a word, and says so.
+///
+/// `update_row_values` in `storage/perfschema/table_setup_instruments.cc`: the memory of Performance
+/// Schema itself is always counted, and memory and errors have no times.
+fn withdraw_impossible(state: &State, desired: &mut State) -> Vec<(String, String)> {
+    let mut impossible = BTreeSet::new();
+    for (key, settings) in desired.rows_mut(Table::Instruments).into_iter().flatten() {
+        let name = &key[0];
+        let Some(now) = state.row(Table::Instruments, key) else { continue };
+        if name.starts_with("memory/performance_schema/") && settings[ENABLED] != now[ENABLED] {
+            settings[ENABLED].clone_from(&now[ENABLED]);
+            impossible.insert((
+                "memory/performance_schema/%".to_owned(),
+                "the server always counts its own Performance Schema".to_owned(),
+            ));
+        }
+        // Told by nobody: that memory has no times is no surprise.
+        if matches!(class_of(name), "memory" | "error") {
+            settings[SECOND].clone_from(&now[SECOND]);
+        }
+    }
+    impossible.into_iter().collect()
+}
+
+fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
+    let turned_on = |class: &str| {
+        changes.iter().any(|change| {
+            change.table == Table::Instruments
+                && class_of(&change.key[0]).starts_with(class)
+                && change.after.as_ref().is_some_and(|settings| is_on(&settings[ENABLED]))
+                && change.before.as_ref().is_some_and(|settings| !is_on(&settings[ENABLED]))
+        })
+    };
+    let changed = |table| changes.iter().any(|change| change.table == table);
+    let mut later = Vec::new();
+    let mut tell = |is_so: bool, what: &str| {
+        if is_so {
+            later.push(what.to_owned());
+        }
+    };
+    tell(
+        changed(Table::Actors),
+        "setup_actors: for sessions that log in from now on; those that are there are set one by one",
+    );
+    tell(
+        changed(Table::SetupThreads),
+        "setup_threads: for threads that start from now on; those that are there are set one by one",
+    );
+    tell(turned_on("memory"), "memory: counts from now on; what was allocated before is not in it");
+    tell(
+        turned_on("wait/lock/metadata"),
+        "wait/lock/metadata: shows locks that are asked for from now on; those held already stay hidden",
+    );
+    tell(
+        turned_on("wait/synch") && version.number < [5, 7, 12] && version.number[0] < 10,
+        "wait/synch: takes effect for what is created from now on (before 5.7.12)",
+    );
+    later
+}
+
+pub(crate) fn is_on(setting: &Option<String>) -> bool {
+    setting.as_deref() == Some("YES")
+}
+
+fn set(setting: &mut Option<String>, on: bool) {
+    // NULL: it does not apply to this row.
+    if setting.is_some() {
+        *setting = Some(if on { "YES" } else { "NO" }.to_owned());
+    }
+}
+
+fn set_if(setting: &mut Option<String>, on: Option<bool>) {
+    if let Some(on) = on {
+        set(setting, on);
+    }
+}
+
+pub(crate) fn yes_no(enabled: bool, second: bool) -> Settings {
+    [enabled, second].map(|on| Some(if on { "YES" } else { "NO" }.to_owned())).to_vec()
+}
+
+/// Which consumers are on and fed by nothing, since one above them is off: name and the parent that
+/// is off.
+pub fn dead_consumers(state: &State) -> Vec<(String, String)> {
+    let is_on = |name: &str| {
+        state.row(Table::Consumers, &vec![name.to_owned()]).is_none_or(|row| is_on(&row[ENABLED]))
+    };
+    let mut dead = Vec::new();
+    for (key, _) in state.rows(Table::Consumers).filter(|(key, _)| is_on(&key[0])) {
+        let mut above = parent_of(&key[0]);
+        while let Some(parent) = above {
+            if !is_on(parent) {
+                dead.push((key[0].clone(), parent.to_owned()));
+                break;
+            }
+            above = parent_of(parent);
+        }
+    }
+    dead
+}
+
+/// The reading of a table that is absent, for messages.
+pub(crate) fn absent(state: &State, table: Table) -> Option<String> {
+    state.why_absent(table).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests;

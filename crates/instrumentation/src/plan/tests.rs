@@ -1,0 +1,200 @@
+use waggle_model::Flavour;
+
+use super::*;
+use crate::state::Rows;
+
+const VERSION: ServerVersion = ServerVersion { flavour: Flavour::Mysql, number: [9, 7, 0] };
+
+fn settings(values: &[&str]) -> Settings {
+    values.iter().map(|value| (*value != "-").then(|| (*value).to_owned())).collect()
+}
+
+fn rows(rows: &[(&[&str], &[&str])]) -> Rows {
+    let row = |(key, values): &(&[&str], &[&str])| {
+        (key.iter().map(|part| (*part).to_owned()).collect(), settings(values))
+    };
+    rows.iter().map(row).collect()
+}
+
+/// A small server: everything off but what cannot be.
+fn state() -> State {
+    State::of([
+        (
+            Table::Instruments,
+            rows(&[
+                (&["memory/performance_schema/users"], &["YES", "-"]),
+                (&["memory/sql/x"], &["NO", "-"]),
+                (&["statement/abstract/Query"], &["NO", "NO"]),
+                (&["statement/sql/drop_table"], &["NO", "NO"]),
+                (&["statement/sql/select"], &["NO", "NO"]),
+                (&["wait/lock/metadata/sql/mdl"], &["NO", "NO"]),
+            ]),
+        ),
+        (
+            Table::Consumers,
+            rows(&[
+                (&["global_instrumentation"], &["NO"]),
+                (&["thread_instrumentation"], &["NO"]),
+                (&["events_statements_current"], &["NO"]),
+                (&["events_statements_history_long"], &["NO"]),
+            ]),
+        ),
+        (Table::Actors, rows(&[(&["%", "%", "%"], &["YES", "YES"])])),
+        (
+            Table::Objects,
+            rows(&[
+                (&["TABLE", "%", "%"], &["YES", "YES"]),
+                (&["TABLE", "mysql", "%"], &["NO", "NO"]),
+                (&["EVENT", "%", "%"], &["YES", "YES"]),
+            ]),
+        ),
+        (
+            Table::Threads,
+            rows(&[
+                (&["1"], &["YES", "YES"]),
+                (&["2"], &["YES", "YES"]),
+                (&["3"], &["YES", "YES"]),
+            ]),
+        ),
+    ])
+}
+
+fn sessions() -> Vec<Session> {
+    let client = |thread, user: &str| Session {
+        thread,
+        name: "thread/sql/one_connection".into(),
+        user: Some(user.into()),
+        host: Some("localhost".into()),
+    };
+    let daemon = Session { thread: 1, name: "thread/sql/main".into(), user: None, host: None };
+    vec![daemon, client(2, "app"), client(3, "batch")]
+}
+
+fn plan_of(profile: &str, filter: &Filter) -> Result<Plan, PlanError> {
+    let profile = format!("question = 'q?'\nexpected_cost = 'c'\n{profile}");
+    let profile = Profile::parse("test", &profile).unwrap();
+    let sessions = sessions();
+    Plan::new(
+        &state(),
+        &Wanted { profile: &profile, filter, sessions: &sessions, version: VERSION },
+    )
+}
+
+/// Table, key and what it holds after, in words.
+fn after(plan: &Plan) -> Vec<String> {
+    let line = |change: &Change| {
+        let after = change.after.iter().flatten();
+        let after: Vec<&str> = after.map(|value| value.as_deref().unwrap_or("-")).collect();
+        format!("{} {} {}", change.table.name(), change.key.join(" "), after.join(" "))
+    };
+    plan.changes.iter().map(|change| line(change).trim_end().to_owned()).collect()
+}
+
+#[test]
+fn what_a_statement_and_a_consumer_need_is_added_and_told() {
+    let profile = "[[instruments]]\nnames = ['statement/sql/drop%']\nenabled = true\ntimed = true\n\
+                   [[consumers]]\nnames = ['events_statements_history_long']\nenabled = true\n";
+    let plan = plan_of(profile, &Filter::default()).unwrap();
+    assert_eq!(
+        after(&plan),
+        [
+            "setup_instruments statement/abstract/Query YES YES",
+            "setup_instruments statement/sql/drop_table YES YES",
+            "setup_consumers events_statements_current YES",
+            "setup_consumers events_statements_history_long YES",
+            "setup_consumers global_instrumentation YES",
+            "setup_consumers thread_instrumentation YES",
+        ]
+    );
+    let added: Vec<&str> = plan.added.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        added,
+        [
+            "statement/abstract/Query",
+            "events_statements_current",
+            "thread_instrumentation",
+            "global_instrumentation"
+        ]
+    );
+}
+
+#[test]
+fn what_the_server_ignores_is_not_planned_and_told() {
+    let profile = "base = 'off'\n[[instruments]]\nnames = ['memory/sql/%']\nenabled = true\n\
+                   timed = true\n";
+    let plan = plan_of(profile, &Filter::default()).unwrap();
+    assert_eq!(after(&plan), ["setup_instruments memory/sql/x YES -"]);
+    assert_eq!(plan.impossible[0].0, "memory/performance_schema/%");
+    assert!(plan.later[0].starts_with("memory: "), "{:?}", plan.later);
+}
+
+#[test]
+fn a_wait_for_a_metadata_lock_shows_locks_to_come() {
+    let profile = "[[instruments]]\nnames = ['wait/lock/%']\nenabled = true\n";
+    let plan = plan_of(profile, &Filter::default()).unwrap();
+    assert!(plan.later[0].starts_with("wait/lock/metadata: "), "{:?}", plan.later);
+}
+
+#[test]
+fn an_account_is_recorded_alone_in_new_sessions_and_in_those_that_are_there() {
+    let filter = Filter { accounts: vec!["app@%".parse().unwrap()], ..Filter::default() };
+    let plan = plan_of("", &filter).unwrap();
+    assert_eq!(
+        after(&plan),
+        ["setup_actors % % %", "setup_actors % app % YES YES", "threads 3 NO NO"]
+    );
+}
+
+#[test]
+fn a_schema_or_an_object_is_recorded_alone() {
+    let filter = Filter {
+        schemas: vec!["shop".into()],
+        objects: vec!["table:mysql.user".parse().unwrap()],
+        ..Filter::default()
+    };
+    assert_eq!(
+        after(&plan_of("", &filter).unwrap()),
+        [
+            "setup_objects EVENT % % NO NO",
+            "setup_objects TABLE % % NO NO",
+            "setup_objects EVENT shop % YES YES",
+            "setup_objects TABLE mysql user YES YES",
+            "setup_objects TABLE shop % YES YES",
+        ]
+    );
+}
+
+#[test]
+fn a_thread_is_chosen_by_number_and_by_name() {
+    let by = |name: &str| {
+        let filter = Filter { threads: vec![name.parse().unwrap()], ..Filter::default() };
+        plan_of("", &filter)
+    };
+    assert_eq!(after(&by("2").unwrap()), ["threads 1 NO NO", "threads 3 NO NO"]);
+    assert_eq!(after(&by("thread/sql/one%").unwrap()), ["threads 1 NO NO"]);
+    let error = by("77").unwrap_err().to_string();
+    assert!(error.contains("77"), "{error}");
+}
+
+#[test]
+fn what_is_no_account_object_or_thread_is_refused_with_a_remedy() {
+    assert!("@h".parse::<crate::filter::Account>().unwrap_err().contains("user@host"));
+    for wrong in ["TABLE", "TABLE:x", "VIEW:a.b", "TABLE:.b", "TABLE:a."] {
+        let error = wrong.parse::<crate::filter::Object>().unwrap_err();
+        assert!(error.contains("TYPE:schema.name") && error.contains(wrong), "{error}");
+    }
+    assert!("one_connection".parse::<crate::filter::ThreadName>().is_err());
+}
+
+#[test]
+fn a_consumer_below_one_that_is_off_is_dead() {
+    let mut state = state();
+    for (key, row) in state.rows_mut(Table::Consumers).unwrap() {
+        row[0] = Some(if key[0] == "thread_instrumentation" { "NO" } else { "YES" }.into());
+    }
+    let dead = |name: &str| (name.to_owned(), "thread_instrumentation".to_owned());
+    assert_eq!(
+        dead_consumers(&state),
+        [dead("events_statements_current"), dead("events_statements_history_long")]
+    );
+}

@@ -1,0 +1,90 @@
+//! What is set, as read from the server.
+
+use std::collections::BTreeMap;
+
+use waggle_model::Reading;
+use waggle_mysql::connection::{absent_or, text};
+use waggle_mysql::{Connection, ConnectionError};
+
+use crate::table::Table;
+
+/// What tells a row of a table from the others: the values of its key columns.
+pub type Key = Vec<String>;
+/// The values of the columns of a row that may be written; `None` is NULL, where a setting does not
+/// apply to the row.
+pub type Settings = Vec<Option<String>>;
+/// The rows of one table.
+pub type Rows = BTreeMap<Key, Settings>;
+
+/// The rows of every table of [`Table`], each as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    tables: BTreeMap<Table, Reading<Rows>>,
+}
+
+impl State {
+    /// Reads every table.
+    ///
+    /// # Errors
+    /// The connection is broken. A table that this server lacks or that this account may not read is
+    /// absent with its reason.
+    pub fn read(connection: &mut Connection) -> Result<State, ConnectionError> {
+        let tables = Table::ALL.into_iter().map(|table| Ok((table, read(connection, table)?)));
+        Ok(State { tables: tables.collect::<Result<_, ConnectionError>>()? })
+    }
+
+    /// The rows of a table; none where it is absent.
+    pub fn rows(&self, table: Table) -> impl Iterator<Item = (&Key, &Settings)> {
+        self.tables.get(&table).and_then(Reading::value).into_iter().flatten()
+    }
+
+    /// One row.
+    pub fn row(&self, table: Table, key: &Key) -> Option<&Settings> {
+        self.tables.get(&table)?.value()?.get(key)
+    }
+
+    /// Why a table is absent.
+    pub fn why_absent(&self, table: Table) -> Option<&str> {
+        self.tables.get(&table)?.why()
+    }
+
+    /// The rows of a table, to be changed; `None` where it is absent.
+    pub(crate) fn rows_mut(&mut self, table: Table) -> Option<&mut Rows> {
+        match self.tables.get_mut(&table)? {
+            Reading::Value(rows) => Some(rows),
+            Reading::Absent(_) => None,
+        }
+    }
+
+    /// A state of the rows that are given.
+    #[cfg(test)]
+    pub(crate) fn of(tables: impl IntoIterator<Item = (Table, Rows)>) -> State {
+        let present = |(table, rows)| (table, Reading::Value(rows));
+        State { tables: tables.into_iter().map(present).collect() }
+    }
+}
+
+/// Reads one table.
+///
+/// # Errors
+/// The connection is broken.
+pub(crate) fn read(
+    connection: &mut Connection,
+    table: Table,
+) -> Result<Reading<Rows>, ConnectionError> {
+    let shape = table.shape();
+    let columns = [shape.key, shape.settings].concat().join(", ");
+    let rows = connection.rows(&format!("SELECT {columns} FROM performance_schema.{}", shape.name));
+    let rows = match absent_or(connection, &format!("performance_schema.{}", shape.name), rows)? {
+        Reading::Value(rows) => rows,
+        Reading::Absent(why) => return Ok(Reading::Absent(why)),
+    };
+    let split = |row: Vec<Option<Vec<u8>>>| {
+        let key = (0..shape.key.len()).map(|at| text(&row, at)).collect();
+        let settings = row[shape.key.len()..]
+            .iter()
+            .map(|value| value.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
+        (key, settings.collect())
+    };
+    Ok(Reading::Value(rows.into_iter().map(split).collect()))
+}

@@ -1,0 +1,4 @@
+//! Performance Schema of real servers of all five versions. A failure names the version.
+
+#[cfg(test)]
+mod profiles;

@@ -1,0 +1,54 @@
+//! What profiles make of real servers, and the way back.
+
+use waggle_instrumentation::apply::{Made, Pace, write};
+use waggle_instrumentation::filter::Filter;
+use waggle_instrumentation::profile::{BUILTIN, Profile, ServerVersion};
+use waggle_instrumentation::undo::{Restored, undo};
+use waggle_instrumentation::{Plan, State, Wanted, sessions};
+use waggle_mysql::{Connection, Options, Sources};
+use waggle_testkit::{Server, Version};
+
+fn start(version: Version) -> (Server, Connection) {
+    let server = Server::builder(version).arg("--performance-schema=ON").start().unwrap();
+    let file = Some(server.defaults_file());
+    let options = Options::read(&Sources { defaults_file: file, ..Sources::default() }).unwrap();
+    let connection = Connection::open(&options, None).unwrap();
+    (server, connection)
+}
+
+fn plan(connection: &mut Connection, profile: &str) -> Plan {
+    let state = State::read(connection).unwrap();
+    let identity = connection.server_identity();
+    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let profile = Profile::find(profile).unwrap();
+    let sessions = sessions::read(connection).unwrap();
+    let filter = &Filter::default();
+    Plan::new(&state, &Wanted { profile: &profile, filter, sessions: &sessions, version }).unwrap()
+}
+
+#[test]
+fn a_server_without_options_has_what_the_default_profile_says() {
+    for version in Version::ALL {
+        let (_server, mut connection) = start(version);
+        assert_eq!(plan(&mut connection, "default").changes, [], "{version}");
+    }
+}
+
+#[test]
+fn every_profile_is_applied_read_back_and_undone() {
+    for version in Version::ALL {
+        let (_server, mut connection) = start(version);
+        let before = State::read(&mut connection).unwrap();
+        for (name, _) in BUILTIN {
+            let plan = plan(&mut connection, name);
+            let mut refused = Vec::new();
+            let mut tell = |made: &Made| refused.extend(made.refused.clone());
+            write(&mut connection, &plan.changes, &mut Pace::default(), &mut tell).unwrap();
+            assert_eq!(refused, [], "{version} {name}");
+            assert_eq!(self::plan(&mut connection, name).changes, [], "{version} {name}");
+            let Restored { restored, left_alone } = undo(&mut connection, &plan.changes).unwrap();
+            assert_eq!((restored, left_alone), (plan.changes.len(), vec![]), "{version} {name}");
+            assert_eq!(State::read(&mut connection).unwrap(), before, "{version} {name}");
+        }
+    }
+}

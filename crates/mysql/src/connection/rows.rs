@@ -1,0 +1,44 @@
+//! Reading the rows of a result.
+
+use waggle_model::Reading;
+
+use super::{Connection, ConnectionError, Row};
+
+/// `ER_NO_SUCH_TABLE` and `ER_UNKNOWN_TABLE`.
+const NO_SUCH_TABLE: [u16; 2] = [1146, 1109];
+
+/// A column as text; empty where it is NULL.
+pub fn text(row: &Row, at: usize) -> String {
+    optional_text(row, at).unwrap_or_default()
+}
+
+/// A column as text; `None` where it is NULL.
+pub fn optional_text(row: &Row, at: usize) -> Option<String> {
+    row.get(at)?.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Turns a missing privilege or table into an absence that says what to do.
+///
+/// # Errors
+/// Every other error stays one.
+pub fn absent_or(
+    connection: &Connection,
+    what: &str,
+    rows: Result<Vec<Row>, ConnectionError>,
+) -> Result<Reading<Vec<Row>>, ConnectionError> {
+    match rows {
+        Ok(rows) => Ok(Reading::Value(rows)),
+        Err(error) if error.is_access_denied() => {
+            let account = &connection.server_identity().account;
+            let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+            Ok(Reading::Absent(format!(
+                "account {account} may not read {what}; run GRANT SELECT ON performance_schema.* \
+                 TO '{user}'@'{host}'"
+            )))
+        }
+        Err(error) if error.number().is_some_and(|number| NO_SUCH_TABLE.contains(&number)) => {
+            Ok(Reading::Absent(format!("this server does not have {what}")))
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,186 @@
+//! `waggle pfs rollback` and `waggle pfs history`
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
+use waggle_instrumentation::Change;
+use waggle_instrumentation::hold::{Ended, of_life, undo_abandoned};
+use waggle_instrumentation::journal::{Account, Journal, Undoer, Undone, all};
+use waggle_instrumentation::life::Life;
+
+use super::super::account::AccountArgs;
+use super::super::{Failure, Outcome};
+use super::{cannot, journals, open};
+
+/// How long a command that is asked to end may take for undoing its changes.
+const END_TIME: Duration = Duration::from_secs(30);
+
+/// Undo every change that waggle made to this server and that is still there.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs rollback --defaults-file /etc/mysql/waggle.cnf")]
+pub(super) struct RollbackArgs {
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
+    let mut connection = open(&args.account.read()?)?;
+    let directory = journals();
+    let life = Life::of(&mut connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let mut is_whole = true;
+    for account in of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))? {
+        if account.undone.is_none() {
+            is_whole &= end_holder(&account)?;
+        }
+    }
+    let ended = undo_abandoned(&directory, &mut connection, true).map_err(cannot)?;
+    if ended.is_empty() && is_whole {
+        eprintln!("nothing is left to undo");
+    }
+    for ended in &ended {
+        tell(ended);
+        is_whole &= ended.restored.as_ref().is_none_or(|restored| restored.left_alone.is_empty());
+    }
+    Ok(if is_whole { Outcome::Done } else { Outcome::No })
+}
+
+/// Asks the process that holds a journal to end, which undoes its changes. Whether it has.
+fn end_holder(account: &Account) -> Result<bool, Failure> {
+    let is_held = || -> Result<bool, Failure> {
+        let taken = Journal::take(&account.path).map_err(|error| Failure::Cannot(error.into()))?;
+        Ok(taken.is_none())
+    };
+    if !is_held()? {
+        return Ok(true);
+    }
+    let pid = account.begun.pid;
+    eprintln!("process {pid} holds `{}`: it is asked to end", account.begun.command);
+    if let Some(process) = Pid::from_raw(pid.cast_signed()) {
+        // It may have ended by now.
+        let _ = kill_process(process, Signal::TERM);
+    }
+    let begin = Instant::now();
+    while is_held()? {
+        if begin.elapsed() > END_TIME {
+            eprintln!("it did not end; end process {pid}, and its changes are undone");
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(true)
+}
+
+/// Says what came of a journal.
+pub(super) fn tell(ended: &Ended) {
+    let command = &ended.account.begun.command;
+    match &ended.restored {
+        None => eprintln!("`{command}`: the server was started anew since; nothing was left of it"),
+        Some(restored) => {
+            let changes = ended.account.changes.len();
+            eprintln!("`{command}` is undone: {} of {changes} rows", restored.restored);
+            for change in &restored.left_alone {
+                eprintln!("left alone, changed by somebody else: {}", row(change));
+            }
+        }
+    }
+}
+
+/// A row and what it holds.
+pub(super) fn row(change: &Change) -> String {
+    let side = |settings: &Option<Vec<Option<String>>>| match settings {
+        None => "nothing".to_owned(),
+        Some(settings) => {
+            let settings = settings.iter().map(|setting| setting.as_deref().unwrap_or("NULL"));
+            settings.collect::<Vec<_>>().join(" ")
+        }
+    };
+    format!(
+        "{} {}: holds {}, not {}",
+        change.table.name(),
+        change.key.join(" "),
+        side(&change.before),
+        side(&change.after)
+    )
+}
+
+/// List who changed what, and when, on every server.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs history --json | jq .")]
+pub(super) struct HistoryArgs {
+    /// One JSON object per command, with every change.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct AccountJson<'a> {
+    server: &'a str,
+    at: String,
+    command: &'a str,
+    account: &'a str,
+    user: u32,
+    pid: u32,
+    changes: &'a [Change],
+    kept: bool,
+    undone: &'a Option<Undone>,
+}
+
+pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
+    let mut out = io::stdout().lock();
+    for account in all(&journals()).map_err(|error| Failure::Cannot(error.into()))? {
+        let account = match account {
+            Ok(account) => account,
+            Err(error) => {
+                eprintln!("waggle: {error}");
+                continue;
+            }
+        };
+        let Account { begun, changes, kept, undone, .. } = &account;
+        if args.json {
+            let row = AccountJson {
+                server: &begun.life.server,
+                at: begun.at.to_string(),
+                command: &begun.command,
+                account: &begun.account,
+                user: begun.user,
+                pid: begun.pid,
+                changes,
+                kept: *kept,
+                undone,
+            };
+            serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
+            writeln!(out)?;
+            continue;
+        }
+        let end = match undone {
+            Some(undone) => format!("undone {} {}", undone.at.strftime("%F %T"), by(undone.by)),
+            None if *kept => "stays".to_owned(),
+            None => "not undone".to_owned(),
+        };
+        writeln!(
+            out,
+            "{}  {}  by user {} as {}  {} rows  {end}  {}",
+            begun.at.strftime("%F %T"),
+            begun.command,
+            begun.user,
+            begun.account,
+            changes.len(),
+            begun.life.server
+        )?;
+        for change in undone.iter().flat_map(|undone| &undone.left_alone) {
+            writeln!(out, "    left alone: {}", row(change))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn by(undoer: Undoer) -> &'static str {
+    match undoer {
+        Undoer::Command => "at its end",
+        Undoer::Guardian => "by its guardian",
+        Undoer::Later => "by a later command",
+        Undoer::Restart => "by a restart of the server",
+    }
+}

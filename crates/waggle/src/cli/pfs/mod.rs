@@ -1,0 +1,139 @@
+//! `waggle pfs`
+
+mod apply;
+mod guardian;
+mod history;
+mod plan;
+mod set;
+mod status;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use waggle_instrumentation::hold::{HoldError, undo_abandoned};
+use waggle_instrumentation::journal;
+use waggle_instrumentation::profile::{BUILTIN, Profile};
+use waggle_mysql::{Connection, Options};
+
+use super::account::AccountArgs;
+use super::{Failure, Outcome};
+
+/// What Performance Schema records: see it, plan a change, make it for a while, and undo it.
+///
+/// Every change is written to a journal before it is made. It is undone when the command ends,
+/// within two seconds of its death, and by `waggle pfs rollback`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Status(status::Args),
+    Profiles(ProfilesArgs),
+    Plan(plan::Args),
+    Apply(apply::Args),
+    Set(set::Args),
+    Timer(set::TimerArgs),
+    Rollback(history::RollbackArgs),
+    History(history::HistoryArgs),
+    Persist(plan::PersistArgs),
+    #[command(hide = true)]
+    Guardian(guardian::Args),
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    match args.command {
+        Command::Status(args) => status::run(args),
+        Command::Profiles(args) => profiles(&args),
+        Command::Plan(args) => plan::run(args),
+        Command::Apply(args) => apply::run(args),
+        Command::Set(args) => set::run(args),
+        Command::Timer(args) => set::run_timer(args),
+        Command::Rollback(args) => history::rollback(args),
+        Command::History(args) => history::run(&args),
+        Command::Persist(args) => plan::persist(args),
+        Command::Guardian(args) => guardian::run(args),
+    }
+}
+
+/// List the profiles that come with waggle.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs profiles")]
+struct ProfilesArgs {
+    /// One JSON object per profile.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct ProfileJson<'a> {
+    name: &'a str,
+    question: &'a str,
+    expected_cost: &'a str,
+}
+
+fn profiles(args: &ProfilesArgs) -> Result<Outcome, Failure> {
+    let mut out = io::stdout().lock();
+    for (name, text) in BUILTIN {
+        let profile = Profile::parse(name, text).map_err(|error| Failure::Config(error.into()))?;
+        let (question, expected_cost) = (&profile.question, &profile.expected_cost);
+        if args.json {
+            let row = ProfileJson { name, question, expected_cost };
+            serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            writeln!(out, "{name}\n    {question}\n    {expected_cost}")?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+fn connect(account: AccountArgs) -> Result<Connection, Failure> {
+    open(&account.read()?)
+}
+
+/// Statements are written for a session in which backslashes escape.
+fn open(options: &Options) -> Result<Connection, Failure> {
+    let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
+    let mut connection = Connection::open(options, None).map_err(failed)?;
+    connection.rows("SET SESSION sql_mode = ''").map_err(failed)?;
+    Ok(connection)
+}
+
+/// Where the journals are.
+fn journals() -> PathBuf {
+    let is_root = rustix::process::geteuid().is_root();
+    journal::directory(|name| std::env::var(name).ok(), is_root)
+}
+
+/// Undoes what an earlier command left behind when it and its guardian died.
+fn recover(connection: &mut Connection) -> Result<(), Failure> {
+    for ended in undo_abandoned(&journals(), connection, false).map_err(cannot)? {
+        history::tell(&ended);
+    }
+    Ok(())
+}
+
+fn cannot(error: HoldError) -> Failure {
+    Failure::Cannot(error.into())
+}
+
+/// What a missing right of a writer needs.
+fn with_grant(error: anyhow::Error, connection: &Connection) -> anyhow::Error {
+    let is_denied = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<waggle_mysql::ConnectionError>())
+        .any(waggle_mysql::ConnectionError::is_access_denied);
+    if !is_denied {
+        return error;
+    }
+    let account = &connection.server_identity().account;
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    error.context(format!(
+        "account {account} may not change Performance Schema; run GRANT SELECT, INSERT, UPDATE, \
+         DELETE ON performance_schema.* TO '{user}'@'{host}'"
+    ))
+}

@@ -1,0 +1,213 @@
+//! `waggle pfs plan` and `waggle pfs persist`
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use waggle_instrumentation::apply::what;
+use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
+use waggle_instrumentation::profile::{Profile, ServerVersion};
+use waggle_instrumentation::statements::batches;
+use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
+use waggle_mysql::Connection;
+
+use super::super::account::AccountArgs;
+use super::super::{Failure, Outcome};
+use super::connect;
+
+/// Rows in one printed statement.
+const ROWS_PRINTED: usize = 10_000;
+/// Names in one printed statement, unless all are asked for.
+const NAMES_PRINTED: usize = 3;
+
+/// Show what a profile would change, and how, without changing anything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs plan waits -v --defaults-file /etc/mysql/waggle.cnf")]
+pub(super) struct Args {
+    /// A name from `waggle pfs profiles`, or the path of a TOML file.
+    profile: String,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// Every name.
+    #[arg(short, long)]
+    verbose: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+/// What of the server is recorded; everything where nothing is named.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Record only")]
+pub(super) struct FilterArgs {
+    /// Sessions of this account: new ones and those that are there. May be given more than once.
+    #[arg(long = "account", value_name = "USER@HOST")]
+    accounts: Vec<Account>,
+    /// Tables and stored programs of this schema. Statements are not filtered by it.
+    #[arg(long = "schema", value_name = "NAME")]
+    schemas: Vec<String>,
+    /// This object; TYPE is EVENT, FUNCTION, PROCEDURE, TABLE or TRIGGER.
+    #[arg(long = "object", value_name = "TYPE:SCHEMA.NAME")]
+    objects: Vec<Object>,
+    /// This thread: its number in performance_schema.threads, or a name such as
+    /// thread/sql/one_connection, in which % stands for any characters.
+    #[arg(long = "thread", value_name = "ID|NAME")]
+    threads: Vec<ThreadName>,
+}
+
+impl From<FilterArgs> for Filter {
+    fn from(args: FilterArgs) -> Filter {
+        let FilterArgs { accounts, schemas, objects, threads } = args;
+        Filter { accounts, schemas, objects, threads }
+    }
+}
+
+/// The plan for this server as it is now.
+pub(super) fn plan(
+    connection: &mut Connection,
+    profile: &Profile,
+    filter: &Filter,
+) -> Result<Plan, Failure> {
+    if !connection.server_identity().performance_schema {
+        let off = waggle_instrumentation::status::StatusError::Off;
+        return Err(Failure::Cannot(off.into()));
+    }
+    let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
+    let state = State::read(connection).map_err(failed)?;
+    if let Some(why) = state.why_absent(Table::Instruments) {
+        return Err(Failure::Config(anyhow::anyhow!("{why}")));
+    }
+    let identity = connection.server_identity();
+    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let sessions = sessions::read(connection).map_err(failed)?;
+    let wanted = Wanted { profile, filter, sessions: &sessions, version };
+    Plan::new(&state, &wanted).map_err(|error| Failure::Config(error.into()))
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let profile = find(&args.profile)?;
+    let mut connection = connect(args.account)?;
+    let plan = plan(&mut connection, &profile, &args.filter.into())?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &PlanJson::of(&plan)).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        writeln!(out, "{}\nexpected cost: {}\n", profile.question, profile.expected_cost)?;
+        write!(out, "{}", in_words(&plan, args.verbose))?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn find(name: &str) -> Result<Profile, Failure> {
+    Profile::find(name).map_err(|error| Failure::Config(error.into()))
+}
+
+#[derive(Serialize)]
+struct PlanJson<'a> {
+    changes: &'a [Change],
+    added: &'a [(String, String)],
+    impossible: &'a [(String, String)],
+    later: &'a [String],
+    statements: Vec<String>,
+}
+
+impl<'a> PlanJson<'a> {
+    fn of(plan: &'a Plan) -> Self {
+        let Plan { changes, added, impossible, later } = plan;
+        let statements = batches(changes, ROWS_PRINTED).filter_map(|batch| batch.sql()).collect();
+        Self { changes, added, impossible, later, statements }
+    }
+}
+
+/// How many rows of what change, and how.
+pub(super) fn in_words(plan: &Plan, verbose: bool) -> String {
+    let mut text = String::new();
+    if plan.changes.is_empty() {
+        text.push_str("nothing to change\n");
+    }
+    let mut counts: BTreeMap<(&str, String), Vec<&Change>> = BTreeMap::new();
+    for change in &plan.changes {
+        counts.entry((what(change), direction(change))).or_default().push(change);
+    }
+    for ((what, direction), changes) in &counts {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:>6}  {what:<20} {direction}", changes.len());
+        for change in changes.iter().filter(|_| verbose) {
+            let _ = writeln!(text, "        {}", change.key.join(" "));
+        }
+    }
+    for (name, by) in &plan.added {
+        let _ = writeln!(text, "added: {name}, needed by {by}");
+    }
+    for (name, why) in &plan.impossible {
+        let _ = writeln!(text, "cannot be changed: {name}: {why}");
+    }
+    for later in &plan.later {
+        let _ = writeln!(text, "not at once: {later}");
+    }
+    if !plan.changes.is_empty() {
+        text.push('\n');
+    }
+    let names = if verbose { usize::MAX } else { NAMES_PRINTED };
+    for sql in batches(&plan.changes, ROWS_PRINTED).filter_map(|batch| batch.shortened(names)) {
+        let _ = writeln!(text, "{sql};");
+    }
+    text
+}
+
+/// Such as `NO NO -> YES YES`.
+fn direction(change: &Change) -> String {
+    let side = |settings: &Option<Vec<Option<String>>>| match settings {
+        None => "none".to_owned(),
+        Some(settings) => settings
+            .iter()
+            .map(|setting| setting.as_deref().unwrap_or("-"))
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    format!("{} -> {}", side(&change.before), side(&change.after))
+}
+
+/// Print the lines of my.cnf that set a profile at the start of the server.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs persist io >> /etc/mysql/conf.d/waggle.cnf")]
+pub(super) struct PersistArgs {
+    /// A name from `waggle pfs profiles`, or the path of a TOML file.
+    profile: String,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
+    let profile = find(&args.profile)?;
+    let mut connection = connect(args.account)?;
+    let plan = plan(&mut connection, &profile, &Filter::default())?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "[mysqld]\nperformance_schema = ON")?;
+    for Change { table, key, after, .. } in &plan.changes {
+        let Some(after) = after else { continue };
+        let is_on = |at: usize| after.get(at).and_then(Option::as_deref) == Some("YES");
+        match table {
+            Table::Instruments => {
+                let has_times = after.get(1).is_some_and(Option::is_some);
+                let value = match (is_on(0), is_on(1) || !has_times) {
+                    (false, _) => "OFF",
+                    (true, true) => "ON",
+                    (true, false) => "COUNTED",
+                };
+                writeln!(out, "performance-schema-instrument = '{}={value}'", key[0])?;
+            }
+            Table::Consumers => {
+                let name = key[0].replace('_', "-");
+                let value = if is_on(0) { "ON" } else { "OFF" };
+                writeln!(out, "performance-schema-consumer-{name} = {value}")?;
+            }
+            _ => {}
+        }
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,175 @@
+//! `waggle pfs status`
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use waggle_instrumentation::status::{Class, Consumer, Rule, Status, StatusError};
+
+use super::super::account::AccountArgs;
+use super::super::{Failure, Outcome, duration};
+use super::connect;
+
+/// Show what Performance Schema records, and how many events that is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs status --defaults-file /etc/mysql/waggle.cnf")]
+pub(super) struct Args {
+    /// Count events for this time.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    interval: Duration,
+    /// Every buffer of Performance Schema's own memory, the largest first.
+    #[arg(short, long)]
+    verbose: bool,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let mut connection = connect(args.account)?;
+    let status = Status::read(&mut connection, args.interval).map_err(failure)?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", in_words(&status, args.verbose))?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn failure(error: StatusError) -> Failure {
+    match error {
+        StatusError::Off => Failure::Cannot(error.into()),
+        other => Failure::Config(other.into()),
+    }
+}
+
+/// Every part in its own function. Writing to a string cannot fail.
+fn in_words(status: &Status, verbose: bool) -> String {
+    let mut text = String::new();
+    let memory = status
+        .memory_bytes
+        .map_or(String::new(), |bytes| format!("; its own memory {:.1} MiB", mib(bytes)));
+    let _ = writeln!(text, "{}: Performance Schema is on{memory}", status.version);
+    instruments(&mut text, status);
+    text.push_str("\nconsumers\n");
+    for consumer in status.consumers.iter().filter(|consumer| consumer.parent.is_none()) {
+        tree(&mut text, &status.consumers, consumer, 1);
+    }
+    rules(&mut text, "actors", "history", &status.actors, |key| format!("{}@{}", key[1], key[0]));
+    rules(&mut text, "objects", "timed", &status.objects, |key| {
+        format!("{} {}.{}", key[0], key[1], key[2])
+    });
+    threads(&mut text, status);
+    timers(&mut text, status);
+    if let Some(digests) = status.digests {
+        let _ = writeln!(text, "\ndigests: {} of {} rows used", digests.used, digests.total);
+    }
+    if status.lost.is_empty() {
+        text.push_str("lost: nothing\n");
+    }
+    for (name, lost) in &status.lost {
+        let _ = writeln!(text, "lost: {name} {lost}");
+    }
+    if verbose {
+        memory_of(&mut text, status);
+    }
+    text
+}
+
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+fn instruments(text: &mut String, status: &Status) {
+    let _ = writeln!(
+        text,
+        "\n{:<20} {:>6} {:>8} {:>6} {:>12}",
+        "instruments", "total", "enabled", "timed", "events/s"
+    );
+    for (name, class) in &status.classes {
+        let _ = writeln!(text, "{}", line_of(name, class));
+    }
+}
+
+fn rules(
+    text: &mut String,
+    what: &str,
+    second: &str,
+    rules: &[Rule],
+    name: impl Fn(&[String]) -> String,
+) {
+    let _ = writeln!(text, "\n{what:<42}enabled  {second}");
+    for rule in rules {
+        let name = name(&rule.key);
+        let _ = writeln!(text, "  {name:<40}{:<9}{}", yes(rule.enabled), yes(rule.second));
+    }
+}
+
+fn threads(text: &mut String, status: &Status) {
+    let threads = &status.threads;
+    let _ = writeln!(
+        text,
+        "\nthreads: {} of {} instrumented, {} with a history",
+        threads.instrumented, threads.total, threads.history
+    );
+    if let Some(part) = status.setup_threads {
+        let _ =
+            writeln!(text, "threads to come: {} of {} kinds instrumented", part.used, part.total);
+    }
+}
+
+fn timers(text: &mut String, status: &Status) {
+    text.push_str("\ntimers          per second  resolution  cycles per reading\n");
+    let number = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
+    for timer in &status.timers {
+        let _ = writeln!(
+            text,
+            "  {:<12} {:>11} {:>11} {:>19}",
+            timer.name,
+            number(timer.frequency),
+            number(timer.resolution),
+            number(timer.overhead_cycles)
+        );
+    }
+    for (class, timer) in &status.class_timers {
+        let _ = writeln!(text, "  {class} uses {timer}");
+    }
+}
+
+fn memory_of(text: &mut String, status: &Status) {
+    let mut buffers: Vec<_> = status.memory.iter().collect();
+    buffers.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+    text.push_str("\nmemory of Performance Schema, MiB\n");
+    for (name, bytes) in buffers {
+        let _ = writeln!(text, "  {:>10.3}  {name}", mib(*bytes));
+    }
+}
+
+fn line_of(name: &str, class: &Class) -> String {
+    let events = class.events_per_s.map_or("-".to_owned(), |events| format!("{events:.1}"));
+    let note = if class.changeable { "" } else { "  only at the start" };
+    format!(
+        "  {name:<18} {:>6} {:>8} {:>6} {events:>12}{note}",
+        class.total, class.enabled, class.timed
+    )
+}
+
+fn yes(on: bool) -> &'static str {
+    if on { "YES" } else { "NO" }
+}
+
+fn tree(text: &mut String, all: &[Consumer], consumer: &Consumer, depth: usize) {
+    let name = format!("{}{}", "  ".repeat(depth), consumer.name);
+    let dead = consumer
+        .dead_because
+        .as_ref()
+        .map_or(String::new(), |parent| format!("  gets nothing: {parent} is off"));
+    let _ = writeln!(text, "{name:<42}{}{dead}", yes(consumer.enabled));
+    for child in all.iter().filter(|child| child.parent == Some(consumer.name.as_str())) {
+        tree(text, all, child, depth + 1);
+    }
+}
