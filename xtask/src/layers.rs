@@ -33,7 +33,7 @@ enum Step {
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
 
-const LAYERS: [Layer; 10] = [
+const LAYERS: [Layer; 11] = [
     Layer {
         name: "style",
         budget: Duration::from_secs(240),
@@ -100,6 +100,14 @@ const LAYERS: [Layer; 10] = [
             "--test",
             "help",
         ])],
+    },
+    Layer {
+        name: "instrumentation",
+        budget: Duration::from_secs(150),
+        steps: &[
+            Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
+        ],
     },
     Layer {
         name: "terminal",

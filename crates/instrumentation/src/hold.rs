@@ -186,7 +186,7 @@ pub fn undo_abandoned(
 /// The connection is broken, or the journal cannot be read or written.
 pub fn guard(path: &Path, connection: &mut Connection) -> Result<Option<Ended>, HoldError> {
     let journal = Journal::wait_for(path)?;
-    if journal.read()?.kept {
+    if journal.read()?.is_none_or(|account| account.kept) {
         return Ok(None);
     }
     let life = Life::of(connection)?;
@@ -200,11 +200,12 @@ fn undo_taken(
     by: Undoer,
 ) -> Result<Option<Ended>, HoldError> {
     // Another may have been quicker.
-    let account = journal.read()?;
-    if account.undone.is_some() {
-        return Ok(None);
-    }
-    if account.begun.life != *life {
+    let account = journal.read()?.filter(|account| account.undone.is_none());
+    let Some(account) = account else { return Ok(None) };
+    // Numbers of connections grow as long as a server lives; one that is started anew within a second
+    // begins in the same second.
+    let number = connection.server_identity().connection_id;
+    if account.begun.life != *life || number <= account.begun.connection {
         let (at, left_alone) = (Timestamp::now(), Vec::new());
         journal.close(Undone { by: Undoer::Restart, at, left_alone })?;
         return Ok(Some(Ended { account, restored: None }));

@@ -233,11 +233,11 @@ impl Journal {
         self.write(&[Entry::Undone(undone)])
     }
 
-    /// What it holds.
+    /// What it holds; `None` where nothing was changed.
     ///
     /// # Errors
     /// It cannot be read, or is no journal.
-    pub fn read(&self) -> Result<Account, JournalError> {
+    pub fn read(&self) -> Result<Option<Account>, JournalError> {
         read(&self.path)
     }
 
@@ -280,14 +280,15 @@ pub fn all(directory: &Path) -> Result<Vec<Result<Account, JournalError>>, Journ
         }
     }
     paths.sort();
-    Ok(paths.iter().map(|path| read(path)).collect())
+    Ok(paths.iter().filter_map(|path| read(path).transpose()).collect())
 }
 
-/// Reads a journal, whoever holds it.
+/// Reads a journal, whoever holds it; `None` where its writer died before the first line was whole, and
+/// changed nothing.
 ///
 /// # Errors
 /// It cannot be read, or is no journal.
-pub fn read(path: &Path) -> Result<Account, JournalError> {
+pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
     let wrong = |line: usize, reason: String| JournalError::Wrong {
         path: path.to_owned(),
         line: line + 1,
@@ -307,7 +308,7 @@ pub fn read(path: &Path) -> Result<Account, JournalError> {
         let entry = match serde_json::from_str(line) {
             Ok(entry) => entry,
             // Its writer died at it: what it tells of was not done yet.
-            Err(_) if number + 1 == lines.len() && number > 0 => break,
+            Err(_) if number + 1 == lines.len() => break,
             Err(error) => return Err(wrong(number, error.to_string())),
         };
         match (entry, &mut account) {
@@ -321,7 +322,7 @@ pub fn read(path: &Path) -> Result<Account, JournalError> {
             _ => return Err(wrong(number, "it stands in the wrong place".to_owned())),
         }
     }
-    account.ok_or_else(|| wrong(0, "it is empty".to_owned()))
+    Ok(account)
 }
 
 #[cfg(test)]

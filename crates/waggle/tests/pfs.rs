@@ -1,0 +1,153 @@
+//! `waggle pfs` on real servers: what it sets is there while it holds, and gone after, however it
+//! ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees tests in #[test] functions only"
+)]
+
+#[path = "pfs/death.rs"]
+mod death;
+#[path = "pfs/filters.rs"]
+mod filters;
+#[path = "pfs/holding.rs"]
+mod holding;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use waggle_instrumentation::journal::{Account, all};
+use waggle_instrumentation::{Change, State, Table};
+use waggle_mysql::{Connection, Options, Sources};
+use waggle_testkit::{Server, Version};
+
+/// What does not come within this time does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server with Performance Schema on, and a place for journals.
+struct Scene {
+    server: Server,
+    state: TempDir,
+}
+
+impl Scene {
+    fn of(version: Version) -> Self {
+        let server = Server::builder(version).arg("--performance-schema=ON").start().unwrap();
+        Self { server, state: TempDir::new().unwrap() }
+    }
+
+    fn connect(&self) -> Connection {
+        let file = Some(self.server.defaults_file());
+        let options = Options::read(&Sources { defaults_file: file, ..Sources::default() });
+        Connection::open(&options.unwrap(), None).unwrap()
+    }
+
+    /// What is set, less the threads: those of clients come and go.
+    fn read(&self) -> State {
+        State::read(&mut self.connect()).unwrap()
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
+        command.arg("pfs").args(words).env("WAGGLE_STATE_DIR", self.state.path());
+        if !["history", "profiles"].contains(&words[0]) {
+            command.arg("--defaults-file").arg(self.server.defaults_file());
+        }
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    fn spawn(&self, words: &[&str]) -> Holding {
+        let child = self.command(words).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        Holding(Some(child.unwrap()))
+    }
+
+    /// Begins to hold, and waits until every change is made.
+    fn hold(&self, words: &[&str]) -> Holding {
+        let holding = self.spawn(words);
+        wait_for("the changes", || {
+            let account = self.accounts().pop().filter(|account| account.undone.is_none())?;
+            let state = self.read();
+            let is_made = |change: &Change| {
+                let now = state.row(change.table, &change.key);
+                // A thread can have ended.
+                now == change.after.as_ref() || now.is_none() && change.table == Table::Threads
+            };
+            let changes = account.changes;
+            (!changes.is_empty() && changes.iter().all(is_made)).then_some(())
+        });
+        holding
+    }
+
+    fn journals(&self) -> PathBuf {
+        self.state.path().join("journal")
+    }
+
+    /// The journals, the oldest first.
+    fn accounts(&self) -> Vec<Account> {
+        all(&self.journals()).unwrap().into_iter().map(Result::unwrap).collect()
+    }
+}
+
+/// A command that holds changes. It is killed with the test.
+struct Holding(Option<Child>);
+
+impl Holding {
+    /// Ends it as Ctrl-C does.
+    fn end(mut self) -> Output {
+        let child = self.0.take().unwrap();
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Ends it as the kernel does when there is no memory left.
+    fn kill(mut self) {
+        let mut child = self.0.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+impl Drop for Holding {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The process that guards a journal, by its arguments.
+fn guardian_of(journal: &Path) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    numbers.find(|pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = words.split(|byte| *byte == 0);
+        words.any(|word| word == b"guardian")
+            && words.any(|word| word == journal.as_os_str().as_encoded_bytes())
+    })
+}
+
+/// Waits until `found` gives something.
+fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = found() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

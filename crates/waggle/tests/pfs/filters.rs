@@ -1,0 +1,185 @@
+//! Only what was chosen is recorded.
+
+use waggle_mysql::Connection;
+use waggle_mysql::connection::text;
+use waggle_testkit::client::{Client, Transport};
+use waggle_testkit::{Account, Version};
+
+use super::{Scene, stderr};
+
+fn connect(scene: &Scene, account: Account) -> Client {
+    Client::connect(&scene.server, Transport::Unix, account).unwrap()
+}
+
+/// Selections that Performance Schema has counted of a session.
+fn selections(connection: &mut Connection, client: &mut Client) -> u64 {
+    // A statement is counted after its reply: the next reply shows that it was.
+    client.ping().unwrap();
+    let rows = connection.rows(&format!(
+        "SELECT SUM(COUNT_STAR) FROM performance_schema\
+         .events_statements_summary_by_thread_by_event_name s JOIN performance_schema.threads t \
+         USING (THREAD_ID) WHERE EVENT_NAME = 'statement/sql/select' AND t.PROCESSLIST_ID = {}",
+        client.connection_id()
+    ));
+    text(&rows.unwrap()[0], 0).parse().unwrap_or(0)
+}
+
+/// How often a table was read or written; a table that is not recorded has no row.
+fn table_io(connection: &mut Connection, schema: &str, table: &str) -> u64 {
+    let rows = connection.rows(&format!(
+        "SELECT SUM(COUNT_STAR) FROM performance_schema.table_io_waits_summary_by_table \
+         WHERE OBJECT_SCHEMA = '{schema}' AND OBJECT_NAME LIKE '{table}'"
+    ));
+    text(&rows.unwrap()[0], 0).parse().unwrap_or(0)
+}
+
+fn held(scene: &Scene, words: &[&str], check: impl FnOnce()) {
+    let holding = scene.hold(words);
+    check();
+    let ended = holding.end();
+    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+}
+
+#[test]
+fn an_account_is_recorded_alone() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let (mut chosen, mut other) =
+            (connect(&scene, Account::APP), connect(&scene, Account::ROOT));
+        let account = format!("{}@%", Account::APP.user);
+        let mut watcher = scene.connect();
+        held(&scene, &["apply", "statements", "--account", &account], || {
+            let mut new_chosen = connect(&scene, Account::APP);
+            let mut new_other = connect(&scene, Account::ROOT);
+            for (client, is_chosen) in [
+                (&mut chosen, true),
+                (&mut other, false),
+                (&mut new_chosen, true),
+                (&mut new_other, false),
+            ] {
+                let before = selections(&mut watcher, client);
+                (0..5).for_each(|_| drop(client.query("SELECT 1").unwrap()));
+                let counted = selections(&mut watcher, client) - before;
+                assert_eq!(counted, if is_chosen { 5 } else { 0 }, "{version}");
+            }
+            // These log out under the old rules; the next check is about one that stays.
+            other = new_other;
+        });
+        let before = selections(&mut watcher, &mut other);
+        other.query("SELECT 1").unwrap();
+        assert_eq!(
+            selections(&mut watcher, &mut other) - before,
+            1,
+            "{version}: after the rollback"
+        );
+    }
+}
+
+#[test]
+fn a_schema_and_an_object_are_recorded_alone() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut client = connect(&scene, Account::ROOT);
+        for sql in [
+            "CREATE DATABASE one",
+            "CREATE DATABASE two",
+            "CREATE TABLE one.a (x INT)",
+            "CREATE TABLE two.a (x INT)",
+            "CREATE TABLE two.b (x INT)",
+        ] {
+            client.run(sql).unwrap();
+        }
+        let mut watcher = scene.connect();
+        let mut counts = |words: &[&str], client: &mut Client| {
+            let mut counted = Vec::new();
+            held(&scene, words, || {
+                let tables = [("one", "a"), ("two", "a"), ("two", "b")];
+                for (schema, table) in tables {
+                    let before = table_io(&mut watcher, schema, table);
+                    client.query(format!("INSERT INTO {schema}.{table} VALUES (1)")).unwrap();
+                    let after = table_io(&mut watcher, schema, table);
+                    counted.push(after.saturating_sub(before));
+                }
+            });
+            counted
+        };
+        let schema = counts(&["apply", "default", "--schema", "one"], &mut client);
+        assert_eq!(schema, [1, 0, 0], "{version}: --schema");
+        let object = counts(&["apply", "default", "--object", "TABLE:two.b"], &mut client);
+        assert_eq!(object, [0, 0, 1], "{version}: --object");
+    }
+}
+
+/// Stored programs are counted where the server has a table for that (MySQL and MariaDB alike).
+#[test]
+fn each_kind_of_program_is_recorded_alone() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut client = connect(&scene, Account::ROOT);
+        for schema in ["one", "two"] {
+            for sql in [
+                format!("CREATE DATABASE {schema}"),
+                format!("CREATE TABLE {schema}.t (x INT)"),
+                format!("CREATE PROCEDURE {schema}.p() BEGIN DECLARE a INT; SELECT 1 INTO a; END"),
+                format!(
+                    "CREATE FUNCTION {schema}.f() RETURNS INT DETERMINISTIC BEGIN DECLARE a INT; SELECT 1 INTO a; RETURN a; END"
+                ),
+                format!(
+                    "CREATE TRIGGER {schema}.g BEFORE INSERT ON {schema}.t FOR EACH ROW SET @x = (SELECT 1)"
+                ),
+            ] {
+                client.run(sql).unwrap();
+            }
+        }
+        let mut watcher = scene.connect();
+        for (kind, name, run) in [
+            ("PROCEDURE", "p", "CALL %.p()"),
+            ("FUNCTION", "f", "SELECT %.f()"),
+            ("TRIGGER", "g", "INSERT INTO %.t VALUES (1)"),
+        ] {
+            let object = format!("{kind}:one.{name}");
+            held(&scene, &["apply", "default", "--object", &object], || {
+                let mut counted = |schema: &str| {
+                    let sql = format!(
+                        "SELECT SUM(COUNT_STAR) FROM performance_schema\
+                         .events_statements_summary_by_program WHERE OBJECT_TYPE = '{kind}' AND \
+                         OBJECT_SCHEMA = '{schema}'"
+                    );
+                    let mut read =
+                        || text(&watcher.rows(&sql).unwrap()[0], 0).parse::<u64>().unwrap_or(0);
+                    let before = read();
+                    client.run(run.replace('%', schema)).unwrap();
+                    read() - before
+                };
+                let (chosen, other) = (counted("one"), counted("two"));
+                assert!(chosen > 0 && other == 0, "{version} {kind}: {chosen} and {other}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_thread_is_recorded_alone_by_number_and_by_name() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let (mut chosen, mut other) =
+            (connect(&scene, Account::APP), connect(&scene, Account::APP));
+        let mut watcher = scene.connect();
+        let thread = watcher.rows(&format!(
+            "SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = {}",
+            chosen.connection_id()
+        ));
+        let thread = text(&thread.unwrap()[0], 0);
+        let mut count = |client: &mut Client| {
+            let before = selections(&mut watcher, client);
+            client.query("SELECT 1").unwrap();
+            selections(&mut watcher, client) - before
+        };
+        held(&scene, &["apply", "statements", "--thread", &thread], || {
+            assert_eq!((count(&mut chosen), count(&mut other)), (1, 0), "{version}");
+        });
+        held(&scene, &["apply", "statements", "--thread", "thread/sql/main"], || {
+            assert_eq!((count(&mut chosen), count(&mut other)), (0, 0), "{version}");
+        });
+    }
+}

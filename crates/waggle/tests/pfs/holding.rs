@@ -1,0 +1,132 @@
+//! While a profile is held.
+
+use waggle_instrumentation::class::class_of;
+use waggle_instrumentation::{Table, activity};
+use waggle_testkit::client::{Client, Transport};
+use waggle_testkit::{Account, Version};
+
+use super::{PATIENCE, Scene, stderr};
+
+/// Statements that make events of every class that a session can make.
+fn work(client: &mut Client) {
+    for sql in [
+        "CREATE TABLE IF NOT EXISTS test.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=InnoDB",
+        "BEGIN",
+        "REPLACE INTO test.t VALUES (1, REPEAT('x', 200)), (2, 'y')",
+        "COMMIT",
+        "SELECT COUNT(*) FROM test.t ORDER BY b",
+        "LOCK TABLES test.t WRITE",
+        "UNLOCK TABLES",
+        "FLUSH TABLES",
+    ] {
+        client.run(sql).unwrap();
+    }
+    client.run("SELECT nothing").unwrap_err();
+}
+
+/// A wait for a metadata lock: they count when they wait only.
+fn wait_for_lock(scene: &Scene) {
+    let connect = || Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+    let (mut holder, mut waiter) = (connect(), connect());
+    holder.run("CREATE TABLE test.locked (a INT) ENGINE=InnoDB").unwrap();
+    holder.run("BEGIN").unwrap();
+    holder.run("SELECT * FROM test.locked").unwrap();
+    waiter.run("SET SESSION lock_wait_timeout = 1").unwrap();
+    waiter.run("DROP TABLE test.locked").unwrap_err();
+}
+
+#[test]
+fn everything_is_on_while_it_holds_and_every_class_counts() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let before = scene.read();
+        let holding = scene.hold(&["apply", "everything"]);
+        let account = scene.accounts().pop().unwrap();
+        let now = scene.read();
+        for change in account.changes.iter().filter(|change| change.table != Table::Threads) {
+            assert_eq!(now.row(change.table, &change.key), change.after.as_ref(), "{version}");
+        }
+        counts_everywhere(&scene, version);
+
+        let ended = holding.end();
+        assert_eq!(ended.status.code(), Some(0), "{version}: {}", stderr(&ended));
+        assert_eq!(without_threads(&scene.read()), without_threads(&before), "{version}");
+    }
+}
+
+/// Classes whose events a session of a client makes on every server.
+const BUSY: [&str; 12] = [
+    "memory",
+    "stage",
+    "statement",
+    "transaction",
+    "idle",
+    "wait/io/file",
+    "wait/io/socket",
+    "wait/io/table",
+    "wait/lock/metadata",
+    "wait/lock/table",
+    "wait/synch/mutex",
+    "wait/synch/rwlock",
+];
+
+fn counts_everywhere(scene: &Scene, version: Version) {
+    let mut connection = scene.connect();
+    let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+    let earlier = activity::read(&mut connection).unwrap();
+    let earlier = earlier.value().unwrap();
+    wait_for_lock(scene);
+    let begin = std::time::Instant::now();
+    loop {
+        work(&mut client);
+        let later = activity::read(&mut connection).unwrap();
+        let counted = activity::by_class(earlier, later.value().unwrap());
+        let silent = BUSY.iter().filter(|class| counted.get(**class).is_none_or(|n| *n == 0));
+        let silent: Vec<_> = silent.collect();
+        if silent.is_empty() {
+            return;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{version}: nothing counted: {silent:?}");
+    }
+}
+
+/// Threads come and go.
+pub(crate) fn without_threads(
+    state: &waggle_instrumentation::State,
+) -> Vec<(Table, Vec<String>, Vec<Option<String>>)> {
+    let tables = Table::ALL.into_iter().filter(|table| *table != Table::Threads);
+    let rows = tables.flat_map(|table| {
+        state.rows(table).map(move |(key, settings)| (table, key.clone(), settings.clone()))
+    });
+    rows.collect()
+}
+
+#[test]
+fn a_second_profile_is_refused_while_one_is_held() {
+    let scene = Scene::of(Version::Mysql9);
+    let holding = scene.hold(&["apply", "io"]);
+    let second = scene.run(&["apply", "stages", "--for", "1s"]);
+    assert_eq!(second.status.code(), Some(4));
+    assert!(stderr(&second).contains("`apply io`"), "{}", stderr(&second));
+
+    let rollback = scene.run(&["rollback"]);
+    assert_eq!(rollback.status.code(), Some(0), "{}", stderr(&rollback));
+    drop(holding);
+    assert!(scene.accounts().iter().all(|account| account.undone.is_some()));
+}
+
+#[test]
+fn what_is_kept_stays_until_it_is_rolled_back() {
+    let scene = Scene::of(Version::Mysql9);
+    let before = scene.read();
+    let kept = scene.run(&["set", "wait/io/socket/%", "on", "--keep"]);
+    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    let state = scene.read();
+    let on = state.rows(Table::Instruments).filter(|(key, settings)| {
+        class_of(&key[0]) == "wait/io/socket" && settings[0].as_deref() == Some("YES")
+    });
+    assert_eq!(on.count(), 3);
+    let again = scene.run(&["rollback"]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(without_threads(&scene.read()), without_threads(&before));
+}
