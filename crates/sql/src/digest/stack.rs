@@ -4,6 +4,9 @@
 //! that the server shows otherwise than they were written: these are shown at the end.
 
 use super::Dialect;
+use super::letters::LETTERS;
+use super::letters::Letters;
+use super::table::AT;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
 use super::table::CONCAT;
@@ -12,6 +15,7 @@ use super::table::IDENT_AT;
 use super::table::IN_LIST;
 use super::table::Id;
 use super::table::NOT2;
+use super::table::OTHER_TOKEN;
 use super::table::ROW;
 use super::table::ROW_OF_ONE;
 use super::table::ROWS;
@@ -20,6 +24,7 @@ use super::table::Role;
 use super::table::Table;
 use super::table::VALUE;
 use super::table::VALUES;
+use super::text::Text;
 use crate::Charset;
 use crate::charset::Name;
 use crate::charset::NameBuffer;
@@ -36,11 +41,9 @@ const OPEN: Id = b'(' as Id;
 struct Entry {
     id: Id,
     /// Length of the text before this token.
-    before: u32,
+    before: usize,
 }
 
-/// Behind the text of a token that another one prints as well.
-const OTHER_TOKEN: u8 = 0;
 /// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
 const COLUMN_BYTES: usize = 4;
 
@@ -48,7 +51,7 @@ const COLUMN_BYTES: usize = 4;
 pub(super) struct Stack {
     entries: Vec<Entry>,
     /// What tells one digest from another.
-    pub(super) text: Vec<u8>,
+    pub(super) text: Text,
     bytes: usize,
     /// The array is full: the server stores no further token.
     pub(super) full: bool,
@@ -70,15 +73,15 @@ impl Stack {
     /// The token `back` from the top, 0 where there is none.
     #[inline]
     pub(super) fn peek(&self, back: usize) -> Id {
-        let at = self.entries.len().checked_sub(back + 1);
-        at.and_then(|at| self.entries.get(at)).map_or(0, |entry| entry.id)
+        let at = self.entries.len().wrapping_sub(back + 1);
+        self.entries.get(at).map_or(0, |entry| entry.id)
     }
 
     #[inline]
     fn pop(&mut self, count: usize) {
         for _ in 0..count {
             if let Some(entry) = self.entries.pop() {
-                self.text.truncate(entry.before as usize);
+                self.text.truncate(entry.before);
                 self.bytes = self.bytes.saturating_sub(TOKEN_BYTES);
             }
         }
@@ -90,11 +93,7 @@ impl Stack {
             self.full = true;
             return false;
         }
-        let before = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
-        if self.peek(0) != 0 && !is_joined(self.peek(0)) {
-            self.text.push(b' ');
-        }
-        self.entries.push(Entry { id, before });
+        self.entries.push(Entry { id, before: self.text.len() });
         self.bytes += bytes;
         true
     }
@@ -102,15 +101,11 @@ impl Stack {
     /// Stores a token as it is.
     #[inline]
     pub(super) fn push(&mut self, id: Id, table: &Table) {
-        if self.begin(id, TOKEN_BYTES) {
-            match u8::try_from(id) {
-                Ok(symbol) if symbol.is_ascii() => self.text.push(symbol),
-                _ => self.text.extend_from_slice(table.text(id).as_bytes()),
-            }
-            if matches!(id, NOT2 | CONCAT) {
-                self.text.push(OTHER_TOKEN);
-                self.differs = true;
-            }
+        if self.begin(id, TOKEN_BYTES)
+            && let Some(piece) = table.piece(id)
+        {
+            self.text.push(piece);
+            self.differs |= matches!(id, NOT2 | CONCAT);
         }
     }
 
@@ -118,10 +113,21 @@ impl Stack {
     #[inline]
     pub(super) fn identifier(&mut self, id: Id, name: &[u8]) {
         if self.begin(id, 2 * TOKEN_BYTES + name.len()) {
-            self.text.push(b'`');
-            self.text.extend_from_slice(name);
-            self.text.push(b'`');
+            self.text.extend(b"`");
+            self.text.extend(name);
+            self.text.extend(if id == IDENT_AT { b"`" } else { b"` " });
             self.differs |= !self.charset.keeps(name);
+        }
+    }
+
+    /// Stores an unquoted word as an identifier; `letters` are its first ones.
+    #[inline]
+    pub(super) fn word(&mut self, word: &[u8], letters: Letters) {
+        if word.len() > LETTERS {
+            self.identifier(IDENT, word);
+        } else if self.begin(IDENT, 2 * TOKEN_BYTES + word.len()) {
+            self.text.push_name(letters, word.len());
+            self.differs |= !self.charset.keeps(word);
         }
     }
 
@@ -211,7 +217,8 @@ impl Stack {
         }
         self.pop(1);
         if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
-            self.text.extend_from_slice(digits);
+            self.text.extend(digits);
+            self.text.extend(b" ");
         } else if let Some(next) = next {
             self.full = false;
             self.push(next, table);
@@ -223,10 +230,10 @@ impl Stack {
     pub(super) fn show(&self, out: &mut Vec<u8>) {
         let mut buffer: NameBuffer = [0; _];
         let mut blank = false;
-        let ends = self.entries.iter().skip(1).map(|next| next.before as usize);
+        let ends = self.entries.iter().skip(1).map(|next| next.before);
         for (entry, end) in self.entries.iter().zip(ends.chain([self.text.len()])) {
-            let bytes = self.text.get(entry.before as usize..end).unwrap_or_default();
-            let bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+            let bytes = self.text.get(entry.before..end);
+            let bytes = bytes.strip_suffix(b" ").unwrap_or(bytes);
             let is_name = matches!(entry.id, IDENT | IDENT_AT);
             let inside = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
             let name = is_name.then(|| self.charset.show(inside, &mut buffer));
@@ -261,7 +268,7 @@ impl Stack {
 
 /// Whether no blank follows a token.
 fn is_joined(id: Id) -> bool {
-    id == IDENT_AT || id == Id::from(b'@')
+    matches!(id, IDENT_AT | AT)
 }
 
 /// MySQL has a token for `IN (...)` from 8.0 on: a list of one looks like a longer one.

@@ -13,6 +13,8 @@ use crate::SqlModes;
 use crate::charset::BLANK;
 use crate::charset::CONTROL;
 use crate::charset::DIGIT;
+use crate::charset::LETTER;
+use crate::charset::MARK;
 use crate::charset::Shape;
 use crate::charset::WORD;
 
@@ -361,11 +363,38 @@ impl<'a> Lexer<'a> {
     }
 }
 
-impl Iterator for Lexer<'_> {
-    type Item = Token;
+impl Lexer<'_> {
+    /// Most tokens are words and marks behind another token or a blank: these need one look at the
+    /// class of their first byte.
+    #[inline]
+    fn next_usual(&mut self) -> Option<Token> {
+        let mut start = self.at;
+        let mut class = self.class(0);
+        while class & BLANK != 0 {
+            start += 1;
+            class = self.sql.get(start).map_or(0, |byte| self.class_of(*byte));
+        }
+        if class & (LETTER | MARK) == 0 {
+            return None;
+        }
+        let (lexeme, end, state) = if class & MARK != 0 {
+            (Lexeme::Symbol, start + 1, State::Start)
+        } else {
+            let (lexeme, end, _, state) = self.word_to(self.word_end(start));
+            (lexeme, end, state)
+        };
+        Some(self.found(Token { lexeme, start, end, open: false }, state))
+    }
 
     #[inline]
-    fn next(&mut self) -> Option<Token> {
+    fn found(&mut self, token: Token, state: State) -> Token {
+        self.state = state;
+        self.at = token.end;
+        self.before = (token.lexeme, token.start);
+        token
+    }
+
+    fn next_unusual(&mut self) -> Option<Token> {
         let begin = self.at;
         let state = std::mem::replace(&mut self.state, State::Start);
         let (lexeme, start, end, open, state) = match self.scan_in(state) {
@@ -379,10 +408,20 @@ impl Iterator for Lexer<'_> {
                 }
             },
         };
-        let token = Token { lexeme, start, end, open };
-        self.state = state;
-        self.at = end;
-        self.before = (lexeme, start);
-        Some(token)
+        Some(self.found(Token { lexeme, start, end, open }, state))
+    }
+}
+
+impl Iterator for Lexer<'_> {
+    type Item = Token;
+
+    #[inline]
+    fn next(&mut self) -> Option<Token> {
+        if self.state == State::Start
+            && let Some(token) = self.next_usual()
+        {
+            return Some(token);
+        }
+        self.next_unusual()
     }
 }

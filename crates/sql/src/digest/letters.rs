@@ -1,0 +1,58 @@
+//! The letters of a word in registers.
+
+/// The first 16 bytes of a word as one number, the first byte lowest; what is behind the word is 0.
+///
+/// Most words are no longer than that: they are looked up and written without a loop over bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Letters(u128);
+
+/// So many bytes it has.
+pub(super) const LETTERS: usize = 16;
+
+/// By the length of a word, the bits of its letters.
+const OWN: [u128; LETTERS + 1] = {
+    let mut masks = [0; LETTERS + 1];
+    let mut length = 1;
+    while length <= LETTERS {
+        masks[length] = u128::MAX >> (8 * (LETTERS - length));
+        length += 1;
+    }
+    masks
+};
+
+impl Letters {
+    /// Those of the word from `start` to `end`.
+    #[inline]
+    pub(super) fn of(text: &[u8], start: usize, end: usize) -> Letters {
+        let rest = text.get(start..).unwrap_or_default();
+        let bytes = match rest.first_chunk() {
+            Some(bytes) => u128::from_le_bytes(*bytes),
+            None => Letters::at_end(text, rest),
+        };
+        Letters(bytes & OWN[end.saturating_sub(start).min(LETTERS)])
+    }
+
+    /// Where the text has less than 16 bytes left.
+    fn at_end(text: &[u8], rest: &[u8]) -> u128 {
+        match text.last_chunk() {
+            Some(last) if !rest.is_empty() => {
+                u128::from_le_bytes(*last) >> (8 * (LETTERS - rest.len()))
+            }
+            _ => rest.iter().rfold(0, |sum, byte| sum << 8 | u128::from(*byte)),
+        }
+    }
+
+    /// The bytes, and zeros behind them.
+    #[inline]
+    pub(super) fn bytes(self) -> [u8; LETTERS] {
+        self.0.to_le_bytes()
+    }
+
+    /// Without the case of letters. Where two words of one length have the same number, their bytes
+    /// differ by a case bit at most: that is one letter, or one of the bytes is in no keyword.
+    #[inline]
+    pub(super) fn folded(self) -> (u64, u64) {
+        const CASE: u64 = 0xdfdf_dfdf_dfdf_dfdf;
+        (self.0 as u64 & CASE, (self.0 >> 64) as u64 & CASE)
+    }
+}
