@@ -13,7 +13,6 @@
 
 mod context;
 mod introducer;
-mod letters;
 mod names;
 mod stack;
 mod table;
@@ -24,6 +23,7 @@ mod words;
 use crate::SessionSettings;
 use crate::SqlModes;
 use crate::kind::Kind;
+use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
@@ -32,7 +32,6 @@ use crate::lexer::is_word;
 use crate::mask;
 use context::Context;
 use context::is_before_empty;
-use letters::Letters;
 use stack::Stack;
 use table::CHARSET;
 use table::CONCAT;
@@ -252,7 +251,7 @@ impl Normaliser {
                 context.number = whole.then_some(bytes);
             }
             Lexeme::Name => {
-                classify(bytes, context);
+                classify(Letters::of(sql, token.start, token.end), bytes.len(), context);
                 match self.qualified_keyword(token, lexer, sql, context) {
                     Some(id) => self.stack.push(id, &self.table),
                     None => self.stack.identifier(IDENT, bytes),
@@ -282,11 +281,11 @@ impl Normaliser {
     #[inline]
     fn word(&mut self, token: &Token, lexer: &Lexer<'_>, sql: &[u8], context: &mut Context<'_>) {
         let word = token.bytes(sql);
-        classify(word, context);
         let letters = Letters::of(sql, token.start, token.end);
+        classify(letters, word.len(), context);
         let found = self.table.keyword(word, letters).or_else(|| self.table.null(word));
         let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token)) else {
-            if introducer::is_introducer(word) {
+            if letters.first() == b'_' && introducer::is_introducer(word) {
                 self.stack.push(CHARSET, &self.table);
             } else {
                 self.stack.word(word, letters);
@@ -356,9 +355,9 @@ impl Normaliser {
 }
 
 #[inline]
-fn classify(word: &[u8], context: &mut Context<'_>) {
+fn classify(letters: Letters, length: usize, context: &mut Context<'_>) {
     if !context.classifier.is_done() {
-        context.classifier.word(word, context.depth);
+        context.classifier.word(letters, length, context.depth);
     }
 }
 

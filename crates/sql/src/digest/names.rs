@@ -3,12 +3,12 @@
 use super::Dialect;
 use super::Normaliser;
 use super::context::Context;
-use super::letters::Letters;
 use super::table::HINT_OPEN;
 use super::table::IDENT;
 use super::table::IDENT_AT;
 use super::table::Id;
 use crate::Charset;
+use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Token;

@@ -4,8 +4,6 @@
 //! that the server shows otherwise than they were written: these are shown at the end.
 
 use super::Dialect;
-use super::letters::LETTERS;
-use super::letters::Letters;
 use super::table::AT;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
@@ -28,6 +26,8 @@ use super::text::Text;
 use crate::Charset;
 use crate::charset::Name;
 use crate::charset::NameBuffer;
+use crate::letters::LETTERS;
+use crate::letters::Letters;
 
 /// Bytes of the token array (`max_digest_length`, default 1024).
 const ARRAY_BYTES: usize = 1024;
@@ -127,7 +127,7 @@ impl Stack {
             self.identifier(IDENT, word);
         } else if self.begin(IDENT, 2 * TOKEN_BYTES + word.len()) {
             self.text.push_name(letters, word.len());
-            self.differs |= !self.charset.keeps(word);
+            self.differs |= !(self.charset == Charset::UTF8MB4 && letters.is_ascii());
         }
     }
 

@@ -1,10 +1,10 @@
 //! The words and the token numbers of one server family.
 
 use super::Dialect;
-use super::letters::LETTERS;
-use super::letters::Letters;
 use super::text::Piece;
 use super::words;
+use crate::letters::LETTERS;
+use crate::letters::Letters;
 
 /// Number of a token. Below 128: the ASCII symbol itself; then the tokens below; then words.
 pub(super) type Id = u16;
@@ -199,7 +199,7 @@ impl Table {
     }
 
     /// The keyword that a word is; `letters` are its first ones.
-    #[inline]
+    #[inline(always)]
     pub(super) fn keyword(&self, word: &[u8], letters: Letters) -> Option<&Keyword> {
         let folded = letters.folded();
         let mut slot = hash(folded, word.len());

@@ -1,9 +1,8 @@
 //! The text of a digest while it is made.
 
+use crate::letters::LETTERS;
+use crate::letters::Letters;
 use std::ops::Range;
-
-use super::letters::LETTERS;
-use super::letters::Letters;
 
 /// Bytes of a token in the table of a server, with the blank behind it.
 pub(super) const PIECE: usize = 48;

@@ -5,10 +5,10 @@ use super::Dialect;
 use super::Normaliser;
 use super::context::Context;
 use super::is_data;
-use super::letters::Letters;
 use super::table;
 use super::table::Id;
 use super::table::Role;
+use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Token;
 

@@ -11,6 +11,7 @@ use crate::Charset;
 use crate::SessionSettings;
 use crate::SqlModes;
 use crate::charset::BLANK;
+use crate::charset::COMPARISON;
 use crate::charset::CONTROL;
 use crate::charset::DIGIT;
 use crate::charset::LETTER;
@@ -364,26 +365,28 @@ impl<'a> Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Most tokens are words and marks behind another token or a blank: these need one look at the
-    /// class of their first byte.
+    /// Most tokens are words, numbers and marks behind another token or a blank: these need one look
+    /// at the class of their first byte.
     #[inline]
     fn next_usual(&mut self) -> Option<Token> {
-        let mut start = self.at;
+        let begin = self.at;
         let mut class = self.class(0);
         while class & BLANK != 0 {
-            start += 1;
-            class = self.sql.get(start).map_or(0, |byte| self.class_of(*byte));
+            self.at += 1;
+            class = self.class(0);
         }
-        if class & (LETTER | MARK) == 0 {
-            return None;
-        }
-        let (lexeme, end, state) = if class & MARK != 0 {
-            (Lexeme::Symbol, start + 1, State::Start)
+        let (lexeme, end, open, state) = if class & LETTER != 0 {
+            self.word_to(self.word_end(self.at))
+        } else if class & DIGIT != 0 {
+            self.number()
+        } else if class & MARK != 0 || class & COMPARISON != 0 && self.class(1) & COMPARISON == 0 {
+            (Lexeme::Symbol, self.at + 1, false, State::Start)
         } else {
-            let (lexeme, end, _, state) = self.word_to(self.word_end(start));
-            (lexeme, end, state)
+            self.at = begin;
+            return None;
         };
-        Some(self.found(Token { lexeme, start, end, open: false }, state))
+        // A number may begin behind what the server drops of it.
+        Some(self.found(Token { lexeme, start: self.at, end, open }, state))
     }
 
     #[inline]

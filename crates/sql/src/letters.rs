@@ -4,10 +4,10 @@
 ///
 /// Most words are no longer than that: they are looked up and written without a loop over bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Letters(u128);
+pub(crate) struct Letters(u128);
 
 /// So many bytes it has.
-pub(super) const LETTERS: usize = 16;
+pub(crate) const LETTERS: usize = 16;
 
 /// By the length of a word, the bits of its letters.
 const OWN: [u128; LETTERS + 1] = {
@@ -23,7 +23,7 @@ const OWN: [u128; LETTERS + 1] = {
 impl Letters {
     /// Those of the word from `start` to `end`.
     #[inline]
-    pub(super) fn of(text: &[u8], start: usize, end: usize) -> Letters {
+    pub(crate) fn of(text: &[u8], start: usize, end: usize) -> Letters {
         let rest = text.get(start..).unwrap_or_default();
         let bytes = match rest.first_chunk() {
             Some(bytes) => u128::from_le_bytes(*bytes),
@@ -44,14 +44,32 @@ impl Letters {
 
     /// The bytes, and zeros behind them.
     #[inline]
-    pub(super) fn bytes(self) -> [u8; LETTERS] {
+    pub(crate) fn bytes(self) -> [u8; LETTERS] {
         self.0.to_le_bytes()
+    }
+
+    /// The first byte.
+    #[inline]
+    pub(crate) fn first(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// Whether all of them are ASCII.
+    #[inline]
+    pub(crate) fn is_ascii(self) -> bool {
+        self.0 & (u128::MAX / 0xff * 0x80) == 0
+    }
+
+    /// In capitals, where all are letters; other bytes may change, but not into letters.
+    #[inline]
+    pub(crate) fn upper(self) -> [u8; LETTERS] {
+        (self.0 & (u128::MAX / 0xff * 0xdf)).to_le_bytes()
     }
 
     /// Without the case of letters. Where two words of one length have the same number, their bytes
     /// differ by a case bit at most: that is one letter, or one of the bytes is in no keyword.
     #[inline]
-    pub(super) fn folded(self) -> (u64, u64) {
+    pub(crate) fn folded(self) -> (u64, u64) {
         const CASE: u64 = 0xdfdf_dfdf_dfdf_dfdf;
         (self.0 as u64 & CASE, (self.0 >> 64) as u64 & CASE)
     }
