@@ -144,7 +144,7 @@ pub fn kind(sql: &[u8]) -> Kind {
     for token in Lexer::new(sql, Reading::EVERYTHING) {
         match (token.lexeme, token.bytes(sql)) {
             (Lexeme::Word | Lexeme::Name, word) => {
-                let letters = Letters::of(sql, token.start, token.end);
+                let letters = Letters::of(sql, token.start, word.len());
                 classifier.word(letters, word.len(), depth);
             }
             (Lexeme::Symbol, b"(") => depth += 1,

@@ -21,15 +21,15 @@ const OWN: [u128; LETTERS + 1] = {
 };
 
 impl Letters {
-    /// Those of the word from `start` to `end`.
+    /// Those of the word that begins at `start`.
     #[inline]
-    pub(crate) fn of(text: &[u8], start: usize, end: usize) -> Letters {
+    pub(crate) fn of(text: &[u8], start: usize, length: usize) -> Letters {
         let rest = text.get(start..).unwrap_or_default();
         let bytes = match rest.first_chunk() {
             Some(bytes) => u128::from_le_bytes(*bytes),
             None => Letters::at_end(text, rest),
         };
-        Letters(bytes & OWN[end.saturating_sub(start).min(LETTERS)])
+        Letters(bytes & OWN[length.min(LETTERS)])
     }
 
     /// Where the text has less than 16 bytes left.

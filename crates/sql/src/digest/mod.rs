@@ -219,11 +219,12 @@ impl Normaliser {
             if token.lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
                 break;
             }
-            if let Some(digits) = context.number.take() {
-                self.settle_number(digits, &token, sql);
+            if let Some(digits) = context.number {
+                context.number = None;
+                self.settle_number(digits, token, sql);
             }
-            if !(context.in_hint && self.take_in_hint(&token, sql, &mut context)) {
-                self.take(&token, &lexer, sql, &mut context);
+            if !(context.in_hint && self.take_in_hint(token, sql, &mut context)) {
+                self.take(&token, bytes, &lexer, sql, &mut context);
             }
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
@@ -237,13 +238,13 @@ impl Normaliser {
     fn take<'s>(
         &mut self,
         token: &Token,
+        bytes: &'s [u8],
         lexer: &Lexer<'s>,
         sql: &'s [u8],
         context: &mut Context<'s>,
     ) {
-        let bytes = token.bytes(sql);
         match token.lexeme {
-            Lexeme::Word => self.word(token, lexer, sql, context),
+            Lexeme::Word => self.word(token, bytes, lexer, sql, context),
             Lexeme::Symbol => self.symbol(bytes, context),
             Lexeme::Integer | Lexeme::Number => {
                 let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
@@ -251,13 +252,13 @@ impl Normaliser {
                 context.number = whole.then_some(bytes);
             }
             Lexeme::Name => {
-                classify(Letters::of(sql, token.start, token.end), bytes.len(), context);
-                match self.qualified_keyword(token, lexer, sql, context) {
+                classify(Letters::of(sql, token.start, bytes.len()), bytes.len(), context);
+                match self.qualified_keyword(*token, lexer, sql, context) {
                     Some(id) => self.stack.push(id, &self.table),
                     None => self.stack.identifier(IDENT, bytes),
                 }
             }
-            Lexeme::Quoted => self.quoted(IDENT, token, sql),
+            Lexeme::Quoted => self.quoted(IDENT, *token, sql),
             Lexeme::Hex if self.dialect.is_mariadb() => {
                 self.stack.push(UNKNOWN, &self.table);
             }
@@ -279,9 +280,15 @@ impl Normaliser {
     }
 
     #[inline]
-    fn word(&mut self, token: &Token, lexer: &Lexer<'_>, sql: &[u8], context: &mut Context<'_>) {
-        let word = token.bytes(sql);
-        let letters = Letters::of(sql, token.start, token.end);
+    fn word(
+        &mut self,
+        token: &Token,
+        word: &[u8],
+        lexer: &Lexer<'_>,
+        sql: &[u8],
+        context: &mut Context<'_>,
+    ) {
+        let letters = Letters::of(sql, token.start, word.len());
         classify(letters, word.len(), context);
         let found = self.table.keyword(word, letters).or_else(|| self.table.null(word));
         let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token)) else {
@@ -292,8 +299,7 @@ impl Normaliser {
             }
             return;
         };
-        let mut id = keyword.id;
-        let role = self.table.role(id);
+        let (mut id, role) = (keyword.id, keyword.role);
         match role {
             // MySQL 5.7 and MariaDB know `\N` for NULL, but not before `ON EMPTY`.
             Role::Null if self.is_value(context, word != b"\\N" && is_before_empty(lexer, sql)) => {

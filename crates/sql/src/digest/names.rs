@@ -19,7 +19,7 @@ impl Normaliser {
     /// generated column every keyword (`lookup_keywords_after_qualifier`).
     pub(super) fn qualified_keyword(
         &self,
-        token: &Token,
+        token: Token,
         lexer: &Lexer<'_>,
         sql: &[u8],
         context: &Context<'_>,
@@ -28,20 +28,20 @@ impl Normaliser {
         if !self.dialect.is_mariadb() || self.stack.peek(0) != Id::from(b'.') {
             return None;
         }
-        let (name, called) = (token.bytes(sql), lexer.is_called(token));
+        let (name, called) = (token.bytes(sql), lexer.is_called(&token));
         let special = called && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
         let generated = context.generated.is_some() && context.query.is_none();
         if !(special || generated) {
             return None;
         }
-        let found = self.table.keyword(name, Letters::of(sql, token.start, token.end));
+        let found = self.table.keyword(name, Letters::of(sql, token.start, name.len()));
         found.filter(|it| !it.function || called).map(|it| it.id)
     }
 
     /// Takes what is a token of another kind inside a hint; whether it was one.
     pub(super) fn take_in_hint(
         &mut self,
-        token: &Token,
+        token: Token,
         sql: &[u8],
         context: &mut Context<'_>,
     ) -> bool {
@@ -61,7 +61,7 @@ impl Normaliser {
         true
     }
 
-    fn hint_word(&mut self, word: &[u8], token: &Token, sql: &[u8]) {
+    fn hint_word(&mut self, word: &[u8], token: Token, sql: &[u8]) {
         match self.table.hint(word) {
             Some(id) => self.stack.push(id, &self.table),
             None if self.is_size(word) => {
@@ -79,7 +79,7 @@ impl Normaliser {
     }
 
     /// MySQL prints a doubled quote inside a name as one, MariaDB as two.
-    pub(super) fn quoted(&mut self, id: Id, token: &Token, sql: &[u8]) {
+    pub(super) fn quoted(&mut self, id: Id, token: Token, sql: &[u8]) {
         let end = if token.open { token.end } else { token.end - 1 };
         let name = sql.get(token.start + 1..end).unwrap_or_default();
         let quote = sql.get(token.start).copied().unwrap_or(b'`');
@@ -109,7 +109,7 @@ impl Normaliser {
 }
 
 /// `table@query_block` in a hint: no blank before the `@`.
-fn hint_name(token: &Token, sql: &[u8]) -> Id {
+fn hint_name(token: Token, sql: &[u8]) -> Id {
     if sql.get(token.end) == Some(&b'@') { IDENT_AT } else { IDENT }
 }
 

@@ -89,12 +89,13 @@ impl Stack {
 
     #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
-        if self.full || self.bytes + bytes > ARRAY_BYTES {
+        let bytes = self.bytes + bytes;
+        if self.full || bytes > ARRAY_BYTES {
             self.full = true;
             return false;
         }
         self.entries.push(Entry { id, before: self.text.len() });
-        self.bytes += bytes;
+        self.bytes = bytes;
         true
     }
 

@@ -103,6 +103,7 @@ pub(super) struct Keyword {
     folded: (u64, u64),
     /// Its token.
     pub(super) id: Id,
+    pub(super) role: Role,
     /// It is one only before a parenthesis.
     pub(super) function: bool,
 }
@@ -185,7 +186,8 @@ impl Table {
             }
         };
         let folded = Letters::of(word.as_bytes(), 0, word.len()).folded();
-        Keyword { word, folded, id: Id::try_from(id).unwrap_or(UNKNOWN), function }
+        let id = Id::try_from(id).unwrap_or(UNKNOWN);
+        Keyword { word, folded, id, role: role(text), function }
     }
 
     fn index(&mut self) {

@@ -64,30 +64,37 @@ impl Text {
     /// Writes what a token prints.
     #[inline]
     pub(super) fn push(&mut self, piece: &Piece) {
-        if let Some(place) = self.room() {
-            *place = piece.bytes;
-            self.length += usize::from(piece.length);
-        }
+        let length = usize::from(piece.length);
+        let Some(place) = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut)
+        else {
+            return self.extend(piece.bytes.get(..length).unwrap_or_default());
+        };
+        *place = piece.bytes;
+        self.length += length;
     }
 
     /// Writes a name of at most 16 bytes in backticks, and a blank.
     #[inline]
     pub(super) fn push_name(&mut self, name: Letters, length: usize) {
+        let mut piece = [b'`'; LETTERS + 3];
+        let [_, letters @ .., _, _] = &mut piece;
+        *letters = name.bytes();
         let end = 1 + length.min(LETTERS);
-        if let Some(place) = self.room::<{ LETTERS + 3 }>() {
-            place[0] = b'`';
-            place[1..=LETTERS].copy_from_slice(&name.bytes());
-            place[end] = b'`';
-            place[end + 1] = b' ';
-            self.length += end + 2;
-        }
+        piece[end] = b'`';
+        piece[end + 1] = b' ';
+        let Some(place) = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut)
+        else {
+            return self.extend(piece.get(..end + 2).unwrap_or_default());
+        };
+        *place = piece;
+        self.length += end + 2;
     }
 
     /// Writes bytes as they are.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
         if self.bytes.len() < end {
-            self.grow(bytes.len());
+            self.bytes.resize(2 * end + PIECE, 0);
         }
         if let Some(place) = self.bytes.get_mut(self.length..end) {
             place.copy_from_slice(bytes);
@@ -98,19 +105,5 @@ impl Text {
     /// Cuts the blank behind the last token.
     pub(super) fn trim(&mut self) {
         self.length -= usize::from(self.bytes().ends_with(b" "));
-    }
-
-    /// `N` bytes behind the text; there is always room for them.
-    #[inline]
-    fn room<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
-        if self.bytes.len() < self.length + N {
-            self.grow(N);
-        }
-        self.bytes.get_mut(self.length..)?.first_chunk_mut()
-    }
-
-    #[cold]
-    fn grow(&mut self, room: usize) {
-        self.bytes.resize(2 * (self.length + room), 0);
     }
 }

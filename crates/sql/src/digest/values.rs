@@ -53,7 +53,7 @@ impl Normaliser {
     }
 
     /// Decides about the number before `token`.
-    pub(super) fn settle_number(&mut self, digits: &[u8], token: &Token, sql: &[u8]) {
+    pub(super) fn settle_number(&mut self, digits: &[u8], token: Token, sql: &[u8]) {
         let bytes = token.bytes(sql);
         let next = match token.lexeme {
             Lexeme::Symbol => bytes.first().filter(|byte| matches!(byte, b',' | b')')),
@@ -62,7 +62,7 @@ impl Normaliser {
         let next = match next {
             Some(symbol) => Some(Id::from(*symbol)),
             None if token.lexeme == Lexeme::Word => {
-                let found = self.table.keyword(bytes, Letters::of(sql, token.start, token.end));
+                let found = self.table.keyword(bytes, Letters::of(sql, token.start, bytes.len()));
                 found.filter(|it| !it.function).map(|it| it.id).filter(|id| {
                     use Role::{In, Is, Not, Operator};
                     !matches!(self.table.role(*id), Operator | In | Is | Not)
