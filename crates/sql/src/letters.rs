@@ -24,22 +24,25 @@ impl Letters {
     /// Those of the word that begins at `start`.
     #[inline]
     pub(crate) fn of(text: &[u8], start: usize, length: usize) -> Letters {
-        let rest = text.get(start..).unwrap_or_default();
-        let bytes = match rest.first_chunk() {
+        let bytes = match text.get(start..).and_then(<[u8]>::first_chunk) {
             Some(bytes) => u128::from_le_bytes(*bytes),
-            None => Letters::at_end(text, rest),
+            None => Letters::at_end(text, start),
         };
         Letters(bytes & OWN[length.min(LETTERS)])
     }
 
     /// Where the text has less than 16 bytes left.
-    fn at_end(text: &[u8], rest: &[u8]) -> u128 {
+    fn at_end(text: &[u8], start: usize) -> u128 {
+        let missing = start.saturating_sub(text.len().saturating_sub(LETTERS));
         match text.last_chunk() {
-            Some(last) if !rest.is_empty() => {
-                u128::from_le_bytes(*last) >> (8 * (LETTERS - rest.len()))
-            }
-            _ => rest.iter().rfold(0, |sum, byte| sum << 8 | u128::from(*byte)),
+            Some(last) if missing < LETTERS => u128::from_le_bytes(*last) >> (8 * missing),
+            _ => Letters::of_short(text.get(start..).unwrap_or_default()),
         }
+    }
+
+    #[cold]
+    fn of_short(text: &[u8]) -> u128 {
+        text.iter().rfold(0, |sum, byte| sum << 8 | u128::from(*byte))
     }
 
     /// The bytes, and zeros behind them.

@@ -116,7 +116,7 @@ impl Normaliser {
         Normaliser {
             dialect,
             table: Table::new(dialect),
-            stack: Stack::default(),
+            stack: Stack::new(),
             settings: SessionSettings::default(),
             shown: Vec::new(),
             plain: Vec::new(),
@@ -212,7 +212,7 @@ impl Normaliser {
             if (truncated && token.end == sql.len()) || self.stack.full {
                 break;
             }
-            let bytes = token.bytes(sql);
+            let Some(bytes) = sql.get(token.start..token.end) else { break };
             open |= token.open;
             glued |= token.lexeme == Lexeme::Text
                 && sql.get(token.end).is_some_and(|byte| is_word(*byte));

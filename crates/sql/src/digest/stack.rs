@@ -30,12 +30,15 @@ use crate::letters::LETTERS;
 use crate::letters::Letters;
 
 /// Bytes of the token array (`max_digest_length`, default 1024).
-const ARRAY_BYTES: usize = 1024;
+pub(super) const ARRAY_BYTES: usize = 1024;
 /// Bytes of a token in the array (`SIZE_OF_A_TOKEN`).
-const TOKEN_BYTES: usize = 2;
+pub(super) const TOKEN_BYTES: usize = 2;
 
 const COMMA: Id = b',' as Id;
 const OPEN: Id = b'(' as Id;
+
+/// Tokens in the array at most.
+const MOST: usize = ARRAY_BYTES / TOKEN_BYTES;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -47,9 +50,11 @@ struct Entry {
 /// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
 const COLUMN_BYTES: usize = 4;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stack {
-    entries: Vec<Entry>,
+    entries: Box<[Entry; MOST]>,
+    /// How many of them are on the stack.
+    count: usize,
     /// What tells one digest from another.
     pub(super) text: Text,
     bytes: usize,
@@ -61,8 +66,20 @@ pub(super) struct Stack {
 }
 
 impl Stack {
+    pub(super) fn new() -> Stack {
+        Stack {
+            entries: Box::new([Entry { id: 0, before: 0 }; MOST]),
+            count: 0,
+            text: Text::new(),
+            bytes: 0,
+            full: false,
+            differs: false,
+            charset: Charset::default(),
+        }
+    }
+
     pub(super) fn clear(&mut self, charset: Charset) {
-        self.entries.clear();
+        self.count = 0;
         self.text.clear();
         self.bytes = 0;
         self.full = false;
@@ -73,30 +90,35 @@ impl Stack {
     /// The token `back` from the top, 0 where there is none.
     #[inline]
     pub(super) fn peek(&self, back: usize) -> Id {
-        let at = self.entries.len().wrapping_sub(back + 1);
+        let at = self.count.wrapping_sub(back + 1);
         self.entries.get(at).map_or(0, |entry| entry.id)
     }
 
     #[inline]
     fn pop(&mut self, count: usize) {
-        for _ in 0..count {
-            if let Some(entry) = self.entries.pop() {
-                self.text.truncate(entry.before);
-                self.bytes = self.bytes.saturating_sub(TOKEN_BYTES);
-            }
+        let left = self.count.saturating_sub(count);
+        if let Some(entry) = self.entries.get(left) {
+            self.text.truncate(entry.before);
+            self.bytes = self.bytes.saturating_sub((self.count - left) * TOKEN_BYTES);
+            self.count = left;
         }
     }
 
     #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
         let bytes = self.bytes + bytes;
-        if self.full || bytes > ARRAY_BYTES {
-            self.full = true;
-            return false;
+        match self.entries.get_mut(self.count) {
+            Some(entry) if !self.full && bytes <= ARRAY_BYTES => {
+                *entry = Entry { id, before: self.text.len() };
+                self.count += 1;
+                self.bytes = bytes;
+                true
+            }
+            _ => {
+                self.full = true;
+                false
+            }
         }
-        self.entries.push(Entry { id, before: self.text.len() });
-        self.bytes = bytes;
-        true
     }
 
     /// Stores a token as it is.
@@ -231,8 +253,9 @@ impl Stack {
     pub(super) fn show(&self, out: &mut Vec<u8>) {
         let mut buffer: NameBuffer = [0; _];
         let mut blank = false;
-        let ends = self.entries.iter().skip(1).map(|next| next.before);
-        for (entry, end) in self.entries.iter().zip(ends.chain([self.text.len()])) {
+        let entries = self.entries.get(..self.count).unwrap_or_default();
+        let ends = entries.iter().skip(1).map(|next| next.before);
+        for (entry, end) in entries.iter().zip(ends.chain([self.text.len()])) {
             let bytes = self.text.get(entry.before..end);
             let bytes = bytes.strip_suffix(b" ").unwrap_or(bytes);
             let is_name = matches!(entry.id, IDENT | IDENT_AT);

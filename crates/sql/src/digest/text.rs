@@ -4,6 +4,8 @@ use crate::letters::LETTERS;
 use crate::letters::Letters;
 use std::ops::Range;
 
+use super::stack::ARRAY_BYTES;
+use super::stack::TOKEN_BYTES;
 /// Bytes of a token in the table of a server, with the blank behind it.
 pub(super) const PIECE: usize = 48;
 
@@ -26,16 +28,23 @@ impl Piece {
     }
 }
 
-/// A text that tokens are written to and cut from. Every write copies a fixed number of bytes, of
-/// which only the first count: that takes a few instructions where a copy of any length is a call.
-#[derive(Debug, Default)]
+/// Room for the text of a full token array, and for one fixed write behind it: no token prints more
+/// than [`PIECE`] bytes but names, which take more of the array than of the text.
+const ROOM: usize = (ARRAY_BYTES / TOKEN_BYTES + 1) * PIECE;
+
+/// A text that tokens are written to and cut from. A write copies a fixed number of bytes, of which
+/// only the first count: that takes a few instructions where a copy of any length is a call.
+#[derive(Debug)]
 pub(super) struct Text {
-    /// The text, and room behind it.
-    bytes: Vec<u8>,
+    bytes: Box<[u8; ROOM]>,
     length: usize,
 }
 
 impl Text {
+    pub(super) fn new() -> Text {
+        Text { bytes: Box::new([0; ROOM]), length: 0 }
+    }
+
     pub(super) fn clear(&mut self) {
         self.length = 0;
     }
@@ -51,8 +60,9 @@ impl Text {
     }
 
     /// All of it.
+    #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
-        self.get(0..self.length)
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 
     /// Cuts the text where it is longer than `length`.
@@ -61,41 +71,38 @@ impl Text {
         self.length = self.length.min(length);
     }
 
+    /// `N` bytes behind the text.
+    #[inline]
+    fn room<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        self.bytes.get_mut(self.length..)?.first_chunk_mut()
+    }
+
     /// Writes what a token prints.
     #[inline]
     pub(super) fn push(&mut self, piece: &Piece) {
-        let length = usize::from(piece.length);
-        let Some(place) = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut)
-        else {
-            return self.extend(piece.bytes.get(..length).unwrap_or_default());
-        };
-        *place = piece.bytes;
-        self.length += length;
+        if let Some(place) = self.room() {
+            *place = piece.bytes;
+            self.length += usize::from(piece.length);
+        }
     }
 
     /// Writes a name of at most 16 bytes in backticks, and a blank.
     #[inline]
     pub(super) fn push_name(&mut self, name: Letters, length: usize) {
-        let mut piece = [b'`'; LETTERS + 3];
-        let [_, letters @ .., _, _] = &mut piece;
-        *letters = name.bytes();
         let end = 1 + length.min(LETTERS);
-        piece[end] = b'`';
-        piece[end + 1] = b' ';
-        let Some(place) = self.bytes.get_mut(self.length..).and_then(<[u8]>::first_chunk_mut)
-        else {
-            return self.extend(piece.get(..end + 2).unwrap_or_default());
-        };
-        *place = piece;
-        self.length += end + 2;
+        if let Some(place) = self.room::<{ LETTERS + 3 }>() {
+            let [quote, letters @ .., _, _] = place;
+            *quote = b'`';
+            *letters = name.bytes();
+            place[end] = b'`';
+            place[end + 1] = b' ';
+            self.length += end + 2;
+        }
     }
 
     /// Writes bytes as they are.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
-        if self.bytes.len() < end {
-            self.bytes.resize(2 * end + PIECE, 0);
-        }
         if let Some(place) = self.bytes.get_mut(self.length..end) {
             place.copy_from_slice(bytes);
             self.length = end;
