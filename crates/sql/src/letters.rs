@@ -77,3 +77,41 @@ impl Letters {
         (self.0 as u64 & CASE, (self.0 >> 64) as u64 & CASE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn padded(word: &[u8]) -> [u8; LETTERS] {
+        let mut bytes = [0; LETTERS];
+        let length = word.len().min(LETTERS);
+        bytes[..length].copy_from_slice(&word[..length]);
+        bytes
+    }
+
+    #[test]
+    fn the_letters_of_every_part_of_a_text_of_any_length_are_its_first_bytes() {
+        let text: Vec<u8> = (b'0'..=b'z').collect();
+        for length in 0..=text.len() {
+            let text = &text[..length];
+            for start in 0..=length {
+                for end in start..=length {
+                    let word = &text[start..end];
+                    assert_eq!(Letters::of(text, start, word.len()).bytes(), padded(word));
+                }
+            }
+        }
+        assert_eq!(Letters::of(b"a", 2, 1).bytes(), padded(b""));
+        assert_eq!(Letters::of(&text, text.len() + 1, 1).bytes(), padded(b""));
+    }
+
+    #[test]
+    fn words_fold_to_one_number_where_they_are_the_same_but_for_case() {
+        let folded = |word: &[u8]| Letters::of(word, 0, word.len()).folded();
+        assert_eq!(folded(b"Group_By_1"), folded(b"gROUP_bY_1"));
+        assert_ne!(folded(b"sixteen_letters1"), folded(b"sixteen_letters2"));
+        assert_ne!(folded(b"eight_01"), folded(b"eight_02"));
+        assert!(Letters::of(b"abc", 0, 3).is_ascii());
+        assert!(!Letters::of("abcdefghijklmn\u{e9}".as_bytes(), 0, 16).is_ascii());
+    }
+}

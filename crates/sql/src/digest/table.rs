@@ -309,3 +309,19 @@ fn role(text: &str) -> Role {
         _ => Role::Plain,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::text::PIECE;
+
+    #[test]
+    fn no_token_of_any_server_prints_more_than_a_piece_holds() {
+        use Dialect::{Mariadb, Mariadb11, Mysql9, Mysql57, Mysql80};
+        for dialect in [Mysql9, Mysql80, Mysql57, Mariadb, Mariadb11] {
+            let table = Table::new(dialect);
+            let longest = table.texts.iter().max_by_key(|text| text.len()).unwrap();
+            assert!(longest.len() + 2 <= PIECE, "{longest}");
+        }
+    }
+}
