@@ -200,7 +200,8 @@ impl Table {
         }
     }
 
-    /// The keyword that a word is; `letters` are its first ones.
+    /// The keyword that a word is; `letters` are its first ones. It has rare callers
+    /// too, for whose sake the compiler would make it a call for every word.
     #[inline(always)]
     pub(super) fn keyword(&self, word: &[u8], letters: Letters) -> Option<&Keyword> {
         let folded = letters.folded();

@@ -1,11 +1,12 @@
 //! The text of a digest while it is made.
 
-use crate::letters::LETTERS;
-use crate::letters::Letters;
 use std::ops::Range;
 
 use super::stack::ARRAY_BYTES;
 use super::stack::TOKEN_BYTES;
+use crate::letters::LETTERS;
+use crate::letters::Letters;
+
 /// Bytes of a token in the table of a server, with the blank behind it.
 pub(super) const PIECE: usize = 48;
 
@@ -17,7 +18,7 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Of a text of less than [`PIECE`] bytes; the rest of a longer one is cut.
+    /// Of a text of at most [`PIECE`] bytes; the rest of a longer one is cut.
     pub(super) fn new(text: &[u8]) -> Piece {
         let length = text.len().min(PIECE);
         let mut bytes = [0; PIECE];
