@@ -1,5 +1,7 @@
 //! What a statement does, by its first words.
 
+use crate::letters::Letters;
+
 /// The kind of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -72,31 +74,29 @@ impl Classifier {
         self.state == State::Done
     }
 
-    /// Takes the next word; `depth` counts the parentheses around it.
-    pub(crate) fn word(&mut self, word: &[u8], depth: u32) {
-        let mut buffer = [0; 12];
-        let Some(upper) = buffer.get_mut(..word.len()) else {
+    /// Takes the next word, which has so many bytes; `depth` counts the parentheses around it.
+    pub(crate) fn word(&mut self, letters: Letters, length: usize, depth: u32) {
+        let upper = letters.upper();
+        let Some(upper) = upper.get(..length) else {
             self.long_word();
             return;
         };
-        upper.copy_from_slice(word);
-        upper.make_ascii_uppercase();
         (self.kind, self.state) = match self.state {
             State::First => first(upper),
             State::With if depth == 0 => match first(upper) {
                 (Kind::Other, _) => (self.kind, State::With),
                 verb => verb,
             },
-            State::Object => match &*upper {
+            State::Object => match upper {
                 b"USER" | b"ROLE" => (Kind::UserManagement, State::Done),
                 b"OR" | b"REPLACE" => (Kind::Ddl, State::Object),
                 _ => (Kind::Ddl, State::Done),
             },
-            State::Setting => match &*upper {
+            State::Setting => match upper {
                 b"PASSWORD" | b"ROLE" | b"DEFAULT" => (Kind::UserManagement, State::Done),
                 _ => (Kind::Set, State::Done),
             },
-            State::Start if &*upper == b"TRANSACTION" => (Kind::Begin, State::Done),
+            State::Start if upper == b"TRANSACTION" => (Kind::Begin, State::Done),
             State::Start => (Kind::Other, State::Done),
             state => (self.kind, state),
         };
@@ -143,7 +143,10 @@ pub fn kind(sql: &[u8]) -> Kind {
     let mut depth = 0_u32;
     for token in Lexer::new(sql, Reading::EVERYTHING) {
         match (token.lexeme, token.bytes(sql)) {
-            (Lexeme::Word | Lexeme::Name, word) => classifier.word(word, depth),
+            (Lexeme::Word | Lexeme::Name, word) => {
+                let letters = Letters::of(sql, token.start, word.len());
+                classifier.word(letters, word.len(), depth);
+            }
             (Lexeme::Symbol, b"(") => depth += 1,
             (Lexeme::Symbol, b")") => depth = depth.saturating_sub(1),
             _ => {}

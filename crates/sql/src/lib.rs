@@ -11,6 +11,7 @@ mod digest;
 mod fingerprint;
 mod format;
 mod kind;
+mod letters;
 mod lexer;
 mod mask;
 mod redact;

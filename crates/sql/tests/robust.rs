@@ -82,6 +82,14 @@ fn a_cut_text_has_the_tokens_of_the_whole_one_and_no_other() {
 }
 
 #[test]
+fn a_digest_full_of_the_longest_word_has_all_of_its_text() {
+    let word = "ASSIGN_GTIDS_TO_ANONYMOUS_TRANSACTIONS";
+    let (text, complete) = digest(&format!("{word} ").repeat(600));
+    assert_eq!(text, [word; 512].join(" "));
+    assert!(!complete);
+}
+
+#[test]
 fn ten_thousand_parentheses_fill_a_digest() {
     let deep = format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000));
     let (text, complete) = digest(&deep);

@@ -43,6 +43,12 @@ pub(crate) const WORD: u8 = 2;
 pub(crate) const DIGIT: u8 = 4;
 /// Neither of these, but makes `--` the beginning of a comment (`my_iscntrl`).
 pub(crate) const CONTROL: u8 = 8;
+/// Begins a word wherever a token begins, whatever follows.
+pub(crate) const LETTER: u8 = 16;
+/// A token by itself wherever one begins, whatever follows.
+pub(crate) const MARK: u8 = 32;
+/// A token by itself wherever one begins and none of these follows.
+pub(crate) const COMPARISON: u8 = 64;
 
 /// The classes of all bytes from those of the upper half; `odd` are those of the lower half that
 /// are not as in ASCII.
@@ -53,7 +59,11 @@ const fn classes(odd: &[(u8, u8)], upper: &[u8; 128]) -> [u8; 256] {
         table[byte] = match byte as u8 {
             b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => BLANK,
             b'0'..=b'9' => WORD | DIGIT,
-            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => WORD,
+            // What may begin `b'…'`, `n'…'`, `x'…'` and `$$…$$`.
+            b'b' | b'B' | b'n' | b'N' | b'x' | b'X' | b'$' => WORD,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => WORD | LETTER,
+            b'(' | b')' | b'+' | b',' | b';' => MARK,
+            b'<' | b'>' | b'=' | b'!' => COMPARISON,
             0..0x20 | 0x7f => CONTROL,
             0x80.. => class(upper[byte - 128]),
             _ => 0,

@@ -8,10 +8,6 @@ use crate::lexer::Lexer;
 #[derive(Default)]
 pub(super) struct Context<'a> {
     pub(super) classifier: Classifier,
-    /// A parenthesis follows the word.
-    pub(super) called: bool,
-    /// `ON EMPTY` or `ON ERROR` follows the word.
-    pub(super) on_empty: bool,
     pub(super) depth: u32,
     pub(super) in_hint: bool,
     /// The hint has something in it.
@@ -49,7 +45,8 @@ impl Context<'_> {
     }
 }
 
-/// Whether `ON EMPTY` or `ON ERROR` follows, as behind the `NULL` of `JSON_VALUE`.
+/// Whether `ON EMPTY` or `ON ERROR` follows where `lexer` stands, as behind the `NULL` of
+/// `JSON_VALUE`.
 pub(super) fn is_before_empty(lexer: &Lexer<'_>, sql: &[u8]) -> bool {
     let mut ahead = lexer.clone();
     let mut next = || ahead.next().map(|token| token.bytes(sql)).unwrap_or_default();

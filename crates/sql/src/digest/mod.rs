@@ -16,12 +16,14 @@ mod introducer;
 mod names;
 mod stack;
 mod table;
+mod text;
 mod values;
 mod words;
 
 use crate::SessionSettings;
 use crate::SqlModes;
 use crate::kind::Kind;
+use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
@@ -29,11 +31,11 @@ use crate::lexer::Token;
 use crate::lexer::is_word;
 use crate::mask;
 use context::Context;
+use context::is_before_empty;
 use stack::Stack;
 use table::CHARSET;
 use table::CONCAT;
 use table::HINT_CLOSE;
-use table::HINT_OPEN;
 use table::IDENT;
 use table::Id;
 use table::NOT2;
@@ -114,7 +116,7 @@ impl Normaliser {
         Normaliser {
             dialect,
             table: Table::new(dialect),
-            stack: Stack::default(),
+            stack: Stack::new(),
             settings: SessionSettings::default(),
             shown: Vec::new(),
             plain: Vec::new(),
@@ -175,15 +177,15 @@ impl Normaliser {
         if self.stack.differs {
             self.stack.show(&mut self.shown);
         }
+        self.stack.text.trim();
         if truncated {
-            for text in [&mut self.stack.text, &mut self.shown] {
-                let blank: &[u8] = if text.is_empty() { b"" } else { b" " };
-                text.extend_from_slice(blank);
-                text.extend_from_slice(b"...");
-            }
+            let rest = |is_empty: bool| if is_empty { "..." } else { " ..." };
+            self.shown.extend_from_slice(rest(self.shown.is_empty()).as_bytes());
+            self.stack.text.extend(rest(self.stack.text.len() == 0).as_bytes());
         }
-        let hash = xxhash_rust::xxh3::xxh3_64(&self.stack.text);
-        let shown = if self.stack.differs { &self.shown } else { &self.stack.text };
+        let text = self.stack.text.bytes();
+        let hash = xxhash_rust::xxh3::xxh3_64(text);
+        let shown = if self.stack.differs { &*self.shown } else { text };
         match std::str::from_utf8(shown) {
             Ok(text) => (hash, text),
             Err(_) => {
@@ -207,23 +209,23 @@ impl Normaliser {
         let mut context = Context::default();
         let (mut open, mut glued) = (false, false);
         while let Some(token) = lexer.next() {
-            if matches!(token.lexeme, Lexeme::Word | Lexeme::Name) {
-                context.called = lexer.is_called(&token);
-                let null =
-                    token.end - token.start == 4 && token.bytes(sql).eq_ignore_ascii_case(b"NULL");
-                context.on_empty = null && context::is_before_empty(&lexer, sql);
-            }
             if (truncated && token.end == sql.len()) || self.stack.full {
                 break;
             }
+            let Some(bytes) = sql.get(token.start..token.end) else { break };
             open |= token.open;
             glued |= token.lexeme == Lexeme::Text
                 && sql.get(token.end).is_some_and(|byte| is_word(*byte));
-            if token.lexeme == Lexeme::Symbol && token.bytes(sql) == b";" && !context.routine {
+            if token.lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
                 break;
             }
-            self.settle_number(&token, sql, &mut context);
-            self.take(&token, sql, &mut context);
+            if let Some(digits) = context.number {
+                context.number = None;
+                self.settle_number(digits, token, sql);
+            }
+            if !(context.in_hint && self.take_in_hint(token, sql, &mut context)) {
+                self.take(&token, bytes, &lexer, sql, &mut context);
+            }
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
             self.stack.column_number(digits, None, &self.table);
@@ -232,35 +234,31 @@ impl Normaliser {
         (context.classifier.kind(), complete, glued)
     }
 
-    fn take<'s>(&mut self, token: &Token, sql: &'s [u8], context: &mut Context<'s>) {
-        let bytes = token.bytes(sql);
-        if context.in_hint && !context.hinted && token.lexeme != Lexeme::HintClose {
-            context.hinted = true;
-            self.stack.push(HINT_OPEN, &self.table);
-        }
+    #[inline]
+    fn take<'s>(
+        &mut self,
+        token: &Token,
+        bytes: &'s [u8],
+        lexer: &Lexer<'s>,
+        sql: &'s [u8],
+        context: &mut Context<'s>,
+    ) {
         match token.lexeme {
-            Lexeme::Word if context.in_hint => self.hint_word(bytes, token, sql),
-            Lexeme::Word => self.word(bytes, context),
-            Lexeme::Name => {
-                self.classify(bytes, context);
-                match self.qualified_keyword(bytes, context) {
-                    Some(id) => self.stack.push(id, &self.table),
-                    None => self.stack.identifier(IDENT, bytes),
-                }
-            }
-            Lexeme::Quoted => {
-                let id = if context.in_hint { self.hint_name(token, sql) } else { IDENT };
-                self.quoted(id, token, sql);
-            }
-            Lexeme::Text if context.in_hint && bytes.starts_with(b"\"") => {
-                let id = self.hint_name(token, sql);
-                self.quoted(id, token, sql);
-            }
+            Lexeme::Word => self.word(token, bytes, lexer, sql, context),
+            Lexeme::Symbol => self.symbol(bytes, context),
             Lexeme::Integer | Lexeme::Number => {
                 let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
                 self.stack.value(true, &self.table);
                 context.number = whole.then_some(bytes);
             }
+            Lexeme::Name => {
+                classify(Letters::of(sql, token.start, bytes.len()), bytes.len(), context);
+                match self.qualified_keyword(*token, lexer, sql, context) {
+                    Some(id) => self.stack.push(id, &self.table),
+                    None => self.stack.identifier(IDENT, bytes),
+                }
+            }
+            Lexeme::Quoted => self.quoted(IDENT, *token, sql),
             Lexeme::Hex if self.dialect.is_mariadb() => {
                 self.stack.push(UNKNOWN, &self.table);
             }
@@ -269,7 +267,6 @@ impl Normaliser {
             Lexeme::Text | Lexeme::Parameter | Lexeme::Host => {
                 self.stack.value(false, &self.table);
             }
-            Lexeme::Symbol => self.symbol(bytes, context),
             Lexeme::HintOpen => (context.in_hint, context.hinted) = (true, false),
             Lexeme::HintClose => {
                 context.in_hint = false;
@@ -282,28 +279,34 @@ impl Normaliser {
         }
     }
 
-    fn classify(&self, word: &[u8], context: &mut Context<'_>) {
-        if !context.classifier.is_done() {
-            context.classifier.word(word, context.depth);
-        }
-    }
-
-    fn word(&mut self, word: &[u8], context: &mut Context<'_>) {
-        self.classify(word, context);
-        let Some(id) = self.keyword(word, context.called) else {
-            if introducer::is_introducer(word) {
+    #[inline]
+    fn word(
+        &mut self,
+        token: &Token,
+        word: &[u8],
+        lexer: &Lexer<'_>,
+        sql: &[u8],
+        context: &mut Context<'_>,
+    ) {
+        let letters = Letters::of(sql, token.start, word.len());
+        classify(letters, word.len(), context);
+        let found = self.table.keyword(word, letters).or_else(|| self.table.null(word));
+        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token)) else {
+            if letters.first() == b'_' && introducer::is_introducer(word) {
                 self.stack.push(CHARSET, &self.table);
             } else {
-                self.stack.identifier(IDENT, word);
+                self.stack.word(word, letters);
             }
             return;
         };
-        let role = self.table.role(id);
+        let (mut id, role) = (keyword.id, keyword.role);
         match role {
-            Role::Null if self.is_value(context) => {
+            // MySQL 5.7 and MariaDB know `\N` for NULL, but not before `ON EMPTY`.
+            Role::Null if self.is_value(context, word != b"\\N" && is_before_empty(lexer, sql)) => {
                 self.stack.null(&self.table);
                 return;
             }
+            Role::Not if self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE) => id = NOT2,
             Role::By if self.table.role(self.stack.peek(0)) == Role::List => {
                 context.columns |= context.level();
             }
@@ -318,14 +321,6 @@ impl Normaliser {
             _ => {}
         }
         self.stack.push(id, &self.table);
-    }
-
-    /// The token of a keyword, as the modes of the session have it.
-    fn keyword(&self, word: &[u8], called: bool) -> Option<Id> {
-        let id = self.table.keyword(if word == b"\\N" { b"NULL" } else { word }, called)?;
-        let not2 = self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE)
-            && self.table.role(id) == Role::Not;
-        Some(if not2 { NOT2 } else { id })
     }
 
     fn symbol(&mut self, symbol: &[u8], context: &mut Context<'_>) {
@@ -362,6 +357,13 @@ impl Normaliser {
                 self.stack.push(id, &self.table);
             }
         }
+    }
+}
+
+#[inline]
+fn classify(letters: Letters, length: usize, context: &mut Context<'_>) {
+    if !context.classifier.is_done() {
+        context.classifier.word(letters, length, context.depth);
     }
 }
 

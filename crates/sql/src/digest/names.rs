@@ -3,53 +3,83 @@
 use super::Dialect;
 use super::Normaliser;
 use super::context::Context;
+use super::table::HINT_OPEN;
 use super::table::IDENT;
 use super::table::IDENT_AT;
 use super::table::Id;
 use crate::Charset;
+use crate::letters::Letters;
+use crate::lexer::Lexeme;
+use crate::lexer::Lexer;
 use crate::lexer::Token;
 
 impl Normaliser {
     /// MariaDB knows a few functions behind the name of a schema, too
     /// (`find_keyword_qualified_special_func` in its `sql/sql_lex.cc`), and in the expression of a
     /// generated column every keyword (`lookup_keywords_after_qualifier`).
-    pub(super) fn qualified_keyword(&self, name: &[u8], context: &Context<'_>) -> Option<Id> {
+    pub(super) fn qualified_keyword(
+        &self,
+        token: Token,
+        lexer: &Lexer<'_>,
+        sql: &[u8],
+        context: &Context<'_>,
+    ) -> Option<Id> {
         const SPECIAL: [&[u8]; 4] = [b"SUBSTRING", b"SUBSTR", b"TRIM", b"REPLACE"];
         if !self.dialect.is_mariadb() || self.stack.peek(0) != Id::from(b'.') {
             return None;
         }
-        let special = context.called && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
+        let (name, called) = (token.bytes(sql), lexer.is_called(&token));
+        let special = called && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
         let generated = context.generated.is_some() && context.query.is_none();
-        if special || generated { self.table.keyword(name, context.called) } else { None }
+        if !(special || generated) {
+            return None;
+        }
+        let found = self.table.keyword(name, Letters::of(sql, token.start, name.len()));
+        found.filter(|it| !it.function || called).map(|it| it.id)
     }
 
-    /// `table@query_block` in a hint: no blank before the `@`.
-    pub(super) fn hint_name(&self, token: &Token, sql: &[u8]) -> Id {
-        if sql.get(token.end) == Some(&b'@') { IDENT_AT } else { IDENT }
+    /// Takes what is a token of another kind inside a hint; whether it was one.
+    pub(super) fn take_in_hint(
+        &mut self,
+        token: Token,
+        sql: &[u8],
+        context: &mut Context<'_>,
+    ) -> bool {
+        if !context.hinted && token.lexeme != Lexeme::HintClose {
+            context.hinted = true;
+            self.stack.push(HINT_OPEN, &self.table);
+        }
+        let bytes = token.bytes(sql);
+        match token.lexeme {
+            Lexeme::Word => self.hint_word(bytes, token, sql),
+            Lexeme::Quoted => self.quoted(hint_name(token, sql), token, sql),
+            Lexeme::Text if bytes.starts_with(b"\"") => {
+                self.quoted(hint_name(token, sql), token, sql);
+            }
+            _ => return false,
+        }
+        true
     }
 
-    pub(super) fn hint_word(&mut self, word: &[u8], token: &Token, sql: &[u8]) {
+    fn hint_word(&mut self, word: &[u8], token: Token, sql: &[u8]) {
         match self.table.hint(word) {
             Some(id) => self.stack.push(id, &self.table),
             None if self.is_size(word) => {
                 self.stack.value(true, &self.table);
             }
-            None => {
-                let id = self.hint_name(token, sql);
-                self.stack.identifier(id, word);
-            }
+            None => self.stack.identifier(hint_name(token, sql), word),
         }
     }
 
     /// `16M` in a hint is a number from 8.0 on.
-    pub(super) fn is_size(&self, word: &[u8]) -> bool {
+    fn is_size(&self, word: &[u8]) -> bool {
         let size = matches!(word, [digits @ .., b'K' | b'M' | b'G']
             if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit));
         size && self.dialect != Dialect::Mysql57
     }
 
     /// MySQL prints a doubled quote inside a name as one, MariaDB as two.
-    pub(super) fn quoted(&mut self, id: Id, token: &Token, sql: &[u8]) {
+    pub(super) fn quoted(&mut self, id: Id, token: Token, sql: &[u8]) {
         let end = if token.open { token.end } else { token.end - 1 };
         let name = sql.get(token.start + 1..end).unwrap_or_default();
         let quote = sql.get(token.start).copied().unwrap_or(b'`');
@@ -76,6 +106,11 @@ impl Normaliser {
         }
         self.stack.identifier(id, &self.plain);
     }
+}
+
+/// `table@query_block` in a hint: no blank before the `@`.
+fn hint_name(token: Token, sql: &[u8]) -> Id {
+    if sql.get(token.end) == Some(&b'@') { IDENT_AT } else { IDENT }
 }
 
 /// How often a name has its quote twice.

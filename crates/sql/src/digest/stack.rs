@@ -4,6 +4,7 @@
 //! that the server shows otherwise than they were written: these are shown at the end.
 
 use super::Dialect;
+use super::table::AT;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
 use super::table::CONCAT;
@@ -12,6 +13,7 @@ use super::table::IDENT_AT;
 use super::table::IN_LIST;
 use super::table::Id;
 use super::table::NOT2;
+use super::table::OTHER_TOKEN;
 use super::table::ROW;
 use super::table::ROW_OF_ONE;
 use super::table::ROWS;
@@ -20,35 +22,41 @@ use super::table::Role;
 use super::table::Table;
 use super::table::VALUE;
 use super::table::VALUES;
+use super::text::Text;
 use crate::Charset;
 use crate::charset::Name;
 use crate::charset::NameBuffer;
+use crate::letters::LETTERS;
+use crate::letters::Letters;
 
 /// Bytes of the token array (`max_digest_length`, default 1024).
-const ARRAY_BYTES: usize = 1024;
+pub(super) const ARRAY_BYTES: usize = 1024;
 /// Bytes of a token in the array (`SIZE_OF_A_TOKEN`).
-const TOKEN_BYTES: usize = 2;
+pub(super) const TOKEN_BYTES: usize = 2;
 
 const COMMA: Id = b',' as Id;
 const OPEN: Id = b'(' as Id;
+
+/// Tokens in the array at most.
+const MOST: usize = ARRAY_BYTES / TOKEN_BYTES;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: Id,
     /// Length of the text before this token.
-    before: u32,
+    before: usize,
 }
 
-/// Behind the text of a token that another one prints as well.
-const OTHER_TOKEN: u8 = 0;
 /// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
 const COLUMN_BYTES: usize = 4;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Stack {
-    entries: Vec<Entry>,
+    entries: Box<[Entry; MOST]>,
+    /// How many of them are on the stack.
+    count: usize,
     /// What tells one digest from another.
-    pub(super) text: Vec<u8>,
+    pub(super) text: Text,
     bytes: usize,
     /// The array is full: the server stores no further token.
     pub(super) full: bool,
@@ -58,8 +66,20 @@ pub(super) struct Stack {
 }
 
 impl Stack {
+    pub(super) fn new() -> Stack {
+        Stack {
+            entries: Box::new([Entry { id: 0, before: 0 }; MOST]),
+            count: 0,
+            text: Text::new(),
+            bytes: 0,
+            full: false,
+            differs: false,
+            charset: Charset::default(),
+        }
+    }
+
     pub(super) fn clear(&mut self, charset: Charset) {
-        self.entries.clear();
+        self.count = 0;
         self.text.clear();
         self.bytes = 0;
         self.full = false;
@@ -70,47 +90,45 @@ impl Stack {
     /// The token `back` from the top, 0 where there is none.
     #[inline]
     pub(super) fn peek(&self, back: usize) -> Id {
-        let at = self.entries.len().checked_sub(back + 1);
-        at.and_then(|at| self.entries.get(at)).map_or(0, |entry| entry.id)
+        let at = self.count.wrapping_sub(back + 1);
+        self.entries.get(at).map_or(0, |entry| entry.id)
     }
 
     #[inline]
     fn pop(&mut self, count: usize) {
-        for _ in 0..count {
-            if let Some(entry) = self.entries.pop() {
-                self.text.truncate(entry.before as usize);
-                self.bytes = self.bytes.saturating_sub(TOKEN_BYTES);
-            }
+        let left = self.count.saturating_sub(count);
+        if let Some(entry) = self.entries.get(left) {
+            self.text.truncate(entry.before);
+            self.bytes = self.bytes.saturating_sub((self.count - left) * TOKEN_BYTES);
+            self.count = left;
         }
     }
 
     #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
-        if self.full || self.bytes + bytes > ARRAY_BYTES {
-            self.full = true;
-            return false;
+        let bytes = self.bytes + bytes;
+        match self.entries.get_mut(self.count) {
+            Some(entry) if !self.full && bytes <= ARRAY_BYTES => {
+                *entry = Entry { id, before: self.text.len() };
+                self.count += 1;
+                self.bytes = bytes;
+                true
+            }
+            _ => {
+                self.full = true;
+                false
+            }
         }
-        let before = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
-        if self.peek(0) != 0 && !is_joined(self.peek(0)) {
-            self.text.push(b' ');
-        }
-        self.entries.push(Entry { id, before });
-        self.bytes += bytes;
-        true
     }
 
     /// Stores a token as it is.
     #[inline]
     pub(super) fn push(&mut self, id: Id, table: &Table) {
-        if self.begin(id, TOKEN_BYTES) {
-            match u8::try_from(id) {
-                Ok(symbol) if symbol.is_ascii() => self.text.push(symbol),
-                _ => self.text.extend_from_slice(table.text(id).as_bytes()),
-            }
-            if matches!(id, NOT2 | CONCAT) {
-                self.text.push(OTHER_TOKEN);
-                self.differs = true;
-            }
+        if self.begin(id, TOKEN_BYTES)
+            && let Some(piece) = table.piece(id)
+        {
+            self.text.push(piece);
+            self.differs |= matches!(id, NOT2 | CONCAT);
         }
     }
 
@@ -118,10 +136,21 @@ impl Stack {
     #[inline]
     pub(super) fn identifier(&mut self, id: Id, name: &[u8]) {
         if self.begin(id, 2 * TOKEN_BYTES + name.len()) {
-            self.text.push(b'`');
-            self.text.extend_from_slice(name);
-            self.text.push(b'`');
+            self.text.extend(b"`");
+            self.text.extend(name);
+            self.text.extend(if id == IDENT_AT { b"`" } else { b"` " });
             self.differs |= !self.charset.keeps(name);
+        }
+    }
+
+    /// Stores an unquoted word as an identifier; `letters` are its first ones.
+    #[inline]
+    pub(super) fn word(&mut self, word: &[u8], letters: Letters) {
+        if word.len() > LETTERS {
+            self.identifier(IDENT, word);
+        } else if self.begin(IDENT, 2 * TOKEN_BYTES + word.len()) {
+            self.text.push_name(letters, word.len());
+            self.differs |= !(self.charset == Charset::UTF8MB4 && letters.is_ascii());
         }
     }
 
@@ -211,7 +240,8 @@ impl Stack {
         }
         self.pop(1);
         if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
-            self.text.extend_from_slice(digits);
+            self.text.extend(digits);
+            self.text.extend(b" ");
         } else if let Some(next) = next {
             self.full = false;
             self.push(next, table);
@@ -223,10 +253,11 @@ impl Stack {
     pub(super) fn show(&self, out: &mut Vec<u8>) {
         let mut buffer: NameBuffer = [0; _];
         let mut blank = false;
-        let ends = self.entries.iter().skip(1).map(|next| next.before as usize);
-        for (entry, end) in self.entries.iter().zip(ends.chain([self.text.len()])) {
-            let bytes = self.text.get(entry.before as usize..end).unwrap_or_default();
-            let bytes = bytes.strip_prefix(b" ").unwrap_or(bytes);
+        let entries = self.entries.get(..self.count).unwrap_or_default();
+        let ends = entries.iter().skip(1).map(|next| next.before);
+        for (entry, end) in entries.iter().zip(ends.chain([self.text.len()])) {
+            let bytes = self.text.get(entry.before..end);
+            let bytes = bytes.strip_suffix(b" ").unwrap_or(bytes);
             let is_name = matches!(entry.id, IDENT | IDENT_AT);
             let inside = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
             let name = is_name.then(|| self.charset.show(inside, &mut buffer));
@@ -261,7 +292,7 @@ impl Stack {
 
 /// Whether no blank follows a token.
 fn is_joined(id: Id) -> bool {
-    id == IDENT_AT || id == Id::from(b'@')
+    matches!(id, IDENT_AT | AT)
 }
 
 /// MySQL has a token for `IN (...)` from 8.0 on: a list of one looks like a longer one.

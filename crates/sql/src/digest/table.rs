@@ -1,11 +1,16 @@
 //! The words and the token numbers of one server family.
 
 use super::Dialect;
+use super::text::Piece;
 use super::words;
+use crate::letters::LETTERS;
+use crate::letters::Letters;
 
 /// Number of a token. Below 128: the ASCII symbol itself; then the tokens below; then words.
 pub(super) type Id = u16;
 
+/// No blank follows it.
+pub(super) const AT: Id = b'@' as Id;
 pub(super) const VALUE: Id = 128;
 pub(super) const VALUES: Id = 129;
 pub(super) const ROW_OF_ONE: Id = 130;
@@ -27,6 +32,9 @@ pub(super) const CONCAT: Id = 143;
 /// A byte that is no character where a token begins.
 const NO_CHARACTER: Id = 144;
 const OPERATORS: Id = 145;
+
+/// Behind the text of a token that another one prints as well.
+pub(super) const OTHER_TOKEN: u8 = 0;
 
 /// Texts of the tokens from [`VALUE`] on, in order (`lex_token_array[]`).
 const FIXED: [&str; 17] = [
@@ -88,33 +96,44 @@ pub(super) enum Role {
     Operator,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
+/// A word of the server.
+#[derive(Debug)]
+pub(super) struct Keyword {
     word: &'static str,
-    folded: Folded,
-    id: Id,
-    function: bool,
+    folded: (u64, u64),
+    /// Its token.
+    pub(super) id: Id,
+    pub(super) role: Role,
+    /// It is one only before a parenthesis.
+    pub(super) function: bool,
 }
 
-impl Entry {
-    /// Whether a word is this one, where their folded letters are. Up to 16 bytes these tell all: two
-    /// bytes that differ by a case bit are one letter, or one of them is in no word.
+impl Keyword {
+    /// Whether a word is this one, where their folded letters are the same.
     #[inline]
     fn is(&self, word: &[u8]) -> bool {
         self.word.len() == word.len()
-            && (word.len() <= 16 || self.word.as_bytes().eq_ignore_ascii_case(word))
+            && (word.len() <= LETTERS || self.word.as_bytes().eq_ignore_ascii_case(word))
     }
+}
+
+/// What is known about a token.
+#[derive(Debug)]
+struct Facts {
+    piece: Piece,
+    role: Role,
+    starts: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Table {
     texts: Vec<&'static str>,
-    starts: Vec<bool>,
-    roles: Vec<Role>,
-    entries: Vec<Entry>,
-    hints: Vec<Entry>,
-    /// Open addressing: index into `entries` plus one; 0 is free.
-    slots: Vec<u16>,
+    /// Of the tokens in order.
+    facts: Vec<Facts>,
+    keywords: Vec<Keyword>,
+    hints: Vec<Keyword>,
+    /// Open addressing: index into `keywords` plus one; 0 is free.
+    slots: Box<[u16; SLOTS]>,
 }
 
 const SLOTS: usize = 4096;
@@ -126,11 +145,10 @@ impl Table {
         let (keywords, functions, hints, starts) = words::of(dialect);
         let mut table = Table {
             texts: (0..128).map(|byte| ASCII.get(byte..=byte).unwrap_or_default()).collect(),
-            starts: Vec::new(),
-            roles: Vec::new(),
-            entries: Vec::new(),
+            facts: Vec::new(),
+            keywords: Vec::new(),
             hints: Vec::new(),
-            slots: vec![0; SLOTS],
+            slots: Box::new([0; SLOTS]),
         };
         table.texts.extend(FIXED);
         table.texts.extend(LONG.map(|text| match (text, dialect) {
@@ -144,25 +162,20 @@ impl Table {
         }
         for (list, function) in [(keywords, false), (functions, true)] {
             for row in list {
-                let entry = table.intern(row, function);
-                table.entries.push(entry);
+                let keyword = table.intern(row, function);
+                table.keywords.push(keyword);
             }
         }
         for row in hints {
-            let entry = table.intern(row, false);
-            table.hints.push(entry);
+            let keyword = table.intern(row, false);
+            table.hints.push(keyword);
         }
-        table.starts = table.texts.iter().map(|text| starts.contains(text)).collect();
-        // `||` prints as `|` in the older families, and both begin an expression.
-        table.roles = table.texts.iter().map(|text| role(text)).collect();
-        // These print as others do, but are not the same.
-        table.mark(NOT2, Role::Not);
-        table.mark(CONCAT, Role::Plain);
+        table.facts = (0..).zip(&table.texts).map(|(id, text)| facts(id, text, starts)).collect();
         table.index();
         table
     }
 
-    fn intern(&mut self, row: &'static str, function: bool) -> Entry {
+    fn intern(&mut self, row: &'static str, function: bool) -> Keyword {
         let (word, text) = row.split_once('=').unwrap_or((row, row));
         let known = self.texts.iter().skip(usize::from(OPERATORS)).position(|it| *it == text);
         let id = match known {
@@ -172,46 +185,41 @@ impl Table {
                 self.texts.len() - 1
             }
         };
-        let folded = fold(word.as_bytes());
-        Entry { word, folded, id: Id::try_from(id).unwrap_or(UNKNOWN), function }
-    }
-
-    /// Sets the role of a token behind which no expression begins.
-    fn mark(&mut self, id: Id, role: Role) {
-        if let Some(old) = self.roles.get_mut(usize::from(id)) {
-            *old = role;
-        }
-        if let Some(starts) = self.starts.get_mut(usize::from(id)) {
-            *starts = false;
-        }
+        let folded = Letters::of(word.as_bytes(), 0, word.len()).folded();
+        let id = Id::try_from(id).unwrap_or(UNKNOWN);
+        Keyword { word, folded, id, role: role(text), function }
     }
 
     fn index(&mut self) {
-        for (number, entry) in self.entries.iter().enumerate() {
-            let mut slot = hash(entry.folded, entry.word.len());
-            while self.slots.get(slot).is_some_and(|taken| *taken != 0) {
+        for (number, keyword) in (1..).zip(&self.keywords) {
+            let mut slot = hash(keyword.folded, keyword.word.len());
+            while self.slots[slot] != 0 {
                 slot = (slot + 1) % SLOTS;
             }
-            if let (Some(free), Ok(number)) = (self.slots.get_mut(slot), u16::try_from(number + 1))
-            {
-                *free = number;
-            }
+            self.slots[slot] = number;
         }
     }
 
-    /// The token of a keyword; `called` when a parenthesis follows at once.
-    #[inline]
-    pub(super) fn keyword(&self, word: &[u8], called: bool) -> Option<Id> {
-        let folded = fold(word);
+    /// The keyword that a word is; `letters` are its first ones. It has rare callers
+    /// too, for whose sake the compiler would make it a call for every word.
+    #[inline(always)]
+    pub(super) fn keyword(&self, word: &[u8], letters: Letters) -> Option<&Keyword> {
+        let folded = letters.folded();
         let mut slot = hash(folded, word.len());
         loop {
-            let number = usize::from(*self.slots.get(slot)?);
-            let entry = self.entries.get(number.checked_sub(1)?)?;
-            if entry.folded == folded && entry.is(word) {
-                return (called || !entry.function).then_some(entry.id);
+            let number = usize::from(self.slots[slot]);
+            let keyword = self.keywords.get(number.wrapping_sub(1))?;
+            if keyword.folded == folded && keyword.is(word) {
+                return Some(keyword);
             }
             slot = (slot + 1) % SLOTS;
         }
+    }
+
+    /// `NULL`, where a word that is no keyword is `\N`.
+    #[inline]
+    pub(super) fn null(&self, word: &[u8]) -> Option<&Keyword> {
+        if word == b"\\N" { self.keyword(b"NULL", Letters::of(b"NULL", 0, 4)) } else { None }
     }
 
     /// The token of a word inside a hint.
@@ -235,46 +243,44 @@ impl Table {
         OPERATORS + Id::try_from(found).unwrap_or(0)
     }
 
+    /// What the token prints.
     #[inline]
-    pub(super) fn text(&self, id: Id) -> &'static str {
-        self.texts.get(usize::from(id)).copied().unwrap_or_default()
+    pub(super) fn piece(&self, id: Id) -> Option<&Piece> {
+        self.facts.get(usize::from(id)).map(|facts| &facts.piece)
     }
 
     /// Whether an expression begins behind the token (`m_start_expr`).
     #[inline]
     pub(super) fn starts(&self, id: Id) -> bool {
-        self.starts.get(usize::from(id)).copied().unwrap_or_default()
+        self.facts.get(usize::from(id)).is_some_and(|facts| facts.starts)
     }
 
     #[inline]
     pub(super) fn role(&self, id: Id) -> Role {
-        self.roles.get(usize::from(id)).copied().unwrap_or_default()
+        self.facts.get(usize::from(id)).map_or(Role::Plain, |facts| facts.role)
     }
 }
 
-/// The letters of a word as far as they fit in two numbers, without their case. Words of different
-/// letters have different numbers up to 16 letters.
-type Folded = (u64, u64);
-
 #[inline]
-fn fold(word: &[u8]) -> Folded {
-    const CASE: u64 = 0xdfdf_dfdf_dfdf_dfdf;
-    let (first, last) = match (word.first_chunk(), word.last_chunk()) {
-        (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
-        _ => match (word.first_chunk(), word.last_chunk()) {
-            (Some(first), Some(last)) => {
-                (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
-            }
-            _ => (word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), 0),
-        },
-    };
-    (first & CASE, last & CASE)
-}
-
-#[inline]
-fn hash((first, last): Folded, length: usize) -> usize {
+fn hash((first, last): (u64, u64), length: usize) -> usize {
     let mixed = (first ^ last.rotate_left(29) ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 52) as usize % SLOTS
+}
+
+fn facts(id: Id, text: &str, starts: &[&str]) -> Facts {
+    let behind: &[u8] = match id {
+        // What is shown for these is not all that tells them from others.
+        NOT2 | CONCAT => &[OTHER_TOKEN, b' '],
+        0 | AT => b"",
+        _ => b" ",
+    };
+    let piece = Piece::new(&[text.as_bytes(), behind].concat());
+    match id {
+        NOT2 => Facts { piece, role: Role::Not, starts: false },
+        CONCAT => Facts { piece, role: Role::Plain, starts: false },
+        // `||` prints as `|` in the older families, and both begin an expression.
+        _ => Facts { piece, role: role(text), starts: starts.contains(&text) },
+    }
 }
 
 fn role(text: &str) -> Role {
@@ -302,5 +308,21 @@ fn role(text: &str) -> Role {
         "AND" | "OR" | "XOR" | "LIKE" | "BETWEEN" | "DIV" | "MOD" | "RLIKE" | "COLLATE"
         | "MEMBER" | "SOUNDS" => Role::Operator,
         _ => Role::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::text::PIECE;
+
+    #[test]
+    fn no_token_of_any_server_prints_more_than_a_piece_holds() {
+        use Dialect::{Mariadb, Mariadb11, Mysql9, Mysql57, Mysql80};
+        for dialect in [Mysql9, Mysql80, Mysql57, Mariadb, Mariadb11] {
+            let table = Table::new(dialect);
+            let longest = table.texts.iter().max_by_key(|text| text.len()).unwrap();
+            assert!(longest.len() + 2 <= PIECE, "{longest}");
+        }
     }
 }

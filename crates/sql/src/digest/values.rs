@@ -8,13 +8,14 @@ use super::is_data;
 use super::table;
 use super::table::Id;
 use super::table::Role;
+use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Token;
 
 impl Normaliser {
     /// Whether a `NULL` here is a value: the grammar's `literal`, not an attribute of a column,
-    /// `IS NULL`, `SET NULL` or `NULL ON EMPTY`.
-    pub(super) fn is_value(&self, context: &Context<'_>) -> bool {
+    /// `IS NULL`, `SET NULL` or, as `on_empty` tells, `NULL ON EMPTY`.
+    pub(super) fn is_value(&self, context: &Context<'_>, on_empty: bool) -> bool {
         let last = self.stack.peek(0);
         if last == 0 || self.stack.ends_operand() {
             return false;
@@ -23,7 +24,7 @@ impl Normaliser {
         let ddl = context.defines_columns();
         match role {
             Role::Is => false,
-            _ if context.on_empty => false,
+            _ if on_empty => false,
             _ if last == Id::from(b'=') && !is_data(context.classifier.kind()) => {
                 self.table.role(self.stack.peek(1)) != Role::NullOption
             }
@@ -52,8 +53,7 @@ impl Normaliser {
     }
 
     /// Decides about the number before `token`.
-    pub(super) fn settle_number(&mut self, token: &Token, sql: &[u8], context: &mut Context<'_>) {
-        let Some(digits) = context.number.take() else { return };
+    pub(super) fn settle_number(&mut self, digits: &[u8], token: Token, sql: &[u8]) {
         let bytes = token.bytes(sql);
         let next = match token.lexeme {
             Lexeme::Symbol => bytes.first().filter(|byte| matches!(byte, b',' | b')')),
@@ -61,9 +61,13 @@ impl Normaliser {
         };
         let next = match next {
             Some(symbol) => Some(Id::from(*symbol)),
-            None if token.lexeme == Lexeme::Word => self.table.keyword(bytes, false).filter(|id| {
-                !matches!(self.table.role(*id), Role::Operator | Role::In | Role::Is | Role::Not)
-            }),
+            None if token.lexeme == Lexeme::Word => {
+                let found = self.table.keyword(bytes, Letters::of(sql, token.start, bytes.len()));
+                found.filter(|it| !it.function).map(|it| it.id).filter(|id| {
+                    use Role::{In, Is, Not, Operator};
+                    !matches!(self.table.role(*id), Operator | In | Is | Not)
+                })
+            }
             None => None,
         };
         if next.is_some() {

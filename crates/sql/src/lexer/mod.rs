@@ -6,88 +6,22 @@
 
 mod comment;
 mod literal;
+mod token;
 
 use crate::Charset;
 use crate::SessionSettings;
 use crate::SqlModes;
 use crate::charset::BLANK;
+use crate::charset::COMPARISON;
 use crate::charset::CONTROL;
 use crate::charset::DIGIT;
+use crate::charset::LETTER;
+use crate::charset::MARK;
 use crate::charset::Shape;
 use crate::charset::WORD;
-
-/// What a token is. Its bytes are the span of the [`Token`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lexeme {
-    /// An unquoted word: a keyword or an identifier.
-    Word,
-    /// An unquoted word that is an identifier because of a `.` next to it.
-    Name,
-    /// An identifier in backticks, or in double quotes under `ANSI_QUOTES`.
-    Quoted,
-    /// A decimal integer.
-    Integer,
-    /// Any other number: with a point, an exponent, `0x…`, `0b…`.
-    Number,
-    /// A string in quotes, also `N'…'`, and from MySQL 9 on in dollars: `$$…$$`, `$tag$…$tag$`.
-    Text,
-    /// `x'…'`.
-    Hex,
-    /// `b'…'`.
-    Bits,
-    /// `?`.
-    Parameter,
-    /// What follows a single `@`: a host or the name of a user variable; it may be empty.
-    Host,
-    /// An operator or a punctuation mark. `=` and `<` swallow marks of comparison behind them even
-    /// where both are no operator: of `=!` the server sees `=` alone.
-    Symbol,
-    /// The beginning of an optimizer hint.
-    HintOpen,
-    /// The end of an optimizer hint.
-    HintClose,
-    /// The `...` of a digest text.
-    Ellipsis,
-    /// The `/* , ... */` of a digest text.
-    Repeated,
-}
-
-/// A token and where it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// What it is.
-    pub lexeme: Lexeme,
-    /// Offset of its first byte.
-    pub start: usize,
-    /// Offset behind its last byte.
-    pub end: usize,
-    /// The text ended before the token did: an open string, identifier or comment.
-    pub open: bool,
-}
-
-impl Token {
-    /// Its bytes in the text it was read from.
-    #[inline]
-    pub fn bytes<'a>(&self, sql: &'a [u8]) -> &'a [u8] {
-        sql.get(self.start..self.end).unwrap_or_default()
-    }
-}
-
-/// Which comments are code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
-    /// Executable comments up to this version run, e.g. 90704 (`MYSQL_VERSION_ID`).
-    pub version: u32,
-    /// `/*M! … */` is code and MySQL's versions 50700 to 99999 are not.
-    pub mariadb: bool,
-    /// `/*+ … */` behind SELECT, INSERT, REPLACE, UPDATE and DELETE is read.
-    pub hints: bool,
-}
-
-impl Reading {
-    /// Every executable comment is code: for whoever looks for secrets.
-    pub const EVERYTHING: Reading = Reading { version: u32::MAX, mariadb: false, hints: false };
-}
+pub use token::Lexeme;
+pub use token::Reading;
+pub use token::Token;
 
 /// Whether a byte may stand in an unquoted identifier, in `utf8mb4`.
 #[inline]
@@ -361,11 +295,40 @@ impl<'a> Lexer<'a> {
     }
 }
 
-impl Iterator for Lexer<'_> {
-    type Item = Token;
+impl Lexer<'_> {
+    /// Most tokens are words, numbers and marks behind another token or a blank: these need one look
+    /// at the class of their first byte.
+    #[inline]
+    fn next_usual(&mut self) -> Option<Token> {
+        let begin = self.at;
+        let mut class = self.class(0);
+        while class & BLANK != 0 {
+            self.at += 1;
+            class = self.class(0);
+        }
+        let (lexeme, end, open, state) = if class & LETTER != 0 {
+            self.word_to(self.word_end(self.at))
+        } else if class & DIGIT != 0 {
+            self.number()
+        } else if class & MARK != 0 || class & COMPARISON != 0 && self.class(1) & COMPARISON == 0 {
+            (Lexeme::Symbol, self.at + 1, false, State::Start)
+        } else {
+            self.at = begin;
+            return None;
+        };
+        // A number may begin behind what the server drops of it.
+        Some(self.found(Token { lexeme, start: self.at, end, open }, state))
+    }
 
     #[inline]
-    fn next(&mut self) -> Option<Token> {
+    fn found(&mut self, token: Token, state: State) -> Token {
+        self.state = state;
+        self.at = token.end;
+        self.before = (token.lexeme, token.start);
+        token
+    }
+
+    fn next_unusual(&mut self) -> Option<Token> {
         let begin = self.at;
         let state = std::mem::replace(&mut self.state, State::Start);
         let (lexeme, start, end, open, state) = match self.scan_in(state) {
@@ -379,10 +342,20 @@ impl Iterator for Lexer<'_> {
                 }
             },
         };
-        let token = Token { lexeme, start, end, open };
-        self.state = state;
-        self.at = end;
-        self.before = (lexeme, start);
-        Some(token)
+        Some(self.found(Token { lexeme, start, end, open }, state))
+    }
+}
+
+impl Iterator for Lexer<'_> {
+    type Item = Token;
+
+    #[inline]
+    fn next(&mut self) -> Option<Token> {
+        if self.state == State::Start
+            && let Some(token) = self.next_usual()
+        {
+            return Some(token);
+        }
+        self.next_unusual()
     }
 }

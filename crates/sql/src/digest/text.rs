@@ -1,0 +1,117 @@
+//! The text of a digest while it is made.
+
+use std::ops::Range;
+
+use super::stack::ARRAY_BYTES;
+use super::stack::TOKEN_BYTES;
+use crate::letters::LETTERS;
+use crate::letters::Letters;
+
+/// Bytes of a token in the table of a server, with the blank behind it.
+pub(super) const PIECE: usize = 48;
+
+/// What a token prints, with the blank behind it where one follows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    bytes: [u8; PIECE],
+    length: u8,
+}
+
+impl Piece {
+    /// Of a text of at most [`PIECE`] bytes; the rest of a longer one is cut.
+    pub(super) fn new(text: &[u8]) -> Piece {
+        let length = text.len().min(PIECE);
+        let mut bytes = [0; PIECE];
+        for (to, from) in bytes.iter_mut().zip(text) {
+            *to = *from;
+        }
+        Piece { bytes, length: length as u8 }
+    }
+}
+
+/// Room for the text of a full token array, and for one fixed write behind it: no token prints more
+/// than [`PIECE`] bytes but names, which take more of the array than of the text.
+const ROOM: usize = (ARRAY_BYTES / TOKEN_BYTES + 1) * PIECE;
+
+/// A text that tokens are written to and cut from. A write copies a fixed number of bytes, of which
+/// only the first count: that takes a few instructions where a copy of any length is a call.
+#[derive(Debug)]
+pub(super) struct Text {
+    bytes: Box<[u8; ROOM]>,
+    length: usize,
+}
+
+impl Text {
+    pub(super) fn new() -> Text {
+        Text { bytes: Box::new([0; ROOM]), length: 0 }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.length = 0;
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Some of its bytes.
+    pub(super) fn get(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.get(range).unwrap_or_default()
+    }
+
+    /// All of it.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// Cuts the text where it is longer than `length`.
+    #[inline]
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// `N` bytes behind the text.
+    #[inline]
+    fn room<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        self.bytes.get_mut(self.length..)?.first_chunk_mut()
+    }
+
+    /// Writes what a token prints.
+    #[inline]
+    pub(super) fn push(&mut self, piece: &Piece) {
+        if let Some(place) = self.room() {
+            *place = piece.bytes;
+            self.length += usize::from(piece.length);
+        }
+    }
+
+    /// Writes a name of at most 16 bytes in backticks, and a blank.
+    #[inline]
+    pub(super) fn push_name(&mut self, name: Letters, length: usize) {
+        let end = 1 + length.min(LETTERS);
+        if let Some(place) = self.room::<{ LETTERS + 3 }>() {
+            let [quote, letters @ .., _, _] = place;
+            *quote = b'`';
+            *letters = name.bytes();
+            place[end] = b'`';
+            place[end + 1] = b' ';
+            self.length += end + 2;
+        }
+    }
+
+    /// Writes bytes as they are.
+    pub(super) fn extend(&mut self, bytes: &[u8]) {
+        let end = self.length + bytes.len();
+        if let Some(place) = self.bytes.get_mut(self.length..end) {
+            place.copy_from_slice(bytes);
+            self.length = end;
+        }
+    }
+
+    /// Cuts the blank behind the last token.
+    pub(super) fn trim(&mut self) {
+        self.length -= usize::from(self.bytes().ends_with(b" "));
+    }
+}
