@@ -82,6 +82,10 @@ fn digest(
     lines.extend(flags(row, &past, width));
     lines.extend(who(one, frame, key, width));
     let details = one.details(frame, key);
+    let known = details.iter().flatten().filter_map(|it| it.server_digest.as_ref());
+    if let Some(server_digest) = known.max_by_key(|it| it.value().is_some()) {
+        lines.extend(named("Server's digest", &server_digest.to_string(), width));
+    }
     let slowest = details.iter().flatten().filter_map(|it| it.samples.slowest.as_deref());
     let slowest = slowest.max_by_key(|sample| sample.latency_ns);
     let recent = details.iter().flatten().find_map(|it| it.samples.random.as_deref());

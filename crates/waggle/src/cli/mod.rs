@@ -3,6 +3,7 @@
 //! The only room that writes to the standard streams.
 #![allow(clippy::print_stderr, reason = "this is where waggle speaks")]
 
+mod account;
 mod doctor;
 mod servers;
 mod verify;

@@ -1,13 +1,12 @@
 //! `waggle verify`
 
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
 use std::time::Duration;
 
-use waggle_mysql::options::Environment;
 use waggle_mysql::verify::{Field, ReportJson};
-use waggle_mysql::{Connection, Options, Report, Sources};
+use waggle_mysql::{Connection, Report};
 
+use super::account::AccountArgs;
 use super::watch::CaptureArgs;
 use super::{Failure, Outcome, duration, stop_on_signal};
 use crate::verification::Verification;
@@ -22,15 +21,8 @@ pub(super) struct Args {
     /// Capture for this time; until Ctrl-C without it.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
-    /// Read only this option file.
-    #[arg(long, value_name = "FILE")]
-    defaults_file: Option<PathBuf>,
-    /// Read this option file after the global ones.
-    #[arg(long, value_name = "FILE")]
-    defaults_extra_file: Option<PathBuf>,
-    /// Read this login path of ~/.mylogin.cnf, too.
-    #[arg(long, value_name = "NAME")]
-    login_path: Option<String>,
+    #[command(flatten)]
+    account: AccountArgs,
     /// One JSON object; the default where the output is no terminal.
     #[arg(long)]
     json: bool,
@@ -39,16 +31,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
-    let sources = Sources {
-        defaults_file: args.defaults_file,
-        defaults_extra_file: args.defaults_extra_file,
-        login_path: args.login_path,
-        environment: Environment::of_this_process(),
-    };
-    let options = Options::read(&sources).map_err(|error| Failure::Config(error.into()))?;
-    for note in &options.notes {
-        eprintln!("waggle: {note}");
-    }
+    let options = args.account.read()?;
     let stop = stop_on_signal()?;
     let capture = args.capture.attach(true)?;
     let connection =

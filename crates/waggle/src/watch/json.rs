@@ -25,6 +25,7 @@ pub(super) struct Line {
     latency_us: Latency,
     lost: BTreeMap<&'static str, u64>,
     truncated: u64,
+    own_statements: u64,
     digests: Vec<DigestJson>,
     other: DigestJson,
     nested: Option<NestedJson>,
@@ -45,6 +46,10 @@ struct ServerJson {
 struct DigestJson {
     digest: Option<String>,
     digest_text: Option<String>,
+    /// What the server itself says.
+    server_digest: Option<String>,
+    /// Why there is none, where the server was to be asked.
+    server_digest_absent: Option<String>,
     schema: Option<String>,
     calls: u64,
     errors: Option<u64>,
@@ -155,6 +160,7 @@ impl Line {
             latency_us: Latency::of(&interval.latency_ns),
             lost: Loss::ALL.map(|kind| (kind.name(), interval.losses.get(kind))).into(),
             truncated: interval.truncated,
+            own_statements: interval.own_statements,
             digests: digests
                 .into_iter()
                 .map(|(key, totals)| DigestJson::new(Some(key), totals, interval, shown.redact))
@@ -202,10 +208,13 @@ impl DigestJson {
             sample.as_ref().map(|sample| SampleJson::new(sample, interval.end_ns, redact))
         };
         let name = totals.name.as_ref();
+        let server = totals.server_digest.as_ref();
         let user = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
         DigestJson {
             digest: key.map(|hash| format!("{hash:016x}")),
             digest_text: name.map(|name| name.text.to_string()),
+            server_digest: server.and_then(|it| it.value()).map(ToString::to_string),
+            server_digest_absent: server.and_then(|it| it.why()).map(str::to_owned),
             schema: name.and_then(|name| name.schema.as_ref().map(ToString::to_string)),
             calls: totals.calls,
             errors: totals.errors.get(),

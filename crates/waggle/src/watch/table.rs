@@ -74,8 +74,12 @@ fn cost_line(interval: &Interval, cost: &Cost) -> String {
         cost.bpf_ns_per_statement.map(|ns| format!("{ns:.0} ns per statement in the kernel"));
     let cores = cost.agent_cores.map(|cores| format!("{cores:.3} cores"));
     let memory = cost.rss_bytes.map(|bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0));
+    let own = match interval.own_statements {
+        0 => String::new(),
+        own => format!("  left out {own} of waggle's own"),
+    };
     format!(
-        "lost {}  cost: {}, {}, {}",
+        "lost {}{own}  cost: {}, {}, {}",
         interval.losses.statements(),
         kernel.unwrap_or_else(|| "time in the kernel not measured".into()),
         cores.unwrap_or_else(|| "CPU not measured".into()),

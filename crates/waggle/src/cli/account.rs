@@ -1,0 +1,46 @@
+//! The account with which a server is asked something.
+
+use std::path::PathBuf;
+
+use waggle_mysql::options::Environment;
+use waggle_mysql::{Options, Sources};
+
+use super::Failure;
+
+/// Where the account and its password come from: never from an argument.
+#[derive(Debug, clap::Args)]
+pub(super) struct AccountArgs {
+    /// Read only this option file.
+    #[arg(long, value_name = "FILE")]
+    defaults_file: Option<PathBuf>,
+    /// Read this option file after the global ones.
+    #[arg(long, value_name = "FILE")]
+    defaults_extra_file: Option<PathBuf>,
+    /// Read this login path of ~/.mylogin.cnf, too.
+    #[arg(long, value_name = "NAME")]
+    login_path: Option<String>,
+}
+
+impl AccountArgs {
+    /// Whether anything of it was given.
+    pub(super) fn is_given(&self) -> bool {
+        self.defaults_file.is_some()
+            || self.defaults_extra_file.is_some()
+            || self.login_path.is_some()
+    }
+
+    /// Reads the option files. What a person should know of them is said.
+    pub(super) fn read(self) -> Result<Options, Failure> {
+        let sources = Sources {
+            defaults_file: self.defaults_file,
+            defaults_extra_file: self.defaults_extra_file,
+            login_path: self.login_path,
+            environment: Environment::of_this_process(),
+        };
+        let options = Options::read(&sources).map_err(|error| Failure::Config(error.into()))?;
+        for note in &options.notes {
+            eprintln!("waggle: {note}");
+        }
+        Ok(options)
+    }
+}
