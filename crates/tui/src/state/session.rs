@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use waggle_model::RunningStatement;
-use waggle_sql::printable;
+use waggle_model::{RunningStatement, SessionSettings};
+use waggle_sql::SqlModes;
 
 use super::blocked::{Wait, wait};
 
@@ -26,6 +26,8 @@ pub(crate) struct Session {
     /// The statement without secrets, and without literals unless they were asked for; the command
     /// where it has none.
     pub(crate) text: Box<str>,
+    /// Those under which it was read.
+    pub(crate) modes: SqlModes,
     /// Bytes of the statement that are not in `text`, as far as that is known.
     pub(crate) is_cut: bool,
 }
@@ -45,6 +47,20 @@ pub(crate) fn sessions(running: &[RunningStatement], now_ns: u64, literals: bool
     order.into_iter().map(session).collect()
 }
 
+/// The text of a statement as it may be shown: without secrets, and without literals unless they were
+/// asked for.
+pub(crate) fn printable(text: &[u8], settings: Option<SessionSettings>, literals: bool) -> String {
+    let settings = settings.and_then(|settings| {
+        waggle_sql::SessionSettings::of_session(settings.sql_mode, settings.charset.as_str())
+    });
+    waggle_sql::printable(text, settings, !literals)
+}
+
+/// The modes under which a text was read.
+pub(crate) fn modes(settings: Option<SessionSettings>) -> SqlModes {
+    settings.map_or(SqlModes::default(), |settings| SqlModes::from_bits(settings.sql_mode))
+}
+
 fn lossy(bytes: Option<&[u8]>) -> Box<str> {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into()
 }
@@ -61,8 +77,12 @@ impl Session {
             wait,
             age_ns,
             text: text
-                .map_or_else(|| format!("({})", one.command), |text| printable(text, !literals))
+                .map_or_else(
+                    || format!("({})", one.command),
+                    |text| printable(text, one.settings, literals),
+                )
                 .into(),
+            modes: modes(one.settings),
             is_cut: text.is_some_and(|text| one.text_length > text.len() as u64),
         }
     }

@@ -7,9 +7,8 @@ use serde::Serialize;
 use waggle_model::{
     Cost, DigestTotals, Histogram, Interval, Loss, RunningStatement, Sample, Server,
 };
-use waggle_sql::printable;
 
-use super::Shown;
+use super::{Shown, printable};
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -269,7 +268,7 @@ impl SampleJson {
             rows_affected: sample.rows_affected,
             lock_us: sample.lock_ns.map(|ns| ns / 1000),
             error: sample.error,
-            text: sample.text.as_deref().map(|text| printable(text, redact)),
+            text: sample.text.as_deref().map(|text| printable(text, sample.settings, redact)),
             text_bytes: sample.text_length,
         }
     }
@@ -285,7 +284,7 @@ impl SessionJson {
             command: running.command.to_string(),
             state: lossy(&running.state),
             age_s: running.start_ns.map(|start| now_ns.saturating_sub(start) as f64 / 1e9),
-            text: running.text.as_deref().map(|text| printable(text, redact)),
+            text: running.text.as_deref().map(|text| printable(text, running.settings, redact)),
             text_bytes: running.text_length,
         }
     }

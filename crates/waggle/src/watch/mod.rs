@@ -17,7 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::{Books, Grouping};
-use waggle_model::{Cost, DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
+use waggle_model::{
+    Cost, DigestTotals, Interval, Losses, RunningStatement, Server, SessionSettings, Statement,
+};
 use waggle_probes::urgent::Urgent;
 
 use crate::capture::{Capture, News, monotonic_ns};
@@ -293,6 +295,14 @@ impl Counting<'_> {
         }
         self.slow_log.iter_mut().for_each(|log| log.add(statement));
     }
+}
+
+/// The text of a statement as it may be shown: see [`waggle_sql::printable`].
+fn printable(text: &[u8], settings: Option<SessionSettings>, redact: bool) -> String {
+    let settings = settings.and_then(|settings| {
+        waggle_sql::SessionSettings::of_session(settings.sql_mode, settings.charset.as_str())
+    });
+    waggle_sql::printable(text, settings, redact)
 }
 
 /// The digests with the most load first, at most `limit`, and the sum of the rest.

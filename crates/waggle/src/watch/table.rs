@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use waggle_model::{Cost, Interval, Server};
-use waggle_sql::printable;
 
-use super::Shown;
+use super::{Shown, printable};
 
 /// Running statements that are listed below the digests.
 const SESSIONS_SHOWN: usize = 10;
@@ -101,10 +100,9 @@ fn render_sessions(out: &mut String, interval: &Interval, shown: Shown, width: u
         let age = session.start_ns.map_or("-".into(), |start| {
             format!("{:.1}", interval.end_ns.saturating_sub(start) as f64 / 1e9)
         });
-        let text = session
-            .text
-            .as_deref()
-            .map_or(session.command.to_string(), |text| printable(text, shown.redact));
+        let text = session.text.as_deref().map_or(session.command.to_string(), |text| {
+            printable(text, session.settings, shown.redact)
+        });
         let _ = writeln!(
             out,
             "{:>8} {:>9}  {:<16} {:<24} {}",

@@ -174,7 +174,9 @@ fn hash_of(
 ) -> Result<Hash, ConnectionError> {
     let Question { text, settings, .. } = question;
     // What the server keeps of our question it does not mask.
-    let masked = mask_secrets(text);
+    let known =
+        waggle_sql::SessionSettings::of_session(settings.sql_mode, settings.charset.as_str());
+    let masked = mask_secrets(text, known);
     let mut digest_text = |bytes: &[u8]| {
         let text = Text { bytes, length: bytes.len() as u64 };
         digests.text_of(text, Some(*settings)).to_owned()
