@@ -12,8 +12,15 @@
 mod keys;
 #[path = "it/load.rs"]
 mod load;
+#[path = "terminal/panics.rs"]
+mod panics;
+/// The part of the binary that takes the terminal and gives it back, as it is there.
+#[path = "../src/watch/terminal/screen.rs"]
+mod screen;
 #[path = "terminal/tmux.rs"]
 mod tmux;
+#[path = "../src/watch/terminal/tty.rs"]
+mod tty;
 
 use std::fs;
 use std::thread;
