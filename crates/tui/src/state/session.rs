@@ -38,7 +38,7 @@ pub(crate) fn sessions(running: &[RunningStatement], now_ns: u64, literals: bool
         .iter()
         .map(|one| {
             let age_ns = one.start_ns.map(|start| now_ns.saturating_sub(start));
-            (wait(&lossy(one.state.as_deref()), age_ns), Reverse(age_ns), one)
+            (wait(one, age_ns), Reverse(age_ns), one)
         })
         .collect();
     order.sort_by_key(|(wait, age, one)| (*wait, *age, one.connection_id));

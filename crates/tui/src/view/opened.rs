@@ -317,7 +317,7 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
 fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
     let waits = match session.wait {
         Wait::Lock => "for a lock",
-        Wait::Row => "probably for a row lock: this state is short where nothing waits",
+        Wait::Row => "probably for a row lock",
         Wait::None => "no sign of a lock",
     };
     let title = format!("SESSION {}", session.connection_id);
