@@ -45,7 +45,7 @@ const LAYERS: [Layer; 10] = [
     },
     Layer {
         name: "pure",
-        budget: Duration::from_secs(180),
+        budget: Duration::from_secs(200),
         steps: &[
             Step::Cargo(&["test", "--workspace", "--lib", "--bins"]),
             Step::Cargo(&[
@@ -97,7 +97,7 @@ const LAYERS: [Layer; 10] = [
     },
     Layer {
         name: "waggle",
-        budget: Duration::from_secs(400),
+        budget: Duration::from_secs(450),
         steps: &[Step::Cargo(&[
             "test",
             "--package",
