@@ -26,6 +26,6 @@ fuzz_target!(|sql: &[u8]| {
         }
     });
     let mut out = Vec::new();
-    redact(sql, &mut out);
+    redact(sql, None, &mut out);
     let _ = kind(sql);
 });

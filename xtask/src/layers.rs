@@ -45,7 +45,7 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "pure",
-        budget: Duration::from_secs(180),
+        budget: Duration::from_secs(200),
         steps: &[
             Step::Cargo(&["test", "--workspace", "--lib", "--bins"]),
             Step::Cargo(&[
@@ -58,6 +58,16 @@ const LAYERS: [Layer; 11] = [
                 "mask",
                 "--test",
                 "robust",
+                "--test",
+                "settings",
+                "--test",
+                "fingerprint",
+                "--test",
+                "tables",
+                "--test",
+                "format",
+                "--test",
+                "fuzz",
             ]),
         ],
     },
@@ -87,7 +97,7 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "waggle",
-        budget: Duration::from_secs(400),
+        budget: Duration::from_secs(450),
         steps: &[Step::Cargo(&[
             "test",
             "--package",

@@ -195,8 +195,9 @@ impl Arms {
         let mut books = books.borrow_mut();
         let before = books.interval().statements;
         if let Some(tap) = self.tap(arm) {
-            while tap.drain(RECORDS_PER_TURN, |statement| books.count(statement))
-                == RECORDS_PER_TURN
+            while tap.drain(RECORDS_PER_TURN, |statement| {
+                books.count(statement);
+            }) == RECORDS_PER_TURN
             {}
         }
         Ok(books.interval().statements - before)

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use waggle_model::{
-    DigestsMax, Interval, Losses, RunningStatement, Server, Statement, StatementKey,
+    DigestKey, DigestsMax, Interval, Losses, RunningStatement, Server, Statement, StatementKey,
 };
 
 use crate::{Digests, Grouping};
@@ -42,12 +42,17 @@ impl Books {
     }
 
     /// Counts a statement that ended. One that is not the server's own kind of statement (a ping,
-    /// a prepare) is not counted.
-    pub fn count(&mut self, statement: &Statement<'_>) {
+    /// a prepare) is not counted. Returns its digest where the interval meets it for the first time.
+    pub fn count(&mut self, statement: &Statement<'_>) -> Option<DigestKey> {
         if statement.command.is_some_and(|command| !command.is_statement()) {
-            return;
+            return None;
         }
         let (key, name) = self.digests.digest(statement);
+        let mut is_new = false;
+        let name = || {
+            is_new = true;
+            name()
+        };
         let origin = statement.origin;
         match &mut self.closing {
             Some(closing) if statement.end_ns > closing.end_ns => {
@@ -62,6 +67,15 @@ impl Books {
             }
             _ => self.current.of(origin).count(statement, key, DIGESTS_MAX, name),
         }
+        is_new.then_some(key)
+    }
+
+    /// Counts a statement of waggle itself: as left out.
+    pub fn leave_out(&mut self, statement: &Statement<'_>) {
+        let is_after = self.closing.as_ref().is_some_and(|it| statement.end_ns > it.end_ns);
+        let interval = if is_after { &mut self.next } else { &mut self.current };
+        let is_statement = statement.command.is_none_or(waggle_model::Command::is_statement);
+        interval.own_statements += u64::from(is_statement);
     }
 
     /// Begins to close the interval at `end_ns`: what is counted from now on is sorted by its end.

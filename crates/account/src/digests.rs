@@ -7,9 +7,7 @@ use waggle_model::{
     Command, DigestKey, DigestName, Flavour, RunningStatement, Server, SessionSettings, Statement,
     Text,
 };
-use waggle_sql::{
-    Charset, Dialect, Digest, Fingerprinter, Normaliser, SqlModes, mask_secrets, stable_hash,
-};
+use waggle_sql::{Dialect, Digest, Fingerprinter, Normaliser, mask_secrets, stable_hash};
 
 /// By which text statements are put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,9 +77,11 @@ impl Digests {
     fn settings(&mut self, settings: SessionSettings) -> Option<waggle_sql::SessionSettings> {
         let known = self.settings.filter(|(met, _)| *met == settings);
         if known.is_none() {
-            let modes = SqlModes::from_bits(settings.sql_mode);
-            let charset = Charset::from_name(settings.charset.as_str())?;
-            self.settings = Some((settings, waggle_sql::SessionSettings { modes, charset }));
+            let read = waggle_sql::SessionSettings::of_session(
+                settings.sql_mode,
+                settings.charset.as_str(),
+            )?;
+            self.settings = Some((settings, read));
         }
         self.settings.map(|(_, settings)| settings)
     }
@@ -92,8 +92,11 @@ impl Digests {
             let digest = self.normalise(text, settings);
             return (digest.hash, digest.text);
         }
-        let masked = mask_secrets(text.bytes);
-        let text = self.fingerprinter.as_mut().map_or("", |one| one.fingerprint(&masked));
+        let settings = settings.and_then(|settings| self.settings(settings));
+        let masked = mask_secrets(text.bytes, settings);
+        let settings = settings.unwrap_or_default();
+        let text =
+            self.fingerprinter.as_mut().map_or("", |one| one.fingerprint_in(&masked, settings));
         (stable_hash(text), text)
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::{Histogram, Losses, Origin, RunningStatement, Samples, Statement};
+use crate::{Histogram, Losses, Origin, Reading, RunningStatement, Samples, Statement};
 
 /// Calls by user are kept for so many users of a digest; the rest is one sum.
 const USERS_MAX: usize = 32;
@@ -83,6 +83,9 @@ pub struct DigestTotals {
     pub users: HashMap<Vec<u8>, u64>,
     /// A few of the statements as they were.
     pub samples: Samples,
+    /// The hash under which the server itself files the digest (`STATEMENT_DIGEST()`), or why it is
+    /// not known; `None` where nobody asked the server.
+    pub server_digest: Option<Reading<Arc<str>>>,
 }
 
 impl DigestTotals {
@@ -159,6 +162,8 @@ pub struct Interval {
     pub running: Vec<RunningStatement>,
     /// What was lost in it.
     pub losses: Losses,
+    /// Statements of waggle's own connection, which are in nothing else here.
+    pub own_statements: u64,
     /// What ran inside other statements, apart from them: its time is theirs already. `None` where
     /// nothing did, or where it was not captured.
     pub nested: Option<Box<Interval>>,

@@ -1,6 +1,6 @@
 //! A few statements of a digest as they were, so that a digest can be read and explained.
 
-use crate::{Identity, Statement, StatementKey};
+use crate::{Identity, SessionSettings, Statement, StatementKey};
 
 /// Bytes of text that are kept of a sample: as many as the server keeps of its own
 /// (`performance_schema_max_sql_text_length`).
@@ -19,6 +19,8 @@ pub struct Sample {
     pub text: Option<Vec<u8>>,
     /// The true length of the text in bytes.
     pub text_length: u64,
+    /// The settings of its session; `None` where they are not known.
+    pub settings: Option<SessionSettings>,
     /// Who sent it, from where and in which database.
     pub identity: Identity,
     /// Rows sent.
@@ -43,6 +45,7 @@ impl Sample {
             latency_ns: statement.latency_ns,
             text: text.map(|text| text.bytes[..text.bytes.len().min(TEXT_MAX)].to_vec()),
             text_length: text.map_or(0, |text| text.length),
+            settings: statement.settings,
             identity: statement.identity.clone(),
             rows_sent: statement.rows_sent,
             rows_examined: statement.rows_examined,

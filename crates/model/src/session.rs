@@ -26,6 +26,9 @@ pub struct RunningStatement {
     pub identity: Identity,
     /// What the server says that it does (`PROCESSLIST_STATE`).
     pub state: Option<Vec<u8>>,
+    /// Whether its thread has slept since the look before, all the time; `None` where this statement
+    /// was not seen at that look.
+    pub has_slept: Option<bool>,
 }
 
 impl RunningStatement {

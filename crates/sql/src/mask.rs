@@ -18,14 +18,18 @@ use crate::lexer::is_word;
 const SECRET: &[u8] = b"'<secret>'";
 
 /// Replaces every secret in `sql` by `'<secret>'`; borrows where there is none.
-pub fn mask_secrets(sql: &[u8]) -> Cow<'_, [u8]> {
+///
+/// `settings` are those of the session, where they are known: they tell where strings end. What a
+/// string could be under others is masked all the same, since settings can change unseen.
+pub fn mask_secrets(sql: &[u8], settings: Option<SessionSettings>) -> Cow<'_, [u8]> {
+    let settings = settings.unwrap_or_default();
     let suspicious = match strongest_mark(sql) {
         Mark::None => false,
-        Mark::Nested => hides_secret(sql),
+        Mark::Nested => hides_secret(sql, settings),
         Mark::Account | Mark::Secret => true,
     };
     if suspicious {
-        Cow::Owned(mask(sql, Reading::EVERYTHING, None).text)
+        Cow::Owned(mask(sql, Reading::EVERYTHING, settings, Trust::Doubted).text)
     } else {
         Cow::Borrowed(sql)
     }
@@ -103,14 +107,17 @@ fn mark_at(sql: &[u8], at: usize) -> Mark {
 }
 
 /// Whether the strings of a text, joined and without escapes, mention a secret: the server joins
-/// `'IDENT' 'IFIED'` and reads `\I` as `I`.
-fn hides_secret(sql: &[u8]) -> bool {
+/// `'IDENT' 'IFIED'` and reads `\I` as `I`. Where strings begin and end may be in doubt, so the whole
+/// text without quotes and blanks must not mention one either.
+fn hides_secret(sql: &[u8], settings: SessionSettings) -> bool {
+    let is_mark = |byte: &&u8| matches!(byte, b'\\' | b'\'' | b'"');
     let mut joined = Vec::new();
-    for token in Lexer::new(sql, Reading::EVERYTHING).filter(|it| it.lexeme == Lexeme::Text) {
-        let body = token.bytes(sql).iter();
-        joined.extend(body.filter(|byte| !matches!(byte, b'\\' | b'\'' | b'"')));
+    let lexer = Lexer::with_settings(sql, Reading::EVERYTHING, settings);
+    for token in lexer.filter(|it| it.lexeme == Lexeme::Text) {
+        joined.extend(token.bytes(sql).iter().filter(|byte| !is_mark(byte)));
     }
-    mentions_secret(&joined)
+    let glued = sql.iter().filter(|byte| !is_mark(byte) && !byte.is_ascii_whitespace());
+    mentions_secret(&joined) || mentions_secret(&glued.copied().collect::<Vec<u8>>())
 }
 
 /// What stood before a token, as far as it decides about it.
@@ -137,8 +144,16 @@ struct Walk {
     secret_name: bool,
     /// The statement is about accounts.
     accounts: bool,
-    /// The settings of the session are known, so that strings end where the lexer says.
-    certain: bool,
+    trust: Trust,
+}
+
+/// Whether strings end where the lexer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// The settings of the session are known.
+    Certain,
+    /// They may have been others.
+    Doubted,
 }
 
 /// A text without its secrets.
@@ -152,14 +167,12 @@ struct Masked {
     ambiguous: bool,
 }
 
-/// `settings` are those of the session where they are known.
-fn mask(sql: &[u8], reading: Reading, settings: Option<SessionSettings>) -> Masked {
+fn mask(sql: &[u8], reading: Reading, settings: SessionSettings, trust: Trust) -> Masked {
     let text = Vec::with_capacity(sql.len());
     let mut out = Masked { text, bare: false, broken: false, ambiguous: false };
-    let lexer = Lexer::with_settings(sql, reading, settings.unwrap_or_default());
-    let mut lexer = lexer.peekable();
-    let (accounts, certain) = (strongest_mark(sql) == Mark::Account, settings.is_some());
-    let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts, certain };
+    let mut lexer = Lexer::with_settings(sql, reading, settings).peekable();
+    let accounts = strongest_mark(sql) == Mark::Account;
+    let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts, trust };
     let (mut end, mut sure) = (0, None);
     while let Some(token) = lexer.next() {
         let gap = sql.get(end..token.start).unwrap_or_default();
@@ -178,7 +191,7 @@ fn mask(sql: &[u8], reading: Reading, settings: Option<SessionSettings>) -> Mask
             let glued = quoted && is_glued(sql.get(end..).unwrap_or_default());
             out.bare |= !(quoted || number);
             out.broken |= token.open || glued;
-            out.ambiguous |= !certain && is_ambiguous(&token, bytes);
+            out.ambiguous |= walk.is_in_doubt() && is_ambiguous(&token, bytes);
             if glued || out.ambiguous {
                 // Where the strings behind begin and end is not sure: nothing of them is shown.
                 sure = sure.or(Some(out.text.len()));
@@ -206,13 +219,18 @@ pub(crate) fn masked_for_digest(
     if strongest_mark(sql) < Mark::Secret {
         return None;
     }
-    let masked = mask(sql, reading, settings);
+    let trust = if settings.is_some() { Trust::Certain } else { Trust::Doubted };
+    let masked = mask(sql, reading, settings.unwrap_or_default(), trust);
     // In a query the word behind `password =` is a column, and part of the digest.
     let needed = masked.broken || (masked.bare && !data) || (masked.ambiguous && accounts);
     needed.then_some(masked.text)
 }
 
 impl Walk {
+    fn is_in_doubt(&self) -> bool {
+        self.trust == Trust::Doubted
+    }
+
     fn is_secret(&self, token: &Token, bytes: &[u8], following: Option<&[u8]>) -> bool {
         match token.lexeme {
             Lexeme::Text => {
@@ -220,7 +238,9 @@ impl Walk {
                     .is_some_and(|next| next == b"@" || next.eq_ignore_ascii_case(b"IDENTIFIED"));
                 let account = self.place == Place::Account && self.depth == 0 && named;
                 let kept = (account || self.place == Place::Host) && !token.open;
-                !kept || mentions_secret(bytes) || (!self.certain && is_ambiguous(token, bytes))
+                !kept
+                    || mentions_secret(bytes)
+                    || (self.is_in_doubt() && is_ambiguous(token, bytes))
             }
             Lexeme::Hex | Lexeme::Bits => true,
             Lexeme::Number | Lexeme::Integer => {
@@ -229,7 +249,9 @@ impl Walk {
                     || self.secret_name
             }
             Lexeme::Quoted if token.open => true,
-            Lexeme::Quoted if !self.certain && memchr::memchr2(b'\'', b'"', bytes).is_some() => {
+            Lexeme::Quoted
+                if self.is_in_doubt() && memchr::memchr2(b'\'', b'"', bytes).is_some() =>
+            {
                 true
             }
             Lexeme::Word | Lexeme::Name | Lexeme::Quoted => {
@@ -278,6 +300,14 @@ impl Walk {
             _ => Place::Anywhere,
         }
     }
+}
+
+/// Whether a token may end elsewhere under other settings: such a string, or a quoted name that holds
+/// the quote of a string.
+pub(crate) fn ends_elsewhere(token: &Token, bytes: &[u8]) -> bool {
+    let inside = bytes.get(1..).unwrap_or_default();
+    is_ambiguous(token, bytes)
+        || (token.lexeme == Lexeme::Quoted && memchr::memchr2(b'\'', b'"', inside).is_some())
 }
 
 /// A string whose end depends on `sql_mode`.

@@ -12,6 +12,15 @@ pub struct SessionSettings {
     pub charset: Charset,
 }
 
+impl SessionSettings {
+    /// From what a server keeps of a session: the number of its `sql_mode`, and the name of its
+    /// `character_set_client`. `None` for a character set that is not known here.
+    pub fn of_session(sql_mode: u64, charset: &str) -> Option<SessionSettings> {
+        let charset = Charset::from_name(charset)?;
+        Some(SessionSettings { modes: SqlModes::from_bits(sql_mode), charset })
+    }
+}
+
 /// The modes of `sql_mode` that change the tokens of a statement; the others are left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SqlModes(u8);

@@ -10,6 +10,7 @@ use waggle_sql::Lexeme;
 use waggle_sql::Lexer;
 use waggle_sql::Normaliser;
 use waggle_sql::Reading;
+use waggle_sql::SqlModes;
 use waggle_sql::format;
 
 const CORPUS: &str = include_str!("corpus/digests.tsv");
@@ -52,14 +53,14 @@ fn check(sql: &str, width: usize) {
 
 fn keeps(sql: &str, width: usize, dialect: Dialect, normaliser: &mut Normaliser) {
     let reading = dialect.reading();
-    let laid = format(sql, reading, width);
+    let laid = format(sql, reading, SqlModes::default(), width);
     assert_eq!(tokens(sql, reading), tokens(&laid, reading), "{sql:?}\n{laid:?}");
     let before = normaliser.digest(sql.as_bytes()).text.to_owned();
     assert_eq!(before, normaliser.digest(laid.as_bytes()).text, "{sql:?}\n{laid:?}");
 }
 
 fn laid(sql: &str, width: usize) -> String {
-    format(sql, Dialect::Mysql9.reading(), width)
+    format(sql, Dialect::Mysql9.reading(), SqlModes::default(), width)
 }
 
 #[test]

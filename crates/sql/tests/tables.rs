@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 use waggle_sql::Dialect;
 use waggle_sql::Normaliser;
+use waggle_sql::SessionSettings;
 use waggle_sql::TableName;
 use waggle_sql::Tables;
 
@@ -163,7 +164,7 @@ const CASES: &[(&str, &str)] = &[
 ];
 
 fn tables(sql: &str) -> String {
-    listed(&Tables::of(sql.as_bytes(), Dialect::Mysql9.reading()))
+    listed(&Tables::of(sql.as_bytes(), Dialect::Mysql9.reading(), SessionSettings::default()))
 }
 
 fn listed(tables: &Tables) -> String {
@@ -208,18 +209,20 @@ fn more_tables_than_are_kept_are_said_to_be_missing() {
         format!("select 1 from {}", names.join(", "))
     };
     let reading = Dialect::Mysql9.reading();
-    let some = Tables::of(names(32).as_bytes(), reading);
+    let some = Tables::of(names(32).as_bytes(), reading, SessionSettings::default());
     assert_eq!((some.names.len(), some.truncated), (32, false));
-    let many = Tables::of(names(33).as_bytes(), reading);
+    let many = Tables::of(names(33).as_bytes(), reading, SessionSettings::default());
     assert_eq!((many.names.len(), many.truncated), (32, true));
     let deep = format!("select 1 from {}t{}", "(".repeat(65), ")".repeat(65));
-    assert!(Tables::of(deep.as_bytes(), reading).truncated);
+    assert!(Tables::of(deep.as_bytes(), reading, SessionSettings::default()).truncated);
 }
 
 #[test]
 fn a_name_that_the_capture_limit_may_have_cut_is_left_out() {
     let reading = Dialect::Mysql9.reading();
-    let beginning = |sql: &str| listed(&Tables::of_beginning(sql.as_bytes(), reading));
+    let beginning = |sql: &str| {
+        listed(&Tables::of_beginning(sql.as_bytes(), reading, SessionSettings::default()))
+    };
     assert_eq!(beginning("select a from t, orde"), "t");
     assert_eq!(beginning("select a from t, orders "), "t orders");
     assert_eq!(beginning("select a from t, `orde"), "t");
@@ -228,7 +231,7 @@ fn a_name_that_the_capture_limit_may_have_cut_is_left_out() {
 proptest! {
     #[test]
     fn any_bytes_name_few_tables(sql in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let tables = Tables::of(&sql, Dialect::Mariadb.reading());
+        let tables = Tables::of(&sql, Dialect::Mariadb.reading(), SessionSettings::default());
         prop_assert!(tables.names.len() <= 32);
     }
 
@@ -236,7 +239,7 @@ proptest! {
     fn words_in_any_order_name_few_tables(words in proptest::collection::vec(0..WORDS.len(), 0..60)) {
         let words: Vec<&str> = words.into_iter().map(|word| WORDS[word]).collect();
         let sql = words.join(" ");
-        let tables = Tables::of(sql.as_bytes(), Dialect::Mysql9.reading());
+        let tables = Tables::of(sql.as_bytes(), Dialect::Mysql9.reading(), SessionSettings::default());
         for table in &tables.names {
             // Every name is in the text.
             prop_assert!(sql.contains(&table.name), "{table:?}");
@@ -266,8 +269,8 @@ proptest! {
     ) {
         let (sql, _) = CASES[case];
         let reading = Dialect::Mysql9.reading();
-        let beginning = Tables::of_beginning(&sql.as_bytes()[..cut.min(sql.len())], reading);
-        let whole = Tables::of(sql.as_bytes(), reading);
+        let beginning = Tables::of_beginning(&sql.as_bytes()[..cut.min(sql.len())], reading, SessionSettings::default());
+        let whole = Tables::of(sql.as_bytes(), reading, SessionSettings::default());
         // What makes a name an alias, a function or a schema may stand behind the cut.
         prop_assert!(beginning.names.len() <= whole.names.len() + 2);
     }

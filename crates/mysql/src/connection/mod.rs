@@ -4,6 +4,7 @@
 //! `performance_schema`; for those it needs `GRANT SELECT ON performance_schema.* TO …`. No
 //! `SUPER`, no `PROCESS`, nothing on the data.
 
+mod digest_session;
 mod endpoint;
 mod error;
 mod identity;
@@ -18,6 +19,7 @@ use mysql::{Conn, OptsBuilder, Value};
 use crate::options::{Options, TlsMode};
 use endpoint::{Endpoint, TlsFiles};
 
+pub use digest_session::{DigestSession, why_no_digests};
 pub use error::ConnectionError;
 pub use identity::ServerIdentity;
 pub use rows::{absent_or, optional_text, text};
@@ -52,32 +54,7 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, refuses the login, or TLS fails.
     pub fn open(options: &Options, hint: Option<&Path>) -> Result<Connection, ConnectionError> {
-        let endpoint = Endpoint::choose(options, hint)?;
-        let tls = TlsFiles::read(&options.tls)?;
-        let base = endpoint.apply(
-            OptsBuilder::new()
-                .user(options.user.clone())
-                .pass(options.password.as_ref().map(password).transpose()?)
-                .prefer_socket(false)
-                .max_allowed_packet(Some(PACKET_BYTES_MAX))
-                .stmt_cache_size(0)
-                .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
-                .read_timeout(Some(ANSWER_TIMEOUT))
-                .write_timeout(Some(ANSWER_TIMEOUT)),
-        );
-        let wants_tls = endpoint.is_tcp() && options.tls.mode != TlsMode::Disabled;
-        let opened = match wants_tls {
-            true => Conn::new(base.clone().ssl_opts(tls.driver_options(&options.tls))),
-            false => Conn::new(base.clone()),
-        };
-        let opened = match opened {
-            Err(error) if wants_tls && endpoint.may_go_without_tls(options.tls.mode, &error) => {
-                Conn::new(base)
-            }
-            other => other,
-        };
-        let conn = opened.map_err(|error| ConnectionError::open(&endpoint, options, error))?;
-        let mut bare = Bare { conn, statements: 0 };
+        let mut bare = Bare { conn: log_in(options, hint)?, statements: 0 };
         let identity = identity::ask(&mut bare)?;
         Ok(Connection { conn: bare.conn, statements: bare.statements, identity })
     }
@@ -113,6 +90,35 @@ impl Connection {
         self.statements += 1;
         send(&mut self.conn, statement)
     }
+}
+
+/// Connects and logs in, without any statement.
+fn log_in(options: &Options, hint: Option<&Path>) -> Result<Conn, ConnectionError> {
+    let endpoint = Endpoint::choose(options, hint)?;
+    let tls = TlsFiles::read(&options.tls)?;
+    let base = endpoint.apply(
+        OptsBuilder::new()
+            .user(options.user.clone())
+            .pass(options.password.as_ref().map(password).transpose()?)
+            .prefer_socket(false)
+            .max_allowed_packet(Some(PACKET_BYTES_MAX))
+            .stmt_cache_size(0)
+            .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
+            .read_timeout(Some(ANSWER_TIMEOUT))
+            .write_timeout(Some(ANSWER_TIMEOUT)),
+    );
+    let wants_tls = endpoint.is_tcp() && options.tls.mode != TlsMode::Disabled;
+    let opened = match wants_tls {
+        true => Conn::new(base.clone().ssl_opts(tls.driver_options(&options.tls))),
+        false => Conn::new(base.clone()),
+    };
+    let opened = match opened {
+        Err(error) if wants_tls && endpoint.may_go_without_tls(options.tls.mode, &error) => {
+            Conn::new(base)
+        }
+        other => other,
+    };
+    opened.map_err(|error| ConnectionError::open(&endpoint, options, error))
 }
 
 /// A connection that does not know its server yet.

@@ -10,10 +10,12 @@ mod head;
 mod read;
 mod threads;
 
+use std::collections::HashMap;
+
 use std::io;
 
 use thiserror::Error;
-use waggle_model::RunningStatement;
+use waggle_model::{RunningStatement, StatementKey};
 
 use self::read::{Doing, Reader, Seen};
 use self::threads::{Thread, ThreadWalk};
@@ -167,9 +169,16 @@ impl Sampler {
         if threads.is_empty() {
             return Err(SessionsError::Gone { pid: instance.pid });
         }
-        let (kept, ran) = split(threads, std::mem::take(&mut sessions.seen));
-        let read = sessions.reader.read(memory, instance.current_thd, ran, &limits)?;
+        let Split { kept, ran, interrupted } =
+            Split::of(threads, std::mem::take(&mut sessions.seen));
+        let mut read = sessions.reader.read(memory, instance.current_thd, ran, &limits)?;
         let read_count = read.len();
+        for seen in &mut read {
+            let before = interrupted.get(&seen.thread.tid);
+            if let Doing::Running(statement) = &mut seen.doing {
+                statement.has_slept = before.filter(|it| **it == statement.key()).map(|_| false);
+            }
+        }
         sessions.seen = kept;
         sessions.seen.extend(read);
         sessions.seen.sort_by_key(|seen| seen.thread.tid);
@@ -177,20 +186,42 @@ impl Sampler {
     }
 }
 
-/// The threads that are as they were, and those that must be read. Both lists are sorted by thread
-/// id, so they are merged: a table of a thousand idle threads would be built anew for nothing.
-fn split(mut threads: Vec<Thread>, before: Vec<Seen>) -> (Vec<Seen>, Vec<Thread>) {
-    let mut kept = Vec::with_capacity(before.len());
-    let mut before = before.into_iter().peekable();
-    threads.retain(|thread| {
-        while before.next_if(|seen| seen.thread.tid < thread.tid).is_some() {}
-        let same =
-            before.next_if(|seen| seen.can_be_kept() && thread.has_not_run_since(&seen.thread));
-        let must_be_read = same.is_none();
-        kept.extend(same);
-        must_be_read
-    });
-    (kept, threads)
+/// What a look finds, beside what the one before found.
+struct Split {
+    /// Threads that have executed nothing in between.
+    kept: Vec<Seen>,
+    /// Those that must be read.
+    ran: Vec<Thread>,
+    /// What those ran at the look before, by thread id.
+    interrupted: HashMap<u32, StatementKey>,
+}
+
+impl Split {
+    /// Both lists are sorted by thread id, so they are merged: a table of a thousand idle threads would
+    /// be built anew for nothing.
+    fn of(mut threads: Vec<Thread>, before: Vec<Seen>) -> Split {
+        let mut kept = Vec::with_capacity(before.len());
+        let mut interrupted = HashMap::new();
+        let mut before = before.into_iter().peekable();
+        threads.retain(|thread| {
+            while before.next_if(|seen| seen.thread.tid < thread.tid).is_some() {}
+            let Some(mut seen) = before.next_if(|seen| seen.thread.tid == thread.tid) else {
+                return true;
+            };
+            let must_be_read = !(seen.can_be_kept() && thread.has_not_run_since(&seen.thread));
+            if let Doing::Running(statement) = &mut seen.doing {
+                statement.has_slept = Some(true);
+                if must_be_read {
+                    interrupted.insert(thread.tid, statement.key());
+                }
+            }
+            if !must_be_read {
+                kept.push(seen);
+            }
+            must_be_read
+        });
+        Split { kept, ran: threads, interrupted }
+    }
 }
 
 impl Seen {

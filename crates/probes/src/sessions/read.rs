@@ -335,6 +335,7 @@ impl Runner {
             settings: None,
             identity: Identity::default(),
             state: None,
+            has_slept: None,
         };
         let (text, database, state, client, user, host) = (None, None, None, None, None, None);
         Self { at, head, text, database, state, client, user, host, statement }

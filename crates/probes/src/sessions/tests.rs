@@ -48,7 +48,10 @@ fn only_threads_that_ran_or_could_not_be_read_are_read_again() {
     ];
     let threads = [(1, 5), (2, 6), (3, 5), (4, 5), (5, 5), (6, 5)];
     let threads = threads.into_iter().map(|(tid, switches)| thread(tid, switches)).collect();
-    let (kept, ran) = split(threads, known);
+    let Split { kept, ran, interrupted } = Split::of(threads, known);
+    assert_eq!(interrupted.into_keys().collect::<Vec<_>>(), [5], "statements that went on");
+    let [_, Seen { doing: Doing::Running(slept), .. }] = &*kept else { panic!("{kept:?}") };
+    assert_eq!(slept.has_slept, Some(true));
     let tids: Vec<u32> = kept.iter().map(|seen| seen.thread.tid).collect();
     assert_eq!(tids, [1, 3]);
     let tids: Vec<u32> = ran.iter().map(|thread| thread.tid).collect();

@@ -147,11 +147,12 @@ fn number(bytes: &[u8]) -> u64 {
 
 fn may_change_settings(reply: &Reply<'_>) -> bool {
     let command = reply.get(Field::Command).map(|number| Command(number as u8));
-    matches!(command, Some(CHANGE_USER | RESET_CONNECTION)) || is_set(reply.text)
+    matches!(command, Some(CHANGE_USER | RESET_CONNECTION)) || sets(reply.text)
 }
 
-/// Whether the first word is `SET`, also in a comment that is code, as in a dump.
-fn is_set(mut text: &[u8]) -> bool {
+/// Whether the first word is `SET`, or `EXECUTE`, behind which may be one; also in a comment that is
+/// code, as in a dump.
+fn sets(mut text: &[u8]) -> bool {
     while let Some(comment) = text.trim_ascii_start().strip_prefix(b"/*") {
         if matches!(comment, [b'!', ..] | [b'M', b'!', ..]) {
             text = comment.strip_prefix(b"M").unwrap_or(comment);
@@ -162,8 +163,9 @@ fn is_set(mut text: &[u8]) -> bool {
     }
     let is_letter = |byte: &u8| byte.is_ascii_alphabetic();
     let word = text.iter().position(is_letter).map_or(&[][..], |start| &text[start..]);
-    let (set, rest) = word.split_at_checked(3).unwrap_or((&[], word));
-    set.eq_ignore_ascii_case(b"set") && !rest.first().is_some_and(is_letter)
+    let end = word.iter().position(|byte| !is_letter(byte)).unwrap_or(word.len());
+    let word = &word[..end];
+    word.eq_ignore_ascii_case(b"set") || word.eq_ignore_ascii_case(b"execute")
 }
 
 #[cfg(test)]
@@ -173,6 +175,8 @@ mod tests {
     #[test]
     fn a_set_is_known_by_its_first_word() {
         for text in [
+            "EXECUTE s USING @a",
+            "execute immediate 'SET NAMES gbk'",
             "SET sql_mode = 'ANSI'",
             "  set\tnames gbk",
             "/* c */ /* d */ Set @@sql_mode=''",
@@ -180,10 +184,19 @@ mod tests {
             "/*M!100100 SET sql_mode='' */",
             "set@a=1",
         ] {
-            assert!(is_set(text.as_bytes()), "{text}");
+            assert!(sets(text.as_bytes()), "{text}");
         }
-        for text in ["SELECT 1", "SETTLE", "se", "", "/* SET a = 1", "/* set */ select 1", "-- x"] {
-            assert!(!is_set(text.as_bytes()), "{text}");
+        for text in [
+            "SELECT 1",
+            "SETTLE",
+            "EXECUTED",
+            "se",
+            "",
+            "/* SET a = 1",
+            "/* set */ select 1",
+            "-- x",
+        ] {
+            assert!(!sets(text.as_bytes()), "{text}");
         }
     }
 

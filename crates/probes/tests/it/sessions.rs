@@ -193,6 +193,32 @@ fn threads_that_slept_through_are_not_read_again_and_still_counted() {
 }
 
 #[test]
+fn a_statement_that_waits_for_a_row_sleeps_and_one_that_works_does_not() {
+    for version in Version::ALL {
+        let server = Server::start(version).unwrap();
+        let [mut holder, mut waiting, mut working] =
+            [(); 3].map(|()| Client::connect(&server, Transport::Unix, Account::ROOT).unwrap());
+        holder.run("CREATE TABLE test.held (id INT PRIMARY KEY, v INT) ENGINE = InnoDB").unwrap();
+        holder.run("INSERT INTO test.held VALUES (1, 0)").unwrap();
+        holder.run("BEGIN").unwrap();
+        holder.run("SELECT id FROM test.held FOR UPDATE").unwrap();
+        waiting.send(Send::Query, b"UPDATE test.held SET v = 2").unwrap();
+        working.send(Send::Query, b"SELECT BENCHMARK(4000000000, SHA2(RAND(), 256))").unwrap();
+        let mut watched = Watched::of(&server);
+        let both = |sample: &Sample| Some((of(sample, &waiting)?, of(sample, &working)?));
+        let first = watched.sample_until("both", |sample| both(sample).is_some());
+        let (waits, works) = both(&first).unwrap();
+        assert_eq!((waits.has_slept, works.has_slept), (None, None), "{version}: the first look");
+        let told = watched.sample_until("who sleeps", |sample| {
+            let told = both(sample).map(|(waits, works)| (waits.has_slept, works.has_slept));
+            told == Some((Some(true), Some(false)))
+        });
+        let state = of(&told, &waiting).unwrap().state.unwrap().to_ascii_lowercase();
+        assert_eq!(String::from_utf8_lossy(&state), "updating", "{version}");
+    }
+}
+
+#[test]
 fn sessions_of_a_thread_pool_are_seen_while_they_run() {
     let server = Server::builder(Version::Mariadb1011)
         .arg("--thread-handling=pool-of-threads")

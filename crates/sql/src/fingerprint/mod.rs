@@ -11,6 +11,7 @@ mod phrase;
 
 use std::fmt;
 
+use crate::SessionSettings;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
@@ -38,8 +39,15 @@ impl Fingerprinter {
         Self::default()
     }
 
-    /// The fingerprint of a statement, in time linear in its length. Broken UTF-8 is replaced.
+    /// The fingerprint of a statement, in time linear in its length, read as under the default
+    /// settings. Broken UTF-8 is replaced.
     pub fn fingerprint(&mut self, sql: &[u8]) -> &str {
+        self.fingerprint_in(sql, SessionSettings::default())
+    }
+
+    /// The fingerprint of a statement of a session with these settings. The tool itself knows of
+    /// none: this is what it would give if it found strings where the server does.
+    pub fn fingerprint_in(&mut self, sql: &[u8], settings: SessionSettings) -> &str {
         self.folded.clear();
         if sql.starts_with(DUMP) {
             return "mysqldump";
@@ -50,7 +58,7 @@ impl Fingerprinter {
             self.folded.extend(call.iter().map(u8::to_ascii_lowercase));
         } else {
             self.plain.clear();
-            if Plain::of(sql, &mut self.plain).is_checksum {
+            if Plain::of(sql, settings, &mut self.plain).is_checksum {
                 return "percona-toolkit";
             }
             fold::fold(&mut self.plain, &mut self.folded);
@@ -94,11 +102,11 @@ struct Plain<'a> {
 }
 
 impl<'a> Plain<'a> {
-    fn of(sql: &'a [u8], out: &'a mut Vec<u8>) -> Self {
+    fn of(sql: &'a [u8], settings: SessionSettings, out: &'a mut Vec<u8>) -> Self {
         let mut plain = Plain { sql, out, written: 0, is_checksum: false };
         let mut rows = Rows::of(sql);
         let mut end = 0;
-        for token in Lexer::new(sql, READING) {
+        for token in Lexer::with_settings(sql, READING, settings) {
             plain.gap(end, token.start);
             if let Some(first) = rows.ends_first(&token, sql) {
                 plain.copy_to(first);

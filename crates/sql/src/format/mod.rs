@@ -6,6 +6,8 @@
 
 mod clause;
 
+use crate::SessionSettings;
+use crate::SqlModes;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
@@ -21,8 +23,9 @@ const STEP: usize = 2;
 const CONTINUED: usize = 4;
 
 /// Lays `sql` out in lines of at most `width` characters, as far as its tokens are not longer
-/// (at least 20). Comments stay; `reading` tells which are code.
-pub fn format(sql: &str, reading: Reading, width: usize) -> String {
+/// (at least 20). Comments stay; `reading` tells which are code, `modes` are those of the session. Its
+/// character set does not matter, since the text is UTF-8 here.
+pub fn format(sql: &str, reading: Reading, modes: SqlModes, width: usize) -> String {
     // A lexer of bytes may part a character; what it parts stays together here.
     let sql = sql.as_bytes();
     let mut layout = Layout {
@@ -35,8 +38,9 @@ pub fn format(sql: &str, reading: Reading, width: usize) -> String {
         must_break: false,
         marked: false,
     };
+    let settings = SessionSettings { modes, ..SessionSettings::default() };
     let mut clauses = Clauses::default();
-    let mut tokens = Lexer::new(sql, reading).map(without_gap).peekable();
+    let mut tokens = Lexer::with_settings(sql, reading, settings).map(without_gap).peekable();
     let mut before = None;
     while let Some(token) = tokens.next() {
         let following = tokens.peek().map(|next| word(next.bytes(sql)));

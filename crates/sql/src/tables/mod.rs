@@ -9,6 +9,7 @@
 mod verb;
 mod walk;
 
+use crate::SessionSettings;
 use crate::lexer::Reading;
 
 /// The most tables of one statement.
@@ -33,16 +34,16 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The tables of a whole statement; `reading` tells which comments are code. Of several
-    /// statements the first counts. Broken UTF-8 in names is replaced.
-    pub fn of(sql: &[u8], reading: Reading) -> Self {
-        walk::walk(sql, reading, sql.len())
+    /// The tables of a whole statement; `reading` tells which comments are code, `settings` are those
+    /// of its session. Of several statements the first counts. Broken UTF-8 in names is replaced.
+    pub fn of(sql: &[u8], reading: Reading, settings: SessionSettings) -> Self {
+        walk::walk(sql, reading, settings, sql.len())
     }
 
     /// The tables of the beginning of a statement, as a capture limit left it. A name that ends with
     /// the text may be a part of one and is left out.
-    pub fn of_beginning(sql: &[u8], reading: Reading) -> Self {
-        walk::walk(sql, reading, sql.len().saturating_sub(1))
+    pub fn of_beginning(sql: &[u8], reading: Reading, settings: SessionSettings) -> Self {
+        walk::walk(sql, reading, settings, sql.len().saturating_sub(1))
     }
 
     fn add(&mut self, found: TableName) {

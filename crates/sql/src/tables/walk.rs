@@ -8,6 +8,7 @@ use super::plain;
 use super::verb::Step;
 use super::verb::Verb;
 use super::verb::Word;
+use crate::SessionSettings;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 use crate::lexer::Reading;
@@ -73,11 +74,16 @@ struct Walk<'a> {
     before: Word,
 }
 
-pub(super) fn walk(sql: &[u8], reading: Reading, limit: usize) -> Tables {
+pub(super) fn walk(
+    sql: &[u8],
+    reading: Reading,
+    settings: SessionSettings,
+    limit: usize,
+) -> Tables {
     let mut walk = Walk {
         sql,
         limit,
-        tokens: Lexer::new(sql, reading).peekable(),
+        tokens: Lexer::with_settings(sql, reading, settings).peekable(),
         found: Tables::default(),
         expressions: Vec::new(),
         reading: None,

@@ -6,6 +6,8 @@ use waggle_sql::Lexeme;
 use waggle_sql::Lexer;
 use waggle_sql::Normaliser;
 use waggle_sql::Reading;
+use waggle_sql::SessionSettings;
+use waggle_sql::SqlModes;
 use waggle_sql::Tables;
 use waggle_sql::format;
 use waggle_sql::kind;
@@ -51,10 +53,10 @@ impl Checker {
             }
         }
         let _ = kind(sql);
-        redact(sql, &mut self.redacted);
+        redact(sql, None, &mut self.redacted);
         assert!(self.redacted.len() <= sql.len(), "{} bytes", self.redacted.len());
         // A mark of ten bytes may stand for every byte.
-        assert!(mask_secrets(sql).len() <= 11 * sql.len());
+        assert!(mask_secrets(sql, None).len() <= 11 * sql.len());
 
         let length = self.fingerprinter.fingerprint(sql).len();
         assert!(length <= 3 * sql.len() + 20, "{length} bytes");
@@ -64,16 +66,17 @@ impl Checker {
     }
 
     fn tables(&self, sql: &[u8], beginning: &[u8]) -> u64 {
-        let tables = Tables::of(sql, Reading::EVERYTHING);
+        let tables = Tables::of(sql, Reading::EVERYTHING, SessionSettings::default());
         assert!(tables.names.len() <= 32);
-        let some = Tables::of_beginning(beginning, Dialect::Mariadb.reading());
+        let some =
+            Tables::of_beginning(beginning, Dialect::Mariadb.reading(), SessionSettings::default());
         assert!(some.names.len() <= 32);
         tables.names.len() as u64
     }
 
     fn laid_out(&self, sql: &[u8], reading: Reading, width: usize) {
         let text = String::from_utf8_lossy(sql);
-        let laid = format(&text, reading, width);
+        let laid = format(&text, reading, SqlModes::default(), width);
         // Each byte is a token on a line of its own at most, half a line in.
         assert!(laid.len() <= text.len() * (width.max(20) / 2 + 2), "{} bytes", laid.len());
         let same = tokens(text.as_bytes(), reading).eq(tokens(laid.as_bytes(), reading));

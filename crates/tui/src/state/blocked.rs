@@ -1,17 +1,21 @@
-//! Which running sessions wait for a lock, by what the server says that they do.
+//! Which running sessions wait for a lock, by what the server says that they do, and by whether their
+//! thread sleeps.
+
+use waggle_model::RunningStatement;
+use waggle_sql::Kind;
 
 /// What is known of a session's waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wait {
     /// It waits for a lock: the server says so.
     Lock,
-    /// It probably waits for a row lock, for which the servers have no state of its own.
+    /// It probably waits for a row lock, for which no server has a state of its own.
     Row,
     /// Nothing tells of a lock.
     None,
 }
 
-/// How long a session must be in a state that is usually short before it is taken for waiting.
+/// How long a statement must run before it is taken for waiting without a word of the server.
 const LONG_NS: u64 = 500_000_000;
 
 /// States that name a lock (`PROCESSLIST_STATE`, compared without case).
@@ -21,23 +25,18 @@ const LONG_NS: u64 = 500_000_000;
 ///   level lock`, `Waiting for global read lock`, `Waiting for table flush`, `Waiting for commit
 ///   lock`, MariaDB's `Waiting for backup lock`, MySQL's `Waiting for backup lock`: all begin with
 ///   `Waiting for` and hold `lock` or `flush`.
-/// - `User lock` (`GET_LOCK`), `System lock` (`LOCK TABLES` of others, and the lock of the storage
-///   engine), `Table lock` (MariaDB before 10.0 and its forks).
+/// - `User lock` (`GET_LOCK`), `Table lock` (MariaDB before 10.0 and its forks).
 fn names_a_lock(state: &str) -> bool {
     let waits = state.starts_with("waiting for");
     waits && (state.contains("lock") || state.contains("flush"))
-        || matches!(state, "user lock" | "table lock" | "system lock")
+        || matches!(state, "user lock" | "table lock")
 }
 
-/// States in which a session waits for a row lock, and in which it also works. InnoDB sets no state
-/// while it waits, so the state is that of the step that asked for the row:
-///
-/// - `updating`, `deleting from main table`, `update` (an INSERT), `searching rows for update`:
-///   MySQL 5.7 and 8.0; MariaDB writes them with a capital letter.
-/// - `statistics` (a row found by a unique key), `sending data` (5.7 and MariaDB), `executing`
-///   (MySQL 8.0 and later): a locking read. These are long in many a healthy query, so they are not
-///   taken for waiting; only `statistics` is, which is short wherever nothing waits.
-fn asks_for_rows(state: &str) -> bool {
+/// States in which a session waits for a row lock and that are short where nothing waits. InnoDB sets
+/// no state while it waits, so the state is that of the step that asked for the row: `updating`,
+/// `deleting from main table`, `update` (an INSERT), `searching rows for update`, and `statistics`
+/// (a row found by a unique key).
+fn is_usually_short(state: &str) -> bool {
     matches!(
         state,
         "updating"
@@ -48,21 +47,54 @@ fn asks_for_rows(state: &str) -> bool {
     )
 }
 
-/// Whether a session waits for a lock.
-pub(crate) fn wait(state: &str, age_ns: Option<u64>) -> Wait {
+/// States in which a session waits for a row lock, and that are long in many a healthy statement, as
+/// seen on MySQL 5.7.22, 8.0.12, 9.7 and MariaDB 10.11, 11.4: `Sending data` (5.7, 8.0.12, MariaDB),
+/// `executing` (9.7), `optimizing` (8.0.12), `init for update` (MariaDB), and `System lock`, which
+/// stays where a range is looked at before the rows are (MySQL).
+fn is_often_long(state: &str) -> bool {
+    matches!(state, "sending data" | "executing" | "optimizing" | "init for update" | "system lock")
+}
+
+/// Whether a statement may lock rows: all but a query that says nothing of it, as far as it was read.
+fn may_lock_rows(running: &RunningStatement) -> bool {
+    const CLAUSES: [&[u8]; 3] = [b"FOR UPDATE", b"FOR SHARE", b"SHARE MODE"];
+    let Some(text) = running.text().filter(|text| !text.is_truncated()) else { return true };
+    let sql = text.bytes;
+    let holds = |clause: &[u8]| sql.windows(clause.len()).any(|at| at.eq_ignore_ascii_case(clause));
+    waggle_sql::kind(sql) != Kind::Select || CLAUSES.into_iter().any(holds)
+}
+
+/// Whether a session waits for a lock, at the end of an interval.
+pub(crate) fn wait(running: &RunningStatement, age_ns: Option<u64>) -> Wait {
+    let state = String::from_utf8_lossy(running.state.as_deref().unwrap_or_default());
     let state = state.trim().to_ascii_lowercase();
     if names_a_lock(&state) {
-        Wait::Lock
-    } else if asks_for_rows(&state) && age_ns.is_some_and(|age| age >= LONG_NS) {
-        Wait::Row
-    } else {
-        Wait::None
+        return Wait::Lock;
     }
+    let is_long = age_ns.is_some_and(|age| age >= LONG_NS);
+    let probably = match running.has_slept {
+        // What goes on does not wait.
+        Some(false) => false,
+        Some(true) => is_usually_short(&state) || (is_often_long(&state) && may_lock_rows(running)),
+        None => is_usually_short(&state),
+    };
+    if is_long && probably { Wait::Row } else { Wait::None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn of(state: &str, text: &str, has_slept: Option<bool>, age_ns: u64) -> Wait {
+        let running = RunningStatement {
+            state: Some(state.as_bytes().to_vec()),
+            text: Some(text.as_bytes().to_vec()),
+            text_length: text.len() as u64,
+            has_slept,
+            ..RunningStatement::default()
+        };
+        wait(&running, Some(age_ns))
+    }
 
     #[test]
     fn a_state_that_names_a_lock_is_waiting_at_once() {
@@ -70,19 +102,36 @@ mod tests {
             "Waiting for table metadata lock",
             "Waiting for table flush",
             "User lock",
-            "System lock",
             "waiting for global read lock",
         ] {
-            assert_eq!(wait(state, None), Wait::Lock, "{state}");
+            assert_eq!(of(state, "SELECT 1", None, 0), Wait::Lock, "{state}");
         }
-        assert_eq!(wait("Waiting for master to send event", Some(u64::MAX)), Wait::None);
+        let other = "Waiting for master to send event";
+        assert_eq!(of(other, "SELECT 1", Some(true), u64::MAX), Wait::None);
     }
 
     #[test]
-    fn an_update_is_waiting_only_where_it_takes_long() {
-        assert_eq!(wait("updating", Some(1_000)), Wait::None);
-        assert_eq!(wait("Updating", Some(LONG_NS)), Wait::Row);
-        assert_eq!(wait("updating", None), Wait::None);
-        assert_eq!(wait("Sending data", Some(u64::MAX)), Wait::None);
+    fn an_update_that_was_not_seen_before_is_waiting_only_where_it_takes_long() {
+        let update = "UPDATE t SET v = 1";
+        assert_eq!(of("updating", update, None, 1_000), Wait::None);
+        assert_eq!(of("Updating", update, None, LONG_NS), Wait::Row);
+        assert_eq!(of("Sending data", update, None, u64::MAX), Wait::None);
+        let running = RunningStatement { state: Some(b"updating".to_vec()), ..Default::default() };
+        assert_eq!(wait(&running, None), Wait::None);
+    }
+
+    #[test]
+    fn what_went_on_since_the_look_before_does_not_wait_and_what_slept_may() {
+        for state in ["updating", "Sending data", "System lock", "init for update", "executing"] {
+            let update = "UPDATE t SET v = 1";
+            assert_eq!(of(state, update, Some(false), u64::MAX), Wait::None, "{state}");
+            assert_eq!(of(state, update, Some(true), LONG_NS), Wait::Row, "{state}");
+            assert_eq!(of(state, update, Some(true), 1_000), Wait::None, "{state}");
+            let query = of(state, "SELECT v FROM t", Some(true), LONG_NS);
+            assert_eq!(query == Wait::Row, state == "updating", "{state}");
+            let locking = "select v from t for update";
+            assert_eq!(of(state, locking, Some(true), LONG_NS), Wait::Row, "{state}");
+        }
+        assert_eq!(of("User sleep", "DO SLEEP(9)", Some(true), LONG_NS), Wait::None);
     }
 }

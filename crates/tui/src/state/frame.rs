@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use waggle_model::{Cost, DigestKey, DigestName, DigestTotals, Losses, Samples};
+use waggle_model::{Cost, DigestKey, DigestName, DigestTotals, Losses, Reading, Samples};
 use waggle_sql::Kind;
 
 use super::latencies::Latencies;
@@ -90,6 +90,8 @@ pub(crate) struct Details {
     pub(crate) users: HashMap<Vec<u8>, u64>,
     /// Statements as they were.
     pub(crate) samples: Samples,
+    /// The server's own hash of the digest, or why it is not known; `None` where nobody asked.
+    pub(crate) server_digest: Option<Reading<Arc<str>>>,
 }
 
 /// The sums of an interval.
@@ -152,7 +154,8 @@ impl Frame {
             let Some(name) = &totals.name else { continue };
             let name = known(&key).unwrap_or_else(|| Arc::new(Name::of(name)));
             rows.push(Row::of(key, &totals, name, length_ns));
-            details.insert(key, Details { users: totals.users, samples: totals.samples });
+            let DigestTotals { users, samples, server_digest, .. } = totals;
+            details.insert(key, Details { users, samples, server_digest });
         }
         rows.sort_unstable_by_key(|row| row.key);
         Frame {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use waggle_model::{DigestKey, Sample};
+use waggle_model::{DigestKey, Reading, Sample};
 
 use super::frame::{Details, Frame, Name};
 
@@ -44,7 +44,13 @@ impl Known {
         let texts: usize = samples
             .map(|sample| size_of::<Sample>() + sample.text.as_ref().map_or(0, Vec::len))
             .sum();
-        size_of::<Known>() + size_of::<Name>() + self.name.text.len() + schema + users + texts
+        let server_digest = match &self.details.server_digest {
+            Some(Reading::Value(hash)) => hash.len(),
+            Some(Reading::Absent(why)) => why.len(),
+            None => 0,
+        };
+        let names = self.name.text.len() + schema + server_digest;
+        size_of::<Known>() + size_of::<Name>() + names + users + texts
     }
 
     fn take(&mut self, newer: &Details) {
@@ -54,6 +60,9 @@ impl Known {
             } else if self.details.users.len() < USERS_MAX {
                 self.details.users.insert(user.clone(), *calls);
             }
+        }
+        if newer.server_digest.is_some() {
+            self.details.server_digest.clone_from(&newer.server_digest);
         }
         let kept = &mut self.details.samples;
         let latency = |sample: &Option<Box<Sample>>| sample.as_ref().map(|one| one.latency_ns);

@@ -19,7 +19,7 @@ pub(crate) use frame::{Frame, Row};
 pub(crate) use latencies::{Latencies, STEPS, lower_ns};
 pub(crate) use measured::Measured;
 pub(crate) use ranking::Sort;
-pub(crate) use session::Session;
+pub(crate) use session::{Session, modes, printable};
 pub use snapshot::Snapshot;
 pub(crate) use watched::{Opened, Watched};
 

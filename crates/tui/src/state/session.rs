@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use waggle_model::RunningStatement;
-use waggle_sql::printable;
+use waggle_model::{RunningStatement, SessionSettings};
+use waggle_sql::SqlModes;
 
 use super::blocked::{Wait, wait};
 
@@ -26,6 +26,8 @@ pub(crate) struct Session {
     /// The statement without secrets, and without literals unless they were asked for; the command
     /// where it has none.
     pub(crate) text: Box<str>,
+    /// Those under which it was read.
+    pub(crate) modes: SqlModes,
     /// Bytes of the statement that are not in `text`, as far as that is known.
     pub(crate) is_cut: bool,
 }
@@ -36,13 +38,27 @@ pub(crate) fn sessions(running: &[RunningStatement], now_ns: u64, literals: bool
         .iter()
         .map(|one| {
             let age_ns = one.start_ns.map(|start| now_ns.saturating_sub(start));
-            (wait(&lossy(one.state.as_deref()), age_ns), Reverse(age_ns), one)
+            (wait(one, age_ns), Reverse(age_ns), one)
         })
         .collect();
     order.sort_by_key(|(wait, age, one)| (*wait, *age, one.connection_id));
     order.truncate(SESSIONS_MAX);
     let session = |(wait, Reverse(age_ns), one)| Session::of(one, wait, age_ns, literals);
     order.into_iter().map(session).collect()
+}
+
+/// The text of a statement as it may be shown: without secrets, and without literals unless they were
+/// asked for.
+pub(crate) fn printable(text: &[u8], settings: Option<SessionSettings>, literals: bool) -> String {
+    let settings = settings.and_then(|settings| {
+        waggle_sql::SessionSettings::of_session(settings.sql_mode, settings.charset.as_str())
+    });
+    waggle_sql::printable(text, settings, !literals)
+}
+
+/// The modes under which a text was read.
+pub(crate) fn modes(settings: Option<SessionSettings>) -> SqlModes {
+    settings.map_or(SqlModes::default(), |settings| SqlModes::from_bits(settings.sql_mode))
 }
 
 fn lossy(bytes: Option<&[u8]>) -> Box<str> {
@@ -61,8 +77,12 @@ impl Session {
             wait,
             age_ns,
             text: text
-                .map_or_else(|| format!("({})", one.command), |text| printable(text, !literals))
+                .map_or_else(
+                    || format!("({})", one.command),
+                    |text| printable(text, one.settings, literals),
+                )
                 .into(),
+            modes: modes(one.settings),
             is_cut: text.is_some_and(|text| one.text_length > text.len() as u64),
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use ratatui_core::text::{Line, Span};
 use waggle_model::{DigestKey, Sample};
-use waggle_sql::printable;
+use waggle_sql::SqlModes;
 
 use super::bars::{bar, sparkline};
 use super::look::{BAR, BOLD, DIM, PLAIN, TITLE};
@@ -15,7 +15,8 @@ use super::over_time::OverTime;
 use super::sql;
 use super::text::{clean, fit, left, right, wrapped};
 use crate::state::{
-    App, Frame, Measured, Opened, Row, Session, Wait, Watched, kind_name, lower_ns,
+    App, Frame, Measured, Opened, Row, Session, Wait, Watched, kind_name, lower_ns, modes,
+    printable,
 };
 use past::{Past, sums};
 
@@ -61,7 +62,7 @@ fn digest(
     let schema = name.schema.as_deref().unwrap_or("none");
     let title = format!("DIGEST {:016x}  {}  database {schema}", key.text, kind_name(name.kind));
     let mut lines = vec![Line::styled(fit(&title, width), TITLE)];
-    lines.extend(sql::lines(&name.text, width).into_iter().map(Line::raw));
+    lines.extend(sql::lines(&name.text, SqlModes::default(), width).into_iter().map(Line::raw));
     let past = Past::of(one, frame, key);
     lines.push(Line::default());
     let numbers_width = width.min(NAME_WIDTH + 2 * NUMBER_WIDTH);
@@ -82,6 +83,10 @@ fn digest(
     lines.extend(flags(row, &past, width));
     lines.extend(who(one, frame, key, width));
     let details = one.details(frame, key);
+    let known = details.iter().flatten().filter_map(|it| it.server_digest.as_ref());
+    if let Some(server_digest) = known.max_by_key(|it| it.value().is_some()) {
+        lines.extend(named("Server's digest", &server_digest.to_string(), width));
+    }
     let slowest = details.iter().flatten().filter_map(|it| it.samples.slowest.as_deref());
     let slowest = slowest.max_by_key(|sample| sample.latency_ns);
     let recent = details.iter().flatten().find_map(|it| it.samples.random.as_deref());
@@ -297,7 +302,8 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
         lines.push(Line::styled("its text was not captured", DIM));
         return lines;
     };
-    lines.extend(sql::lines(&printable(text, !literals), width).into_iter().map(Line::raw));
+    let shown = printable(text, sample.settings, literals);
+    lines.extend(sql::lines(&shown, modes(sample.settings), width).into_iter().map(Line::raw));
     let cut = sample.text_length.saturating_sub(text.len() as u64);
     if cut > 0 {
         lines.push(Line::styled(format!("… and {cut} bytes more"), DIM));
@@ -311,7 +317,7 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
 fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
     let waits = match session.wait {
         Wait::Lock => "for a lock",
-        Wait::Row => "probably for a row lock: this state is short where nothing waits",
+        Wait::Row => "probably for a row lock",
         Wait::None => "no sign of a lock",
     };
     let title = format!("SESSION {}", session.connection_id);
@@ -329,8 +335,8 @@ fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
         lines.extend(named(name, fact, width));
     }
     lines.push(Line::default());
-    lines
-        .extend(sql::lines(&session.text, width).into_iter().map(|line| Line::styled(line, PLAIN)));
+    let text = sql::lines(&session.text, session.modes, width);
+    lines.extend(text.into_iter().map(|line| Line::styled(line, PLAIN)));
     if session.is_cut {
         lines.push(Line::styled("… and more that was not read", DIM));
     }

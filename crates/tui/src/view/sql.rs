@@ -1,6 +1,6 @@
 //! A statement in lines, one per clause.
 
-use waggle_sql::{Lexeme, Lexer, Reading};
+use waggle_sql::{Lexeme, Lexer, Reading, SessionSettings, SqlModes};
 
 use super::text::wrapped;
 
@@ -14,12 +14,15 @@ const CONDITIONS: [&str; 2] = ["AND", "OR"];
 /// Words behind which `JOIN` does not begin a line, `OUTER` among them.
 const BEFORE_JOIN: [&str; 6] = ["LEFT", "RIGHT", "INNER", "CROSS", "NATURAL", "OUTER"];
 
-/// The lines of a statement, none wider than `width`.
-pub(crate) fn lines(sql: &str, width: usize) -> Vec<String> {
+/// The lines of a statement of a session under these modes, none wider than `width`. The character set
+/// of the session does not matter, since the text is UTF-8 here.
+pub(crate) fn lines(sql: &str, modes: SqlModes, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     let (mut depth, mut end) = (0_u32, 0);
     let (mut before, mut between) = (String::new(), false);
-    let mut tokens = Lexer::new(sql.as_bytes(), Reading::EVERYTHING).peekable();
+    let settings = SessionSettings { modes, ..SessionSettings::default() };
+    let lexer = Lexer::with_settings(sql.as_bytes(), Reading::EVERYTHING, settings);
+    let mut tokens = lexer.peekable();
     while let Some(token) = tokens.next() {
         let word = sql.get(token.start..token.end).unwrap_or_default();
         let gap = sql.get(end..token.start).unwrap_or_default();
@@ -92,7 +95,7 @@ mod tests {
         let sql = "SELECT `a` FROM `t` LEFT JOIN `u` ON `t` . `id` = `u` . `id` \
                    WHERE `b` BETWEEN ? AND ? AND `c` IN ( SELECT `d` FROM `e` ) ORDER BY `a`";
         assert_eq!(
-            lines(sql, 80),
+            lines(sql, SqlModes::default(), 80),
             [
                 "SELECT `a`",
                 "FROM `t`",
@@ -111,7 +114,11 @@ mod tests {
             ["", "   ", "/* c */ select 'a\x1b[2J' --", "((((", "insert into t values (1)", "é'"];
         for text in odd {
             let squeezed = |text: &str| text.replace([' ', '\x1b'], "");
-            assert_eq!(squeezed(&lines(text, 20).concat()), squeezed(text), "{text:?}");
+            assert_eq!(
+                squeezed(&lines(text, SqlModes::default(), 20).concat()),
+                squeezed(text),
+                "{text:?}"
+            );
         }
     }
 }

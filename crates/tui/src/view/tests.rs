@@ -3,7 +3,7 @@
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Color;
-use waggle_model::{DigestKey, DigestName, DigestsMax, Loss};
+use waggle_model::{DigestKey, DigestName, DigestsMax, Loss, Reading};
 
 use super::{Look, draw, picture};
 use crate::input::Key;
@@ -101,6 +101,29 @@ fn a_digest() {
     let mut app = watching(&[2], 200);
     app.on_key(Key::Enter);
     golden("digest", &mut app);
+}
+
+#[test]
+fn a_digest_has_the_hash_of_the_server_where_it_was_asked() {
+    let hash = "e025bfc912fc89a0477fadddf785bb135fda13117cf276e79d28a690bac96b54";
+    let mut app = watching(&[2], 1);
+    app.on_key(Key::Enter);
+    let shown = |app: &App| text(&drawn(app, ALL, 120, 60));
+    assert!(!shown(&app).contains("Server's digest"), "{}", shown(&app));
+    for (nth, known, line) in [
+        (2, Reading::absent("not answered yet"), "Server's digest     absent: not answered yet\n"),
+        (3, Reading::Value(hash.into()), &*format!("Server's digest     {hash}\n")),
+    ] {
+        let mut snapshot = second_of(2, nth, &KINDS);
+        for totals in snapshot.interval.digests.values_mut() {
+            totals.server_digest = Some(known.clone());
+        }
+        app.take(snapshot);
+        assert!(shown(&app).contains(line), "{}", shown(&app));
+    }
+    // Where the digest does not run any more, too.
+    app.take(second_of(2, 4, &[]));
+    assert!(shown(&app).contains(hash), "{}", shown(&app));
 }
 
 #[test]

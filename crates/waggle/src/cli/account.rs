@@ -23,6 +23,13 @@ pub(super) struct AccountArgs {
 }
 
 impl AccountArgs {
+    /// Whether anything of it was given.
+    pub(super) fn is_given(&self) -> bool {
+        self.defaults_file.is_some()
+            || self.defaults_extra_file.is_some()
+            || self.login_path.is_some()
+    }
+
     /// Reads the option files. What a person should know of them is said.
     pub(super) fn read(self) -> Result<Options, Failure> {
         let sources = Sources {

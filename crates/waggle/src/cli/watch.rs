@@ -10,11 +10,13 @@ use anyhow::anyhow;
 use waggle_account::Grouping;
 use waggle_probes::tap::{Hook, TapOptions};
 
+use super::account::AccountArgs;
 use super::{Failure, Outcome, duration, stop_on_signal};
 use crate::capture::{Capture, CaptureOptions, News};
 use crate::watch::terminal::{self, Terminal};
 use crate::watch::{
-    Behind, Csv, Lines, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch, WatchOptions,
+    Behind, Csv, Lines, ServerDigests, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch,
+    WatchOptions,
 };
 
 const AFTER_HELP: &str = "\
@@ -40,7 +42,7 @@ pub(super) struct Args {
     #[arg(long, conflicts_with_all = ["json", "table"])]
     csv: bool,
     /// Put statements together by another fingerprint than the server's digest.
-    #[arg(long, value_name = "KIND", value_enum)]
+    #[arg(long, value_name = "KIND", value_enum, conflicts_with = "AccountArgs")]
     fingerprint: Option<Fingerprint>,
     /// Also write every statement to this file, in the format of the slow query log, so that
     /// pt-query-digest and other tools can read it. Literals become `?` unless --no-redact is given.
@@ -65,6 +67,8 @@ pub(super) struct Args {
     redact: bool,
     #[command(flatten)]
     capture: CaptureArgs,
+    #[command(flatten, next_help_heading = "To ask each server for its own hash of every digest")]
+    account: AccountArgs,
 }
 
 /// What can take the place of the server's digest.
@@ -158,8 +162,12 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         SlowLog::open(SlowLogOptions { path, above: args.slowlog_above, redact: shown.redact })
     });
     let slow_log = slow_log.transpose().map_err(|error| Failure::Config(error.into()))?;
+    let server_digests = match args.account.is_given() {
+        true => Some(ServerDigests::new(args.account.read()?)),
+        false => None,
+    };
     let capture = args.capture.attach(false)?;
-    let watch = Watch::begin(capture, options, slow_log);
+    let watch = Watch::begin(capture, options, slow_log, server_digests);
     let json = args.json || !(args.csv || args.table || io::stdout().is_terminal());
     let view = if json || args.csv || args.table { None } else { open_view(&stop, !shown.redact) };
     let summary = match view {
@@ -183,7 +191,12 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         }
     };
     // Beside JSON the sentence would not be JSON; a person reads it either way.
-    eprintln!("captured {} statements, lost {}", summary.captured, summary.losses.statements());
+    let own = match summary.own {
+        0 => String::new(),
+        own => format!(", and {own} of waggle's own, left out"),
+    };
+    let Summary { captured, losses, .. } = summary;
+    eprintln!("captured {captured} statements, lost {}{own}", losses.statements());
     Ok(Outcome::Done)
 }
 

@@ -68,6 +68,7 @@ struct Row<'a> {
     rows_affected: Option<u64>,
     bytes_sent: Option<u64>,
     no_index: Option<u64>,
+    server_digest: Option<&'a str>,
 }
 
 impl<'a> Row<'a> {
@@ -104,6 +105,7 @@ impl<'a> Row<'a> {
             rows_affected: totals.rows_affected.get(),
             bytes_sent: totals.bytes_sent.get(),
             no_index: totals.no_index.get(),
+            server_digest: totals.server_digest.as_ref().and_then(|it| it.value()).map(|it| &**it),
         }
     }
 }

@@ -7,9 +7,8 @@ use serde::Serialize;
 use waggle_model::{
     Cost, DigestTotals, Histogram, Interval, Loss, RunningStatement, Sample, Server,
 };
-use waggle_sql::printable;
 
-use super::Shown;
+use super::{Shown, printable};
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -25,6 +24,7 @@ pub(super) struct Line {
     latency_us: Latency,
     lost: BTreeMap<&'static str, u64>,
     truncated: u64,
+    own_statements: u64,
     digests: Vec<DigestJson>,
     other: DigestJson,
     nested: Option<NestedJson>,
@@ -45,6 +45,10 @@ struct ServerJson {
 struct DigestJson {
     digest: Option<String>,
     digest_text: Option<String>,
+    /// What the server itself says.
+    server_digest: Option<String>,
+    /// Why there is none, where the server was to be asked.
+    server_digest_absent: Option<String>,
     schema: Option<String>,
     calls: u64,
     errors: Option<u64>,
@@ -155,6 +159,7 @@ impl Line {
             latency_us: Latency::of(&interval.latency_ns),
             lost: Loss::ALL.map(|kind| (kind.name(), interval.losses.get(kind))).into(),
             truncated: interval.truncated,
+            own_statements: interval.own_statements,
             digests: digests
                 .into_iter()
                 .map(|(key, totals)| DigestJson::new(Some(key), totals, interval, shown.redact))
@@ -202,10 +207,13 @@ impl DigestJson {
             sample.as_ref().map(|sample| SampleJson::new(sample, interval.end_ns, redact))
         };
         let name = totals.name.as_ref();
+        let server = totals.server_digest.as_ref();
         let user = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
         DigestJson {
             digest: key.map(|hash| format!("{hash:016x}")),
             digest_text: name.map(|name| name.text.to_string()),
+            server_digest: server.and_then(|it| it.value()).map(ToString::to_string),
+            server_digest_absent: server.and_then(|it| it.why()).map(str::to_owned),
             schema: name.and_then(|name| name.schema.as_ref().map(ToString::to_string)),
             calls: totals.calls,
             errors: totals.errors.get(),
@@ -260,7 +268,7 @@ impl SampleJson {
             rows_affected: sample.rows_affected,
             lock_us: sample.lock_ns.map(|ns| ns / 1000),
             error: sample.error,
-            text: sample.text.as_deref().map(|text| printable(text, redact)),
+            text: sample.text.as_deref().map(|text| printable(text, sample.settings, redact)),
             text_bytes: sample.text_length,
         }
     }
@@ -276,7 +284,7 @@ impl SessionJson {
             command: running.command.to_string(),
             state: lossy(&running.state),
             age_s: running.start_ns.map(|start| now_ns.saturating_sub(start) as f64 / 1e9),
-            text: running.text.as_deref().map(|text| printable(text, redact)),
+            text: running.text.as_deref().map(|text| printable(text, running.settings, redact)),
             text_bytes: running.text_length,
         }
     }

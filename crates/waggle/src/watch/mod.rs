@@ -4,6 +4,7 @@ mod behind;
 mod csv;
 mod json;
 mod output;
+mod server_digests;
 mod slow_log;
 mod table;
 pub(crate) mod terminal;
@@ -16,7 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::{Books, Grouping};
-use waggle_model::{Cost, DigestTotals, Interval, Losses, RunningStatement, Server, Statement};
+use waggle_model::{
+    Cost, DigestTotals, Interval, Losses, RunningStatement, Server, SessionSettings, Statement,
+};
 use waggle_probes::urgent::Urgent;
 
 use crate::capture::{Capture, News, monotonic_ns};
@@ -24,6 +27,7 @@ use crate::cost::Meter;
 pub(crate) use behind::Behind;
 pub(crate) use csv::Csv;
 pub(crate) use output::{Finished, Lines, Output, Table};
+pub(crate) use server_digests::ServerDigests;
 pub(crate) use slow_log::{SlowLog, SlowLogOptions};
 
 /// How often the rings are emptied while statements come. A ring of 2 MiB holds so long at 100 MB/s
@@ -66,6 +70,8 @@ pub(crate) struct Summary {
     pub(crate) captured: u64,
     /// What was lost.
     pub(crate) losses: Losses,
+    /// Statements of waggle's own, which are not among those captured.
+    pub(crate) own: u64,
 }
 
 /// A watch that is under way.
@@ -73,6 +79,7 @@ pub(crate) struct Watch {
     capture: Capture,
     books: BTreeMap<u32, Books>,
     slow_log: Option<SlowLog>,
+    server_digests: Option<ServerDigests>,
     meter: Meter,
     /// What was lost of each server up to its last interval.
     losses_before: BTreeMap<u32, Losses>,
@@ -90,12 +97,14 @@ impl Watch {
         capture: Capture,
         options: WatchOptions,
         slow_log: Option<SlowLog>,
+        server_digests: Option<ServerDigests>,
     ) -> Watch {
         let meter = Meter::start(capture.run_time());
         let mut watch = Watch {
             capture,
             books: BTreeMap::new(),
             slow_log,
+            server_digests,
             meter,
             losses_before: BTreeMap::new(),
             summary: Summary::default(),
@@ -145,11 +154,11 @@ impl Watch {
     }
 
     fn drain(&mut self) -> bool {
-        let Watch { capture, books, slow_log, .. } = self;
+        let (capture, mut counting) = self.counting();
         let mut is_silent = true;
         let is_more = capture.drain(|statement| {
             is_silent = false;
-            count(books, slow_log, statement);
+            counting.count(statement);
         });
         if !is_silent {
             self.heard_at = Instant::now();
@@ -167,12 +176,19 @@ impl Watch {
         let (now, grouping) = (monotonic_ns(), self.options.grouping);
         for (pid, watched) in self.capture.watched() {
             self.books.entry(*pid).or_insert_with(|| Books::open(&watched.server, grouping, now));
+            self.server_digests.iter_mut().for_each(|digests| digests.begin(&watched.server));
         }
     }
 
+    /// The capture, and what is done with every statement that comes from it.
+    fn counting(&mut self) -> (&mut Capture, Counting<'_>) {
+        let Watch { capture, books, slow_log, server_digests, .. } = self;
+        (capture, Counting { books, slow_log, server_digests })
+    }
+
     fn look(&mut self, out: &mut dyn Output) -> io::Result<()> {
-        let Watch { capture, books, slow_log, .. } = self;
-        let news = capture.look(&mut |statement| count(books, slow_log, statement));
+        let (capture, mut counting) = self.counting();
+        let news = capture.look(&mut |statement| counting.count(statement));
         for news in news {
             match news {
                 News::Attached(pid) => out.tell(&format!("pid {pid}: watched from now on"))?,
@@ -187,6 +203,9 @@ impl Watch {
             }
         }
         self.open_books();
+        for news in self.server_digests.iter().flat_map(ServerDigests::news) {
+            out.complain(&news);
+        }
         Ok(())
     }
 
@@ -195,28 +214,33 @@ impl Watch {
         let Some(mut books) = self.books.remove(&server.pid) else { return Ok(()) };
         books.begin_closing(monotonic_ns());
         let interval = self.close(server.pid, &mut books, Vec::new());
+        self.server_digests.iter_mut().for_each(|digests| digests.end(server.pid));
         let cost = Cost::default();
         out.take(vec![Finished { server, interval, sessions_known: false, cost, ended: true }])
     }
 
     fn close_interval(&mut self, length: Duration, out: &mut dyn Output) -> io::Result<()> {
         let looked_ns = monotonic_ns();
-        let running = self.capture.sample();
+        let mut running = self.capture.sample();
+        if let Some(digests) = &self.server_digests {
+            for (pid, running) in &mut running {
+                running.iter_mut().for_each(|all| all.retain(|one| !digests.runs(*pid, one)));
+            }
+        }
         let mut known = running.values().flatten().flatten();
         self.is_busy = known.any(|running| running.command.is_statement());
         self.books.values_mut().for_each(|books| books.begin_closing(looked_ns));
         while self.drain() {}
         let mut intervals = Vec::new();
+        for (pid, running) in &running {
+            if let Ok(running) = running {
+                let (capture, mut counting) = self.counting();
+                capture.settle(*pid, running, looked_ns, |statement| counting.count(statement));
+            }
+        }
         let mut all = std::mem::take(&mut self.books);
         for (pid, books) in &mut all {
             let known = running.get(pid).and_then(|running| running.as_ref().ok());
-            if let Some(running) = known {
-                let Watch { capture, slow_log, .. } = self;
-                capture.settle(*pid, running, looked_ns, |statement| {
-                    books.count(statement);
-                    slow_log.iter_mut().for_each(|log| log.add(statement));
-                });
-            }
             let interval = self.close(*pid, books, known.cloned().unwrap_or_default());
             intervals.push((*pid, interval, known.is_some()));
         }
@@ -235,8 +259,10 @@ impl Watch {
     /// Closes the books of one server with what runs at the end.
     fn close(&mut self, pid: u32, books: &mut Books, running: Vec<RunningStatement>) -> Interval {
         let losses = self.losses_since(pid);
-        let interval = books.close(running, losses);
+        let mut interval = books.close(running, losses);
+        self.server_digests.iter().for_each(|digests| digests.write(pid, &mut interval));
         self.summary.captured += interval.statements;
+        self.summary.own += interval.own_statements;
         interval
     }
 
@@ -250,15 +276,33 @@ impl Watch {
     }
 }
 
-fn count(
-    books: &mut BTreeMap<u32, Books>,
-    slow_log: &mut Option<SlowLog>,
-    statement: &Statement<'_>,
-) {
-    if let Some(books) = books.get_mut(&statement.pid) {
-        books.count(statement);
-        slow_log.iter_mut().for_each(|log| log.add(statement));
+/// What is done with a statement that ended.
+struct Counting<'a> {
+    books: &'a mut BTreeMap<u32, Books>,
+    slow_log: &'a mut Option<SlowLog>,
+    server_digests: &'a mut Option<ServerDigests>,
+}
+
+impl Counting<'_> {
+    fn count(&mut self, statement: &Statement<'_>) {
+        let Some(books) = self.books.get_mut(&statement.pid) else { return };
+        if self.server_digests.as_ref().is_some_and(|digests| digests.sent(statement)) {
+            books.leave_out(statement);
+            return;
+        }
+        if let (Some(key), Some(digests)) = (books.count(statement), &self.server_digests) {
+            digests.meet(key, statement);
+        }
+        self.slow_log.iter_mut().for_each(|log| log.add(statement));
     }
+}
+
+/// The text of a statement as it may be shown: see [`waggle_sql::printable`].
+fn printable(text: &[u8], settings: Option<SessionSettings>, redact: bool) -> String {
+    let settings = settings.and_then(|settings| {
+        waggle_sql::SessionSettings::of_session(settings.sql_mode, settings.charset.as_str())
+    });
+    waggle_sql::printable(text, settings, redact)
 }
 
 /// The digests with the most load first, at most `limit`, and the sum of the rest.

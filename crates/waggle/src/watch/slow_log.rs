@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use waggle_model::{Origin, Statement};
-use waggle_sql::printable;
 
+use super::printable;
 use crate::capture::monotonic_ns;
 
 /// Only its owner may read the file: statements may hold data.
@@ -89,9 +89,10 @@ impl SlowLog {
     }
 
     fn write(&mut self, statement: &Statement<'_>) -> io::Result<()> {
+        let redact = self.options.redact;
         let text = statement
             .text
-            .map_or_else(String::new, |text| printable(text.bytes, self.options.redact));
+            .map_or_else(String::new, |text| printable(text.bytes, statement.settings, redact));
         let text = harmless(text.trim_end().trim_end_matches(';'));
         if text.trim().is_empty() {
             return Ok(());

@@ -3,9 +3,8 @@
 use std::fmt::Write;
 
 use waggle_model::{Cost, Interval, Server};
-use waggle_sql::printable;
 
-use super::Shown;
+use super::{Shown, printable};
 
 /// Running statements that are listed below the digests.
 const SESSIONS_SHOWN: usize = 10;
@@ -74,8 +73,12 @@ fn cost_line(interval: &Interval, cost: &Cost) -> String {
         cost.bpf_ns_per_statement.map(|ns| format!("{ns:.0} ns per statement in the kernel"));
     let cores = cost.agent_cores.map(|cores| format!("{cores:.3} cores"));
     let memory = cost.rss_bytes.map(|bytes| format!("{:.1} MiB", bytes as f64 / 1048576.0));
+    let own = match interval.own_statements {
+        0 => String::new(),
+        own => format!("  left out {own} of waggle's own"),
+    };
     format!(
-        "lost {}  cost: {}, {}, {}",
+        "lost {}{own}  cost: {}, {}, {}",
         interval.losses.statements(),
         kernel.unwrap_or_else(|| "time in the kernel not measured".into()),
         cores.unwrap_or_else(|| "CPU not measured".into()),
@@ -97,10 +100,9 @@ fn render_sessions(out: &mut String, interval: &Interval, shown: Shown, width: u
         let age = session.start_ns.map_or("-".into(), |start| {
             format!("{:.1}", interval.end_ns.saturating_sub(start) as f64 / 1e9)
         });
-        let text = session
-            .text
-            .as_deref()
-            .map_or(session.command.to_string(), |text| printable(text, shown.redact));
+        let text = session.text.as_deref().map_or(session.command.to_string(), |text| {
+            printable(text, session.settings, shown.redact)
+        });
         let _ = writeln!(
             out,
             "{:>8} {:>9}  {:<16} {:<24} {}",

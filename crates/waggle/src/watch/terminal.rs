@@ -46,7 +46,7 @@ impl Terminal {
     /// The terminal cannot be set to raw mode.
     pub(crate) fn open(stop: Arc<AtomicBool>, literals: bool) -> io::Result<Terminal> {
         let inbox = Arc::new(Inbox::default());
-        let screen = Screen::enter(inbox.clone())?;
+        let screen = Screen::enter(inbox.closed())?;
         let of_view = inbox.clone();
         let options = Options { cpus: processors(), literals };
         let view = move || {

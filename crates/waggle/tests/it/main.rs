@@ -17,6 +17,7 @@ mod load;
 mod pile_up;
 mod rungs;
 mod secrets;
+mod server_digests;
 mod size;
 mod slow_log;
 mod verified;

@@ -105,7 +105,7 @@ impl Waggle {
     }
 
     /// Waits until `is_so`; fails where waggle ends before, or where it takes too long.
-    pub(crate) fn wait_for(&mut self, what: &str, is_so: impl Fn(&Waggle) -> bool) {
+    pub(crate) fn wait_for(&mut self, what: &str, mut is_so: impl FnMut(&Waggle) -> bool) {
         let begin = Instant::now();
         while !is_so(self) {
             if let Some(status) = self.child.try_wait().unwrap() {

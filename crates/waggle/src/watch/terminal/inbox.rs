@@ -1,7 +1,8 @@
 //! What the capture leaves for the view: never more than a little, and nobody waits.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -23,19 +24,21 @@ pub(super) enum Item {
 
 /// A bounded queue from the capture to the view.
 #[derive(Default)]
-pub(super) struct Inbox(Mutex<Waiting>);
+pub(super) struct Inbox {
+    waiting: Mutex<Waiting>,
+    is_closed: Arc<AtomicBool>,
+}
 
 #[derive(Default)]
 struct Waiting {
     intervals: VecDeque<(Vec<Finished>, Timestamp)>,
     news: VecDeque<String>,
-    is_closed: bool,
 }
 
 impl Inbox {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
         // Held for a push or a take only, neither of which leaves it half done.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves intervals that have ended.
@@ -73,12 +76,17 @@ impl Inbox {
 
     /// Tells the view to end.
     pub(super) fn close(&self) {
-        self.waiting().is_closed = true;
+        self.is_closed.store(true, Ordering::Relaxed);
     }
 
     /// Whether the view is to end.
     pub(super) fn is_closed(&self) -> bool {
-        self.waiting().is_closed
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// The flag that says so.
+    pub(super) fn closed(&self) -> Arc<AtomicBool> {
+        self.is_closed.clone()
     }
 }
 

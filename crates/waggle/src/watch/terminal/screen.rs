@@ -14,7 +14,6 @@ use ratatui_crossterm::crossterm::{cursor, execute, terminal};
 use rustix::termios::{QueueSelector, tcflush};
 use waggle_tui::{App, Look};
 
-use super::inbox::Inbox;
 use super::tty::{self, Tty};
 
 /// Whether the terminal is ours now; what gives it back does so once.
@@ -40,9 +39,9 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal over.
-    pub(super) fn enter(inbox: Arc<Inbox>) -> io::Result<Screen> {
-        let mut out = BufWriter::new(Tty::new(tty::open()?, inbox));
+    /// Takes the terminal over. `is_to_end` tells later that nothing is worth waiting for any more.
+    pub(super) fn enter(is_to_end: Arc<AtomicBool>) -> io::Result<Screen> {
+        let mut out = BufWriter::new(Tty::new(tty::open()?, is_to_end));
         terminal::enable_raw_mode()?;
         IS_OURS.store(true, Ordering::SeqCst);
         give_back_on_panic();

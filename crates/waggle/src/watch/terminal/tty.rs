@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
-
-use super::inbox::Inbox;
 
 /// How long a terminal that takes no output may hold up the end.
 const LAST_WORDS: Duration = Duration::from_secs(2);
@@ -26,15 +25,15 @@ pub(super) fn open() -> io::Result<File> {
 /// Writes to the terminal, and waits while it takes no output, until the view is to end.
 pub(super) struct Tty {
     file: File,
-    inbox: Arc<Inbox>,
+    is_to_end: Arc<AtomicBool>,
     /// Since when it takes nothing.
     blocked_at: Option<Instant>,
 }
 
 impl Tty {
-    /// To this terminal.
-    pub(super) fn new(file: File, inbox: Arc<Inbox>) -> Tty {
-        Tty { file, inbox, blocked_at: None }
+    /// To this terminal. `is_to_end` tells that the view is to end.
+    pub(super) fn new(file: File, is_to_end: Arc<AtomicBool>) -> Tty {
+        Tty { file, is_to_end, blocked_at: None }
     }
 }
 
@@ -44,7 +43,8 @@ impl Write for Tty {
             match self.file.write(bytes) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let blocked_at = *self.blocked_at.get_or_insert_with(Instant::now);
-                    if self.inbox.is_closed() && blocked_at.elapsed() >= LAST_WORDS {
+                    if self.is_to_end.load(Ordering::Relaxed) && blocked_at.elapsed() >= LAST_WORDS
+                    {
                         return Err(ErrorKind::TimedOut.into());
                     }
                     // That it fails is found out by writing.

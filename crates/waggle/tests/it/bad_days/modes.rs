@@ -1,5 +1,8 @@
 //! Servers that are set up otherwise.
 
+use std::fs;
+use std::thread;
+
 use waggle_testkit::Account;
 use waggle_testkit::Client;
 use waggle_testkit::PerformanceSchema;
@@ -55,5 +58,66 @@ fn what_the_query_cache_answers_is_captured() {
         waggle.wait_for_lines(2);
         let lines = waggle.interrupt().lines();
         assert_eq!(watched::calls(&lines, "`cached`"), 500, "{version}");
+    }
+}
+
+/// What moves where strings end, and texts that hide their data only where that is known.
+const SETTINGS: [(&str, &[u8], &str); 3] = [
+    (
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+        br"SELECT SLEEP(3), 'a\', 'private words'",
+        "SELECT SLEEP(?), ?, ?",
+    ),
+    (
+        "SET sql_mode = 'ANSI_QUOTES'",
+        br#"SELECT SLEEP(3) AS "a\", 'say " private words'"#,
+        r#"SELECT SLEEP(?) AS "a\", ?"#,
+    ),
+    (
+        "SET NAMES gbk",
+        b"SELECT SLEEP(3) AS gbk, '\x81\\', 'private words'",
+        "SELECT SLEEP(?) AS gbk, ?, ?",
+    ),
+];
+
+#[test]
+fn literals_are_hidden_as_the_session_has_them() {
+    for version in [Version::Mysql57, Version::Mysql9, Version::Mariadb114] {
+        let server = Server::start(version).unwrap();
+        let options = ["--interval", "500ms", "--slowlog", "slow.log"];
+        let mut waggle = Waggle::watch(&server, &options);
+        let percona = Waggle::watch(&server, &["--fingerprint", "percona"]);
+        let sessions = SETTINGS.map(|(settings, text, _)| {
+            let mut session = load::session(&server);
+            session.run(settings).unwrap();
+            // What it has set is read where it is met next.
+            session.run("DO 0").unwrap();
+            thread::spawn(move || {
+                session.run(text).unwrap();
+                session
+            })
+        });
+        // They stay, since the settings of a session that has gone cannot be read.
+        let sessions = sessions.map(|session| session.join().unwrap());
+        waggle.wait_for_lines(2);
+        let (ended, percona) = (waggle.interrupt(), percona.interrupt());
+        drop(sessions);
+        let lines = ended.lines();
+        let log = fs::read_to_string(ended.dir.path().join("home/slow.log")).unwrap();
+        for output in [&ended.out, &percona.out, &log] {
+            assert!(!output.contains("private"), "{version}: {output}");
+        }
+        let texts = |list: &str, at: &str| -> Vec<String> {
+            let all = lines.iter().flat_map(|line| line[list].as_array().unwrap());
+            all.filter_map(|one| Some(one.pointer(at)?.as_str()?.to_owned())).collect()
+        };
+        let samples = texts("digests", "/samples/slowest/text");
+        let running = texts("sessions", "/text");
+        for (_, _, shown) in SETTINGS {
+            let is_it = |text: &String| text == shown;
+            assert!(samples.iter().any(is_it), "{version}: no {shown} in {samples:#?}");
+            assert!(running.iter().any(is_it), "{version}: no {shown} in {running:#?}");
+            assert!(log.contains(&format!("\n{shown};\n")), "{version}: no {shown} in {log}");
+        }
     }
 }
