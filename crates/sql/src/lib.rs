@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod charset;
+mod ddl;
 mod digest;
 mod fingerprint;
 mod format;
@@ -14,11 +15,16 @@ mod kind;
 mod letters;
 mod lexer;
 mod mask;
+mod prepared;
 mod redact;
 mod session;
 mod tables;
 
 pub use charset::Charset;
+pub use ddl::Ddl;
+pub use ddl::DdlKind;
+pub use ddl::Object;
+pub use ddl::ObjectType;
 pub use digest::Dialect;
 pub use digest::Digest;
 pub use digest::Normaliser;
@@ -33,6 +39,7 @@ pub use lexer::Lexer;
 pub use lexer::Reading;
 pub use lexer::Token;
 pub use mask::mask_secrets;
+pub use prepared::SqlPrepared;
 pub use redact::printable;
 pub use redact::redact;
 pub use session::SessionSettings;

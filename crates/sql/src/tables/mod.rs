@@ -59,7 +59,7 @@ impl Tables {
 }
 
 /// An identifier without its quotes.
-fn plain(identifier: &[u8]) -> String {
+pub(crate) fn plain(identifier: &[u8]) -> String {
     let quote = match identifier {
         [quote @ (b'`' | b'"'), ..] => *quote,
         _ => return String::from_utf8_lossy(identifier).into_owned(),

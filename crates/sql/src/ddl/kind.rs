@@ -1,0 +1,171 @@
+//! The kinds of statements of data definition, by the names that the servers give them.
+
+use super::object::ObjectType;
+
+macro_rules! kinds {
+    ($($kind:ident $name:literal),* $(,)?) => {
+        /// What a statement of data definition or account management does. The names are those of
+        /// the servers' instruments `statement/sql/…` (`com_status_vars` in `sql/mysqld.cc`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DdlKind {
+            $(#[doc = concat!("`", $name, "`.")] $kind),*
+        }
+
+        impl DdlKind {
+            /// All of them.
+            pub const ALL: &[DdlKind] = &[$(DdlKind::$kind),*];
+
+            /// The name of its instrument, without `statement/sql/`.
+            pub fn name(self) -> &'static str {
+                match self { $(DdlKind::$kind => $name),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    AlterDb "alter_db",
+    AlterDbUpgrade "alter_db_upgrade",
+    AlterEvent "alter_event",
+    AlterFunction "alter_function",
+    AlterInstance "alter_instance",
+    AlterLibrary "alter_library",
+    AlterProcedure "alter_procedure",
+    AlterResourceGroup "alter_resource_group",
+    AlterSequence "alter_sequence",
+    AlterServer "alter_server",
+    AlterTable "alter_table",
+    AlterTablespace "alter_tablespace",
+    AlterUser "alter_user",
+    AlterUserDefaultRole "alter_user_default_role",
+    CreateDb "create_db",
+    CreateEvent "create_event",
+    CreateFunction "create_function",
+    CreateIndex "create_index",
+    CreateLibrary "create_library",
+    CreatePackage "create_package",
+    CreatePackageBody "create_package_body",
+    CreateProcedure "create_procedure",
+    CreateResourceGroup "create_resource_group",
+    CreateRole "create_role",
+    CreateSequence "create_sequence",
+    CreateServer "create_server",
+    CreateSpatialReferenceSystem "create_spatial_reference_system",
+    CreateTable "create_table",
+    CreateTrigger "create_trigger",
+    CreateUdf "create_udf",
+    CreateUser "create_user",
+    CreateView "create_view",
+    DropDb "drop_db",
+    DropEvent "drop_event",
+    DropFunction "drop_function",
+    DropIndex "drop_index",
+    DropLibrary "drop_library",
+    DropPackage "drop_package",
+    DropPackageBody "drop_package_body",
+    DropProcedure "drop_procedure",
+    DropResourceGroup "drop_resource_group",
+    DropRole "drop_role",
+    DropSequence "drop_sequence",
+    DropServer "drop_server",
+    DropSpatialReferenceSystem "drop_spatial_reference_system",
+    DropTable "drop_table",
+    DropTrigger "drop_trigger",
+    DropUser "drop_user",
+    DropView "drop_view",
+    Grant "grant",
+    GrantRoles "grant_roles",
+    RenameTable "rename_table",
+    RenameUser "rename_user",
+    Revoke "revoke",
+    RevokeAll "revoke_all",
+    RevokeRoles "revoke_roles",
+    SetPassword "set_password",
+    Truncate "truncate",
+}
+
+/// The names of MariaDB that differ.
+const MARIADB: [(&str, DdlKind); 2] =
+    [("grant_role", DdlKind::GrantRoles), ("revoke_role", DdlKind::RevokeRoles)];
+
+impl DdlKind {
+    /// The kind that an instrument such as `statement/sql/drop_table` counts; `None` where it counts
+    /// something else.
+    pub fn of_instrument(instrument: &str) -> Option<DdlKind> {
+        let name = instrument.strip_prefix("statement/sql/")?;
+        let same = DdlKind::ALL.iter().copied().find(|kind| kind.name() == name);
+        same.or_else(|| MARIADB.iter().find(|(other, _)| *other == name).map(|(_, kind)| *kind))
+    }
+
+    /// What `CREATE` does with such an object.
+    pub(super) fn create(object: ObjectType) -> Option<DdlKind> {
+        Some(match object {
+            ObjectType::Table => DdlKind::CreateTable,
+            ObjectType::View => DdlKind::CreateView,
+            ObjectType::Index => DdlKind::CreateIndex,
+            ObjectType::Trigger => DdlKind::CreateTrigger,
+            ObjectType::Procedure => DdlKind::CreateProcedure,
+            ObjectType::Function => DdlKind::CreateFunction,
+            ObjectType::Event => DdlKind::CreateEvent,
+            ObjectType::Schema => DdlKind::CreateDb,
+            ObjectType::User => DdlKind::CreateUser,
+            ObjectType::Role => DdlKind::CreateRole,
+            ObjectType::Server => DdlKind::CreateServer,
+            // The servers count every statement about tablespaces as a change.
+            ObjectType::Tablespace => DdlKind::AlterTablespace,
+            ObjectType::Sequence => DdlKind::CreateSequence,
+            ObjectType::Package => DdlKind::CreatePackage,
+            ObjectType::PackageBody => DdlKind::CreatePackageBody,
+            ObjectType::Library => DdlKind::CreateLibrary,
+            ObjectType::ResourceGroup => DdlKind::CreateResourceGroup,
+            ObjectType::SpatialReferenceSystem => DdlKind::CreateSpatialReferenceSystem,
+            ObjectType::Instance => return None,
+        })
+    }
+
+    /// What `ALTER` does with such an object.
+    pub(super) fn alter(object: ObjectType) -> Option<DdlKind> {
+        Some(match object {
+            ObjectType::Table => DdlKind::AlterTable,
+            // The servers count it as its creation.
+            ObjectType::View => DdlKind::CreateView,
+            ObjectType::Procedure => DdlKind::AlterProcedure,
+            ObjectType::Function => DdlKind::AlterFunction,
+            ObjectType::Event => DdlKind::AlterEvent,
+            ObjectType::Schema => DdlKind::AlterDb,
+            ObjectType::User => DdlKind::AlterUser,
+            ObjectType::Server => DdlKind::AlterServer,
+            ObjectType::Tablespace => DdlKind::AlterTablespace,
+            ObjectType::Sequence => DdlKind::AlterSequence,
+            ObjectType::Library => DdlKind::AlterLibrary,
+            ObjectType::ResourceGroup => DdlKind::AlterResourceGroup,
+            ObjectType::Instance => DdlKind::AlterInstance,
+            _ => return None,
+        })
+    }
+
+    /// What `DROP` does with such an object.
+    pub(super) fn drop(object: ObjectType) -> Option<DdlKind> {
+        Some(match object {
+            ObjectType::Table => DdlKind::DropTable,
+            ObjectType::View => DdlKind::DropView,
+            ObjectType::Index => DdlKind::DropIndex,
+            ObjectType::Trigger => DdlKind::DropTrigger,
+            ObjectType::Procedure => DdlKind::DropProcedure,
+            ObjectType::Function => DdlKind::DropFunction,
+            ObjectType::Event => DdlKind::DropEvent,
+            ObjectType::Schema => DdlKind::DropDb,
+            ObjectType::User => DdlKind::DropUser,
+            ObjectType::Role => DdlKind::DropRole,
+            ObjectType::Server => DdlKind::DropServer,
+            ObjectType::Tablespace => DdlKind::AlterTablespace,
+            ObjectType::Sequence => DdlKind::DropSequence,
+            ObjectType::Package => DdlKind::DropPackage,
+            ObjectType::PackageBody => DdlKind::DropPackageBody,
+            ObjectType::Library => DdlKind::DropLibrary,
+            ObjectType::ResourceGroup => DdlKind::DropResourceGroup,
+            ObjectType::SpatialReferenceSystem => DdlKind::DropSpatialReferenceSystem,
+            ObjectType::Instance => return None,
+        })
+    }
+}
