@@ -10,6 +10,7 @@
 
 pub mod connection;
 pub mod counters;
+pub mod history;
 pub mod options;
 mod secret;
 pub mod verify;

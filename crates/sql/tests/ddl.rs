@@ -127,6 +127,8 @@ const STATEMENTS: &[(&str, &str)] = &[
         "drop_spatial_reference_system spatial reference system 990001",
     ),
     ("create library l language javascript as $$ x $$", "create_library library l"),
+    ("create masking policy p(a) as b", "create_masking_policy masking policy p"),
+    ("drop masking policy p", "drop_masking_policy masking policy p"),
     ("alter instance rotate innodb master key", "alter_instance"),
     ("set statement max_statement_time = 5 for alter table t add b int", "alter_table table t"),
     ("create table t (a int); drop table u", "create_table table t"),

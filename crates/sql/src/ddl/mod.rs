@@ -32,6 +32,11 @@ pub struct Ddl {
 }
 
 impl Ddl {
+    /// Whether the first letters can be those of a definition; cheap.
+    pub fn may_begin(sql: &[u8]) -> bool {
+        walk::may_begin(sql)
+    }
+
     /// Reads a whole statement under the settings of its session; `None` where it defines nothing.
     /// Executable comments are read as code. Of several statements the first counts.
     pub fn of(sql: &[u8], settings: SessionSettings) -> Option<Ddl> {

@@ -23,8 +23,23 @@ pub(super) struct Walk<'a> {
 }
 
 pub(super) fn walk(sql: &[u8], settings: SessionSettings, limit: usize) -> Option<Ddl> {
+    if !may_begin(sql) {
+        return None;
+    }
     let tokens = Lexer::with_settings(sql, Reading::EVERYTHING, settings).peekable();
     Walk { sql, limit, tokens }.statement()
+}
+
+/// Whether the first letters can be those of a definition: most statements are none, and are passed
+/// by one look.
+pub(super) fn may_begin(sql: &[u8]) -> bool {
+    let start = sql.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(sql.len());
+    let upper = |at: usize| sql.get(start + at).map(u8::to_ascii_uppercase);
+    match upper(0) {
+        Some(b'S') => (upper(1), upper(2)) == (Some(b'E'), Some(b'T')),
+        Some(letter) => matches!(letter, b'A' | b'C' | b'D' | b'G' | b'R' | b'T' | b'/' | b'-' | b'#'),
+        None => false,
+    }
 }
 
 /// A word in capitals; an empty one where it is longer than any that matters.
@@ -188,11 +203,13 @@ impl<'a> Walk<'a> {
                         return Some((ObjectType::PackageBody, temporary));
                     }
                     Some(object) => {
-                        if word == b"LOGFILE" || word == b"RESOURCE" {
-                            self.take("GROUP");
-                        } else if word == b"REFERENCE" {
-                            self.take("SYSTEM");
-                        }
+                        let rest = match word {
+                            b"LOGFILE" | b"RESOURCE" => "GROUP",
+                            b"REFERENCE" => "SYSTEM",
+                            b"MASKING" => "POLICY",
+                            _ => "",
+                        };
+                        self.take(rest);
                         return Some((object, temporary));
                     }
                     None => {}

@@ -66,7 +66,7 @@ impl From<FilterArgs> for Filter {
 }
 
 /// The plan for this server as it is now.
-pub(super) fn plan(
+pub(in crate::cli) fn plan(
     connection: &mut Connection,
     profile: &Profile,
     filter: &Filter,
@@ -102,7 +102,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-pub(super) fn find(name: &str) -> Result<Profile, Failure> {
+pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
     Profile::find(name).map_err(|error| Failure::Config(error.into()))
 }
 

@@ -1,0 +1,104 @@
+//! What the server counted and what was seen of it.
+
+use std::collections::BTreeMap;
+
+use super::Event;
+use crate::connection::{Connection, ConnectionError, MARK, text};
+
+/// Events by name since the server was started.
+pub(super) type Counted = BTreeMap<String, u64>;
+
+/// Reads how many statements of each name have ended.
+pub(super) fn read(connection: &mut Connection) -> Result<Counted, ConnectionError> {
+    let rows = connection.rows(&format!(
+        "SELECT EVENT_NAME AS {MARK}, COUNT_STAR \
+         FROM performance_schema.events_statements_summary_global_by_event_name \
+         WHERE COUNT_STAR > 0"
+    ))?;
+    Ok(rows.iter().map(|row| (text(row, 0), text(row, 1).parse().unwrap_or(0))).collect())
+}
+
+/// What was counted less what was seen.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    before: Counted,
+    seen: Counted,
+    /// What was told to be missing.
+    told: Counted,
+}
+
+impl Counts {
+    pub(super) fn begin(before: Counted) -> Counts {
+        Counts { before, ..Counts::default() }
+    }
+
+    pub(super) fn see(&mut self, events: &[Event]) {
+        for event in events {
+            *self.seen.entry(event.name.clone()).or_default() += 1;
+        }
+    }
+
+    /// What was counted before the ring was read and has not been seen by now, without what was told
+    /// before.
+    pub(super) fn missing(&mut self, counted: &Counted) -> Counted {
+        let of = |counts: &Counted, name: &str| counts.get(name).copied().unwrap_or(0);
+        let mut missing = Counted::new();
+        for (name, count) in counted {
+            // Where the table was emptied it begins anew.
+            let before = of(&self.before, name);
+            if *count < before + of(&self.seen, name) + of(&self.told, name) {
+                if *count < before {
+                    self.before.insert(name.clone(), *count);
+                    self.seen.remove(name);
+                    self.told.remove(name);
+                }
+                continue;
+            }
+            let lost = count - before - of(&self.seen, name) - of(&self.told, name);
+            if lost > 0 {
+                *self.told.entry(name.clone()).or_default() += lost;
+                missing.insert(name.clone(), lost);
+            }
+        }
+        missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(create: u64, drop: u64) -> Counted {
+        [("create".to_owned(), create), ("drop".to_owned(), drop)].into()
+    }
+
+    fn seen(name: &str, times: usize) -> Vec<Event> {
+        vec![Event { name: name.to_owned(), ..Event::default() }; times]
+    }
+
+    #[test]
+    fn what_was_counted_and_not_seen_is_missing_once() {
+        let mut counts = Counts::begin(counted(5, 1));
+        counts.see(&seen("create", 2));
+        assert_eq!(counts.missing(&counted(7, 1)), Counted::new());
+        counts.see(&seen("create", 3));
+        assert_eq!(counts.missing(&counted(12, 4)), counted_only(2, 3));
+        assert_eq!(counts.missing(&counted(12, 4)), Counted::new());
+        // What ended between the counters and the ring is seen before it is counted.
+        counts.see(&seen("drop", 1));
+        assert_eq!(counts.missing(&counted(12, 4)), Counted::new());
+        assert_eq!(counts.missing(&counted(12, 5)), Counted::new());
+    }
+
+    fn counted_only(create: u64, drop: u64) -> Counted {
+        counted(create, drop).into_iter().filter(|(_, count)| *count > 0).collect()
+    }
+
+    #[test]
+    fn a_table_that_was_emptied_begins_anew() {
+        let mut counts = Counts::begin(counted(5, 5));
+        assert_eq!(counts.missing(&counted(0, 5)), Counted::new());
+        counts.see(&seen("create", 1));
+        assert_eq!(counts.missing(&counted(3, 5)), counted_only(2, 0));
+    }
+}

@@ -1,0 +1,232 @@
+//! The statements that ended, polled from the ring of Performance Schema
+//! (`events_statements_history_long`): each row once, and none missing without a word.
+//!
+//! What the ring overwrote between two polls is known from the server's own counters: every event is
+//! written to the ring before it is counted by name (`pfs_end_statement` in
+//! `storage/perfschema/pfs.cc`), so what was counted and never seen is lost.
+
+mod accounts;
+mod clock;
+mod counts;
+mod prepared;
+mod sessions;
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::connection::{Connection, ConnectionError, MARK, Row, optional_text, text};
+use accounts::Accounts;
+use clock::Clock;
+use counts::Counts;
+pub use prepared::PreparedStatement;
+pub use sessions::{Session, Sessions};
+
+/// Readings of the ring at the beginning, until none ends between two readings of the counters.
+const BASELINE_TRIES: usize = 20;
+/// An event is written to the ring at once after its end is noted, picoseconds. One that takes
+/// longer is counted as missing.
+const LATE_PS: u64 = 10_000_000_000_000;
+
+/// A statement that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// `THREAD_ID`: unique as long as the server lives.
+    pub thread: u64,
+    /// `EVENT_ID`: with the thread it names one event.
+    pub id: u64,
+    /// `EVENT_NAME`, such as `statement/sql/drop_table`.
+    pub name: String,
+    /// When it began, microseconds since 1970 by the server's clock; `None` where it was not timed.
+    pub started_us: Option<i64>,
+    /// `TIMER_WAIT`, nanoseconds; `None` where it was not timed.
+    pub duration_ns: Option<u64>,
+    /// `SQL_TEXT`, cut by the server at [`History::text_limit`].
+    pub text: Option<Vec<u8>>,
+    /// `CURRENT_SCHEMA`.
+    pub schema: Option<String>,
+    /// `MYSQL_ERRNO`.
+    pub error: u32,
+    /// Whether it ran inside another statement.
+    pub nested: bool,
+    /// Of [`Event::started_us`], before the clock is known.
+    started_ps: Option<u64>,
+}
+
+/// What one poll found.
+#[derive(Debug, Default)]
+pub struct Polled {
+    /// Statements that ended since the poll before, of each session in their order.
+    pub events: Vec<Event>,
+    /// Events that the ring lost since the poll before, by name.
+    pub missing: BTreeMap<String, u64>,
+    /// What runs now in which session.
+    pub sessions: Sessions,
+    /// Prepared statements that are there now; empty where no event needs them.
+    pub prepared: Vec<PreparedStatement>,
+}
+
+/// Why the ring cannot be polled.
+#[derive(Debug, thiserror::Error)]
+pub enum HistoryError {
+    /// The ring has no room.
+    #[error(
+        "performance_schema_events_statements_history_long_size is 0: no statement is kept; start \
+         the server with another size"
+    )]
+    NoRing,
+    /// Somebody changed what is recorded.
+    #[error(
+        "{what} was switched off by somebody else: what runs now is not recorded; begin again"
+    )]
+    SwitchedOff {
+        /// Consumer or instrument.
+        what: String,
+    },
+    /// The server.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// The ring of a server, from one poll to the next.
+#[derive(Debug)]
+pub struct History {
+    own_thread: u64,
+    text_limit: Option<u64>,
+    /// Rows of the last reading.
+    known: HashSet<(u64, u64)>,
+    /// Rows that ended before it need not be read again.
+    read_up_to_ps: u64,
+    counts: Counts,
+    accounts: Accounts,
+    clock: Clock,
+    sessions: Sessions,
+}
+
+impl History {
+    /// Begins after what the ring holds now. What shall be recorded is on already.
+    ///
+    /// # Errors
+    /// The ring has no room, a table cannot be read, or the connection is broken.
+    pub fn begin(connection: &mut Connection) -> Result<History, HistoryError> {
+        let rows = connection.rows(&format!(
+            "SELECT THREAD_ID AS {MARK}, @@performance_schema_events_statements_history_long_size, \
+             @@performance_schema_max_sql_text_length FROM performance_schema.threads \
+             WHERE PROCESSLIST_ID = CONNECTION_ID()"
+        ))?;
+        let number = |at| rows.first().and_then(|row| text(row, at).parse::<u64>().ok());
+        if number(1) == Some(0) {
+            return Err(HistoryError::NoRing);
+        }
+        let mut history = History {
+            own_thread: number(0).unwrap_or(0),
+            text_limit: number(2),
+            known: HashSet::new(),
+            read_up_to_ps: 0,
+            counts: Counts::default(),
+            accounts: Accounts::default(),
+            clock: Clock::begin(connection)?,
+            sessions: Sessions::default(),
+        };
+        for _ in 0..BASELINE_TRIES {
+            let before = counts::read(connection)?;
+            history.read_ring(connection)?;
+            let after = counts::read(connection)?;
+            let is_quiet = before == after;
+            history.counts = Counts::begin(after);
+            if is_quiet {
+                break;
+            }
+        }
+        history.accounts = Accounts::begin(connection)?;
+        history.sessions = sessions::read(connection, history.own_thread)?;
+        Ok(history)
+    }
+
+    /// Bytes of a text that the server keeps (`performance_schema_max_sql_text_length`).
+    pub fn text_limit(&self) -> Option<u64> {
+        self.text_limit
+    }
+
+    /// Reads what ended since the last call.
+    ///
+    /// # Errors
+    /// Somebody switched off what is needed, or the connection is broken.
+    pub fn poll(&mut self, connection: &mut Connection) -> Result<Polled, HistoryError> {
+        check(connection)?;
+        let counted = counts::read(connection)?;
+        let mut events = self.read_ring(connection)?;
+        self.counts.see(&events);
+        let missing = self.counts.missing(&counted);
+        events.retain(|event| event.thread != self.own_thread);
+        events.sort_by_key(|event| (event.thread, event.id));
+        let now = sessions::read(connection, self.own_thread)?;
+        let sessions = now.with_earlier(&self.sessions);
+        self.sessions = now;
+        let needs_text = events.iter().any(|event| event.name.ends_with("/execute_sql"));
+        let prepared = if needs_text { prepared::read(connection)? } else { Vec::new() };
+        let sessions = self.accounts.complete(connection, &events, sessions)?;
+        if !events.is_empty() {
+            self.clock.read(connection, self.own_thread)?;
+        }
+        for event in &mut events {
+            event.started_us = event.started_ps.and_then(|started| self.clock.wall_us(started));
+        }
+        Ok(Polled { events, missing, sessions, prepared })
+    }
+
+    /// Rows of the ring that were not there at the last reading.
+    fn read_ring(&mut self, connection: &mut Connection) -> Result<Vec<Event>, ConnectionError> {
+        let since = self.read_up_to_ps.saturating_sub(LATE_PS);
+        let rows = connection.rows(&format!(
+            "SELECT THREAD_ID AS {MARK}, EVENT_ID, EVENT_NAME, TIMER_START, TIMER_END, TIMER_WAIT, \
+             SQL_TEXT, CURRENT_SCHEMA, MYSQL_ERRNO, NESTING_EVENT_LEVEL \
+             FROM performance_schema.events_statements_history_long \
+             WHERE TIMER_END IS NULL OR TIMER_END >= {since}"
+        ))?;
+        let mut read = HashSet::with_capacity(rows.len());
+        let mut events = Vec::new();
+        for row in rows {
+            let event = event_of(row);
+            let key = (event.thread, event.id);
+            if let (Some(start), Some(wait)) = (event.started_ps, event.duration_ns) {
+                let end = start.saturating_add(wait.saturating_mul(1000));
+                self.read_up_to_ps = self.read_up_to_ps.max(end);
+            }
+            if read.insert(key) && !self.known.contains(&key) {
+                events.push(event);
+            }
+        }
+        self.known = read;
+        Ok(events)
+    }
+}
+
+fn event_of(mut row: Row) -> Event {
+    let number = |row: &Row, at| optional_text(row, at)?.parse::<u64>().ok();
+    Event {
+        thread: number(&row, 0).unwrap_or(0),
+        id: number(&row, 1).unwrap_or(0),
+        name: text(&row, 2),
+        started_us: None,
+        started_ps: number(&row, 3),
+        duration_ns: number(&row, 5).map(|picoseconds| picoseconds / 1000),
+        schema: optional_text(&row, 7),
+        error: number(&row, 8).and_then(|error| u32::try_from(error).ok()).unwrap_or(0),
+        nested: number(&row, 9).is_some_and(|level| level > 0),
+        text: row.get_mut(6).and_then(Option::take),
+    }
+}
+
+/// Whether what is needed is still on.
+fn check(connection: &mut Connection) -> Result<(), HistoryError> {
+    let rows = connection.rows(&format!(
+        "SELECT NAME AS {MARK} FROM performance_schema.setup_consumers WHERE ENABLED = 'NO' AND \
+         NAME IN ('global_instrumentation', 'thread_instrumentation', 'events_statements_current', \
+         'events_statements_history_long') \
+         UNION ALL SELECT NAME FROM performance_schema.setup_instruments \
+         WHERE NAME = 'statement/sql/create_table' AND ENABLED = 'NO'"
+    ))?;
+    match rows.first() {
+        Some(row) => Err(HistoryError::SwitchedOff { what: text(row, 0) }),
+        None => Ok(()),
+    }
+}

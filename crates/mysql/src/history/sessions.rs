@@ -1,0 +1,88 @@
+//! Who the sessions are, and what they do now.
+
+use std::collections::BTreeMap;
+
+use crate::connection::{Connection, ConnectionError, MARK, Row, optional_text, text};
+
+/// A session of a client, or a thread that runs statements by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Session {
+    /// The id that `SHOW PROCESSLIST` shows; `None` where only its account is known.
+    pub connection_id: Option<u64>,
+    /// The user.
+    pub user: Option<String>,
+    /// The host.
+    pub host: Option<String>,
+    /// The default database.
+    pub schema: Option<String>,
+    /// `PROCESSLIST_STATE`.
+    pub state: Option<String>,
+    /// The statement that it runs.
+    pub text: Option<Vec<u8>>,
+    /// The events that are under way.
+    pub events: Vec<u64>,
+}
+
+/// Sessions by thread.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    /// Those that are there now.
+    pub now: BTreeMap<u64, Session>,
+    /// Those that have gone since the poll before, and of which something is known.
+    pub gone: BTreeMap<u64, Session>,
+    /// Why a session that has gone is not known, by thread.
+    pub unknown: BTreeMap<u64, String>,
+}
+
+impl Sessions {
+    /// These, with those that were there before.
+    pub(super) fn with_earlier(&self, earlier: &Sessions) -> Sessions {
+        let is_gone = |(thread, _): &(&u64, &Session)| !self.now.contains_key(thread);
+        let gone = earlier.now.iter().filter(is_gone);
+        Sessions {
+            now: self.now.clone(),
+            gone: gone.map(|(thread, session)| (*thread, session.clone())).collect(),
+            unknown: BTreeMap::new(),
+        }
+    }
+
+    /// Who a thread is, or was.
+    pub fn of(&self, thread: u64) -> Option<&Session> {
+        self.now.get(&thread).or_else(|| self.gone.get(&thread))
+    }
+}
+
+/// Reads every session but that of waggle.
+pub(super) fn read(connection: &mut Connection, own: u64) -> Result<Sessions, ConnectionError> {
+    let rows = connection.rows(&format!(
+        "SELECT THREAD_ID AS {MARK}, PROCESSLIST_ID, PROCESSLIST_USER, PROCESSLIST_HOST, \
+         PROCESSLIST_DB, PROCESSLIST_STATE, PROCESSLIST_INFO FROM performance_schema.threads \
+         WHERE PROCESSLIST_ID IS NOT NULL AND THREAD_ID <> {own}"
+    ))?;
+    let mut now: BTreeMap<u64, Session> = rows.into_iter().filter_map(session_of).collect();
+    let running = connection.rows(&format!(
+        "SELECT THREAD_ID AS {MARK}, EVENT_ID FROM performance_schema.events_statements_current \
+         WHERE END_EVENT_ID IS NULL AND THREAD_ID <> {own}"
+    ))?;
+    for row in &running {
+        let session = text(row, 0).parse().ok().and_then(|thread: u64| now.get_mut(&thread));
+        if let (Some(session), Ok(event)) = (session, text(row, 1).parse()) {
+            session.events.push(event);
+        }
+    }
+    Ok(Sessions { now, ..Sessions::default() })
+}
+
+fn session_of(mut row: Row) -> Option<(u64, Session)> {
+    let thread = text(&row, 0).parse().ok()?;
+    let session = Session {
+        connection_id: text(&row, 1).parse().ok(),
+        user: optional_text(&row, 2),
+        host: optional_text(&row, 3),
+        schema: optional_text(&row, 4),
+        state: optional_text(&row, 5),
+        text: row.get_mut(6).and_then(Option::take),
+        events: Vec::new(),
+    };
+    Some((thread, session))
+}
