@@ -116,7 +116,7 @@ const LAYERS: [Layer; 11] = [
         budget: Duration::from_secs(150),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs", "--test", "ddl"]),
         ],
     },
     Layer {

@@ -215,6 +215,16 @@ fn double_quotes_are_names_under_ansi_quotes() {
     assert_eq!(in_words(&ddl), "create_table table s.t");
 }
 
+#[test]
+fn a_prefix_that_is_repeated_without_end_is_read_once() {
+    let endless = "set statement a = 1 for ".repeat(200_000);
+    assert_eq!(read(&(endless.clone() + "drop table t")), None);
+    assert_eq!(read(&format!("grant {}", "a, ".repeat(200_000))).unwrap().objects.len(), 1);
+    assert_eq!(read(&"create ".repeat(200_000)), None);
+    assert!(read(&format!("drop table {}", "a.".repeat(200_000))).is_some());
+    assert!(prepared(&format!("prepare s from {}", "'a' ".repeat(200_000))).is_some());
+}
+
 fn prepared(sql: &str) -> Option<SqlPrepared> {
     SqlPrepared::of(sql.as_bytes(), SessionSettings::default())
 }

@@ -5,6 +5,7 @@
 mod capture;
 mod cli;
 mod cost;
+mod ddl;
 mod verification;
 mod watch;
 

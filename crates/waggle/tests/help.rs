@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 18] = [
     "",
     "watch",
     "verify",
@@ -21,6 +21,9 @@ const COMMANDS: [&str; 15] = [
     "pfs rollback",
     "pfs history",
     "pfs persist",
+    "ddl",
+    "ddl tail",
+    "ddl log",
 ];
 const HEAD: &str = "# The commands of waggle\n\n\
                     What `--help` prints. After a change: \

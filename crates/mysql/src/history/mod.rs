@@ -47,8 +47,8 @@ pub struct Event {
     pub error: u32,
     /// Whether it ran inside another statement.
     pub nested: bool,
-    /// Of [`Event::started_us`], before the clock is known.
-    started_ps: Option<u64>,
+    /// `TIMER_START`, picoseconds since a beginning that the server keeps to itself.
+    pub timer_start_ps: Option<u64>,
 }
 
 /// What one poll found.
@@ -168,7 +168,7 @@ impl History {
             self.clock.read(connection, self.own_thread)?;
         }
         for event in &mut events {
-            event.started_us = event.started_ps.and_then(|started| self.clock.wall_us(started));
+            event.started_us = event.timer_start_ps.and_then(|started| self.clock.wall_us(started));
         }
         Ok(Polled { events, missing, sessions, prepared })
     }
@@ -187,7 +187,7 @@ impl History {
         for row in rows {
             let event = event_of(row);
             let key = (event.thread, event.id);
-            if let (Some(start), Some(wait)) = (event.started_ps, event.duration_ns) {
+            if let (Some(start), Some(wait)) = (event.timer_start_ps, event.duration_ns) {
                 let end = start.saturating_add(wait.saturating_mul(1000));
                 self.read_up_to_ps = self.read_up_to_ps.max(end);
             }
@@ -207,7 +207,7 @@ fn event_of(mut row: Row) -> Event {
         id: number(&row, 1).unwrap_or(0),
         name: text(&row, 2),
         started_us: None,
-        started_ps: number(&row, 3),
+        timer_start_ps: number(&row, 3),
         duration_ns: number(&row, 5).map(|picoseconds| picoseconds / 1000),
         schema: optional_text(&row, 7),
         error: number(&row, 8).and_then(|error| u32::try_from(error).ok()).unwrap_or(0),

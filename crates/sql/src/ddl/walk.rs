@@ -20,6 +20,8 @@ pub(super) struct Walk<'a> {
     /// A name that ends behind it may be a part of one.
     limit: usize,
     tokens: Peekable<Lexer<'a>>,
+    /// Behind `SET STATEMENT … FOR`, which does not stand in itself.
+    inside_set: bool,
 }
 
 pub(super) fn walk(sql: &[u8], settings: SessionSettings, limit: usize) -> Option<Ddl> {
@@ -27,7 +29,7 @@ pub(super) fn walk(sql: &[u8], settings: SessionSettings, limit: usize) -> Optio
         return None;
     }
     let tokens = Lexer::with_settings(sql, Reading::EVERYTHING, settings).peekable();
-    Walk { sql, limit, tokens }.statement()
+    Walk { sql, limit, tokens, inside_set: false }.statement()
 }
 
 /// Whether the first letters can be those of a definition: most statements are none, and are passed
@@ -158,7 +160,8 @@ impl<'a> Walk<'a> {
     }
 
     fn set(&mut self) -> Option<Ddl> {
-        if self.take("STATEMENT") {
+        if !self.inside_set && self.take("STATEMENT") {
+            self.inside_set = true;
             // MariaDB: `SET STATEMENT max_statement_time = 5 FOR ALTER TABLE …`
             while !self.take("FOR") {
                 self.tokens.next()?;

@@ -1,5 +1,6 @@
 //! What holds for every input.
 
+use waggle_sql::Ddl;
 use waggle_sql::Dialect;
 use waggle_sql::Fingerprinter;
 use waggle_sql::Lexeme;
@@ -8,6 +9,7 @@ use waggle_sql::Normaliser;
 use waggle_sql::Reading;
 use waggle_sql::SessionSettings;
 use waggle_sql::SqlModes;
+use waggle_sql::SqlPrepared;
 use waggle_sql::Tables;
 use waggle_sql::format;
 use waggle_sql::kind;
@@ -53,6 +55,10 @@ impl Checker {
             }
         }
         let _ = kind(sql);
+        let _ = SqlPrepared::of(sql, SessionSettings::default());
+        for ddl in [Ddl::of(sql, SessionSettings::default()), Ddl::of_beginning(beginning, SessionSettings::default())] {
+            assert!(ddl.is_none_or(|ddl| ddl.objects.len() <= 32));
+        }
         redact(sql, None, &mut self.redacted);
         assert!(self.redacted.len() <= sql.len(), "{} bytes", self.redacted.len());
         // A mark of ten bytes may stand for every byte.

@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "this is where waggle speaks")]
 
 mod account;
+mod ddl;
 mod doctor;
 mod pfs;
 mod servers;
@@ -33,6 +34,7 @@ enum Command {
     Doctor(doctor::Args),
     Servers(servers::Args),
     Pfs(pfs::Args),
+    Ddl(ddl::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -69,6 +71,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Servers(args) => servers::run(args),
         Command::Pfs(args) => pfs::run(args),
+        Command::Ddl(args) => ddl::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

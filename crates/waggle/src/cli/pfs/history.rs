@@ -88,7 +88,7 @@ pub(super) fn tell(ended: &Ended) {
 }
 
 /// A row and what it holds.
-pub(super) fn row(change: &Change) -> String {
+pub(in crate::cli) fn row(change: &Change) -> String {
     let side = |settings: &Option<Vec<Option<String>>>| match settings {
         None => "nothing".to_owned(),
         Some(settings) => {

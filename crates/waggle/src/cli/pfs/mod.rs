@@ -2,7 +2,7 @@
 
 mod apply;
 pub(super) mod guardian;
-mod history;
+pub(super) mod history;
 pub(super) mod plan;
 mod set;
 mod status;

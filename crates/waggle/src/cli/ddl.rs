@@ -1,0 +1,265 @@
+//! `waggle ddl`
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use waggle_instrumentation::hold::Hold;
+use waggle_instrumentation::profile::{InstrumentRule, Profile};
+use waggle_mysql::Connection;
+
+use super::account::AccountArgs;
+use super::watch::CaptureArgs;
+use super::{Failure, Outcome, duration, pfs, stop_on_signal};
+use crate::ddl::{
+    AuditOptions, Choice, Destination, Json, Listed, Polling, RotatingFile, Rotation, Syslog,
+    Tapped, Words, Writer, kinds,
+};
+
+/// The profile that records what is needed.
+const PROFILE: &str = "ddl-audit";
+
+/// Who changed the structure of what: every CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT and REVOKE.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Tail(TailArgs),
+    Log(LogArgs),
+}
+
+/// Show statements of data definition as they end.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle ddl tail --schema shop --kind 'drop_%' --kind truncate")]
+struct TailArgs {
+    /// Lines of JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    audit: AuditArgs,
+}
+
+/// Write statements of data definition as lines of JSON to a file or to the system's log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle ddl log --file /var/log/waggle/ddl.jsonl --nested")]
+struct LogArgs {
+    /// Add lines to this file. Only its owner may read it.
+    #[arg(long, value_name = "FILE", required_unless_present = "syslog")]
+    file: Option<PathBuf>,
+    /// Put the file aside as FILE.1 when it has this size; M is 1,048,576 bytes.
+    #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = size,
+          requires = "file")]
+    rotate_size: u64,
+    /// So many files are kept beside it.
+    #[arg(long, value_name = "N", default_value_t = 10, requires = "file",
+          value_parser = clap::value_parser!(u32).range(..=10_000))]
+    rotate_keep: u32,
+    /// Send lines to the system's log, facility authpriv.
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, default_missing_value = "/dev/log",
+          conflicts_with = "file")]
+    syslog: Option<PathBuf>,
+    #[command(flatten)]
+    audit: AuditArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct AuditArgs {
+    /// Stop after this time; until Ctrl-C without it.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// Where statements come from.
+    #[arg(long, value_enum, default_value_t = SourceArg::Tap)]
+    source: SourceArg,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+    /// Show the literals of statements, too. Passwords are masked all the same.
+    #[arg(long)]
+    no_redact: bool,
+    #[command(flatten)]
+    capture: CaptureArgs,
+    /// With --source pfs: how often the server is asked.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    every: Duration,
+    #[command(flatten, next_help_heading = "With --source pfs: the account")]
+    account: AccountArgs,
+}
+
+/// What can be a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum SourceArg {
+    /// The tap in the kernel: every server of this host, no account, no change of the server.
+    Tap,
+    /// Performance Schema: one server, with an account; the profile ddl-audit is set meanwhile.
+    Pfs,
+}
+
+/// What is listed; each may be given more than once, and % stands for any characters.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "List only")]
+struct ChoiceArgs {
+    /// Statements about something in this schema.
+    #[arg(long = "schema", value_name = "NAME")]
+    schemas: Vec<String>,
+    /// Statements of this user.
+    #[arg(long = "user", value_name = "NAME")]
+    users: Vec<String>,
+    /// Statements about this object, with or without its schema; of an account user@host.
+    #[arg(long = "object", value_name = "NAME")]
+    objects: Vec<String>,
+    /// Statements of this kind, as the server names its instruments: create_table, drop_index, grant.
+    #[arg(long = "kind", value_name = "KIND", value_parser = kinds)]
+    kinds: Vec<String>,
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let stop = stop_on_signal()?;
+    match args.command {
+        Command::Tail(args) => {
+            let out = io::BufWriter::new(io::stdout());
+            let out: Box<dyn Destination> =
+                if args.json { Box::new(Json(out)) } else { Box::new(Words::new(out)) };
+            audit(args.audit, out, &stop)
+        }
+        Command::Log(args) => {
+            let rotation = Rotation { size: args.rotate_size, keep: args.rotate_keep };
+            let wrong = |error: io::Error| Failure::Config(error.into());
+            let out: Box<dyn Destination> = match (&args.file, &args.syslog) {
+                (Some(file), _) => Box::new(RotatingFile::open(file, rotation).map_err(wrong)?),
+                (None, Some(socket)) => Box::new(Syslog::open(socket).map_err(wrong)?),
+                (None, None) => return Err(Failure::Config(anyhow!("give --file or --syslog"))),
+            };
+            audit(args.audit, out, &stop)
+        }
+    }
+}
+
+fn audit(args: AuditArgs, out: Box<dyn Destination>, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    let ChoiceArgs { schemas, users, objects, kinds } = args.choice.clone();
+    let options = AuditOptions {
+        duration: args.duration,
+        choice: Choice { schemas, users, objects, kinds },
+        redact: !args.no_redact,
+    };
+    if args.every < Duration::from_millis(10) {
+        return Err(Failure::Config(anyhow!("--every: at least 10ms")));
+    }
+    let listed = match args.source {
+        SourceArg::Tap if args.account.is_given() => {
+            return Err(Failure::Config(anyhow!("the tap needs no account; add --source pfs")));
+        }
+        SourceArg::Tap => {
+            let tapped = Tapped::begin(args.capture.attach(false)?, options);
+            let mut out = Writer::start(out)?;
+            let listed = tapped.run(stop, &mut out);
+            let written = out.close();
+            let listed = listed?;
+            written?;
+            listed
+        }
+        SourceArg::Pfs => poll(&args, options, out, stop)?,
+    };
+    let Listed { statements, missing } = listed;
+    eprintln!("listed {statements} statements, not seen {missing}");
+    Ok(Outcome::Done)
+}
+
+/// Sets the profile, polls as long as it holds, and undoes it.
+fn poll(
+    args: &AuditArgs,
+    options: AuditOptions,
+    out: Box<dyn Destination>,
+    stop: &AtomicBool,
+) -> Result<Listed, Failure> {
+    let mut connection = pfs::open(&args.account.clone().read()?)?;
+    pfs::recover(&mut connection)?;
+    let plan = pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
+    let hold = match plan.changes.is_empty() {
+        true => None,
+        false => Some(set(args, &mut connection, plan.changes)?),
+    };
+    let listed = poll_held(args.every, options, &mut connection, out, stop);
+    let Some(hold) = hold else { return listed };
+    match (hold.end(&mut connection), listed) {
+        (Ok(restored), listed) => {
+            for row in &restored.left_alone {
+                eprintln!("left alone, changed by somebody else: {}", pfs::history::row(row));
+            }
+            listed
+        }
+        (Err(error), Ok(_)) => Err(pfs::cannot(error)),
+        // The server has ended: so have its settings.
+        (Err(_), Err(failure)) => Err(failure),
+    }
+}
+
+/// The profile; with what runs inside of other statements where that is asked for.
+fn profile(nested: bool) -> Result<Profile, Failure> {
+    let mut profile = pfs::plan::find(PROFILE)?;
+    if nested {
+        profile.instruments.push(InstrumentRule {
+            names: vec!["statement/sp/stmt".to_owned()],
+            except: Vec::new(),
+            enabled: Some(true),
+            timed: Some(true),
+            on: Default::default(),
+        });
+    }
+    Ok(profile)
+}
+
+fn set(
+    args: &AuditArgs,
+    connection: &mut Connection,
+    changes: Vec<waggle_instrumentation::Change>,
+) -> Result<Hold, Failure> {
+    let hold = Hold::intend(&pfs::journals(), connection, "ddl", changes);
+    let mut hold = hold.map_err(pfs::cannot)?;
+    pfs::guardian::start(hold.path(), &args.account)?;
+    match hold.make(connection, &mut |_| {}) {
+        Ok(()) => Ok(hold),
+        Err(error) => {
+            let _ = hold.end(connection);
+            Err(Failure::Cannot(pfs::with_grant(error.into(), connection)))
+        }
+    }
+}
+
+fn poll_held(
+    every: Duration,
+    options: AuditOptions,
+    connection: &mut Connection,
+    out: Box<dyn Destination>,
+    stop: &AtomicBool,
+) -> Result<Listed, Failure> {
+    let polling = Polling::begin(connection, options);
+    let polling = polling.map_err(|error| Failure::Cannot(error.into()))?;
+    eprintln!("waggle: the profile {PROFILE} is set; Ctrl-C undoes it");
+    let mut out = Writer::start(out)?;
+    let listed = polling.run(connection, every, stop, &mut out);
+    let written = out.close();
+    let listed = listed.map_err(Failure::Cannot)?;
+    written?;
+    Ok(listed)
+}
+
+/// A number of bytes such as `500`, `64K`, `100M`, `2G`.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size; write 500, 64K, 100M or 2G");
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor: u64 = match unit.to_ascii_uppercase().as_str() {
+        "" => 1,
+        "K" | "KIB" => 1 << 10,
+        "M" | "MIB" => 1 << 20,
+        "G" | "GIB" => 1 << 30,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(factor).filter(|size| *size > 0).ok_or_else(wrong)
+}

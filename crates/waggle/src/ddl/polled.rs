@@ -1,0 +1,219 @@
+//! Statements of data definition from Performance Schema.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use waggle_mysql::Connection;
+use waggle_mysql::history::{Event, History, HistoryError, Polled, Session, Sessions};
+use waggle_sql::{Ddl, DdlKind, SessionSettings, printable};
+
+use super::line::{Gap, Line, ServerName, Source, StatementLine, WaitingLine, objects};
+use super::prepared::{Executed, PreparedNames};
+use super::waiting::{Running, Waiting};
+use super::{AuditOptions, Listed, Writer};
+
+/// How often a signal is looked for.
+const STOP_EVERY: Duration = Duration::from_millis(50);
+
+/// Thread and event.
+type Key = (u64, u64);
+
+/// The audit of one server by polling.
+pub(crate) struct Polling {
+    history: History,
+    server: ServerName,
+    options: AuditOptions,
+    names: PreparedNames,
+    waiting: Waiting<Key>,
+    /// What ran at the last look, and may have ended by the next reading of the ring or just after.
+    running_before: BTreeSet<Key>,
+    listed: Listed,
+}
+
+impl Polling {
+    /// Begins; what shall be recorded is on already.
+    ///
+    /// # Errors
+    /// The tables cannot be read.
+    pub(crate) fn begin(
+        connection: &mut Connection,
+        options: AuditOptions,
+    ) -> Result<Polling, HistoryError> {
+        let history = History::begin(connection)?;
+        let identity = connection.server_identity();
+        let server = ServerName {
+            pid: None,
+            flavour: identity.flavour.to_string(),
+            version: identity.version.clone(),
+        };
+        Ok(Polling {
+            history,
+            server,
+            options,
+            names: PreparedNames::default(),
+            waiting: Waiting::default(),
+            running_before: BTreeSet::new(),
+            listed: Listed::default(),
+        })
+    }
+
+    /// Polls every so often until the time is over or `stop` is set.
+    ///
+    /// # Errors
+    /// The connection is broken, somebody switched off what is needed, or the destination cannot be
+    /// written.
+    pub(crate) fn run(
+        mut self,
+        connection: &mut Connection,
+        every: Duration,
+        stop: &AtomicBool,
+        out: &mut Writer,
+    ) -> anyhow::Result<Listed> {
+        let begin = Instant::now();
+        loop {
+            let is_over = self.options.duration.is_some_and(|limit| begin.elapsed() >= limit);
+            let is_last = is_over || stop.load(Ordering::Relaxed);
+            let polled_at = Instant::now();
+            let polled = self.history.poll(connection)?;
+            for line in self.lines(&polled) {
+                out.write(line)?;
+            }
+            if is_last {
+                return Ok(self.listed);
+            }
+            let is_time = |limit: Option<Duration>| limit.is_some_and(|it| begin.elapsed() >= it);
+            while polled_at.elapsed() < every
+                && !stop.load(Ordering::Relaxed)
+                && !is_time(self.options.duration)
+            {
+                thread::sleep(STOP_EVERY.min(every));
+            }
+        }
+    }
+
+    fn lines(&mut self, polled: &Polled) -> Vec<Line> {
+        let mut lines = Vec::new();
+        self.waiting.look(&self.running(&polled.sessions));
+        let mut by = polled.missing.clone();
+        by.retain(|name, _| DdlKind::of_instrument(name).is_some() || may_be_ddl(name));
+        for event in &polled.events {
+            match self.names.follow(event, &polled.prepared) {
+                Executed::Nothing => {}
+                Executed::Unknown if DdlKind::of_instrument(&event.name).is_none() => {
+                    *by.entry(format!("{}, text not known", event.name)).or_default() += 1;
+                }
+                executed => lines.extend(self.statement(event, executed, polled)),
+            }
+        }
+        lines.retain(|line| self.options.choice.takes(line));
+        self.listed.statements += lines.len() as u64;
+        let mut lines: Vec<Line> =
+            lines.into_iter().map(|line| Line::Statement(Box::new(line))).collect();
+        self.forget(&polled.sessions);
+        if !by.is_empty() {
+            let missing = by.values().sum();
+            self.listed.missing += missing;
+            lines.push(Line::Gap(Gap {
+                time: Timestamp::now(),
+                server: self.server.clone(),
+                source: Source::PerformanceSchema,
+                missing,
+                by,
+            }));
+        }
+        // Of several sessions in the order in which they began.
+        lines.sort_by_key(|line| match line {
+            Line::Statement(line) => line.time.unwrap_or(Timestamp::MAX),
+            Line::Gap(_) => Timestamp::MAX,
+        });
+        lines
+    }
+
+    /// The line of an event; `None` where it is of something else.
+    fn statement(
+        &mut self,
+        event: &Event,
+        executed: Executed,
+        polled: &Polled,
+    ) -> Option<StatementLine> {
+        let by_name = DdlKind::of_instrument(&event.name);
+        let text = match &executed {
+            Executed::Text(text) => Some(text.as_slice()),
+            _ => None,
+        };
+        let limit = self.history.text_limit();
+        let is_cut = |text: &&[u8]| limit.is_some_and(|limit| text.len() as u64 >= limit);
+        let settings = SessionSettings::default();
+        let ddl = text.and_then(|text| match is_cut(&text) {
+            true => Ddl::of_beginning(text, settings),
+            false => Ddl::of(text, settings),
+        });
+        let kind = ddl.as_ref().map(|ddl| ddl.kind).or(by_name)?;
+        let objects =
+            ddl.as_ref().map_or(Vec::new(), |ddl| objects(ddl, event.schema.as_deref()));
+        let session = polled.sessions.of(event.thread);
+        let of = |field: fn(&Session) -> &Option<String>| session.and_then(|it| field(it).clone());
+        Some(StatementLine {
+            time: event.started_us.and_then(|us| Timestamp::from_microsecond(us).ok()),
+            server: self.server.clone(),
+            source: Source::PerformanceSchema,
+            kind: kind.name(),
+            objects,
+            objects_truncated: ddl.as_ref().is_some_and(|ddl| ddl.truncated),
+            temporary: ddl.as_ref().is_some_and(|ddl| ddl.temporary),
+            connection_id: session.and_then(|session| session.connection_id),
+            user: of(|session| &session.user),
+            host: of(|session| &session.host),
+            account_absent: polled.sessions.unknown.get(&event.thread).cloned(),
+            default_schema: event.schema.clone(),
+            duration_us: event.duration_ns.map(|ns| ns as f64 / 1e3),
+            error: Some(event.error),
+            nested: event.nested,
+            text: text.map(|text| printable(text, None, self.options.redact)),
+            text_bytes: text.filter(|text| !is_cut(text)).map(|text| text.len() as u64),
+            waiting: self.waiting.take(&(event.thread, event.id)),
+        })
+    }
+
+    fn running(&self, sessions: &Sessions) -> Vec<Running<Key>> {
+        let redact = self.options.redact;
+        let running = |(thread, session): (&u64, &Session)| {
+            let text = session.text.clone()?;
+            Some(Running {
+                keys: session.events.iter().map(|event| (*thread, *event)).collect(),
+                settings: SessionSettings::default(),
+                default_schema: session.schema.clone(),
+                line: WaitingLine {
+                    connection_id: session.connection_id,
+                    user: session.user.clone(),
+                    host: session.host.clone(),
+                    state: session.state.clone().unwrap_or_default(),
+                    text: Some(printable(&text, None, redact)),
+                },
+                text,
+            })
+        };
+        sessions.now.iter().filter_map(running).collect()
+    }
+
+    fn forget(&mut self, sessions: &Sessions) {
+        let threads: BTreeSet<u64> = sessions.now.keys().copied().collect();
+        self.names.keep(&threads);
+        let running = sessions.now.iter().flat_map(|(thread, session)| {
+            session.events.iter().map(move |event| (*thread, *event))
+        });
+        let running: BTreeSet<Key> = running.collect();
+        let before = std::mem::replace(&mut self.running_before, running);
+        self.waiting.keep(|key| before.contains(key) || self.running_before.contains(key));
+    }
+}
+
+/// Names of events that can be of any statement.
+fn may_be_ddl(name: &str) -> bool {
+    ["statement/sql/execute_sql", "statement/sql/execute_immediate", "statement/com/Execute"]
+        .contains(&name)
+        || ["statement/sp/stmt", "statement/sql/error"].contains(&name)
+}

@@ -1,0 +1,133 @@
+//! Files, the system's log, and a table for people.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use waggle_testkit::Version;
+
+use super::{Audit, READY, TAP, lines_of, session, start, statements};
+
+/// The files of a log, the oldest first.
+fn files(log: &Path) -> Vec<PathBuf> {
+    let numbered = |number: u32| PathBuf::from(format!("{}.{number}", log.display()));
+    let mut files: Vec<PathBuf> = (1..20).map(numbered).filter(|path| path.exists()).collect();
+    files.reverse();
+    files.push(log.to_owned());
+    files
+}
+
+fn lines_in(files: &[PathBuf]) -> Vec<Value> {
+    let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    lines_of(&text)
+}
+
+#[test]
+fn a_log_is_put_aside_when_it_is_full_and_no_line_is_lost_or_cut() {
+    const RUN: usize = 40;
+    const SIZE: u64 = 4096;
+    let server = start(Version::Mysql80);
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("ddl.jsonl");
+    let words = ["log", "--file", log.to_str().unwrap(), "--rotate-size", "4K"];
+    let mut audit = Audit::spawn(&server, TAP, &words);
+    let is_ready = |_: &Audit| fs::read_to_string(&log).is_ok_and(|text| text.contains(READY));
+    audit.wait_until_ready(&server, is_ready);
+    let second = Audit::spawn(&server, TAP, &words).child.wait_with_output().unwrap();
+    assert_eq!(second.status.code(), Some(3), "a second one that writes to the same file");
+    let mut client = session(&server);
+    for number in 0..RUN {
+        client.run(format!("DROP TABLE IF EXISTS number_{number}")).unwrap();
+    }
+    audit.wait_for("all lines", |_| statements(&lines_in(&files(&log))).len() >= RUN);
+    audit.stop();
+    let files = files(&log);
+    assert!(files.len() > 2, "{files:?}");
+    for file in &files {
+        let metadata = fs::metadata(file).unwrap();
+        assert!(metadata.len() <= SIZE, "{}: {} bytes", file.display(), metadata.len());
+        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        assert!(fs::read(file).unwrap().ends_with(b"\n"), "{}", file.display());
+    }
+    let lines = lines_in(&files);
+    let names: Vec<&str> =
+        statements(&lines).iter().map(|line| line["objects"][0]["name"].as_str().unwrap()).collect();
+    let expected: Vec<String> = (0..RUN).map(|number| format!("number_{number}")).collect();
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn the_systems_log_gets_a_datagram_for_each_line_also_when_it_was_away() {
+    let server = start(Version::Mariadb1011);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let listen = || {
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        socket
+    };
+    let receive = |socket: &UnixDatagram| {
+        let mut datagram = vec![0; 65536];
+        let length = socket.recv(&mut datagram).unwrap();
+        String::from_utf8(datagram[..length].to_vec()).unwrap()
+    };
+    let log = listen();
+    let mut audit = Audit::spawn(&server, TAP, &["log", "--syslog", path.to_str().unwrap()]);
+    log.set_nonblocking(true).unwrap();
+    audit.wait_until_ready(&server, |_| log.recv(&mut [0; 65536]).is_ok());
+    drop(log);
+    fs::remove_file(&path).unwrap();
+    let mut client = session(&server);
+    client.run("CREATE TABLE told (a INT)").unwrap();
+    client.query("DROP TABLE nosuch").unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let log = listen();
+    let told = std::iter::repeat_with(|| receive(&log)).find(|told| !told.contains(READY)).unwrap();
+    let (head, json) = told.split_once(": ").unwrap();
+    // LOG_AUTHPRIV with LOG_NOTICE.
+    assert!(head.starts_with("<85>") && head.contains("waggle["), "{told}");
+    let line: Value = serde_json::from_str(json).unwrap();
+    assert_eq!(line["kind"], "create_table", "{told}");
+    let failed = receive(&log);
+    assert!(failed.starts_with("<84>") && failed.contains("drop_table"), "{failed}");
+    audit.stop();
+}
+
+#[test]
+fn the_table_says_who_did_what_without_literals() {
+    let server = start(Version::Mysql57);
+    let mut audit = Audit::spawn(&server, TAP, &["tail"]);
+    audit.wait_until_ready(&server, |audit| audit.out().contains(READY));
+    session(&server).run("CREATE TABLE shown (a CHAR(3) COMMENT 'a\n\x1bb')").unwrap();
+    audit.wait_for("the statement", |audit| audit.out().contains("shown"));
+    let out = audit.out();
+    let line = out.lines().find(|line| line.contains("shown")).unwrap();
+    for word in ["root@localhost", "ok", "create_table", "test.shown", "COMMENT ?)"] {
+        assert!(line.contains(word), "{word}: {line}");
+    }
+    assert!(!out.contains('\x1b'), "{out}");
+}
+
+#[test]
+fn wrong_words_are_refused_with_what_is_right() {
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_waggle"));
+        let output = command.arg("ddl").args(words).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for (words, code, said) in [
+        (&["tail", "--kind", "creat_table"][..], 2, "create_table"),
+        (&["log"], 2, "--file"),
+        (&["log", "--file", "/nowhere/x"], 3, "--file /nowhere/x"),
+        (&["log", "--syslog", "/nowhere/x"], 3, "--syslog /nowhere/x"),
+        (&["log", "--file", "x", "--rotate-size", "5 apples"], 2, "is no size"),
+        (&["tail", "--login-path", "x"], 3, "add --source pfs"),
+    ] {
+        let (ended, err) = run(words);
+        assert_eq!(ended, Some(code), "{words:?}: {err}");
+        assert!(err.contains(said), "{words:?}: {err}");
+    }
+}

@@ -1,0 +1,119 @@
+//! Five hundred statements of every kind.
+
+use waggle_testkit::Version;
+
+/// How a statement is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// As it is.
+    Text,
+    /// By `PREPARE` and `EXECUTE`.
+    Prepared,
+    /// In a procedure, which is made before.
+    Procedure,
+}
+
+/// What one session runs.
+pub(crate) type Script = Vec<(Way, String)>;
+
+/// The password of every account.
+pub(crate) const PASSWORD: &str = "hUnTeR2zQ";
+/// Sessions.
+pub(crate) const SESSIONS: usize = 8;
+/// Statements that are to be listed, of all sessions.
+pub(crate) const STATEMENTS: usize = 500;
+/// Of them so many in each of these ways, and so many that are longer than what a server keeps.
+const PREPARED: usize = 20;
+const IN_PROCEDURES: usize = 20;
+const FAILING: usize = 20;
+const LONG: usize = 5;
+
+/// One of every kind; `$` is the number of the session, `!` the password.
+const KINDS: &[&str] = &[
+    "CREATE DATABASE d$",
+    "CREATE TABLE d$.t (a INT PRIMARY KEY, b VARCHAR(20) DEFAULT 'x' COMMENT 'it''s') ENGINE=InnoDB",
+    "CREATE INDEX i ON d$.t (b)",
+    "ALTER TABLE d$.t ADD COLUMN c INT",
+    "DROP INDEX i ON d$.t",
+    "CREATE VIEW d$.v AS SELECT a FROM d$.t",
+    "ALTER VIEW d$.v AS SELECT b FROM d$.t",
+    "DROP VIEW d$.v",
+    "CREATE TRIGGER d$.g BEFORE INSERT ON d$.t FOR EACH ROW SET @a = 1",
+    "DROP TRIGGER d$.g",
+    "CREATE PROCEDURE d$.p() SELECT 1",
+    "ALTER PROCEDURE d$.p COMMENT 'x'",
+    "DROP PROCEDURE d$.p",
+    "CREATE FUNCTION d$.f() RETURNS INT DETERMINISTIC NO SQL RETURN 1",
+    "ALTER FUNCTION d$.f COMMENT 'x'",
+    "DROP FUNCTION d$.f",
+    "CREATE FUNCTION f$ RETURNS STRING SONAME 'nosuch.so'",
+    "CREATE EVENT d$.e ON SCHEDULE EVERY 1 DAY DO SELECT 1",
+    "ALTER EVENT d$.e DISABLE",
+    "DROP EVENT d$.e",
+    "RENAME TABLE d$.t TO d$.u",
+    "TRUNCATE TABLE d$.u",
+    "CREATE USER made_$@localhost IDENTIFIED BY '!'",
+    "ALTER USER made_$@localhost IDENTIFIED BY '!'",
+    "GRANT SELECT, INSERT ON d$.* TO made_$@localhost",
+    "REVOKE INSERT ON d$.* FROM made_$@localhost",
+    "CREATE ROLE role_$",
+    "GRANT role_$ TO made_$@localhost",
+    "REVOKE role_$ FROM made_$@localhost",
+    "DROP ROLE role_$",
+    "REVOKE ALL PRIVILEGES, GRANT OPTION FROM made_$@localhost",
+    "RENAME USER made_$@localhost TO named_$@localhost",
+    "DROP USER named_$@localhost",
+    "CREATE SERVER s$ FOREIGN DATA WRAPPER mysql OPTIONS (HOST '127.0.0.1', DATABASE 'd')",
+    "ALTER SERVER s$ OPTIONS (HOST '127.0.0.2')",
+    "DROP SERVER s$",
+    "CREATE TEMPORARY TABLE d$.temporary (a INT)",
+    "DROP TEMPORARY TABLE d$.temporary",
+    "CREATE TABLESPACE ts$ ADD DATAFILE 'ts$.ibd' ENGINE=InnoDB",
+    "DROP TABLESPACE ts$",
+    "DROP TABLE d$.u",
+    "ALTER DATABASE d$ CHARACTER SET latin1",
+    "DROP DATABASE d$",
+];
+
+/// What each session runs; 500 statements in all.
+pub(crate) fn scripts() -> Vec<Script> {
+    let mut scripts: Vec<Script> = (0..SESSIONS)
+        .map(|session| {
+            let of = |kind: &&str| {
+                kind.replace('$', &session.to_string()).replace('!', PASSWORD)
+            };
+            KINDS.iter().map(|kind| (Way::Text, of(kind))).collect()
+        })
+        .collect();
+    let mut add = |number: usize, way: Way, statement: String| {
+        scripts[number % SESSIONS].push((way, statement));
+    };
+    for number in 0..FAILING {
+        add(number, Way::Text, format!("DROP TABLE test.nosuch_{number}"));
+    }
+    for number in 0..PREPARED {
+        add(number, Way::Prepared, format!("CREATE TABLE test.prepared_{number} (a INT)"));
+    }
+    for number in 0..IN_PROCEDURES {
+        add(number, Way::Procedure, format!("CREATE TABLE test.inside_{number} (a INT)"));
+    }
+    for number in 0..LONG {
+        let columns: Vec<String> =
+            (0..150).map(|column| format!("a_rather_long_name_{column} INT")).collect();
+        let columns = columns.join(", ");
+        add(number, Way::Text, format!("CREATE TABLE test.long_{number} ({columns})"));
+    }
+    let of_procedures = IN_PROCEDURES;
+    let so_far: usize = scripts.iter().map(Vec::len).sum::<usize>() + of_procedures;
+    for number in so_far..STATEMENTS {
+        let statement = format!("ALTER TABLE test.shared COMMENT 'number {number}'");
+        scripts[number % SESSIONS].push((Way::Text, statement));
+    }
+    scripts
+}
+
+/// Kinds whose text MySQL writes anew before it records it.
+pub(crate) fn is_written_anew(version: Version, kind: &str) -> bool {
+    let accounts = ["create_user", "alter_user", "grant", "set_password"];
+    !version.is_mariadb() && (accounts.contains(&kind) || kind == "create_server" || kind == "alter_server")
+}

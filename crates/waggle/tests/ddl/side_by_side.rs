@@ -1,0 +1,162 @@
+//! The tap and Performance Schema beside each other.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use serde_json::Value;
+use waggle_testkit::client::Client;
+use waggle_testkit::{Account, Server, Version};
+
+use super::everything::{STATEMENTS, Script, Way, is_written_anew, scripts};
+use super::{Audit, PFS, TAP, missing, session, session_of, start, statements, text};
+
+/// One for each session.
+const USERS: [&str; 8] =
+    ["ddl_0", "ddl_1", "ddl_2", "ddl_3", "ddl_4", "ddl_5", "ddl_6", "ddl_7"];
+/// Bytes of a text that every server keeps.
+const TEXT_LIMIT: usize = 1024;
+/// Times of the two sources are the same where they differ by no more than one of these.
+const CLOSE_US: f64 = 1000.0;
+const CLOSE: f64 = 0.05;
+/// Performance Schema's timer runs on through clean-up, and the client that has its reply can take the
+/// processor from the session then: so few may be apart.
+const APART_MAX: usize = STATEMENTS / 50;
+
+fn run(client: &mut Client, script: &Script) {
+    for (number, (way, statement)) in script.iter().enumerate() {
+        match way {
+            Way::Text => {
+                client.query(statement).unwrap();
+            }
+            Way::Prepared => {
+                let quoted = statement.replace('\'', "''");
+                client.run(format!("PREPARE s{number} FROM '{quoted}'")).unwrap();
+                client.run(format!("EXECUTE s{number}")).unwrap();
+            }
+            Way::Procedure => {
+                let name = format!("test.p{}_{number}", client.connection_id());
+                client.run(format!("CREATE PROCEDURE {name}() {statement}")).unwrap();
+                client.run(format!("CALL {name}()")).unwrap();
+            }
+        }
+    }
+}
+
+fn run_everything(server: &Server) -> Vec<Client> {
+    let sessions: Vec<_> = scripts()
+        .into_iter()
+        .zip(USERS)
+        .map(|(script, user)| {
+            let mut client = session_of(server, Account { user, password: "" });
+            thread::spawn(move || {
+                run(&mut client, &script);
+                client
+            })
+        })
+        .collect();
+    // Prepared statements are there as long as their session.
+    sessions.into_iter().map(|session| session.join().unwrap()).collect()
+}
+
+/// The statements of each user, in their order.
+fn by_user(lines: &[Value]) -> BTreeMap<&str, Vec<&Value>> {
+    let mut users: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for line in statements(lines) {
+        users.entry(text(line, "user")).or_default().push(line);
+    }
+    for lines in users.values_mut() {
+        lines.sort_by_key(|line| text(line, "time"));
+    }
+    users
+}
+
+fn assert_same(version: Version, tap: &Value, pfs: &Value) {
+    for key in ["kind", "user", "host", "connection_id", "error", "nested", "temporary"] {
+        assert_eq!(tap[key], pfs[key], "{version} {key}\n{tap:#}\n{pfs:#}");
+    }
+    if is_written_anew(version, text(tap, "kind")) {
+        return;
+    }
+    assert_eq!(tap["objects"], pfs["objects"], "{version}\n{tap:#}\n{pfs:#}");
+    let (whole, kept) = (text(tap, "text"), text(pfs, "text"));
+    match pfs["text_bytes"].as_u64() {
+        Some(_) => assert_eq!(whole, kept, "{version}"),
+        None => {
+            assert!(kept.len() <= TEXT_LIMIT && kept.len() > TEXT_LIMIT - 40, "{version}: {kept}");
+            assert!(whole.starts_with(kept), "{version}\n{whole}\n{kept}");
+        }
+    }
+}
+
+fn is_close(tap: &Value, pfs: &Value) -> bool {
+    let us = |line: &Value| line["duration_us"].as_f64().unwrap();
+    let apart = (us(tap) - us(pfs)).abs();
+    apart <= CLOSE_US || apart <= CLOSE * us(pfs)
+}
+
+fn both_list_everything(version: Version) {
+    let server = start(version);
+    let mut admin = session(&server);
+    admin.run("CREATE TABLE test.shared (a INT)").unwrap();
+    for user in USERS {
+        admin.run(format!("CREATE USER {user}@localhost")).unwrap();
+        admin.run(format!("GRANT ALL ON *.* TO {user}@localhost WITH GRANT OPTION")).unwrap();
+    }
+    let options = ["--nested", "--no-redact", "--text-limit", "8192"];
+    let mut tap = Audit::tail(&server, TAP, &options);
+    let mut pfs = Audit::tail(&server, PFS, &options[..2]);
+    let sessions = run_everything(&server);
+    tap.wait_for_statements(STATEMENTS);
+    pfs.wait_for_statements(STATEMENTS);
+    drop(sessions);
+    let (tap, pfs) = (tap.end(), pfs.end());
+    assert_eq!((missing(&tap), missing(&pfs)), (0, 0), "{version}");
+    let (tap, pfs) = (by_user(&tap), by_user(&pfs));
+    let count = |users: &BTreeMap<&str, Vec<&Value>>| users.values().map(Vec::len).sum::<usize>();
+    let (mut apart, mut failed, mut nested) = (Vec::new(), 0, 0);
+    for user in USERS {
+        for (tap, pfs) in tap[user].iter().zip(&pfs[user]) {
+            assert_same(version, tap, pfs);
+            failed += usize::from(tap["error"] != 0);
+            nested += usize::from(tap["nested"] == true);
+            if !is_close(tap, pfs) {
+                let us = |line: &Value| line["duration_us"].as_f64().unwrap();
+                apart.push((us(tap), us(pfs)));
+            }
+        }
+    }
+    println!(
+        "{version}: {} and {} statements, {failed} failed, {nested} nested, {} apart in time: {apart:?}",
+        count(&tap),
+        count(&pfs),
+        apart.len()
+    );
+    assert_eq!((count(&tap), count(&pfs)), (STATEMENTS, STATEMENTS), "{version}");
+    assert!(failed >= 20 && nested == 20, "{version}: {failed} failed, {nested} nested");
+    assert!(apart.len() <= APART_MAX, "{version}: {apart:?}");
+}
+
+#[test]
+fn both_sources_list_everything_once_on_mysql_5_7() {
+    both_list_everything(Version::Mysql57);
+}
+
+#[test]
+fn both_sources_list_everything_once_on_mysql_8_0() {
+    both_list_everything(Version::Mysql80);
+}
+
+#[test]
+fn both_sources_list_everything_once_on_mysql_9() {
+    both_list_everything(Version::Mysql9);
+}
+
+#[test]
+fn both_sources_list_everything_once_on_mariadb_10_11() {
+    both_list_everything(Version::Mariadb1011);
+}
+
+#[test]
+fn both_sources_list_everything_once_on_mariadb_11_4() {
+    both_list_everything(Version::Mariadb114);
+}
