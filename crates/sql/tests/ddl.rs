@@ -219,7 +219,7 @@ fn double_quotes_are_names_under_ansi_quotes() {
 fn a_prefix_that_is_repeated_without_end_is_read_once() {
     let endless = "set statement a = 1 for ".repeat(200_000);
     assert_eq!(read(&(endless.clone() + "drop table t")), None);
-    assert_eq!(read(&format!("grant {}", "a, ".repeat(200_000))).unwrap().objects.len(), 1);
+    assert!(read(&format!("grant {}", "a, ".repeat(200_000))).is_some());
     assert_eq!(read(&"create ".repeat(200_000)), None);
     assert!(read(&format!("drop table {}", "a.".repeat(200_000))).is_some());
     assert!(prepared(&format!("prepare s from {}", "'a' ".repeat(200_000))).is_some());

@@ -36,8 +36,9 @@ fn a_log_is_put_aside_when_it_is_full_and_no_line_is_lost_or_cut() {
     let mut audit = Audit::spawn(&server, TAP, &words);
     let is_ready = |_: &Audit| fs::read_to_string(&log).is_ok_and(|text| text.contains(READY));
     audit.wait_until_ready(&server, is_ready);
-    let second = Audit::spawn(&server, TAP, &words).child.wait_with_output().unwrap();
-    assert_eq!(second.status.code(), Some(3), "a second one that writes to the same file");
+    let mut second = Audit::spawn(&server, TAP, &words);
+    assert_eq!(second.child.wait().unwrap().code(), Some(3), "{}", second.err());
+    assert!(second.err().contains("another process writes it"), "{}", second.err());
     let mut client = session(&server);
     for number in 0..RUN {
         client.run(format!("DROP TABLE IF EXISTS number_{number}")).unwrap();
