@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use waggle_model::{
-    Command, DigestKey, DigestName, Flavour, RunningStatement, Server, SessionSettings, Statement,
-    Text,
+    Command, DigestKey, DigestName, Flavour, RunningStatement, Server, ServerVersion,
+    SessionSettings, Statement, Text,
 };
 use waggle_sql::{Dialect, Digest, Fingerprinter, Normaliser, mask_secrets, stable_hash};
 
@@ -140,12 +140,11 @@ fn hash_of(value: &impl Hash) -> u64 {
 
 /// Whose rules a server follows.
 fn dialect_of(server: &Server) -> Dialect {
-    let major: u32 =
-        server.version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(9);
+    let [major, ..] = ServerVersion::parse(server.flavour, &server.version).number;
     match (server.flavour, major) {
-        (Flavour::Mariadb, ..=10) => Dialect::Mariadb,
+        (Flavour::Mariadb, 1..=10) => Dialect::Mariadb,
         (Flavour::Mariadb, _) => Dialect::Mariadb11,
-        (Flavour::Mysql, ..=5) => Dialect::Mysql57,
+        (Flavour::Mysql, 1..=5) => Dialect::Mysql57,
         (Flavour::Mysql, 8) => Dialect::Mysql80,
         (Flavour::Mysql, _) => Dialect::Mysql9,
     }

@@ -110,7 +110,7 @@ pub struct Journal {
 
 /// What a journal holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct Contents {
     /// Where it is.
     pub path: PathBuf,
     /// Its first line.
@@ -237,7 +237,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be read, or is no journal.
-    pub fn read(&self) -> Result<Option<Account>, JournalError> {
+    pub fn read(&self) -> Result<Option<Contents>, JournalError> {
         read(&self.path)
     }
 
@@ -261,7 +261,7 @@ impl Journal {
 ///
 /// # Errors
 /// The directory cannot be read. That it does not exist is no error.
-pub fn all(directory: &Path) -> Result<Vec<Result<Account, JournalError>>, JournalError> {
+pub fn all(directory: &Path) -> Result<Vec<Result<Contents, JournalError>>, JournalError> {
     let failed = |error| JournalError::File {
         path: directory.to_owned(),
         what: "the directory cannot be read",
@@ -288,7 +288,7 @@ pub fn all(directory: &Path) -> Result<Vec<Result<Account, JournalError>>, Journ
 ///
 /// # Errors
 /// It cannot be read, or is no journal.
-pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
+pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
     let wrong = |line: usize, reason: String| JournalError::Wrong {
         path: path.to_owned(),
         line: line + 1,
@@ -303,7 +303,7 @@ pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
     let lines: Vec<String> = lines.collect::<Result<_, _>>().map_err(|error| {
         JournalError::File { path: path.to_owned(), what: "it cannot be read", error }
     })?;
-    let mut account: Option<Account> = None;
+    let mut contents: Option<Contents> = None;
     for (number, line) in lines.iter().enumerate() {
         let entry = match serde_json::from_str(line) {
             Ok(entry) => entry,
@@ -311,18 +311,18 @@ pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
             Err(_) if number + 1 == lines.len() => break,
             Err(error) => return Err(wrong(number, error.to_string())),
         };
-        match (entry, &mut account) {
+        match (entry, &mut contents) {
             (Entry::Begun(begun), none @ None) => {
                 let path = path.to_owned();
-                *none = Some(Account { path, begun, changes: vec![], kept: false, undone: None });
+                *none = Some(Contents { path, begun, changes: vec![], kept: false, undone: None });
             }
-            (Entry::Change(change), Some(account)) => account.changes.push(change),
-            (Entry::Kept, Some(account)) => account.kept = true,
-            (Entry::Undone(undone), Some(account)) => account.undone = Some(undone),
+            (Entry::Change(change), Some(contents)) => contents.changes.push(change),
+            (Entry::Kept, Some(contents)) => contents.kept = true,
+            (Entry::Undone(undone), Some(contents)) => contents.undone = Some(undone),
             _ => return Err(wrong(number, "it stands in the wrong place".to_owned())),
         }
     }
-    Ok(account)
+    Ok(contents)
 }
 
 #[cfg(test)]

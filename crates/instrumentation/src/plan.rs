@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use waggle_model::ServerVersion;
+
 use crate::change::{Change, difference};
 use crate::class::class_of;
 use crate::filter::{Filter, Session};
-use crate::profile::{Base, Profile, ProfileError, ServerVersion, builtin};
+use crate::profile::{Base, Profile, ProfileError, builtin};
 use crate::state::{Settings, State};
 use crate::table::Table;
 

@@ -6,7 +6,9 @@ mod servers;
 use serde::Deserialize;
 
 pub use builtin::{BUILTIN, builtin};
-pub use servers::{ServerVersion, Servers};
+pub use servers::{Family, Servers};
+
+use waggle_model::ServerVersion;
 
 use crate::pattern::fits;
 

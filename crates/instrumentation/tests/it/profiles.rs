@@ -2,9 +2,10 @@
 
 use waggle_instrumentation::apply::{Made, Pace, write};
 use waggle_instrumentation::filter::Filter;
-use waggle_instrumentation::profile::{BUILTIN, Profile, ServerVersion};
+use waggle_instrumentation::profile::{BUILTIN, Profile};
 use waggle_instrumentation::undo::{Restored, undo};
 use waggle_instrumentation::{Plan, State, Wanted, sessions};
+use waggle_model::ServerVersion;
 use waggle_mysql::{Connection, Options, Sources};
 use waggle_testkit::{Server, Version};
 

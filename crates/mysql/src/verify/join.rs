@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use waggle_model::Flavour;
+use waggle_model::{Flavour, ServerVersion};
 
 use super::{Captured, CapturedDigest};
 use crate::Difference;
@@ -70,7 +70,7 @@ pub(super) fn has_our_rules(server: &Difference) -> bool {
 }
 
 pub(super) fn major(server: &Difference) -> u32 {
-    server.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0)
+    ServerVersion::parse(server.flavour, &server.version).number[0]
 }
 
 fn have_prepared_digests(server: &Difference) -> bool {

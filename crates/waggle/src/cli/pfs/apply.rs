@@ -4,14 +4,16 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use waggle_instrumentation::activity::{self, Events, Verdict};
 use waggle_instrumentation::apply::Made;
 use waggle_instrumentation::hold::Hold;
-use waggle_instrumentation::{Change, activity};
+use waggle_instrumentation::{Change, State};
 use waggle_model::Reading;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration, stop_on_signal};
+use super::guard::Guard;
 use super::plan::{FilterArgs, find, in_words, plan};
 use super::{cannot, guardian, journals, open, recover, with_grant};
 
@@ -43,6 +45,13 @@ pub(super) struct HoldArgs {
     /// Return at once and let it stay until `waggle pfs rollback` or a restart of the server.
     #[arg(long)]
     keep: bool,
+    /// Undo at once when the server becomes slower by more than this, such as 3%: the processor time
+    /// per statement, or the time of a statement. It is measured for 15 seconds before the change.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "keep")]
+    guard: Option<f64>,
+    /// What every class counted meanwhile as one JSON array.
+    #[arg(long, conflicts_with = "keep")]
+    json: bool,
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -70,9 +79,13 @@ pub(super) fn hold(
     if changes.is_empty() {
         return Ok(Outcome::Done);
     }
+    let guard = args.guard.map(|share| {
+        eprintln!("the server is measured as it is");
+        Guard::begin(&mut connection, share).map_err(Failure::Cannot)
+    });
+    let mut guard = guard.transpose()?;
     let mut hold = Hold::intend(&journals(), &mut connection, command, changes).map_err(cannot)?;
     guardian::start(hold.path(), account)?;
-    let before = activity::read(&mut connection).map_err(|error| Failure::Cannot(error.into()))?;
     let mut is_whole = true;
     let made = hold.make(&mut connection, &mut |made| {
         is_whole &= made.refused.is_empty();
@@ -81,23 +94,28 @@ pub(super) fn hold(
     if let Err(error) = made {
         let restored = hold.end(&mut connection);
         let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
-        let error = with_grant(error.into(), &connection);
+        let error = with_grant(error, &connection);
         return Err(Failure::Cannot(error.context(format!("`{command}` failed; {undone}"))));
     }
     if args.keep {
         hold.keep().map_err(cannot)?;
         eprintln!("set; undo it with: waggle pfs rollback");
-    } else {
-        eprintln!("set{}; Ctrl-C undoes it", until(args.duration));
-        wait(args.duration, &stop);
-        show_activity(&mut connection, before)?;
-        let changes = hold.changes().len();
-        let restored = hold.end(&mut connection).map_err(cannot)?;
-        eprintln!("undone: {} of {changes} rows", restored.restored);
-        for row in &restored.left_alone {
-            is_whole = false;
-            eprintln!("left alone, changed by somebody else: {}", super::history::row(row));
-        }
+        return Ok(if is_whole { Outcome::Done } else { Outcome::No });
+    }
+    eprintln!("set{}; Ctrl-C undoes it", until(args.duration));
+    let begin = read_events(&mut connection)?;
+    let alarm = wait(args.duration, &stop, guard.as_mut(), &mut connection)?;
+    if let Some(alarm) = &alarm {
+        is_whole = false;
+        eprintln!("undone at once: {alarm}");
+    }
+    is_whole &= show_activity(&mut connection, begin, args.json)?;
+    let changes = hold.changes().len();
+    let restored = hold.end(&mut connection).map_err(cannot)?;
+    eprintln!("undone: {} of {changes} rows", restored.restored);
+    for row in &restored.left_alone {
+        is_whole = false;
+        eprintln!("left alone, changed by somebody else: {}", super::history::row(row));
     }
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
 }
@@ -121,33 +139,71 @@ fn tell(made: &Made) {
     }
 }
 
-fn wait(duration: Option<Duration>, stop: &AtomicBool) {
+/// Waits for the end. Gives what the guard found to be slower.
+fn wait(
+    duration: Option<Duration>,
+    stop: &AtomicBool,
+    mut guard: Option<&mut Guard>,
+    connection: &mut Connection,
+) -> Result<Option<String>, Failure> {
     let begin = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         let left = duration.map(|duration| duration.saturating_sub(begin.elapsed()));
         if left == Some(Duration::ZERO) {
-            return;
+            break;
         }
         std::thread::sleep(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+        if let Some(guard) = &mut guard {
+            let alarm = guard.look(connection);
+            let alarm = alarm.map_err(|error| Failure::Cannot(error.into()))?;
+            if alarm.is_some() {
+                return Ok(alarm);
+            }
+        }
     }
+    Ok(None)
 }
 
-/// How many events each class counted while the changes were made.
+/// A share such as `3%` or `3`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let share = number.ok().filter(|share| *share > 0.0 && *share <= 100.0);
+    share.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is no share; write 3%"))
+}
+
+fn read_events(connection: &mut Connection) -> Result<Reading<Events>, Failure> {
+    activity::read(connection).map_err(|error| Failure::Cannot(error.into()))
+}
+
+/// Says what each class counted since `begin`. Whether all of them do what was set.
 fn show_activity(
     connection: &mut Connection,
-    before: Reading<activity::Events>,
-) -> Result<(), Failure> {
-    let after = activity::read(connection).map_err(|error| Failure::Cannot(error.into()))?;
-    let (before, after) = match (before, after) {
-        (Reading::Value(before), Reading::Value(after)) => (before, after),
+    begin: Reading<Events>,
+    json: bool,
+) -> Result<bool, Failure> {
+    let (begin, end) = match (begin, read_events(connection)?) {
+        (Reading::Value(begin), Reading::Value(end)) => (begin, end),
         (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
             eprintln!("events were not counted: {why}");
-            return Ok(());
+            return Ok(true);
         }
     };
+    let state = State::read(connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let proofs = activity::prove(&state, &begin, &end);
     let mut out = io::stdout().lock();
-    for (class, events) in activity::by_class(&before, &after) {
-        writeln!(out, "{class:<20} {events:>12} events")?;
+    if json {
+        serde_json::to_writer(&mut out, &proofs).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        writeln!(out, "{:<20} {:>8} {:>12}", "class", "enabled", "events")?;
+        for proof in &proofs {
+            let note = match proof.verdict {
+                Verdict::Counts | Verdict::Still => "",
+                Verdict::Silent => "  nothing of it happened",
+                Verdict::CountsThoughOff => "  COUNTS THOUGH IT IS OFF",
+            };
+            writeln!(out, "{:<20} {:>8} {:>12}{note}", proof.class, proof.enabled, proof.events)?;
+        }
     }
-    Ok(())
+    Ok(!proofs.iter().any(|proof| proof.verdict == Verdict::CountsThoughOff))
 }

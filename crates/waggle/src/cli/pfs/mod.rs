@@ -1,6 +1,7 @@
 //! `waggle pfs`
 
 mod apply;
+mod guard;
 mod guardian;
 mod history;
 mod plan;
@@ -121,12 +122,10 @@ fn cannot(error: HoldError) -> Failure {
     Failure::Cannot(error.into())
 }
 
-/// What a missing right of a writer needs.
-fn with_grant(error: anyhow::Error, connection: &Connection) -> anyhow::Error {
-    let is_denied = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<waggle_mysql::ConnectionError>())
-        .any(waggle_mysql::ConnectionError::is_access_denied);
+/// An error of a writer; a right that is missing is named with the statement that gives it.
+fn with_grant(error: HoldError, connection: &Connection) -> anyhow::Error {
+    let is_denied = matches!(&error, HoldError::Connection(error) if error.is_access_denied());
+    let error = anyhow::Error::from(error);
     if !is_denied {
         return error;
     }

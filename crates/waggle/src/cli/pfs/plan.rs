@@ -7,9 +7,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 use waggle_instrumentation::apply::what;
 use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
-use waggle_instrumentation::profile::{Profile, ServerVersion};
+use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
+use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
