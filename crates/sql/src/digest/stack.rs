@@ -7,12 +7,10 @@ use super::Dialect;
 use super::table::AT;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
-use super::table::CONCAT;
 use super::table::IDENT;
 use super::table::IDENT_AT;
 use super::table::IN_LIST;
 use super::table::Id;
-use super::table::NOT2;
 use super::table::OTHER_TOKEN;
 use super::table::ROW;
 use super::table::ROW_OF_ONE;
@@ -22,6 +20,7 @@ use super::table::Role;
 use super::table::Table;
 use super::table::VALUE;
 use super::table::VALUES;
+use super::text::Piece;
 use super::text::Text;
 use crate::Charset;
 use crate::charset::Name;
@@ -34,7 +33,10 @@ pub(super) const ARRAY_BYTES: usize = 1024;
 /// Bytes of a token in the array (`SIZE_OF_A_TOKEN`).
 pub(super) const TOKEN_BYTES: usize = 2;
 
+// Plus, comma and minus have numbers in a row.
+const PLUS: Id = b'+' as Id;
 const COMMA: Id = b',' as Id;
+const MINUS: Id = b'-' as Id;
 const OPEN: Id = b'(' as Id;
 
 /// Tokens in the array at most.
@@ -43,8 +45,8 @@ const MOST: usize = ARRAY_BYTES / TOKEN_BYTES;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: Id,
-    /// Length of the text before this token.
-    before: usize,
+    /// Length of the text before this token; the text is never longer than 64 KiB.
+    before: u16,
 }
 
 /// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
@@ -52,7 +54,7 @@ const COLUMN_BYTES: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Stack {
-    entries: Box<[Entry; MOST]>,
+    entries: [Entry; MOST],
     /// How many of them are on the stack.
     count: usize,
     /// What tells one digest from another.
@@ -68,7 +70,7 @@ pub(super) struct Stack {
 impl Stack {
     pub(super) fn new() -> Stack {
         Stack {
-            entries: Box::new([Entry { id: 0, before: 0 }; MOST]),
+            entries: [Entry { id: 0, before: 0 }; MOST],
             count: 0,
             text: Text::new(),
             bytes: 0,
@@ -98,7 +100,7 @@ impl Stack {
     fn pop(&mut self, count: usize) {
         let left = self.count.saturating_sub(count);
         if let Some(entry) = self.entries.get(left) {
-            self.text.truncate(entry.before);
+            self.text.truncate(usize::from(entry.before));
             self.bytes = self.bytes.saturating_sub((self.count - left) * TOKEN_BYTES);
             self.count = left;
         }
@@ -109,7 +111,7 @@ impl Stack {
         let bytes = self.bytes + bytes;
         match self.entries.get_mut(self.count) {
             Some(entry) if !self.full && bytes <= ARRAY_BYTES => {
-                *entry = Entry { id, before: self.text.len() };
+                *entry = Entry { id, before: self.text.len() as u16 };
                 self.count += 1;
                 self.bytes = bytes;
                 true
@@ -121,14 +123,19 @@ impl Stack {
         }
     }
 
-    /// Stores a token as it is.
+    /// Stores a token.
     #[inline]
     pub(super) fn push(&mut self, id: Id, table: &Table) {
-        if self.begin(id, TOKEN_BYTES)
-            && let Some(piece) = table.piece(id)
-        {
+        if let Some(piece) = table.piece(id) {
+            self.store(id, piece);
+        }
+    }
+
+    /// Stores a token that prints this.
+    #[inline]
+    pub(super) fn store(&mut self, id: Id, piece: &Piece) {
+        if self.begin(id, TOKEN_BYTES) {
             self.text.push(piece);
-            self.differs |= matches!(id, NOT2 | CONCAT);
         }
     }
 
@@ -157,13 +164,19 @@ impl Stack {
     /// Stores a literal; the sign before a number goes with it where it is unary.
     #[inline]
     pub(super) fn value(&mut self, is_number: bool, table: &Table) {
+        if (PLUS..=MINUS).contains(&self.peek(0)) {
+            self.value_behind(is_number, table);
+        } else {
+            self.push(VALUE, table);
+        }
+    }
+
+    /// Stores a literal behind a sign or a comma.
+    fn value_behind(&mut self, is_number: bool, table: &Table) {
         if self.full {
             return;
         }
-        while is_number
-            && (self.peek(0) == Id::from(b'-') || self.peek(0) == Id::from(b'+'))
-            && table.starts(self.peek(1))
-        {
+        while is_number && matches!(self.peek(0), PLUS | MINUS) && table.starts(self.peek(1)) {
             self.pop(1);
         }
         let listed = self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES);
@@ -254,9 +267,9 @@ impl Stack {
         let mut buffer: NameBuffer = [0; _];
         let mut blank = false;
         let entries = self.entries.get(..self.count).unwrap_or_default();
-        let ends = entries.iter().skip(1).map(|next| next.before);
+        let ends = entries.iter().skip(1).map(|next| usize::from(next.before));
         for (entry, end) in entries.iter().zip(ends.chain([self.text.len()])) {
-            let bytes = self.text.get(entry.before..end);
+            let bytes = self.text.get(usize::from(entry.before)..end);
             let bytes = bytes.strip_suffix(b" ").unwrap_or(bytes);
             let is_name = matches!(entry.id, IDENT | IDENT_AT);
             let inside = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
