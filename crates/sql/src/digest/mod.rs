@@ -174,7 +174,8 @@ impl Normaliser {
     /// The text of the stack as the server shows it, and the hash.
     fn text(&mut self, truncated: bool) -> (u64, &str) {
         self.shown.clear();
-        if self.stack.differs {
+        let differs = self.stack.differs();
+        if differs {
             self.stack.show(&mut self.shown);
         }
         self.stack.text.trim();
@@ -185,7 +186,7 @@ impl Normaliser {
         }
         let text = self.stack.text.bytes();
         let hash = xxhash_rust::xxh3::xxh3_64(text);
-        let shown = if self.stack.differs { &*self.shown } else { text };
+        let shown = if differs { &*self.shown } else { text };
         match std::str::from_utf8(shown) {
             Ok(text) => (hash, text),
             Err(_) => {
@@ -214,7 +215,7 @@ impl Normaliser {
             if token.end == cut || self.stack.full {
                 break;
             }
-            let Some(bytes) = sql.get(token.start..token.end) else { break };
+            let bytes = token.bytes(sql);
             if context.number.is_some() || context.in_hint {
                 if bytes == b";" && context.is_end(token) {
                     break;
@@ -318,7 +319,7 @@ impl Normaliser {
         let letters = Letters::of(sql, token.start, word.len());
         let found = self.table.keyword(word, letters);
         context.classify(found, letters, word.len());
-        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(&token)) else {
+        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token.end)) else {
             match letters.first() {
                 b'_' if introducer::is_introducer(word) => self.stack.push(CHARSET, &self.table),
                 b'\\' if word == b"\\N" => self.short_null(context),

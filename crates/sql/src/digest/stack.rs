@@ -37,6 +37,9 @@ pub(super) const TOKEN_BYTES: usize = 2;
 const PLUS: Id = b'+' as Id;
 const COMMA: Id = b',' as Id;
 const MINUS: Id = b'-' as Id;
+
+/// The bits that no ASCII letter has.
+const ABOVE_ASCII: u64 = 0x8080_8080_8080_8080;
 const OPEN: Id = b'(' as Id;
 
 /// Tokens in the array at most.
@@ -59,11 +62,14 @@ pub(super) struct Stack {
     count: usize,
     /// What tells one digest from another.
     pub(super) text: Text,
-    bytes: usize,
+    /// Bytes that are left in the array.
+    room: usize,
     /// The array is full: the server stores no further token.
     pub(super) full: bool,
-    /// A name or a token is shown otherwise than it stands in the text.
+    /// A token, or a name that is not in `names`, is shown otherwise than it stands in the text.
     pub(super) differs: bool,
+    /// All letters of short names together: what none of them has is 0.
+    names: u64,
     charset: Charset,
 }
 
@@ -73,9 +79,10 @@ impl Stack {
             entries: [Entry { id: 0, before: 0 }; MOST],
             count: 0,
             text: Text::new(),
-            bytes: 0,
+            room: ARRAY_BYTES,
             full: false,
             differs: false,
+            names: 0,
             charset: Charset::default(),
         }
     }
@@ -83,9 +90,10 @@ impl Stack {
     pub(super) fn clear(&mut self, charset: Charset) {
         self.count = 0;
         self.text.clear();
-        self.bytes = 0;
+        self.room = ARRAY_BYTES;
         self.full = false;
         self.differs = false;
+        self.names = 0;
         self.charset = charset;
     }
 
@@ -101,26 +109,36 @@ impl Stack {
         let left = self.count.saturating_sub(count);
         if let Some(entry) = self.entries.get(left) {
             self.text.truncate(usize::from(entry.before));
-            self.bytes = self.bytes.saturating_sub((self.count - left) * TOKEN_BYTES);
+            self.room += (self.count - left) * TOKEN_BYTES;
             self.count = left;
         }
     }
 
+    /// Makes place for a token of so many bytes; whether there is room.
     #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
-        let bytes = self.bytes + bytes;
-        match self.entries.get_mut(self.count) {
-            Some(entry) if !self.full && bytes <= ARRAY_BYTES => {
-                *entry = Entry { id, before: self.text.len() as u16 };
-                self.count += 1;
-                self.bytes = bytes;
-                true
-            }
-            _ => {
-                self.full = true;
-                false
-            }
+        let (count, before) = (self.count, self.text.len() as u16);
+        if self.room < bytes || count >= MOST {
+            self.fill();
+            return false;
         }
+        self.count = count + 1;
+        self.room -= bytes;
+        self.entries[count] = Entry { id, before };
+        true
+    }
+
+    /// No further token is stored.
+    #[cold]
+    fn fill(&mut self) {
+        self.full = true;
+        self.room = 0;
+    }
+
+    /// Whether a name or a token is shown otherwise than it stands in the text.
+    pub(super) fn differs(&self) -> bool {
+        let as_it_is = self.charset == Charset::UTF8MB4 && self.names & ABOVE_ASCII == 0;
+        self.differs || (self.names != 0 && !as_it_is)
     }
 
     /// Stores a token.
@@ -157,7 +175,7 @@ impl Stack {
             self.identifier(IDENT, word);
         } else if self.begin(IDENT, 2 * TOKEN_BYTES + word.len()) {
             self.text.push_name(letters, word.len());
-            self.differs |= !(self.charset == Charset::UTF8MB4 && letters.is_ascii());
+            self.names |= letters.together();
         }
     }
 
@@ -188,7 +206,9 @@ impl Stack {
 
     /// Stores a `NULL` that is a value: the server stores the word first, which may find no room.
     pub(super) fn null(&mut self, table: &Table) {
-        self.full |= self.bytes + TOKEN_BYTES > ARRAY_BYTES;
+        if self.room < TOKEN_BYTES {
+            self.fill();
+        }
         self.value(false, table);
     }
 
@@ -241,8 +261,8 @@ impl Stack {
     /// does so when it has read `next` already: that may fill the array before, or be the last
     /// token in it because the number finds no room.
     pub(super) fn column_number(&mut self, digits: &[u8], next: Option<Id>, table: &Table) {
-        let room = ARRAY_BYTES - self.bytes >= if next.is_some() { TOKEN_BYTES } else { 0 };
-        if self.full || !room || self.peek(0) != VALUE {
+        let behind = if next.is_some() { TOKEN_BYTES } else { 0 };
+        if self.full || self.room < behind || self.peek(0) != VALUE {
             return;
         }
         let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
@@ -252,13 +272,14 @@ impl Stack {
             return;
         }
         self.pop(1);
+        let room = self.room;
         if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
             self.text.extend(digits);
             self.text.extend(b" ");
         } else if let Some(next) = next {
-            self.full = false;
+            self.room = room;
             self.push(next, table);
-            self.full = true;
+            self.fill();
         }
     }
 

@@ -117,8 +117,12 @@ impl Keyword {
     /// Whether a word is this one, where their folded letters are the same.
     #[inline]
     fn is(&self, word: &[u8]) -> bool {
-        self.word.len() == word.len()
-            && (word.len() <= LETTERS || self.word.as_bytes().eq_ignore_ascii_case(word))
+        self.word.len() == word.len() && (word.len() <= LETTERS || self.is_long(word))
+    }
+
+    #[inline(never)]
+    fn is_long(&self, word: &[u8]) -> bool {
+        self.word.as_bytes().eq_ignore_ascii_case(word)
     }
 }
 

@@ -95,10 +95,9 @@ impl<'a> Lexer<'a> {
         self.open_comment || self.executable || self.in_hint
     }
 
-    /// Whether a parenthesis follows `token`, so that the name of a function is one: at once, or
-    /// behind blanks under `IGNORE_SPACE`.
-    pub(crate) fn is_called(&self, token: &Token) -> bool {
-        let mut end = token.end;
+    /// Whether a parenthesis follows the word that ends there, so that the name of a function is one:
+    /// at once, or behind blanks under `IGNORE_SPACE`.
+    pub(crate) fn is_called(&self, mut end: usize) -> bool {
         if self.modes.contains(SqlModes::IGNORE_SPACE) {
             let rest = self.sql.get(end..).unwrap_or_default();
             end += rest.iter().take_while(|byte| self.class_of(**byte) & BLANK != 0).count();
@@ -140,16 +139,24 @@ impl<'a> Lexer<'a> {
     /// The end of the word that goes on at `from`.
     #[inline]
     fn word_end(&self, from: usize) -> usize {
-        let rest = self.sql.get(from..).unwrap_or_default();
-        if !self.hides_ascii {
-            let classes = self.classes;
-            let letters = rest.iter().position(|byte| classes[usize::from(*byte)] & WORD == 0);
-            return from + letters.unwrap_or(rest.len());
+        if self.hides_ascii {
+            return self.word_end_by_character(from);
         }
-        self.word_end_by_character(from, rest)
+        let classes = self.classes;
+        let ends = |byte: &u8| classes[usize::from(*byte)] & WORD == 0;
+        let rest = self.sql.get(from..).unwrap_or_default();
+        // The loop over the first bytes is unrolled.
+        let first: Option<&[u8; 8]> = rest.first_chunk();
+        let length = match first.and_then(|first| first.iter().position(ends)) {
+            Some(length) => length,
+            None => rest.iter().position(ends).unwrap_or(rest.len()),
+        };
+        from + length
     }
 
-    fn word_end_by_character(&self, from: usize, rest: &[u8]) -> usize {
+    #[inline(never)]
+    fn word_end_by_character(&self, from: usize) -> usize {
+        let rest = self.sql.get(from..).unwrap_or_default();
         let mut length = 0;
         while let Some(text) = rest.get(length..)
             && let Some(byte) = text.first()
@@ -372,7 +379,7 @@ impl Iterator for Lexer<'_> {
     fn next(&mut self) -> Option<Token> {
         let mut usual = None;
         if self.state == State::Start {
-            if self.at == self.sql.len() {
+            if self.at >= self.sql.len() {
                 return None;
             }
             usual = self.next_usual();
