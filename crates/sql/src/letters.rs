@@ -24,7 +24,8 @@ impl Letters {
     /// Those of the word that begins at `start`.
     #[inline]
     pub(crate) fn of(text: &[u8], start: usize, length: usize) -> Letters {
-        let bytes = match text.get(start..).and_then(<[u8]>::first_chunk) {
+        let Some(rest) = text.get(start..) else { return Letters(0) };
+        let bytes = match rest.first_chunk() {
             Some(bytes) => u128::from_le_bytes(*bytes),
             None => Letters::at_end(text, start),
         };

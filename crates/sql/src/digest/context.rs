@@ -6,7 +6,6 @@ use crate::kind::Kind;
 use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
-use crate::lexer::Token;
 
 /// What is remembered along one statement.
 #[derive(Default)]
@@ -55,8 +54,8 @@ impl Context<'_> {
 
     /// Whether a semicolon ends the statement, as everywhere but in a string and a routine.
     #[inline]
-    pub(super) fn is_end(&self, token: Token) -> bool {
-        token.lexeme == Lexeme::Symbol && !self.routine
+    pub(super) fn is_end(&self, lexeme: Lexeme) -> bool {
+        lexeme == Lexeme::Symbol && !self.routine
     }
 
     /// A list of columns at the present depth is over.

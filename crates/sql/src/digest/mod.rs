@@ -208,43 +208,49 @@ impl Normaliser {
         self.stack.clear(self.settings.charset);
         let mut lexer = Lexer::with_settings(sql, self.dialect.reading(), self.settings);
         let mut context = Context::default();
-        let (mut open, mut glued) = (false, false);
+        let (mut cut_off, mut glued) = (false, false);
         // A token that ends here may be cut.
         let cut = if truncated { sql.len() } else { usize::MAX };
-        while let Some(token) = lexer.next() {
-            if token.end == cut || self.stack.full {
+        while let Some(Token { lexeme, start, end, open }) = lexer.next() {
+            if end == cut || self.stack.full {
                 break;
             }
-            let bytes = token.bytes(sql);
+            // Two steps are fewer instructions than one range.
+            let Some(until) = sql.get(..end) else { break };
+            let Some(bytes) = until.get(start..) else { break };
+            let token = || Token { lexeme, start, end, open };
             if context.number.is_some() || context.in_hint {
-                if bytes == b";" && context.is_end(token) {
+                if bytes == b";" && context.is_end(lexeme) {
                     break;
                 }
-                open |= token.open;
-                glued |= is_glued(token, sql);
-                if self.take_in_context(token, sql, &mut context) {
+                cut_off |= open;
+                glued |= is_glued(token(), sql);
+                if self.take_in_context(token(), sql, &mut context) {
                     continue;
                 }
             }
-            match token.lexeme {
-                Lexeme::Word => self.word(token, bytes, &lexer, sql, &mut context),
+            match lexeme {
+                Lexeme::Word => {
+                    let letters = Letters::of(sql, start, bytes.len());
+                    self.word(bytes, letters, &lexer, sql, &mut context);
+                }
                 Lexeme::Symbol => match bytes {
-                    b";" if context.is_end(token) => break,
+                    b";" if context.is_end(lexeme) => break,
                     [mark] => self.mark(*mark, &mut context),
                     _ => self.operator(bytes),
                 },
                 Lexeme::Integer => self.integer(bytes, &mut context),
                 _ => {
-                    open |= token.open;
-                    glued |= is_glued(token, sql);
-                    self.take(token, bytes, &lexer, sql, &mut context);
+                    cut_off |= open;
+                    glued |= is_glued(token(), sql);
+                    self.take(token(), bytes, &lexer, sql, &mut context);
                 }
             }
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
             self.stack.column_number(digits, None, &self.table);
         }
-        let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
+        let complete = !(truncated || cut_off || self.stack.full || lexer.ended_in_comment());
         (context.classifier.kind(), complete, glued)
     }
 
@@ -310,16 +316,15 @@ impl Normaliser {
     #[inline]
     fn word(
         &mut self,
-        token: Token,
         word: &[u8],
+        letters: Letters,
         lexer: &Lexer<'_>,
         sql: &[u8],
         context: &mut Context<'_>,
     ) {
-        let letters = Letters::of(sql, token.start, word.len());
         let found = self.table.keyword(word, letters);
         context.classify(found, letters, word.len());
-        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token.end)) else {
+        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called()) else {
             match letters.first() {
                 b'_' if introducer::is_introducer(word) => self.stack.push(CHARSET, &self.table),
                 b'\\' if word == b"\\N" => self.short_null(context),

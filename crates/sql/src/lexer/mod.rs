@@ -95,9 +95,10 @@ impl<'a> Lexer<'a> {
         self.open_comment || self.executable || self.in_hint
     }
 
-    /// Whether a parenthesis follows the word that ends there, so that the name of a function is one:
-    /// at once, or behind blanks under `IGNORE_SPACE`.
-    pub(crate) fn is_called(&self, mut end: usize) -> bool {
+    /// Whether a parenthesis follows the last token, so that the name of a function is one: at once,
+    /// or behind blanks under `IGNORE_SPACE`.
+    pub(crate) fn is_called(&self) -> bool {
+        let mut end = self.at;
         if self.modes.contains(SqlModes::IGNORE_SPACE) {
             let rest = self.sql.get(end..).unwrap_or_default();
             end += rest.iter().take_while(|byte| self.class_of(**byte) & BLANK != 0).count();
@@ -144,7 +145,7 @@ impl<'a> Lexer<'a> {
         }
         let classes = self.classes;
         let ends = |byte: &u8| classes[usize::from(*byte)] & WORD == 0;
-        let rest = self.sql.get(from..).unwrap_or_default();
+        let Some(rest) = self.sql.get(from..) else { return from };
         // The loop over the first bytes is unrolled.
         let first: Option<&[u8; 8]> = rest.first_chunk();
         let length = match first.and_then(|first| first.iter().position(ends)) {
