@@ -64,7 +64,30 @@ enum State {
     Done,
 }
 
+/// What the first word of a statement says of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct First(Kind, State);
+
+impl First {
+    /// Of a word in capitals.
+    pub(crate) fn of(word: &str) -> First {
+        let (kind, state) = first(word.as_bytes());
+        First(kind, state)
+    }
+}
+
 impl Classifier {
+    #[inline]
+    pub(crate) fn is_first(self) -> bool {
+        self.state == State::First
+    }
+
+    /// Takes the first word.
+    #[inline]
+    pub(crate) fn begin(&mut self, first: First) {
+        (self.kind, self.state) = (first.0, first.1);
+    }
+
     pub(crate) fn kind(self) -> Kind {
         self.kind
     }

@@ -174,7 +174,8 @@ impl Normaliser {
     /// The text of the stack as the server shows it, and the hash.
     fn text(&mut self, truncated: bool) -> (u64, &str) {
         self.shown.clear();
-        if self.stack.differs {
+        let differs = self.stack.differs();
+        if differs {
             self.stack.show(&mut self.shown);
         }
         self.stack.text.trim();
@@ -185,7 +186,7 @@ impl Normaliser {
         }
         let text = self.stack.text.bytes();
         let hash = xxhash_rust::xxh3::xxh3_64(text);
-        let shown = if self.stack.differs { &*self.shown } else { text };
+        let shown = if differs { &*self.shown } else { text };
         match std::str::from_utf8(shown) {
             Ok(text) => (hash, text),
             Err(_) => {
@@ -207,58 +208,91 @@ impl Normaliser {
         self.stack.clear(self.settings.charset);
         let mut lexer = Lexer::with_settings(sql, self.dialect.reading(), self.settings);
         let mut context = Context::default();
-        let (mut open, mut glued) = (false, false);
-        while let Some(token) = lexer.next() {
-            if (truncated && token.end == sql.len()) || self.stack.full {
+        let (mut cut_off, mut glued) = (false, false);
+        // A token that ends here may be cut.
+        let cut = if truncated { sql.len() } else { usize::MAX };
+        while let Some(Token { lexeme, start, end, open }) = lexer.next() {
+            if end == cut || self.stack.full {
                 break;
             }
-            let Some(bytes) = sql.get(token.start..token.end) else { break };
-            open |= token.open;
-            glued |= token.lexeme == Lexeme::Text
-                && sql.get(token.end).is_some_and(|byte| is_word(*byte));
-            if token.lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
-                break;
+            // Two steps are fewer instructions than one range.
+            let Some(until) = sql.get(..end) else { break };
+            let Some(bytes) = until.get(start..) else { break };
+            let token = || Token { lexeme, start, end, open };
+            if context.number.is_some() || context.in_hint {
+                if bytes == b";" && context.is_end(lexeme) {
+                    break;
+                }
+                cut_off |= open;
+                glued |= is_glued(token(), sql);
+                if self.take_in_context(token(), sql, &mut context) {
+                    continue;
+                }
             }
-            if let Some(digits) = context.number {
-                context.number = None;
-                self.settle_number(digits, token, sql);
-            }
-            if !(context.in_hint && self.take_in_hint(token, sql, &mut context)) {
-                self.take(&token, bytes, &lexer, sql, &mut context);
+            match lexeme {
+                Lexeme::Word => {
+                    let letters = Letters::of(sql, start, bytes.len());
+                    self.word(bytes, letters, &lexer, sql, &mut context);
+                }
+                Lexeme::Symbol => match bytes {
+                    b";" if context.is_end(lexeme) => break,
+                    [mark] => self.mark(*mark, &mut context),
+                    _ => self.operator(bytes),
+                },
+                Lexeme::Integer => self.integer(bytes, &mut context),
+                _ => {
+                    cut_off |= open;
+                    glued |= is_glued(token(), sql);
+                    self.take(token(), bytes, &lexer, sql, &mut context);
+                }
             }
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
             self.stack.column_number(digits, None, &self.table);
         }
-        let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
+        let complete = !(truncated || cut_off || self.stack.full || lexer.ended_in_comment());
         (context.classifier.kind(), complete, glued)
     }
 
+    /// What is read otherwise behind the number of a column and in a hint; whether it was taken.
+    #[cold]
+    fn take_in_context(&mut self, token: Token, sql: &[u8], context: &mut Context<'_>) -> bool {
+        if let Some(digits) = context.number.take() {
+            self.settle_number(digits, token, sql);
+        }
+        context.in_hint && self.take_in_hint(token, sql, context)
+    }
+
     #[inline]
-    fn take<'s>(
+    fn integer<'s>(&mut self, digits: &'s [u8], context: &mut Context<'s>) {
+        let column = context.columns != 0 && self.begins_element(context);
+        self.stack.value(true, &self.table);
+        if column {
+            context.number = Some(digits);
+        }
+    }
+
+    /// Takes any token but those that are most frequent.
+    #[inline(never)]
+    fn take(
         &mut self,
-        token: &Token,
-        bytes: &'s [u8],
-        lexer: &Lexer<'s>,
-        sql: &'s [u8],
-        context: &mut Context<'s>,
+        token: Token,
+        bytes: &[u8],
+        lexer: &Lexer<'_>,
+        sql: &[u8],
+        context: &mut Context<'_>,
     ) {
         match token.lexeme {
-            Lexeme::Word => self.word(token, bytes, lexer, sql, context),
-            Lexeme::Symbol => self.symbol(bytes, context),
-            Lexeme::Integer | Lexeme::Number => {
-                let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
-                self.stack.value(true, &self.table);
-                context.number = whole.then_some(bytes);
-            }
+            Lexeme::Word | Lexeme::Symbol | Lexeme::Integer => {}
+            Lexeme::Number => self.stack.value(true, &self.table),
             Lexeme::Name => {
-                classify(Letters::of(sql, token.start, bytes.len()), bytes.len(), context);
-                match self.qualified_keyword(*token, lexer, sql, context) {
+                context.classify(None, Letters::of(sql, token.start, bytes.len()), bytes.len());
+                match self.qualified_keyword(token, lexer, sql, context) {
                     Some(id) => self.stack.push(id, &self.table),
                     None => self.stack.identifier(IDENT, bytes),
                 }
             }
-            Lexeme::Quoted => self.quoted(IDENT, *token, sql),
+            Lexeme::Quoted => self.quoted(IDENT, token, sql),
             Lexeme::Hex if self.dialect.is_mariadb() => {
                 self.stack.push(UNKNOWN, &self.table);
             }
@@ -282,37 +316,38 @@ impl Normaliser {
     #[inline]
     fn word(
         &mut self,
-        token: &Token,
         word: &[u8],
+        letters: Letters,
         lexer: &Lexer<'_>,
         sql: &[u8],
         context: &mut Context<'_>,
     ) {
-        let letters = Letters::of(sql, token.start, word.len());
-        classify(letters, word.len(), context);
-        let found = self.table.keyword(word, letters).or_else(|| self.table.null(word));
-        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token)) else {
-            if letters.first() == b'_' && introducer::is_introducer(word) {
-                self.stack.push(CHARSET, &self.table);
-            } else {
-                self.stack.word(word, letters);
+        let found = self.table.keyword(word, letters);
+        context.classify(found, letters, word.len());
+        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called()) else {
+            match letters.first() {
+                b'_' if introducer::is_introducer(word) => self.stack.push(CHARSET, &self.table),
+                b'\\' if word == b"\\N" => self.short_null(context),
+                _ => self.stack.word(word, letters),
             }
             return;
         };
-        let (mut id, role) = (keyword.id, keyword.role);
-        match role {
-            // MySQL 5.7 and MariaDB know `\N` for NULL, but not before `ON EMPTY`.
-            Role::Null if self.is_value(context, word != b"\\N" && is_before_empty(lexer, sql)) => {
+        match keyword.role {
+            Role::Null if self.is_value(context, is_before_empty(lexer, sql)) => {
                 self.stack.null(&self.table);
                 return;
             }
-            Role::Not if self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE) => id = NOT2,
+            Role::Not if self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE) => {
+                self.stack.push(NOT2, &self.table);
+                self.stack.differs = true;
+                return;
+            }
             Role::By if self.table.role(self.stack.peek(0)) == Role::List => {
                 context.columns |= context.level();
             }
             Role::ListEnd | Role::Select => {
-                context.columns &= !context.level();
-                if role == Role::Select && context.query.is_none() {
+                context.end_columns();
+                if keyword.role == Role::Select && context.query.is_none() {
                     context.query = Some(context.depth);
                 }
             }
@@ -320,51 +355,64 @@ impl Normaliser {
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
         }
-        self.stack.push(id, &self.table);
+        self.stack.store(keyword.id, &keyword.piece);
     }
 
-    fn symbol(&mut self, symbol: &[u8], context: &mut Context<'_>) {
-        match symbol {
-            b";" => {
-                context.end_statement();
-                self.stack.push(Id::from(b';'), &self.table);
-            }
-            b"(" => {
-                let nested = context.columns & context.level() != 0
-                    && self.table.role(self.stack.peek(0)) == Role::Rollup;
-                let generated = self.table.role(self.stack.peek(0)) == Role::As
-                    && context.classifier.kind() == Kind::Ddl;
-                context.depth += 1;
-                if generated && context.generated.is_none() {
-                    context.generated = Some(context.depth);
-                }
-                if nested {
-                    context.columns |= context.level();
-                }
-                self.stack.push(Id::from(b'('), &self.table);
-            }
-            b")" => {
-                context.columns &= !context.level();
+    /// MySQL 5.7 and MariaDB know `\N` for `NULL`, but not before `ON EMPTY`.
+    #[inline(never)]
+    fn short_null(&mut self, context: &Context<'_>) {
+        if self.is_value(context, false) {
+            self.stack.null(&self.table);
+        } else if let Some(null) = self.table.keyword(b"NULL", Letters::of(b"NULL", 0, 4)) {
+            self.stack.push(null.id, &self.table);
+        }
+    }
+
+    #[inline]
+    fn mark(&mut self, mark: u8, context: &mut Context<'_>) {
+        match mark {
+            b'(' => self.open(context),
+            b')' => {
+                context.end_columns();
                 context.depth = context.depth.saturating_sub(1);
                 context.query = context.query.filter(|depth| *depth <= context.depth);
                 context.generated = context.generated.filter(|depth| *depth <= context.depth);
                 self.stack.close(&self.table, self.dialect);
             }
-            _ => {
-                let concat =
-                    symbol == b"||" && self.settings.modes.contains(SqlModes::PIPES_AS_CONCAT);
-                let id = if concat { CONCAT } else { self.table.symbol(symbol) };
-                self.stack.push(id, &self.table);
+            b';' => {
+                context.end_statement();
+                self.stack.push(Id::from(b';'), &self.table);
             }
+            _ => self.stack.push(table::mark(mark), &self.table),
         }
+    }
+
+    fn open(&mut self, context: &mut Context<'_>) {
+        let before = self.table.role(self.stack.peek(0));
+        let nested = before == Role::Rollup && context.columns & context.level() != 0;
+        let generated = before == Role::As && context.classifier.kind() == Kind::Ddl;
+        context.depth += 1;
+        if generated && context.generated.is_none() {
+            context.generated = Some(context.depth);
+        }
+        if nested {
+            context.columns |= context.level();
+        }
+        self.stack.push(Id::from(b'('), &self.table);
+    }
+
+    #[inline(never)]
+    fn operator(&mut self, symbol: &[u8]) {
+        let concat = symbol == b"||" && self.settings.modes.contains(SqlModes::PIPES_AS_CONCAT);
+        let id = if concat { CONCAT } else { table::operator(symbol) };
+        self.stack.push(id, &self.table);
+        self.stack.differs |= concat;
     }
 }
 
-#[inline]
-fn classify(letters: Letters, length: usize, context: &mut Context<'_>) {
-    if !context.classifier.is_done() {
-        context.classifier.word(letters, length, context.depth);
-    }
+/// Whether it is a string behind which a word stands at once.
+fn is_glued(token: Token, sql: &[u8]) -> bool {
+    token.lexeme == Lexeme::Text && sql.get(token.end).is_some_and(|byte| is_word(*byte))
 }
 
 /// Statements in which a word behind `password =` is a column.
