@@ -86,6 +86,13 @@ fn inner_of<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
 }
 
 impl Joined {
+    /// By how many statements the server's rows together fall short of ours.
+    pub(super) fn short(&self) -> u64 {
+        let ours: u64 = self.ours.values().map(|ours| ours.digest.parsed()).sum();
+        let theirs: u64 = self.theirs.values().map(|theirs| theirs.sums.count).sum();
+        (ours + self.truncated + self.unkept).saturating_sub(theirs)
+    }
+
     fn take_theirs(&mut self, server: &Difference) {
         let mut prepares = 0;
         for row in server.digests.value().into_iter().flatten() {
