@@ -25,20 +25,17 @@ impl Letters {
     #[inline]
     pub(crate) fn of(text: &[u8], start: usize, length: usize) -> Letters {
         let Some(rest) = text.get(start..) else { return Letters(0) };
-        let bytes = match rest.first_chunk() {
-            Some(bytes) => u128::from_le_bytes(*bytes),
-            None => Letters::at_end(text, start),
+        let bytes = match (rest.first_chunk(), text.last_chunk()) {
+            (Some(first), _) => u128::from_le_bytes(*first),
+            (None, Some(last)) => Letters::behind(*last, LETTERS - rest.len()),
+            (None, None) => Letters::of_short(rest),
         };
         Letters(bytes & OWN[length.min(LETTERS)])
     }
 
-    /// Where the text has less than 16 bytes left.
-    fn at_end(text: &[u8], start: usize) -> u128 {
-        let missing = start.saturating_sub(text.len().saturating_sub(LETTERS));
-        match text.last_chunk() {
-            Some(last) if missing < LETTERS => u128::from_le_bytes(*last) >> (8 * missing),
-            _ => Letters::of_short(text.get(start..).unwrap_or_default()),
-        }
+    /// Without so many bytes before it.
+    fn behind(bytes: [u8; LETTERS], before: usize) -> u128 {
+        u128::from_le_bytes(bytes).checked_shr(8 * before as u32).unwrap_or_default()
     }
 
     #[cold]

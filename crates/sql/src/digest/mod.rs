@@ -77,10 +77,10 @@ impl Dialect {
 }
 
 /// The digest of one statement; its text lives in the [`Normaliser`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest<'a> {
-    /// The normalised text.
-    pub text: &'a str,
+    /// UTF-8.
+    text: &'a [u8],
     /// Tells digests apart as the server's own hash does: [`stable_hash`] of the text, and of what
     /// the text does not show (a long name, two operators with one text) where there is such.
     pub hash: u64,
@@ -89,6 +89,20 @@ pub struct Digest<'a> {
     /// `false` when tokens are missing: the statement was cut, a literal or comment in it is
     /// open, or it has more tokens than a digest keeps (`max_digest_length`).
     pub complete: bool,
+}
+
+impl<'a> Digest<'a> {
+    /// The normalised text. Most digests are known by their hash, so it is not looked at before.
+    pub fn text(&self) -> &'a str {
+        std::str::from_utf8(self.text).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Digest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Digest { hash, kind, complete, .. } = self;
+        write!(f, "{:?} {hash:016x} {kind:?} complete: {complete}", self.text())
+    }
 }
 
 /// XXH3 with 64 bits and seed 0 (<https://xxhash.com>): the same on every host and in every run.
@@ -171,10 +185,10 @@ impl Normaliser {
         Digest { text, hash, kind, complete }
     }
 
-    /// The text of the stack as the server shows it, and the hash.
-    fn text(&mut self, truncated: bool) -> (u64, &str) {
-        self.shown.clear();
+    /// The text of the stack as the server shows it, in UTF-8, and the hash.
+    fn text(&mut self, truncated: bool) -> (u64, &[u8]) {
         let differs = self.stack.differs();
+        self.shown.clear();
         if differs {
             self.stack.show(&mut self.shown);
         }
@@ -186,20 +200,8 @@ impl Normaliser {
         }
         let text = self.stack.text.bytes();
         let hash = xxhash_rust::xxh3::xxh3_64(text);
-        let shown = if differs { &*self.shown } else { text };
-        match std::str::from_utf8(shown) {
-            Ok(text) => (hash, text),
-            Err(_) => {
-                self.lossy.clear();
-                for part in shown.utf8_chunks() {
-                    self.lossy.push_str(part.valid());
-                    if !part.invalid().is_empty() {
-                        self.lossy.push(char::REPLACEMENT_CHARACTER);
-                    }
-                }
-                (hash, &self.lossy)
-            }
-        }
+        // Names that are shown as they stand are ASCII.
+        (hash, if differs { in_utf8(&self.shown, &mut self.lossy) } else { text })
     }
 
     /// Fills the stack; gives the kind, whether nothing is missing, and whether a word stands right
@@ -408,6 +410,21 @@ impl Normaliser {
         self.stack.push(id, &self.table);
         self.stack.differs |= concat;
     }
+}
+
+/// The bytes, with marks for those that are not UTF-8.
+fn in_utf8<'a>(shown: &'a [u8], lossy: &'a mut String) -> &'a [u8] {
+    if std::str::from_utf8(shown).is_ok() {
+        return shown;
+    }
+    lossy.clear();
+    for part in shown.utf8_chunks() {
+        lossy.push_str(part.valid());
+        if !part.invalid().is_empty() {
+            lossy.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    lossy.as_bytes()
 }
 
 /// Whether it is a string behind which a word stands at once.
