@@ -4,7 +4,6 @@ use super::table::Keyword;
 use crate::kind::Classifier;
 use crate::kind::Kind;
 use crate::letters::Letters;
-use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
 
 /// What is remembered along one statement.
@@ -50,12 +49,6 @@ impl Context<'_> {
     /// A semicolon ends a statement of a routine's body.
     pub(super) fn end_statement(&mut self) {
         (self.query, self.inner_ddl, self.columns) = (None, false, 0);
-    }
-
-    /// Whether a semicolon ends the statement, as everywhere but in a string and a routine.
-    #[inline]
-    pub(super) fn is_end(&self, lexeme: Lexeme) -> bool {
-        lexeme == Lexeme::Symbol && !self.routine
     }
 
     /// A list of columns at the present depth is over.

@@ -220,9 +220,10 @@ impl Normaliser {
             // Two steps are fewer instructions than one range.
             let Some(until) = sql.get(..end) else { break };
             let Some(bytes) = until.get(start..) else { break };
+            // For those who seldom come to see it; its parts stay in registers.
             let token = || Token { lexeme, start, end, open };
             if context.number.is_some() || context.in_hint {
-                if bytes == b";" && context.is_end(lexeme) {
+                if lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
                     break;
                 }
                 cut_off |= open;
@@ -237,7 +238,7 @@ impl Normaliser {
                     self.word(bytes, letters, &lexer, sql, &mut context);
                 }
                 Lexeme::Symbol => match bytes {
-                    b";" if context.is_end(lexeme) => break,
+                    b";" if !context.routine => break,
                     [mark] => self.mark(*mark, &mut context),
                     _ => self.operator(bytes),
                 },
@@ -361,7 +362,6 @@ impl Normaliser {
     }
 
     /// MySQL 5.7 and MariaDB know `\N` for `NULL`, but not before `ON EMPTY`.
-    #[inline(never)]
     fn short_null(&mut self, context: &Context<'_>) {
         if self.is_value(context, false) {
             self.stack.null(&self.table);
@@ -373,7 +373,7 @@ impl Normaliser {
     #[inline]
     fn mark(&mut self, mark: u8, context: &mut Context<'_>) {
         match mark {
-            b'(' => self.open(context),
+            b'(' => self.parenthesis(context),
             b')' => {
                 context.end_columns();
                 context.depth = context.depth.saturating_sub(1);
@@ -389,7 +389,7 @@ impl Normaliser {
         }
     }
 
-    fn open(&mut self, context: &mut Context<'_>) {
+    fn parenthesis(&mut self, context: &mut Context<'_>) {
         let before = self.table.role(self.stack.peek(0));
         let nested = before == Role::Rollup && context.columns & context.level() != 0;
         let generated = before == Role::As && context.classifier.kind() == Kind::Ddl;

@@ -48,7 +48,7 @@ const MOST: usize = ARRAY_BYTES / TOKEN_BYTES;
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: Id,
-    /// Length of the text before this token; the text is never longer than 64 KiB.
+    /// Length of the text before this token.
     before: u16,
 }
 

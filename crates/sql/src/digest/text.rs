@@ -33,6 +33,9 @@ impl Piece {
 /// than [`PIECE`] bytes but names, which take more of the array than of the text.
 const ROOM: usize = (ARRAY_BYTES / TOKEN_BYTES + 1) * PIECE;
 
+/// Lengths of a text are kept in two bytes.
+const _: () = assert!(ROOM <= u16::MAX as usize);
+
 /// A text that tokens are written to and cut from. A write copies a fixed number of bytes, of which
 /// only the first count: that takes a few instructions where a copy of any length is a call.
 #[derive(Debug)]
