@@ -42,6 +42,14 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Whether a word behind `password =` is a column in such statements.
+    pub(crate) fn is_data(self) -> bool {
+        use Kind::{Call, Delete, Insert, Load, Replace, Select, Show, Update};
+        matches!(self, Select | Insert | Update | Delete | Replace | Call | Load | Show)
+    }
+}
+
 /// Finds the kind from the words of a statement as they come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Classifier {

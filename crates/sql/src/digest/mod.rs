@@ -12,6 +12,7 @@
 //! 5.7 and MariaDB end their text with a blank; here it has none.
 
 mod context;
+mod dialect;
 mod introducer;
 mod names;
 mod stack;
@@ -26,12 +27,12 @@ use crate::kind::Kind;
 use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
-use crate::lexer::Reading;
 use crate::lexer::Token;
 use crate::lexer::is_word;
 use crate::mask;
 use context::Context;
 use context::is_before_empty;
+pub use dialect::Dialect;
 use stack::Stack;
 use table::CHARSET;
 use table::CONCAT;
@@ -42,39 +43,7 @@ use table::NOT2;
 use table::Role;
 use table::Table;
 use table::UNKNOWN;
-
-/// Whose digests are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// MySQL 9 (measured on 9.7).
-    Mysql9,
-    /// MySQL 8.0 (measured on 8.0.12).
-    Mysql80,
-    /// MySQL 5.7 (measured on 5.7.22).
-    Mysql57,
-    /// MariaDB 10 (measured on 10.11).
-    Mariadb,
-    /// MariaDB 11 and later (measured on 11.4).
-    Mariadb11,
-}
-
-impl Dialect {
-    /// Whether the server is a MariaDB.
-    pub(crate) fn is_mariadb(self) -> bool {
-        matches!(self, Dialect::Mariadb | Dialect::Mariadb11)
-    }
-
-    /// Which comments this server reads as code.
-    pub fn reading(self) -> Reading {
-        let (version, mariadb) = match self {
-            Dialect::Mysql9 => (90_704, false),
-            Dialect::Mysql80 => (80_099, false),
-            Dialect::Mysql57 => (50_744, false),
-            Dialect::Mariadb | Dialect::Mariadb11 => (129_999, true),
-        };
-        Reading { version, mariadb, hints: !mariadb }
-    }
-}
+use text::in_utf8;
 
 /// The digest of one statement; its text lives in the [`Normaliser`].
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,7 +142,7 @@ impl Normaliser {
         self.settings = settings.unwrap_or_default();
         let sql = if truncated { sql } else { without_end(sql) };
         let (mut kind, mut complete, glued) = self.reduce(sql, truncated);
-        let (accounts, data) = (kind == Kind::UserManagement, is_data(kind));
+        let (accounts, data) = (kind == Kind::UserManagement, kind.is_data());
         if (!data || !complete || glued)
             && let Some(masked) =
                 mask::masked_for_digest(sql, self.dialect.reading(), settings, accounts, data)
@@ -412,37 +381,9 @@ impl Normaliser {
     }
 }
 
-/// The bytes, with marks for those that are not UTF-8.
-fn in_utf8<'a>(shown: &'a [u8], lossy: &'a mut String) -> &'a [u8] {
-    if std::str::from_utf8(shown).is_ok() {
-        return shown;
-    }
-    lossy.clear();
-    for part in shown.utf8_chunks() {
-        lossy.push_str(part.valid());
-        if !part.invalid().is_empty() {
-            lossy.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    lossy.as_bytes()
-}
-
 /// Whether it is a string behind which a word stands at once.
 fn is_glued(token: Token, sql: &[u8]) -> bool {
     token.lexeme == Lexeme::Text && sql.get(token.end).is_some_and(|byte| is_word(*byte))
-}
-
-/// Statements in which a word behind `password =` is a column.
-fn is_data(kind: Kind) -> bool {
-    use Kind::Call;
-    use Kind::Delete;
-    use Kind::Insert;
-    use Kind::Load;
-    use Kind::Replace;
-    use Kind::Select;
-    use Kind::Show;
-    use Kind::Update;
-    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load | Show)
 }
 
 /// The server cuts blanks and semicolons off the end (`alloc_query` in `sql/sql_parse.cc`).

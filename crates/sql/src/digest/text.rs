@@ -118,3 +118,18 @@ impl Text {
         self.length -= usize::from(self.bytes().ends_with(b" "));
     }
 }
+
+/// The bytes, with marks for those that are not UTF-8.
+pub(super) fn in_utf8<'a>(shown: &'a [u8], lossy: &'a mut String) -> &'a [u8] {
+    if std::str::from_utf8(shown).is_ok() {
+        return shown;
+    }
+    lossy.clear();
+    for part in shown.utf8_chunks() {
+        lossy.push_str(part.valid());
+        if !part.invalid().is_empty() {
+            lossy.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    lossy.as_bytes()
+}
