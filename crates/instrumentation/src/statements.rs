@@ -133,7 +133,7 @@ fn switch(change: &Change) -> Option<String> {
 }
 
 /// By what name a counter is switched.
-pub(crate) fn switch_of<'a>(subsystem: &str, name: &'a str) -> &'a str {
+pub fn switch_of<'a>(subsystem: &str, name: &'a str) -> &'a str {
     if subsystem == PAGE_COUNTERS { "module_buffer_page" } else { name }
 }
 
