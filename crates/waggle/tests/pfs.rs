@@ -1,4 +1,4 @@
-//! `waggle pfs` on real servers: what it sets is there while it holds, and gone after, however it
+//! `waggle pfs` and `waggle innodb` on real servers: what it sets is there while it holds, and gone after, however it
 //! ends.
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,8 @@ mod death;
 mod filters;
 #[path = "pfs/holding.rs"]
 mod holding;
+#[path = "pfs/innodb.rs"]
+mod innodb;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -35,7 +37,11 @@ struct Scene {
 
 impl Scene {
     fn of(version: Version) -> Self {
-        let server = Server::builder(version).arg("--performance-schema=ON").start().unwrap();
+        Self::with(version, "--performance-schema=ON")
+    }
+
+    fn with(version: Version, option: &str) -> Self {
+        let server = Server::builder(version).arg(option).start().unwrap();
         Self { server, state: TempDir::new().unwrap() }
     }
 
@@ -52,7 +58,8 @@ impl Scene {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
-        command.arg("pfs").args(words).env("WAGGLE_STATE_DIR", self.state.path());
+        let group = (words[0] != "innodb").then_some("pfs");
+        command.args(group).args(words).env("WAGGLE_STATE_DIR", self.state.path());
         if !["history", "profiles"].contains(&words[0]) {
             command.arg("--defaults-file").arg(self.server.defaults_file());
         }
