@@ -5,6 +5,7 @@
 
 mod account;
 mod doctor;
+mod innodb;
 mod pfs;
 mod servers;
 mod verify;
@@ -33,6 +34,7 @@ enum Command {
     Doctor(doctor::Args),
     Servers(servers::Args),
     Pfs(pfs::Args),
+    Innodb(innodb::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -69,6 +71,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(args),
         Command::Servers(args) => servers::run(args),
         Command::Pfs(args) => pfs::run(args),
+        Command::Innodb(args) => innodb::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
