@@ -15,7 +15,7 @@ mod sessions;
 mod tree;
 mod wait;
 
-pub use deadlock::{Deadlock, last_deadlock};
+pub use deadlock::{Deadlock, HeldLock, Party, last_deadlock};
 pub use gate::RowWaits;
 pub use poll::{Locks, Poller};
 pub use sessions::{LastStatement, Session, Transaction};

@@ -5,6 +5,7 @@
 
 mod account;
 mod doctor;
+mod locks;
 mod pfs;
 mod servers;
 mod verify;
@@ -32,6 +33,7 @@ enum Command {
     Verify(verify::Args),
     Doctor(doctor::Args),
     Servers(servers::Args),
+    Locks(locks::Args),
     Pfs(pfs::Args),
 }
 
@@ -68,6 +70,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Servers(args) => servers::run(args),
+        Command::Locks(args) => locks::run(args),
         Command::Pfs(args) => pfs::run(args),
     };
     match ended {
