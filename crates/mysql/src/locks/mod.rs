@@ -28,7 +28,7 @@ pub const WAITERS_MAX: usize = 100;
 /// each waits for all that came before it.
 pub const BLOCKS_MAX: usize = 1000;
 
-/// A list of values in a statement: numbers as they are, texts in quotes.
+/// A list of values in a statement.
 fn list<T: ToString>(values: impl IntoIterator<Item = T>) -> String {
     values.into_iter().map(|value| value.to_string()).collect::<Vec<_>>().join(", ")
 }

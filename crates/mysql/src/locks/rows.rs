@@ -175,7 +175,7 @@ fn ask(
 ) -> Result<(), ConnectionError> {
     let mut seen = BTreeSet::new();
     let firsts = waiters.iter().filter(|trx| trx.record().is_none_or(|record| seen.insert(record)));
-    let ids = list(firsts.filter_map(|trx| trx.requested.as_deref()).map(quoted));
+    let ids: Vec<String> = firsts.filter_map(|trx| trx.requested.as_deref()).map(quoted).collect();
     let locks = locks(connection, way, &ids)?;
     let blocks = blocks(connection, way, &ids)?;
     let (locks, blocks) = match (locks, blocks) {
@@ -205,25 +205,33 @@ fn ask(
     Ok(())
 }
 
+/// A lookup of each id. `IN` would do the same, but MySQL 9.7 then gives the row of one id only.
+fn one_by_one(ids: &[String], lookup: impl Fn(&String) -> String) -> String {
+    ids.iter().map(lookup).collect::<Vec<_>>().join(" UNION ALL ")
+}
+
 /// The locks of these ids.
 fn locks(
     connection: &mut Connection,
     way: Way,
-    ids: &str,
+    ids: &[String],
 ) -> Result<Reading<BTreeMap<String, Lock>>, ConnectionError> {
-    let rows = match way {
-        Way::LockTables => connection.rows(&format!(
+    let statement = match way {
+        Way::LockTables => format!(
             "SELECT lock_id AS {MARK}, REPLACE(lock_table, '`', ''), lock_index, lock_mode, \
                lock_data \
-             FROM information_schema.INNODB_LOCKS WHERE lock_id IN ({ids}) LIMIT {WAITERS_MAX}"
-        )),
-        _ => connection.rows(&format!(
-            "SELECT ENGINE_LOCK_ID AS {MARK}, CONCAT(OBJECT_SCHEMA, '.', OBJECT_NAME), INDEX_NAME, \
-               LOCK_MODE, LOCK_DATA \
-             FROM performance_schema.data_locks WHERE ENGINE_LOCK_ID IN ({ids}) \
-             LIMIT {WAITERS_MAX}"
-        )),
+             FROM information_schema.INNODB_LOCKS WHERE lock_id IN ({}) LIMIT {WAITERS_MAX}",
+            list(ids)
+        ),
+        _ => one_by_one(ids, |id| {
+            format!(
+                "SELECT ENGINE_LOCK_ID AS {MARK}, CONCAT(OBJECT_SCHEMA, '.', OBJECT_NAME), \
+                   INDEX_NAME, LOCK_MODE, LOCK_DATA \
+                 FROM performance_schema.data_locks WHERE ENGINE_LOCK_ID = {id}"
+            )
+        }),
     };
+    let rows = connection.rows(&statement);
     let lock = |row: &Row| Lock {
         kind: LockKind::Row,
         object: optional_text(row, 1),
@@ -240,20 +248,27 @@ fn locks(
 fn blocks(
     connection: &mut Connection,
     way: Way,
-    ids: &str,
+    ids: &[String],
 ) -> Result<Reading<Vec<(String, String)>>, ConnectionError> {
-    let rows = match way {
-        Way::LockTables => connection.rows(&format!(
+    let statement = match way {
+        Way::LockTables => format!(
             "SELECT requested_lock_id AS {MARK}, blocking_trx_id \
-             FROM information_schema.INNODB_LOCK_WAITS WHERE requested_lock_id IN ({ids}) \
-             LIMIT {BLOCKS_MAX}"
-        )),
-        _ => connection.rows(&format!(
-            "SELECT REQUESTING_ENGINE_LOCK_ID AS {MARK}, BLOCKING_ENGINE_TRANSACTION_ID \
-             FROM performance_schema.data_lock_waits WHERE REQUESTING_ENGINE_LOCK_ID IN ({ids}) \
-             LIMIT {BLOCKS_MAX}"
-        )),
+             FROM information_schema.INNODB_LOCK_WAITS WHERE requested_lock_id IN ({}) \
+             LIMIT {BLOCKS_MAX}",
+            list(ids)
+        ),
+        _ => {
+            let each = one_by_one(ids, |id| {
+                format!(
+                    "SELECT REQUESTING_ENGINE_LOCK_ID AS {MARK}, BLOCKING_ENGINE_TRANSACTION_ID \
+                     FROM performance_schema.data_lock_waits \
+                     WHERE REQUESTING_ENGINE_LOCK_ID = {id}"
+                )
+            });
+            format!("{each} LIMIT {BLOCKS_MAX}")
+        }
     };
+    let rows = connection.rows(&statement);
     let rows = absent_or(connection, "who blocks whom (data_lock_waits)", rows)?;
     Ok(rows.map(|rows| rows.iter().map(|row| (text(row, 0), text(row, 1))).collect()))
 }
