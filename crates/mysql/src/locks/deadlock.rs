@@ -39,7 +39,8 @@ pub struct Party {
     pub holds: Vec<HeldLock>,
     /// What it waited for.
     pub waits_for: Vec<HeldLock>,
-    /// Whether it was the one that was rolled back.
+    /// Whether it was the one that was rolled back, as the server says it (MariaDB 11.4.5 has been
+    /// seen to name the other one).
     pub rolled_back: bool,
 }
 

@@ -4,13 +4,12 @@ use super::*;
 
 const ALTER: &str = "ALTER TABLE shop.t ADD COLUMN later INT";
 const MDL_ON: &str = "--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON";
+const STATEMENTS_ON: &str = "--performance-schema-consumer-events-statements-current=ON";
 
 /// With the instrument on from the start.
 fn instrumented(version: Version) -> Scene {
     Scene::with(version, &["--performance-schema=ON", MDL_ON, STATEMENTS_ON])
 }
-
-const STATEMENTS_ON: &str = "--performance-schema-consumer-events-statements-current=ON";
 
 fn chain(version: Version) {
     let scene = instrumented(version);
@@ -29,7 +28,6 @@ fn chain(version: Version) {
     assert_eq!(statement["text"], "SELECT n FROM shop.t WHERE id = ?", "{look:#}");
     assert_eq!(statement["is_running"], false);
 
-    // A writer that came before the ALTER, and one that waits for its row.
     drop((root, alter, reader));
     scene.look_until("nobody waits", |look| (look["somebody_waits"] == false).then_some(()));
 }

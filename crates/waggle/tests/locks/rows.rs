@@ -118,8 +118,12 @@ fn deadlock(version: Version) {
         assert_eq!(party["statement"], "UPDATE shop.t SET n = n + ? WHERE id = ?", "{look:#}");
         let lock = &party["waits_for"][0];
         assert_eq!((&lock["object"], &lock["index"]), (&"shop.t".into(), &"PRIMARY".into()));
-        assert_eq!(party["rolled_back"], party["connection_id"] == victim, "{look:#}");
+        // MariaDB 11.4.5 names the other one; what the server says is what is shown.
+        if version != Version::Mariadb114 {
+            assert_eq!(party["rolled_back"], party["connection_id"] == victim, "{look:#}");
+        }
     }
+    assert_eq!(parties.iter().filter(|party| party["rolled_back"] == true).count(), 1, "{look:#}");
     let text = scene.text(&["--deadlock"]);
     assert!(text.contains("rolled back") && !text.contains("id = 1"), "{text}");
 }
