@@ -5,12 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "",
     "watch",
     "verify",
     "doctor",
     "servers",
+    "locks",
     "pfs",
     "pfs status",
     "pfs profiles",

@@ -6,6 +6,7 @@
 mod account;
 mod doctor;
 mod innodb;
+mod locks;
 mod pfs;
 mod servers;
 mod verify;
@@ -33,6 +34,7 @@ enum Command {
     Verify(verify::Args),
     Doctor(doctor::Args),
     Servers(servers::Args),
+    Locks(locks::Args),
     Pfs(pfs::Args),
     Innodb(innodb::Args),
 }
@@ -70,6 +72,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Servers(args) => servers::run(args),
+        Command::Locks(args) => locks::run(args),
         Command::Pfs(args) => pfs::run(args),
         Command::Innodb(args) => innodb::run(args),
     };
