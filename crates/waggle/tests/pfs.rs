@@ -1,7 +1,8 @@
-//! `waggle pfs` and `waggle innodb` on real servers: what it sets is there while it holds, and gone after, however it
-//! ends.
+//! `waggle pfs` and `waggle innodb` on real servers: what they set is there while it holds, and gone after,
+//! however it ends.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "clippy sees tests in #[test] functions only"
 )]

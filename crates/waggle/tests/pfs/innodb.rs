@@ -54,6 +54,9 @@ fn subsystem_of(connection: &mut Connection, name: &str) -> String {
     counter(connection, name).subsystem
 }
 
+/// What is done, with which words, and whether they mean a counter of a subsystem.
+type Switching = (&'static str, &'static [&'static str], fn(&str, &str) -> bool);
+
 #[test]
 fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
     for version in Version::ALL {
@@ -61,7 +64,7 @@ fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
         let mut connection = scene.connect();
         until_a_second_is_over(&mut connection);
         let before = table(&mut connection);
-        let is_meant: [(&str, &[&str], fn(&str, &str) -> bool); 5] = [
+        let is_meant: [Switching; 5] = [
             ("enable", &["icp_match"], |_, name| name == "icp_match"),
             ("enable", &["module_lock", "module_buf_page"], |subsystem, _| {
                 subsystem == "lock" || subsystem == "buffer_page_io"
@@ -274,7 +277,8 @@ fn a_table_shows_what_moved_or_what_was_named() {
     let scene = Scene::of(Version::Mysql9);
     let run = |words: &[&str]| {
         let output = scene.run(&[&["innodb", "watch", "--for", "300ms"], words].concat());
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), stderr(&output))
+        let said = stderr(&output);
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), said)
     };
     let (code, moved, said) = run(&[]);
     assert_eq!(code, Some(0), "{said}");

@@ -89,7 +89,7 @@ fn node(node: &Node, look: &Look<'_>, is_root: bool) -> NodeJson {
         session: look.locks.sessions.get(&node.key).map(|session| {
             let mut session = session.clone();
             let text = session.statement.text.take();
-            session.statement.text = text.map(|text| printable(text.as_bytes(), look.redact));
+            session.statement.text = text.map(|text| printable(text.as_bytes(), None, look.redact));
             session
         }),
         waits_for: lock,
@@ -114,7 +114,7 @@ pub(super) fn remedy(key: &Key) -> String {
 pub(super) fn shown(mut deadlock: Deadlock, redact: bool) -> Deadlock {
     for party in &mut deadlock.transactions {
         let text = party.statement.take();
-        party.statement = text.map(|text| printable(text.as_bytes(), redact));
+        party.statement = text.map(|text| printable(text.as_bytes(), None, redact));
     }
     deadlock
 }

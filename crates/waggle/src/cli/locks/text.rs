@@ -163,7 +163,7 @@ impl Page<'_> {
         match (&statement.text, &statement.why_unknown) {
             (Some(text), _) => {
                 let what = if statement.is_running { "runs" } else { "ran last" };
-                let text = printable(text.as_bytes(), self.look.redact);
+                let text = printable(text.as_bytes(), None, self.look.redact);
                 self.line(indent, &format!("{what}: {}", cut(&text)));
             }
             (None, Some(why)) => self.line(indent, &format!("last statement not known: {why}")),
