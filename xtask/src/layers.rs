@@ -117,6 +117,7 @@ const LAYERS: [Layer; 11] = [
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
             Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "locks"]),
         ],
     },
     Layer {

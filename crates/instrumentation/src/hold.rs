@@ -52,23 +52,13 @@ impl Hold {
         command: &str,
         changes: Vec<Change>,
     ) -> Result<Hold, HoldError> {
-        let life = Life::of(connection)?;
-        for contents in of_life(directory, &life)? {
-            if contents.undone.is_none() {
+        let begun = begun(connection, command)?;
+        for contents in of_life(directory, &begun.life)? {
+            if contents.is_open() {
                 let Begun { pid, command, .. } = contents.begun;
                 return Err(HoldError::Held { pid, command });
             }
         }
-        let identity = connection.server_identity();
-        let begun = Begun {
-            life,
-            command: command.to_owned(),
-            account: identity.account.clone(),
-            user: rustix::process::getuid().as_raw(),
-            pid: std::process::id(),
-            connection: identity.connection_id,
-            at: Timestamp::now(),
-        };
         let mut journal = Journal::begin(directory, begun)?;
         journal.intend(&changes)?;
         Ok(Hold { journal, changes })
@@ -116,6 +106,21 @@ impl Hold {
     pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
         undo_journal(self.journal, &self.changes, connection, Undoer::Command)
     }
+}
+
+/// The first line of a journal of this process.
+pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun, ConnectionError> {
+    let life = Life::of(connection)?;
+    let identity = connection.server_identity();
+    Ok(Begun {
+        life,
+        command: command.to_owned(),
+        account: identity.account.clone(),
+        user: rustix::process::getuid().as_raw(),
+        pid: std::process::id(),
+        connection: identity.connection_id,
+        at: Timestamp::now(),
+    })
 }
 
 /// Sessions that logged in after the others were read and before the rules were changed.
@@ -169,7 +174,7 @@ pub fn undo_abandoned(
     let mut ended = Vec::new();
     for contents in crate::journal::all(directory)?.into_iter().rev() {
         let contents = contents?;
-        let is_open = contents.undone.is_none() && contents.begun.life.server == life.server;
+        let is_open = contents.is_open() && contents.begun.life.server == life.server;
         if !is_open || contents.kept && !kept {
             continue;
         }
@@ -200,7 +205,7 @@ fn undo_taken(
     by: Undoer,
 ) -> Result<Option<Ended>, HoldError> {
     // Another may have been quicker.
-    let contents = journal.read()?.filter(|contents| contents.undone.is_none());
+    let contents = journal.read()?.filter(Contents::is_open);
     let Some(contents) = contents else { return Ok(None) };
     // Numbers of connections grow as long as a server lives; one that is started anew within a second
     // begins in the same second.

@@ -5,6 +5,7 @@
 //! lock when its process ends, however it ends. So whoever gets the lock of a journal that is not
 //! closed knows that nobody undoes it, and does so.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -28,6 +29,9 @@ pub enum Entry {
     Change(Change),
     /// The changes stay until somebody asks to undo them.
     Kept,
+    /// Counters of InnoDB that are about to be reset, and what their `COUNT_RESET` held. That cannot be
+    /// undone.
+    Reset(BTreeMap<String, i64>),
     /// The last: it was undone.
     Undone(Undone),
 }
@@ -119,8 +123,17 @@ pub struct Contents {
     pub changes: Vec<Change>,
     /// Whether they are to stay until somebody asks.
     pub kept: bool,
+    /// Counters that were about to be reset.
+    pub reset: BTreeMap<String, i64>,
     /// How it ended; `None`: it did not.
     pub undone: Option<Undone>,
+}
+
+impl Contents {
+    /// Whether something of it is to be undone. A reset cannot be.
+    pub fn is_open(&self) -> bool {
+        self.undone.is_none() && self.reset.is_empty()
+    }
 }
 
 /// Where the journals of this user are: `WAGGLE_STATE_DIR`, else `/var/lib/waggle` for root, else
@@ -225,6 +238,14 @@ impl Journal {
         self.write(&[Entry::Kept])
     }
 
+    /// Writes which counters are about to be reset.
+    ///
+    /// # Errors
+    /// The file cannot be written: then they must not be.
+    pub fn reset(&mut self, counters: BTreeMap<String, i64>) -> Result<(), JournalError> {
+        self.write(&[Entry::Reset(counters)])
+    }
+
     /// Closes it.
     ///
     /// # Errors
@@ -314,10 +335,18 @@ pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
         match (entry, &mut contents) {
             (Entry::Begun(begun), none @ None) => {
                 let path = path.to_owned();
-                *none = Some(Contents { path, begun, changes: vec![], kept: false, undone: None });
+                *none = Some(Contents {
+                    path,
+                    begun,
+                    changes: vec![],
+                    kept: false,
+                    reset: BTreeMap::new(),
+                    undone: None,
+                });
             }
             (Entry::Change(change), Some(contents)) => contents.changes.push(change),
             (Entry::Kept, Some(contents)) => contents.kept = true,
+            (Entry::Reset(counters), Some(contents)) => contents.reset = counters,
             (Entry::Undone(undone), Some(contents)) => contents.undone = Some(undone),
             _ => return Err(wrong(number, "it stands in the wrong place".to_owned())),
         }

@@ -10,6 +10,7 @@
 
 pub mod connection;
 pub mod counters;
+pub mod locks;
 pub mod options;
 mod secret;
 pub mod verify;

@@ -1,7 +1,8 @@
-//! `waggle pfs` on real servers: what it sets is there while it holds, and gone after, however it
-//! ends.
+//! `waggle pfs` and `waggle innodb` on real servers: what they set is there while it holds, and gone after,
+//! however it ends.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "clippy sees tests in #[test] functions only"
 )]
@@ -15,6 +16,8 @@ mod filters;
 mod guarding;
 #[path = "pfs/holding.rs"]
 mod holding;
+#[path = "pfs/innodb.rs"]
+mod innodb;
 #[path = "it/load.rs"]
 mod load;
 #[path = "pfs/rights.rs"]
@@ -42,7 +45,11 @@ struct Scene {
 
 impl Scene {
     fn of(version: Version) -> Self {
-        let server = Server::builder(version).arg("--performance-schema=ON").start().unwrap();
+        Self::with(version, "--performance-schema=ON")
+    }
+
+    fn with(version: Version, option: &str) -> Self {
+        let server = Server::builder(version).arg(option).start().unwrap();
         Self { server, state: TempDir::new().unwrap() }
     }
 
@@ -64,7 +71,8 @@ impl Scene {
     /// With the account of another option file.
     fn command_as(&self, defaults_file: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
-        command.arg("pfs").args(words).env("WAGGLE_STATE_DIR", self.state.path());
+        let group = (words[0] != "innodb").then_some("pfs");
+        command.args(group).args(words).env("WAGGLE_STATE_DIR", self.state.path());
         command.arg("--defaults-file").arg(defaults_file);
         command
     }

@@ -1,5 +1,6 @@
 //! `waggle pfs rollback` and `waggle pfs history`
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
     let life = Life::of(&mut connection).map_err(|error| Failure::Cannot(error.into()))?;
     let mut is_whole = true;
     for contents in of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))? {
-        if contents.undone.is_none() {
+        if contents.is_open() {
             is_whole &= end_holder(&contents)?;
         }
     }
@@ -123,6 +124,7 @@ struct AccountJson<'a> {
     user: u32,
     pid: u32,
     changes: &'a [Change],
+    reset: &'a BTreeMap<String, i64>,
     kept: bool,
     undone: &'a Option<Undone>,
 }
@@ -137,7 +139,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
                 continue;
             }
         };
-        let Contents { begun, changes, kept, undone, .. } = &contents;
+        let Contents { begun, changes, kept, reset, undone, .. } = &contents;
         if args.json {
             let row = AccountJson {
                 server: &begun.life.server,
@@ -147,6 +149,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
                 user: begun.user,
                 pid: begun.pid,
                 changes,
+                reset,
                 kept: *kept,
                 undone,
             };
@@ -156,6 +159,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
         }
         let end = match undone {
             Some(undone) => format!("undone {} {}", undone.at.strftime("%F %T"), by(undone.by)),
+            None if !reset.is_empty() => "cannot be undone".to_owned(),
             None if *kept => "stays".to_owned(),
             None => "not undone".to_owned(),
         };
@@ -166,7 +170,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
             begun.command,
             begun.user,
             begun.account,
-            changes.len(),
+            changes.len() + reset.len(),
             begun.life.server
         )?;
         for change in undone.iter().flat_map(|undone| &undone.left_alone) {

@@ -4,7 +4,8 @@ mod apply;
 mod guard;
 mod guardian;
 mod history;
-mod plan;
+pub(super) mod hold;
+pub(super) mod plan;
 mod set;
 mod status;
 
@@ -92,12 +93,12 @@ fn profiles(args: &ProfilesArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn connect(account: AccountArgs) -> Result<Connection, Failure> {
+pub(super) fn connect(account: AccountArgs) -> Result<Connection, Failure> {
     open(&account.read()?)
 }
 
 /// Statements are written for a session in which backslashes escape.
-fn open(options: &Options) -> Result<Connection, Failure> {
+pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
     let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
     let mut connection = Connection::open(options, None).map_err(failed)?;
     connection.rows("SET SESSION sql_mode = ''").map_err(failed)?;
@@ -105,34 +106,19 @@ fn open(options: &Options) -> Result<Connection, Failure> {
 }
 
 /// Where the journals are.
-fn journals() -> PathBuf {
+pub(super) fn journals() -> PathBuf {
     let is_root = rustix::process::geteuid().is_root();
     journal::directory(|name| std::env::var(name).ok(), is_root)
 }
 
 /// Undoes what an earlier command left behind when it and its guardian died.
-fn recover(connection: &mut Connection) -> Result<(), Failure> {
+pub(super) fn recover(connection: &mut Connection) -> Result<(), Failure> {
     for ended in undo_abandoned(&journals(), connection, false).map_err(cannot)? {
         history::tell(&ended);
     }
     Ok(())
 }
 
-fn cannot(error: HoldError) -> Failure {
+pub(super) fn cannot(error: HoldError) -> Failure {
     Failure::Cannot(error.into())
-}
-
-/// An error of a writer; a right that is missing is named with the statement that gives it.
-fn with_grant(error: HoldError, connection: &Connection) -> anyhow::Error {
-    let is_denied = matches!(&error, HoldError::Connection(error) if error.is_access_denied());
-    let error = anyhow::Error::from(error);
-    if !is_denied {
-        return error;
-    }
-    let account = &connection.server_identity().account;
-    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    error.context(format!(
-        "account {account} may not change Performance Schema; run GRANT SELECT, INSERT, UPDATE, \
-         DELETE ON performance_schema.* TO '{user}'@'{host}'"
-    ))
 }
