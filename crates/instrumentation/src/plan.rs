@@ -10,7 +10,7 @@ use crate::filter::{Filter, Session};
 use crate::metrics::selection::{SelectionError, choose};
 use crate::profile::{Base, Profile, ProfileError, builtin};
 use crate::state::{Key, Settings, State};
-use crate::table::{PAGE_COUNTERS, Table};
+use crate::table::Table;
 
 /// Where `ENABLED` stands in the settings of every table that has it, and `TIMED` or `HISTORY`.
 const ENABLED: usize = 0;
@@ -105,13 +105,6 @@ pub enum PlanError {
     /// A word means no counters that can be switched.
     #[error(transparent)]
     Metrics(#[from] SelectionError),
-    /// Some of the page counters are on and some are off.
-    #[error(
-        "the page counters are not all on or all off: somebody switched some by a pattern, which \
-         waggle could not set back; set them alike first: SET GLOBAL \
-         innodb_monitor_disable = 'module_buffer_page'"
-    )]
-    MixedPages,
 }
 
 fn apply_profile(
@@ -139,11 +132,6 @@ fn switch_metrics(state: &mut State, words: &[String], enabled: bool) -> Result<
     }
     let counters: Vec<Key> = state.rows(Table::Metrics).map(|(key, _)| key.clone()).collect();
     let chosen = choose(&counters, words)?;
-    let pages = chosen.iter().filter(|key| key[0] == PAGE_COUNTERS);
-    let pages: BTreeSet<_> = pages.map(|key| state.row(Table::Metrics, key)).collect();
-    if pages.len() > 1 {
-        return Err(PlanError::MixedPages);
-    }
     for (key, settings) in state.rows_mut(Table::Metrics).into_iter().flatten() {
         if chosen.contains(key) {
             set(&mut settings[ENABLED], enabled);

@@ -8,6 +8,8 @@
 )]
 #![allow(dead_code, reason = "the other tests use all of what they share")]
 
+#[path = "pfs/counting.rs"]
+mod counting;
 #[path = "pfs/death.rs"]
 mod death;
 #[path = "pfs/filters.rs"]
