@@ -45,7 +45,11 @@ fn the_status_is_that_of_the_table_also_without_performance_schema() {
 }
 
 /// The lines of `innodb watch --json` from one before `work` to the one that `is_last`.
-fn watched(scene: &Scene, work: impl FnOnce(), mut is_last: impl FnMut(&Value) -> bool) -> Vec<Value> {
+fn watched(
+    scene: &Scene,
+    work: impl FnOnce(),
+    mut is_last: impl FnMut(&Value) -> bool,
+) -> Vec<Value> {
     let mut command = scene.command(&["innodb", "watch", "--interval", "100ms", "--json"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -107,7 +111,10 @@ fn rates_add_up_to_the_work_that_was_done() {
         assert_eq!(sum(&lines, "status", "Com_insert"), INSERTS, "{version}");
         // The server commits a little of its own.
         let committed = sum(&lines, "innodb", "trx_rw_commits");
-        assert!((INSERTS..=last - first).contains(&committed), "{version}: {committed} {first} {last}");
+        assert!(
+            (INSERTS..=last - first).contains(&committed),
+            "{version}: {committed} {first} {last}"
+        );
         let off = metric(&lines[0], "innodb", "icp_match");
         assert!(off["value"].is_null() && off["per_s"].is_null(), "{version}: {off}");
         let memory = metric(&lines[0], "memory", "memory_current_allocated");
