@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use jiff::Timestamp;
 use waggle_model::Reading;
 use waggle_mysql::connection::{MARK, absent_or, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use super::Counter;
 use crate::hold::{HoldError, begun};
-use crate::journal::Journal;
+use crate::journal::{Journal, Undoer, Undone};
 use crate::statements::{quoted, switch_of};
 
 /// A statement that somebody reads the counters with.
@@ -51,7 +52,7 @@ pub fn readers(connection: &mut Connection) -> Result<Reading<Vec<Reader>>, Conn
 }
 
 /// Resets counters: `COUNT_RESET` and what belongs to it begin anew, `COUNT` stays. What each
-/// `COUNT_RESET` held is in the journal before.
+/// `COUNT_RESET` held is in the journal before; where the server refuses the first, it is closed.
 ///
 /// # Errors
 /// The journal cannot be written, the server refuses, or the connection is broken.
@@ -67,8 +68,15 @@ pub fn reset(
     let mut names: Vec<&str> =
         counters.iter().map(|counter| switch_of(&counter.subsystem, &counter.name)).collect();
     names.dedup();
-    for name in names {
-        connection.rows(&format!("SET GLOBAL innodb_monitor_reset = {}", quoted(name)))?;
+    for (done, name) in names.into_iter().enumerate() {
+        let sent = connection.rows(&format!("SET GLOBAL innodb_monitor_reset = {}", quoted(name)));
+        if let Err(error) = sent {
+            if done == 0 {
+                let (by, at, left_alone) = (Undoer::Command, Timestamp::now(), Vec::new());
+                journal.close(Undone { by, at, left_alone })?;
+            }
+            return Err(error.into());
+        }
     }
     Ok(())
 }

@@ -54,6 +54,9 @@ fn until_a_second_is_over(connection: &mut Connection) {
     });
 }
 
+/// What is done, with which words, and whether they mean a counter of a subsystem.
+type Switching = (&'static str, &'static [&'static str], fn(&str, &str) -> bool);
+
 #[test]
 fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
     for version in Version::ALL {
@@ -61,7 +64,7 @@ fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
         let mut connection = scene.connect();
         until_a_second_is_over(&mut connection);
         let before = table(&mut connection);
-        let is_meant: [(&str, &[&str], fn(&str, &str) -> bool); 5] = [
+        let is_meant: [Switching; 5] = [
             ("enable", &["icp_match"], |_, name| name == "icp_match"),
             ("enable", &["module_lock", "module_buf_page"], |subsystem, _| {
                 subsystem == "lock" || subsystem == "buffer_page_io"
@@ -181,7 +184,8 @@ fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
         };
         let grant_of = |output: &Output| {
             let said = stderr(output);
-            let grant = said.lines().find_map(|line| line.split_once("; run ")).unwrap().1;
+            let mut grants = said.lines().filter_map(|line| line.split_once("; run "));
+            let grant = grants.next_back().unwrap().1;
             // The reason of the server follows.
             let end = grant.rfind("'localhost'").unwrap() + "'localhost'".len();
             grant[..end].to_owned()
