@@ -65,6 +65,8 @@ const LAYERS: [Layer; 11] = [
                 "--test",
                 "tables",
                 "--test",
+                "ddl",
+                "--test",
                 "format",
                 "--test",
                 "fuzz",
@@ -116,7 +118,9 @@ const LAYERS: [Layer; 11] = [
         budget: Duration::from_secs(150),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs", "--test", "ddl"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "locks"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "ddl"]),
         ],
     },
     Layer {

@@ -4,8 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use waggle_model::{
-    Command, DigestKey, DigestName, Flavour, RunningStatement, Server, SessionSettings, Statement,
-    Text,
+    Command, DigestKey, DigestName, Flavour, RunningStatement, Server, ServerVersion,
+    SessionSettings, Statement, Text,
 };
 use waggle_sql::{Dialect, Digest, Fingerprinter, Normaliser, mask_secrets, stable_hash};
 
@@ -26,6 +26,29 @@ pub struct Digests {
     fingerprinter: Option<Fingerprinter>,
     /// The settings that were met last, as the normaliser takes them: most sessions have the same.
     settings: Option<(SessionSettings, waggle_sql::SessionSettings)>,
+}
+
+/// By what a statement is put with others.
+#[derive(Clone, Copy)]
+enum Group<'a> {
+    Digest(Digest<'a>),
+    Fingerprint(&'a str),
+}
+
+impl<'a> Group<'a> {
+    fn hash(self) -> u64 {
+        match self {
+            Group::Digest(digest) => digest.hash,
+            Group::Fingerprint(text) => stable_hash(text),
+        }
+    }
+
+    fn text(self) -> &'a str {
+        match self {
+            Group::Digest(digest) => digest.text(),
+            Group::Fingerprint(text) => text,
+        }
+    }
 }
 
 impl Digests {
@@ -59,7 +82,7 @@ impl Digests {
 
     /// The digest text of a statement.
     pub fn text_of(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> &str {
-        self.normalise(text, settings).text
+        self.normalise(text, settings).text()
     }
 
     fn normalise(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> Digest<'_> {
@@ -86,18 +109,17 @@ impl Digests {
         self.settings.map(|(_, settings)| settings)
     }
 
-    /// The hash and the text by which a statement is put with others.
-    fn group(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> (u64, &str) {
+    /// By what a statement is put with others.
+    fn group(&mut self, text: Text<'_>, settings: Option<SessionSettings>) -> Group<'_> {
         if self.fingerprinter.is_none() {
-            let digest = self.normalise(text, settings);
-            return (digest.hash, digest.text);
+            return Group::Digest(self.normalise(text, settings));
         }
         let settings = settings.and_then(|settings| self.settings(settings));
         let masked = mask_secrets(text.bytes, settings);
         let settings = settings.unwrap_or_default();
         let text =
             self.fingerprinter.as_mut().map_or("", |one| one.fingerprint_in(&masked, settings));
-        (stable_hash(text), text)
+        Group::Fingerprint(text)
     }
 
     fn digest_of<'a>(
@@ -109,13 +131,13 @@ impl Digests {
     ) -> (DigestKey, impl FnOnce() -> DigestName + 'a) {
         let group = text.map(|text| self.group(text, settings));
         let hash = match group {
-            Some((hash, _)) => hash,
+            Some(group) => group.hash(),
             None => hash_of(&command),
         };
         let key = DigestKey { text: hash, schema: hash_of(&database) };
         let name = move || DigestName {
             text: match group {
-                Some((_, text)) => Arc::from(text),
+                Some(group) => Arc::from(group.text()),
                 None => Arc::from(without_text(command)),
             },
             schema: database.map(|name| Arc::from(String::from_utf8_lossy(name))),
@@ -140,12 +162,11 @@ fn hash_of(value: &impl Hash) -> u64 {
 
 /// Whose rules a server follows.
 fn dialect_of(server: &Server) -> Dialect {
-    let major: u32 =
-        server.version.split('.').next().and_then(|part| part.parse().ok()).unwrap_or(9);
+    let [major, ..] = ServerVersion::parse(server.flavour, &server.version).number;
     match (server.flavour, major) {
-        (Flavour::Mariadb, ..=10) => Dialect::Mariadb,
+        (Flavour::Mariadb, 1..=10) => Dialect::Mariadb,
         (Flavour::Mariadb, _) => Dialect::Mariadb11,
-        (Flavour::Mysql, ..=5) => Dialect::Mysql57,
+        (Flavour::Mysql, 1..=5) => Dialect::Mysql57,
         (Flavour::Mysql, 8) => Dialect::Mysql80,
         (Flavour::Mysql, _) => Dialect::Mysql9,
     }

@@ -7,6 +7,9 @@ use waggle_mysql::connection::{MARK, absent_or, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::class::class_of;
+use crate::plan::is_on;
+use crate::state::State;
+use crate::table::Table;
 
 /// The tables that count events by the name of the instrument, with the column that counts.
 const TABLES: [(&str, &str); 6] = [
@@ -53,4 +56,101 @@ pub fn by_class(earlier: &Events, later: &Events) -> BTreeMap<String, u64> {
         *classes.entry(class_of(name).to_owned()).or_default() += since;
     }
     classes
+}
+
+/// What a class of instruments does while changes hold.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Proof {
+    /// The class.
+    pub class: String,
+    /// How many of its instruments are on.
+    pub enabled: u64,
+    /// Events that it counted meanwhile.
+    pub events: u64,
+    /// Whether that is as it should be.
+    pub verdict: Verdict,
+}
+
+/// Whether a class does what was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is on, and counts.
+    Counts,
+    /// It is on, and nothing of it happened.
+    Silent,
+    /// It is off, and counts nothing but what had begun before in a thread.
+    Still,
+    /// It is off, and counts all the same.
+    CountsThoughOff,
+}
+
+/// Whether every class does what is set, by its events between two readings.
+pub fn prove(state: &State, earlier: &Events, later: &Events) -> Vec<Proof> {
+    let counted = by_class(earlier, later);
+    let mut enabled: BTreeMap<&str, u64> = BTreeMap::new();
+    for (key, settings) in state.rows(Table::Instruments) {
+        *enabled.entry(class_of(&key[0])).or_default() += u64::from(is_on(&settings[0]));
+    }
+    let threads = state.rows(Table::Threads).count() as u64;
+    let proof = |(class, enabled): (&str, u64)| {
+        let events = counted.get(class).copied().unwrap_or(0);
+        let verdict = match enabled {
+            0 if events > threads => Verdict::CountsThoughOff,
+            0 => Verdict::Still,
+            _ if events > 0 => Verdict::Counts,
+            _ => Verdict::Silent,
+        };
+        Proof { class: class.to_owned(), enabled, events, verdict }
+    };
+    enabled.into_iter().map(proof).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_is_judged_by_what_is_set_and_what_it_counts() {
+        let setting = |on: &str| vec![Some(on.to_owned()), Some(on.to_owned())];
+        let row = |name: &str, on| (vec![name.to_owned()], setting(on));
+        let state = State::of([
+            (
+                Table::Instruments,
+                [
+                    row("idle", "YES"),
+                    row("stage/sql/a", "YES"),
+                    row("stage/sql/b", "NO"),
+                    row("statement/sql/select", "NO"),
+                    row("transaction", "NO"),
+                    row("wait/io/file/sql/x", "NO"),
+                ]
+                .into(),
+            ),
+            (Table::Threads, [row("1", "YES"), row("2", "YES")].into()),
+        ]);
+        let events = |counts: &[(&str, u64)]| -> Events {
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let earlier =
+            events(&[("stage/sql/a", 5), ("statement/sql/select", 7), ("transaction", 9)]);
+        let later = events(&[
+            ("stage/sql/a", 6),
+            ("statement/sql/select", 9),
+            ("transaction", 9),
+            ("wait/io/file/sql/x", 3),
+        ]);
+        let proofs = prove(&state, &earlier, &later);
+        let verdicts: Vec<_> = proofs.iter().map(|p| (p.class.as_str(), p.verdict)).collect();
+        assert_eq!(
+            verdicts,
+            [
+                ("idle", Verdict::Silent),
+                ("stage", Verdict::Counts),
+                ("statement", Verdict::Still),
+                ("transaction", Verdict::Still),
+                ("wait/io/file", Verdict::CountsThoughOff),
+            ]
+        );
+    }
 }

@@ -8,7 +8,7 @@ use waggle_mysql::{Connection, ConnectionError};
 
 use crate::apply::{Made, Pace, write};
 use crate::change::Change;
-use crate::journal::{Account, Begun, Journal, JournalError, Undoer, Undone};
+use crate::journal::{Begun, Contents, Journal, JournalError, Undoer, Undone};
 use crate::life::Life;
 use crate::sessions;
 use crate::state::State;
@@ -52,23 +52,13 @@ impl Hold {
         command: &str,
         changes: Vec<Change>,
     ) -> Result<Hold, HoldError> {
-        let life = Life::of(connection)?;
-        for account in of_life(directory, &life)? {
-            if account.undone.is_none() {
-                let Begun { pid, command, .. } = account.begun;
+        let begun = begun(connection, command)?;
+        for contents in of_life(directory, &begun.life)? {
+            if contents.is_open() {
+                let Begun { pid, command, .. } = contents.begun;
                 return Err(HoldError::Held { pid, command });
             }
         }
-        let identity = connection.server_identity();
-        let begun = Begun {
-            life,
-            command: command.to_owned(),
-            account: identity.account.clone(),
-            user: rustix::process::getuid().as_raw(),
-            pid: std::process::id(),
-            connection: identity.connection_id,
-            at: Timestamp::now(),
-        };
         let mut journal = Journal::begin(directory, begun)?;
         journal.intend(&changes)?;
         Ok(Hold { journal, changes })
@@ -118,6 +108,21 @@ impl Hold {
     }
 }
 
+/// The first line of a journal of this process.
+pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun, ConnectionError> {
+    let life = Life::of(connection)?;
+    let identity = connection.server_identity();
+    Ok(Begun {
+        life,
+        command: command.to_owned(),
+        account: identity.account.clone(),
+        user: rustix::process::getuid().as_raw(),
+        pid: std::process::id(),
+        connection: identity.connection_id,
+        at: Timestamp::now(),
+    })
+}
+
 /// Sessions that logged in after the others were read and before the rules were changed.
 fn late_sessions(
     connection: &mut Connection,
@@ -149,8 +154,8 @@ fn late_sessions(
 /// What came of one journal.
 #[derive(Debug)]
 pub struct Ended {
-    /// The journal.
-    pub account: Account,
+    /// What the journal holds.
+    pub contents: Contents,
     /// What was restored; `None` where the server was started anew since, and nothing was left.
     pub restored: Option<Restored>,
 }
@@ -167,13 +172,13 @@ pub fn undo_abandoned(
 ) -> Result<Vec<Ended>, HoldError> {
     let life = Life::of(connection)?;
     let mut ended = Vec::new();
-    for account in crate::journal::all(directory)?.into_iter().rev() {
-        let account = account?;
-        let is_open = account.undone.is_none() && account.begun.life.server == life.server;
-        if !is_open || account.kept && !kept {
+    for contents in crate::journal::all(directory)?.into_iter().rev() {
+        let contents = contents?;
+        let is_open = contents.is_open() && contents.begun.life.server == life.server;
+        if !is_open || contents.kept && !kept {
             continue;
         }
-        if let Some(journal) = Journal::take(&account.path)? {
+        if let Some(journal) = Journal::take(&contents.path)? {
             ended.extend(undo_taken(journal, &life, connection, Undoer::Later)?);
         }
     }
@@ -186,7 +191,7 @@ pub fn undo_abandoned(
 /// The connection is broken, or the journal cannot be read or written.
 pub fn guard(path: &Path, connection: &mut Connection) -> Result<Option<Ended>, HoldError> {
     let journal = Journal::wait_for(path)?;
-    if journal.read()?.is_none_or(|account| account.kept) {
+    if journal.read()?.is_none_or(|contents| contents.kept) {
         return Ok(None);
     }
     let life = Life::of(connection)?;
@@ -200,19 +205,19 @@ fn undo_taken(
     by: Undoer,
 ) -> Result<Option<Ended>, HoldError> {
     // Another may have been quicker.
-    let account = journal.read()?.filter(|account| account.undone.is_none());
-    let Some(account) = account else { return Ok(None) };
+    let contents = journal.read()?.filter(Contents::is_open);
+    let Some(contents) = contents else { return Ok(None) };
     // Numbers of connections grow as long as a server lives; one that is started anew within a second
     // begins in the same second.
     let number = connection.server_identity().connection_id;
-    if account.begun.life != *life || number <= account.begun.connection {
+    if contents.begun.life != *life || number <= contents.begun.connection {
         let (at, left_alone) = (Timestamp::now(), Vec::new());
         journal.close(Undone { by: Undoer::Restart, at, left_alone })?;
-        return Ok(Some(Ended { account, restored: None }));
+        return Ok(Some(Ended { contents, restored: None }));
     }
-    wait_for_end(connection, account.begun.connection)?;
-    let restored = undo_journal(journal, &account.changes, connection, by)?;
-    Ok(Some(Ended { account, restored: Some(restored) }))
+    wait_for_end(connection, contents.begun.connection)?;
+    let restored = undo_journal(journal, &contents.changes, connection, by)?;
+    Ok(Some(Ended { contents, restored: Some(restored) }))
 }
 
 /// Waits until the server has ended a connection whose process is gone: its last statement may still
@@ -251,9 +256,9 @@ fn undo_journal(
 ///
 /// # Errors
 /// One cannot be read.
-pub fn of_life(directory: &Path, life: &Life) -> Result<Vec<Account>, JournalError> {
+pub fn of_life(directory: &Path, life: &Life) -> Result<Vec<Contents>, JournalError> {
     let all = crate::journal::all(directory)?.into_iter();
-    let of_life =
-        all.filter(|account| !account.as_ref().is_ok_and(|account| account.begun.life != *life));
+    let of_life = all
+        .filter(|contents| !contents.as_ref().is_ok_and(|contents| contents.begun.life != *life));
     of_life.collect()
 }

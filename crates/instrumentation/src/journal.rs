@@ -5,6 +5,7 @@
 //! lock when its process ends, however it ends. So whoever gets the lock of a journal that is not
 //! closed knows that nobody undoes it, and does so.
 
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -28,6 +29,9 @@ pub enum Entry {
     Change(Change),
     /// The changes stay until somebody asks to undo them.
     Kept,
+    /// Counters of InnoDB that are about to be reset, and what their `COUNT_RESET` held. That cannot be
+    /// undone.
+    Reset(BTreeMap<String, i64>),
     /// The last: it was undone.
     Undone(Undone),
 }
@@ -110,7 +114,7 @@ pub struct Journal {
 
 /// What a journal holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct Contents {
     /// Where it is.
     pub path: PathBuf,
     /// Its first line.
@@ -119,8 +123,17 @@ pub struct Account {
     pub changes: Vec<Change>,
     /// Whether they are to stay until somebody asks.
     pub kept: bool,
+    /// Counters that were about to be reset.
+    pub reset: BTreeMap<String, i64>,
     /// How it ended; `None`: it did not.
     pub undone: Option<Undone>,
+}
+
+impl Contents {
+    /// Whether something of it is to be undone. A reset cannot be.
+    pub fn is_open(&self) -> bool {
+        self.undone.is_none() && self.reset.is_empty()
+    }
 }
 
 /// Where the journals of this user are: `WAGGLE_STATE_DIR`, else `/var/lib/waggle` for root, else
@@ -225,6 +238,14 @@ impl Journal {
         self.write(&[Entry::Kept])
     }
 
+    /// Writes which counters are about to be reset.
+    ///
+    /// # Errors
+    /// The file cannot be written: then they must not be.
+    pub fn reset(&mut self, counters: BTreeMap<String, i64>) -> Result<(), JournalError> {
+        self.write(&[Entry::Reset(counters)])
+    }
+
     /// Closes it.
     ///
     /// # Errors
@@ -237,7 +258,7 @@ impl Journal {
     ///
     /// # Errors
     /// It cannot be read, or is no journal.
-    pub fn read(&self) -> Result<Option<Account>, JournalError> {
+    pub fn read(&self) -> Result<Option<Contents>, JournalError> {
         read(&self.path)
     }
 
@@ -261,7 +282,7 @@ impl Journal {
 ///
 /// # Errors
 /// The directory cannot be read. That it does not exist is no error.
-pub fn all(directory: &Path) -> Result<Vec<Result<Account, JournalError>>, JournalError> {
+pub fn all(directory: &Path) -> Result<Vec<Result<Contents, JournalError>>, JournalError> {
     let failed = |error| JournalError::File {
         path: directory.to_owned(),
         what: "the directory cannot be read",
@@ -288,7 +309,7 @@ pub fn all(directory: &Path) -> Result<Vec<Result<Account, JournalError>>, Journ
 ///
 /// # Errors
 /// It cannot be read, or is no journal.
-pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
+pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
     let wrong = |line: usize, reason: String| JournalError::Wrong {
         path: path.to_owned(),
         line: line + 1,
@@ -303,7 +324,7 @@ pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
     let lines: Vec<String> = lines.collect::<Result<_, _>>().map_err(|error| {
         JournalError::File { path: path.to_owned(), what: "it cannot be read", error }
     })?;
-    let mut account: Option<Account> = None;
+    let mut contents: Option<Contents> = None;
     for (number, line) in lines.iter().enumerate() {
         let entry = match serde_json::from_str(line) {
             Ok(entry) => entry,
@@ -311,18 +332,26 @@ pub fn read(path: &Path) -> Result<Option<Account>, JournalError> {
             Err(_) if number + 1 == lines.len() => break,
             Err(error) => return Err(wrong(number, error.to_string())),
         };
-        match (entry, &mut account) {
+        match (entry, &mut contents) {
             (Entry::Begun(begun), none @ None) => {
                 let path = path.to_owned();
-                *none = Some(Account { path, begun, changes: vec![], kept: false, undone: None });
+                *none = Some(Contents {
+                    path,
+                    begun,
+                    changes: vec![],
+                    kept: false,
+                    reset: BTreeMap::new(),
+                    undone: None,
+                });
             }
-            (Entry::Change(change), Some(account)) => account.changes.push(change),
-            (Entry::Kept, Some(account)) => account.kept = true,
-            (Entry::Undone(undone), Some(account)) => account.undone = Some(undone),
+            (Entry::Change(change), Some(contents)) => contents.changes.push(change),
+            (Entry::Kept, Some(contents)) => contents.kept = true,
+            (Entry::Reset(counters), Some(contents)) => contents.reset = counters,
+            (Entry::Undone(undone), Some(contents)) => contents.undone = Some(undone),
             _ => return Err(wrong(number, "it stands in the wrong place".to_owned())),
         }
     }
-    Ok(account)
+    Ok(contents)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The server's instrumentation under control: what is set in Performance Schema, profiles of what
-//! shall be set, the changes between the two, a journal of them, and the way back.
+//! The server's instrumentation under control: what is set in Performance Schema and which counters of
+//! InnoDB are on, profiles of what shall be set, the changes between the two, a journal of them, and the way back.
 //!
 //! Nothing is changed that is not in a journal on the disk before. The tables of settings are
 //! described once, in [`table`]; reading, comparing, writing, and undoing know only tables, keys and
@@ -14,6 +14,7 @@ pub mod filter;
 pub mod hold;
 pub mod journal;
 pub mod life;
+pub mod metrics;
 pub mod pattern;
 pub mod plan;
 pub mod profile;

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use waggle_model::ServerVersion;
+
 use crate::change::{Change, difference};
 use crate::class::class_of;
 use crate::filter::{Filter, Session};
-use crate::profile::{Base, Profile, ProfileError, ServerVersion, builtin};
-use crate::state::{Settings, State};
+use crate::metrics::selection::{SelectionError, choose};
+use crate::profile::{Base, Profile, ProfileError, builtin};
+use crate::state::{Key, Settings, State};
 use crate::table::Table;
 
 /// Where `ENABLED` stands in the settings of every table that has it, and `TIMED` or `HISTORY`.
@@ -50,10 +53,40 @@ impl Plan {
         add_abstract_statements(&mut desired, &mut added);
         add_parents(&mut desired, &mut added);
         wanted.filter.apply(&mut desired, wanted.sessions)?;
-        let impossible = withdraw_impossible(state, &mut desired);
+        let mut impossible = withdraw_impossible(state, &mut desired);
+        for rule in &wanted.profile.metrics {
+            for word in &rule.names {
+                let switched =
+                    switch_metrics(&mut desired, std::slice::from_ref(word), rule.enabled);
+                // A profile is for many servers: some lack what it names.
+                match switched {
+                    Err(PlanError::Metrics(why @ SelectionError::Unknown(_))) => {
+                        impossible.push((word.clone(), why.to_string()));
+                    }
+                    other => other?,
+                }
+            }
+        }
         let changes = difference(state, &desired);
         let later = later(&changes, wanted.version);
         Ok(Plan { changes, added, impossible, later })
+    }
+
+    /// The changes that switch the counters of InnoDB that words mean, and nothing else.
+    ///
+    /// # Errors
+    /// A word means nothing that can be switched and set back, or the account may not read the table.
+    pub fn of_metrics(
+        state: &State,
+        words: &[String],
+        enabled: bool,
+        version: ServerVersion,
+    ) -> Result<Plan, PlanError> {
+        let mut desired = state.clone();
+        switch_metrics(&mut desired, words, enabled)?;
+        let changes = difference(state, &desired);
+        let later = later(&changes, version);
+        Ok(Plan { changes, added: Vec::new(), impossible: Vec::new(), later })
     }
 }
 
@@ -66,6 +99,12 @@ pub enum PlanError {
     /// The filter names something that this server does not have.
     #[error("{0}")]
     Filter(String),
+    /// The counters of InnoDB cannot be read.
+    #[error("{0}")]
+    MetricsAbsent(String),
+    /// A word means no counters that can be switched.
+    #[error(transparent)]
+    Metrics(#[from] SelectionError),
 }
 
 fn apply_profile(
@@ -84,6 +123,20 @@ fn apply_profile(
         }
     }
     apply_rules(state, profile, version);
+    Ok(())
+}
+
+fn switch_metrics(state: &mut State, words: &[String], enabled: bool) -> Result<(), PlanError> {
+    if let Some(why) = state.why_absent(Table::Metrics) {
+        return Err(PlanError::MetricsAbsent(why.to_owned()));
+    }
+    let counters: Vec<Key> = state.rows(Table::Metrics).map(|(key, _)| key.clone()).collect();
+    let chosen = choose(&counters, words)?;
+    for (key, settings) in state.rows_mut(Table::Metrics).into_iter().flatten() {
+        if chosen.contains(key) {
+            set(&mut settings[ENABLED], enabled);
+        }
+    }
     Ok(())
 }
 
@@ -204,6 +257,11 @@ fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
                 && change.before.as_ref().is_some_and(|settings| !is_on(&settings[ENABLED]))
         })
     };
+    let turned_off = |table| {
+        let was_on =
+            |change: &Change| change.before.as_ref().is_some_and(|row| is_on(&row[ENABLED]));
+        changes.iter().filter(|change| change.table == table && was_on(change)).count()
+    };
     let changed = |table| changes.iter().any(|change| change.table == table);
     let mut later = Vec::new();
     let mut tell = |is_so: bool, what: &str| {
@@ -227,6 +285,15 @@ fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
     tell(
         turned_on("wait/synch") && version.number < [5, 7, 12] && version.number[0] < 10,
         "wait/synch: takes effect for what is created from now on (before 5.7.12)",
+    );
+    let stopped = turned_off(Table::Metrics);
+    tell(
+        stopped > 0,
+        &format!(
+            "INNODB_METRICS: {stopped} counters that count now stop; when they are on again COUNT goes \
+             on from where it stood, without what happened meanwhile, and TIME_ENABLED begins anew: \
+             whoever reads them sees a gap"
+        ),
     );
     later
 }

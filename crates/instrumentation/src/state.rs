@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use waggle_model::Reading;
-use waggle_mysql::connection::{absent_or, text};
+use waggle_mysql::connection::{absent_without, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::table::Table;
@@ -73,9 +73,9 @@ pub(crate) fn read(
     table: Table,
 ) -> Result<Reading<Rows>, ConnectionError> {
     let shape = table.shape();
-    let columns = [shape.key, shape.settings].concat().join(", ");
-    let rows = connection.rows(&format!("SELECT {columns} FROM performance_schema.{}", shape.name));
-    let rows = match absent_or(connection, &format!("performance_schema.{}", shape.name), rows)? {
+    let sql = table.select(connection.server_identity());
+    let rows = connection.rows(&sql);
+    let rows = match absent_without(connection, shape.name, table.right_to_read(), rows)? {
         Reading::Value(rows) => rows,
         Reading::Absent(why) => return Ok(Reading::Absent(why)),
     };

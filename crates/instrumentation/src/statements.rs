@@ -1,7 +1,7 @@
 //! The statements that make changes.
 
 use crate::change::Change;
-use crate::table::{Shape, Table};
+use crate::table::{PAGE_COUNTERS, Shape, Table};
 
 /// Changes that one statement can make together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,18 +11,27 @@ pub struct Batch<'a> {
 
 /// Splits changes into runs that one statement can make, each of `rows_max` at most. The order stays.
 pub fn batches(changes: &[Change], rows_max: usize) -> impl Iterator<Item = Batch<'_>> {
+    let rows_max = move |alike: &[Change]| match is_page_counter(&alike[0]) {
+        // Never in parts.
+        true => alike.len(),
+        false => rows_max.max(1),
+    };
     changes
         .chunk_by(are_alike)
-        .flat_map(move |alike| alike.chunks(rows_max.max(1)))
+        .flat_map(move |alike| alike.chunks(rows_max(alike)))
         .map(|changes| Batch { changes })
+}
+
+/// Whether the counter is one of those that one switch turns on and off.
+fn is_page_counter(change: &Change) -> bool {
+    change.table == Table::Metrics && change.key[0] == PAGE_COUNTERS
 }
 
 fn are_alike(one: &Change, other: &Change) -> bool {
     let is_update = one.before.is_some() && one.after.is_some();
     is_update
         && one.table == other.table
-        && one.key.len() == 1
-        && one.before.is_some() == other.before.is_some()
+        && (one.key.len() == 1 || is_page_counter(one) && is_page_counter(other))
         && assignments(one) == assignments(other)
 }
 
@@ -57,6 +66,9 @@ impl<'a> Batch<'a> {
 
     fn sql_of(&self, keys_max: usize) -> Option<String> {
         let first = self.changes.first()?;
+        if first.table == Table::Metrics {
+            return switch(first);
+        }
         let shape = first.table.shape();
         let table = format!("performance_schema.{}", shape.name);
         match (&first.before, &first.after) {
@@ -112,8 +124,21 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Switches a counter of InnoDB, or the page counters.
+fn switch(change: &Change) -> Option<String> {
+    let [(_, value)] = assignments(change)[..] else { return None };
+    let verb = if value == "YES" { "enable" } else { "disable" };
+    let name = switch_of(&change.key[0], &change.key[1]);
+    Some(format!("SET GLOBAL innodb_monitor_{verb} = {}", quoted(name)))
+}
+
+/// By what name a counter is switched.
+pub fn switch_of<'a>(subsystem: &str, name: &'a str) -> &'a str {
+    if subsystem == PAGE_COUNTERS { "module_buffer_page" } else { name }
+}
+
 /// A string as a literal, under a `sql_mode` in which backslashes escape.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
@@ -184,6 +209,23 @@ mod tests {
         assert_eq!(
             sql(&[off]),
             ["UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE THREAD_ID = 7"]
+        );
+    }
+
+    #[test]
+    fn counters_are_switched_one_by_one_and_page_counters_together() {
+        let on = |key: &[&str]| change(Table::Metrics, key, Some(&["NO"]), Some(&["YES"]));
+        let off = change(Table::Metrics, &["lock", "lock_timeouts"], Some(&["YES"]), Some(&["NO"]));
+        let pages: Vec<Change> = ["a", "b", "c"].map(|name| on(&["buffer_page_io", name])).into();
+        let changes = [vec![on(&["buffer", "x"]), on(&["buffer", "y"])], pages, vec![off]].concat();
+        assert_eq!(
+            sql(&changes),
+            [
+                "SET GLOBAL innodb_monitor_enable = 'x'",
+                "SET GLOBAL innodb_monitor_enable = 'y'",
+                "SET GLOBAL innodb_monitor_enable = 'module_buffer_page'",
+                "SET GLOBAL innodb_monitor_disable = 'lock_timeouts'",
+            ]
         );
     }
 

@@ -1,6 +1,9 @@
 //! The tables by which the server's instrumentation is set up.
 
 use serde::{Deserialize, Serialize};
+use waggle_model::{Flavour, ServerVersion};
+use waggle_mysql::ServerIdentity;
+use waggle_mysql::connection::MARK;
 
 /// A table whose rows are settings. All of them are memory of the server: a restart forgets what was
 /// written to them.
@@ -21,7 +24,16 @@ pub enum Table {
     Consumers,
     /// The threads that run now.
     Threads,
+    /// The counters of InnoDB.
+    Metrics,
 }
+
+/// The first MariaDB whose `INNODB_METRICS` has the column `ENABLED`; before, and in MySQL, it is
+/// called `STATUS`.
+const ENABLED_IN_MARIADB: [u32; 3] = [10, 5, 0];
+/// The subsystem of the counters of pages by their kind. They have one switch: the server refuses the
+/// name of a single one (`ER_INNODB_USE_MONITOR_GROUP_NAME`).
+pub(crate) const PAGE_COUNTERS: &str = "buffer_page_io";
 
 /// What there is to know of a table.
 pub(crate) struct Shape {
@@ -36,7 +48,7 @@ pub(crate) struct Shape {
 
 impl Table {
     /// In the order in which changes are made.
-    pub const ALL: [Table; 7] = [
+    pub const ALL: [Table; 8] = [
         Table::Actors,
         Table::Objects,
         Table::SetupThreads,
@@ -44,6 +56,7 @@ impl Table {
         Table::Instruments,
         Table::Consumers,
         Table::Threads,
+        Table::Metrics,
     ];
 
     pub(crate) fn shape(self) -> Shape {
@@ -62,12 +75,58 @@ impl Table {
             Table::Instruments => ("setup_instruments", &["NAME"], &["ENABLED", "TIMED"], false),
             Table::Consumers => ("setup_consumers", &["NAME"], &["ENABLED"], false),
             Table::Threads => ("threads", &["THREAD_ID"], &["INSTRUMENTED", "HISTORY"], false),
+            Table::Metrics => ("INNODB_METRICS", &["SUBSYSTEM", "NAME"], &["ENABLED"], false),
         };
         Shape { name, key, settings, grows }
     }
 
-    /// Its name in the schema `performance_schema`.
+    /// Its name.
     pub fn name(self) -> &'static str {
         self.shape().name
+    }
+
+    /// The statement that reads its keys and settings.
+    pub(crate) fn select(self, server: &ServerIdentity) -> String {
+        let shape = self.shape();
+        match self {
+            Table::Metrics => format!(
+                "SELECT SUBSYSTEM AS {MARK}, NAME, {} FROM information_schema.INNODB_METRICS",
+                enabled_of_metrics(server)
+            ),
+            _ => {
+                let columns = [shape.key, shape.settings].concat().join(", ");
+                format!("SELECT {columns} FROM performance_schema.{}", shape.name)
+            }
+        }
+    }
+
+    /// The right that an account needs to read it.
+    pub fn right_to_read(self) -> &'static str {
+        match self {
+            Table::Metrics => "PROCESS ON *.*",
+            _ => "SELECT ON performance_schema.*",
+        }
+    }
+
+    /// The right that an account needs to change it.
+    pub fn right_to_change(self, server: &ServerIdentity) -> &'static str {
+        let number = ServerVersion::parse(server.flavour, &server.version).number;
+        match self {
+            Table::Metrics if server.flavour == Flavour::Mysql && number[0] >= 8 => {
+                "SYSTEM_VARIABLES_ADMIN ON *.*"
+            }
+            Table::Metrics => "SUPER ON *.*",
+            _ => "SELECT, INSERT, UPDATE, DELETE ON performance_schema.*",
+        }
+    }
+}
+
+/// Whether a counter of `INNODB_METRICS` is on, as an expression that gives `YES` or `NO`.
+pub(crate) fn enabled_of_metrics(server: &ServerIdentity) -> &'static str {
+    let number = ServerVersion::parse(server.flavour, &server.version).number;
+    if server.flavour == Flavour::Mariadb && number >= ENABLED_IN_MARIADB {
+        "IF(ENABLED, 'YES', 'NO')"
+    } else {
+        "IF(STATUS = 'enabled', 'YES', 'NO')"
     }
 }

@@ -15,6 +15,7 @@ mod server;
 mod session;
 mod settings;
 mod statement;
+mod version;
 
 pub use cost::Cost;
 pub use histogram::Histogram;
@@ -26,3 +27,4 @@ pub use server::{BuildKey, Clock, Flavour, Server};
 pub use session::RunningStatement;
 pub use settings::{CharsetName, SessionSettings};
 pub use statement::{Command, Identity, Origin, ServerStatus, Statement, StatementKey, Text};
+pub use version::ServerVersion;

@@ -11,6 +11,7 @@
 pub mod connection;
 pub mod counters;
 pub mod history;
+pub mod locks;
 pub mod options;
 mod secret;
 pub mod verify;

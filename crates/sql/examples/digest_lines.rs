@@ -16,7 +16,7 @@ fn main() -> std::io::Result<()> {
     };
     let mut normaliser = Normaliser::new(dialect);
     for line in std::io::stdin().lock().split(b'\n') {
-        println!("{}", normaliser.digest(&unescape(&line?)).text);
+        println!("{}", normaliser.digest(&unescape(&line?)).text());
     }
     Ok(())
 }

@@ -42,6 +42,14 @@ pub enum Kind {
     Other,
 }
 
+impl Kind {
+    /// Whether a word behind `password =` is a column in such statements.
+    pub(crate) fn is_data(self) -> bool {
+        use Kind::{Call, Delete, Insert, Load, Replace, Select, Show, Update};
+        matches!(self, Select | Insert | Update | Delete | Replace | Call | Load | Show)
+    }
+}
+
 /// Finds the kind from the words of a statement as they come.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Classifier {
@@ -64,7 +72,30 @@ enum State {
     Done,
 }
 
+/// What the first word of a statement says of its kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct First(Kind, State);
+
+impl First {
+    /// Of a word in capitals.
+    pub(crate) fn of(word: &str) -> First {
+        let (kind, state) = first(word.as_bytes());
+        First(kind, state)
+    }
+}
+
 impl Classifier {
+    #[inline]
+    pub(crate) fn is_first(self) -> bool {
+        self.state == State::First
+    }
+
+    /// Takes the first word.
+    #[inline]
+    pub(crate) fn begin(&mut self, first: First) {
+        (self.kind, self.state) = (first.0, first.1);
+    }
+
     pub(crate) fn kind(self) -> Kind {
         self.kind
     }

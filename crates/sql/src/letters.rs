@@ -24,20 +24,18 @@ impl Letters {
     /// Those of the word that begins at `start`.
     #[inline]
     pub(crate) fn of(text: &[u8], start: usize, length: usize) -> Letters {
-        let bytes = match text.get(start..).and_then(<[u8]>::first_chunk) {
-            Some(bytes) => u128::from_le_bytes(*bytes),
-            None => Letters::at_end(text, start),
+        let Some(rest) = text.get(start..) else { return Letters(0) };
+        let bytes = match (rest.first_chunk(), text.last_chunk()) {
+            (Some(first), _) => u128::from_le_bytes(*first),
+            (None, Some(last)) => Letters::behind(*last, LETTERS - rest.len()),
+            (None, None) => Letters::of_short(rest),
         };
         Letters(bytes & OWN[length.min(LETTERS)])
     }
 
-    /// Where the text has less than 16 bytes left.
-    fn at_end(text: &[u8], start: usize) -> u128 {
-        let missing = start.saturating_sub(text.len().saturating_sub(LETTERS));
-        match text.last_chunk() {
-            Some(last) if missing < LETTERS => u128::from_le_bytes(*last) >> (8 * missing),
-            _ => Letters::of_short(text.get(start..).unwrap_or_default()),
-        }
+    /// Without so many bytes before it.
+    fn behind(bytes: [u8; LETTERS], before: usize) -> u128 {
+        u128::from_le_bytes(bytes).checked_shr(8 * before as u32).unwrap_or_default()
     }
 
     #[cold]
@@ -57,10 +55,10 @@ impl Letters {
         self.0 as u8
     }
 
-    /// Whether all of them are ASCII.
+    /// All of them in eight bytes: a bit that one has is set. 0 where there is none.
     #[inline]
-    pub(crate) fn is_ascii(self) -> bool {
-        self.0 & (u128::MAX / 0xff * 0x80) == 0
+    pub(crate) fn together(self) -> u64 {
+        self.0 as u64 | (self.0 >> 64) as u64
     }
 
     /// In capitals, where all are letters; other bytes may change, but not into letters.
@@ -106,12 +104,19 @@ mod tests {
     }
 
     #[test]
+    fn what_one_letter_has_all_have_together() {
+        let together = |word: &str| Letters::of(word.as_bytes(), 0, word.len()).together();
+        assert_eq!(together(""), 0);
+        assert_eq!(together("ab12ab12AC12"), u64::from_le_bytes(*b"ac12ab12"));
+        assert_eq!(together("abcdefghijklmno") & 0x8080_8080_8080_8080, 0);
+        assert_ne!(together("abcdefghijklmn\u{e9}") & 0x8080_8080_8080_8080, 0);
+    }
+
+    #[test]
     fn words_fold_to_one_number_where_they_are_the_same_but_for_case() {
         let folded = |word: &[u8]| Letters::of(word, 0, word.len()).folded();
         assert_eq!(folded(b"Group_By_1"), folded(b"gROUP_bY_1"));
         assert_ne!(folded(b"sixteen_letters1"), folded(b"sixteen_letters2"));
         assert_ne!(folded(b"eight_01"), folded(b"eight_02"));
-        assert!(Letters::of(b"abc", 0, 3).is_ascii());
-        assert!(!Letters::of("abcdefghijklmn\u{e9}".as_bytes(), 0, 16).is_ascii());
     }
 }

@@ -55,8 +55,8 @@ fn keeps(sql: &str, width: usize, dialect: Dialect, normaliser: &mut Normaliser)
     let reading = dialect.reading();
     let laid = format(sql, reading, SqlModes::default(), width);
     assert_eq!(tokens(sql, reading), tokens(&laid, reading), "{sql:?}\n{laid:?}");
-    let before = normaliser.digest(sql.as_bytes()).text.to_owned();
-    assert_eq!(before, normaliser.digest(laid.as_bytes()).text, "{sql:?}\n{laid:?}");
+    let before = normaliser.digest(sql.as_bytes()).text().to_owned();
+    assert_eq!(before, normaliser.digest(laid.as_bytes()).text(), "{sql:?}\n{laid:?}");
 }
 
 fn laid(sql: &str, width: usize) -> String {

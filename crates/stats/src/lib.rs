@@ -17,6 +17,7 @@
 mod interval;
 mod random;
 mod resample;
+mod sequential;
 
 pub use interval::Estimate;
 pub use interval::lag_one;
@@ -27,3 +28,4 @@ pub use interval::trimmed_interval;
 pub use random::Random;
 pub use resample::bootstrap_interval;
 pub use resample::sign_flip;
+pub use sequential::Watch;

@@ -1,7 +1,7 @@
 //! Whether 95 % intervals hold the truth in 95 % of the cases.
 
 use waggle_stats::{
-    Estimate, Random, bootstrap_interval, mean_interval, ratio_interval, trimmed_interval,
+    Estimate, Random, Watch, bootstrap_interval, mean_interval, ratio_interval, trimmed_interval,
 };
 
 const TRUTH: f64 = 1.5;
@@ -81,4 +81,27 @@ fn the_interval_of_a_ratio_holds_it_where_the_sizes_of_the_blocks_differ_a_lot()
     }
     let share = f64::from(held) / 4000.0;
     assert!((0.938..0.962).contains(&share), "{share}");
+}
+
+/// The share of games of 1,800 windows in which the mean is said to be above 1.03, and the median
+/// number of windows that this took.
+fn noticed(mean: f64) -> (f64, usize) {
+    const GAMES: usize = 400;
+    let mut random = Random::seeded(21);
+    let mut at: Vec<usize> = (0..GAMES)
+        .filter_map(|_| {
+            let mut watch = Watch::new(1.03, 3.0, 0.01)?;
+            (0..1800).position(|_| watch.heed(mean + 0.06 * noise(&mut random)))
+        })
+        .collect();
+    at.sort_unstable();
+    (at.len() as f64 / GAMES as f64, at.get(at.len() / 2).copied().unwrap_or(usize::MAX))
+}
+
+#[test]
+fn a_watch_of_half_an_hour_is_seldom_wrong_and_soon_right() {
+    let (wrong, _) = noticed(1.03);
+    assert!(wrong <= 0.02, "{wrong} of the games at the limit");
+    let (right, windows) = noticed(1.10);
+    assert!(right > 0.999 && windows < 60, "{right} of the games in {windows} windows");
 }

@@ -1,17 +1,29 @@
-//! `waggle pfs` on real servers: what it sets is there while it holds, and gone after, however it
-//! ends.
+//! `waggle pfs` and `waggle innodb` on real servers: what they set is there while it holds, and gone after,
+//! however it ends.
 #![allow(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::panic,
     reason = "clippy sees tests in #[test] functions only"
 )]
+#![allow(dead_code, reason = "the other tests use all of what they share")]
 
+#[path = "pfs/counting.rs"]
+mod counting;
 #[path = "pfs/death.rs"]
 mod death;
 #[path = "pfs/filters.rs"]
 mod filters;
+#[path = "pfs/guarding.rs"]
+mod guarding;
 #[path = "pfs/holding.rs"]
 mod holding;
+#[path = "pfs/innodb.rs"]
+mod innodb;
+#[path = "it/load.rs"]
+mod load;
+#[path = "pfs/rights.rs"]
+mod rights;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -19,7 +31,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use waggle_instrumentation::journal::{Account, all};
+use waggle_instrumentation::journal::{Contents, all};
 use waggle_instrumentation::{Change, State, Table};
 use waggle_mysql::{Connection, Options, Sources};
 use waggle_testkit::{Server, Version};
@@ -35,7 +47,11 @@ struct Scene {
 
 impl Scene {
     fn of(version: Version) -> Self {
-        let server = Server::builder(version).arg("--performance-schema=ON").start().unwrap();
+        Self::with(version, "--performance-schema=ON")
+    }
+
+    fn with(version: Version, option: &str) -> Self {
+        let server = Server::builder(version).arg(option).start().unwrap();
         Self { server, state: TempDir::new().unwrap() }
     }
 
@@ -51,11 +67,15 @@ impl Scene {
     }
 
     fn command(&self, words: &[&str]) -> Command {
+        self.command_as(&self.server.defaults_file(), words)
+    }
+
+    /// With the account of another option file.
+    fn command_as(&self, defaults_file: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
-        command.arg("pfs").args(words).env("WAGGLE_STATE_DIR", self.state.path());
-        if !["history", "profiles"].contains(&words[0]) {
-            command.arg("--defaults-file").arg(self.server.defaults_file());
-        }
+        let group = (words[0] != "innodb").then_some("pfs");
+        command.args(group).args(words).env("WAGGLE_STATE_DIR", self.state.path());
+        command.arg("--defaults-file").arg(defaults_file);
         command
     }
 
@@ -72,14 +92,14 @@ impl Scene {
     fn hold(&self, words: &[&str]) -> Holding {
         let holding = self.spawn(words);
         wait_for("the changes", || {
-            let account = self.accounts().pop().filter(|account| account.undone.is_none())?;
+            let contents = self.contents().pop().filter(|contents| contents.undone.is_none())?;
             let state = self.read();
             let is_made = |change: &Change| {
                 let now = state.row(change.table, &change.key);
                 // A thread can have ended.
                 now == change.after.as_ref() || now.is_none() && change.table == Table::Threads
             };
-            let changes = account.changes;
+            let changes = contents.changes;
             (!changes.is_empty() && changes.iter().all(is_made)).then_some(())
         });
         holding
@@ -90,7 +110,7 @@ impl Scene {
     }
 
     /// The journals, the oldest first.
-    fn accounts(&self) -> Vec<Account> {
+    fn contents(&self) -> Vec<Contents> {
         all(&self.journals()).unwrap().into_iter().map(Result::unwrap).collect()
     }
 }
@@ -104,6 +124,11 @@ impl Holding {
         let child = self.0.take().unwrap();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
         child.wait_with_output().unwrap()
+    }
+
+    /// Waits until it ends by itself.
+    fn wait(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
     }
 
     /// Ends it as the kernel does when there is no memory left.

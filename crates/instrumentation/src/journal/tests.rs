@@ -35,11 +35,11 @@ fn what_is_written_is_read() {
     journal.keep().unwrap();
     let path = journal.path().to_owned();
     journal.close(undone()).unwrap();
-    let account = read(&path).unwrap().unwrap();
-    assert_eq!(account.begun, begun());
-    assert_eq!(account.changes, [change("a"), change("b")]);
-    assert!(account.kept);
-    assert_eq!(account.undone, Some(undone()));
+    let contents = read(&path).unwrap().unwrap();
+    assert_eq!(contents.begun, begun());
+    assert_eq!(contents.changes, [change("a"), change("b")]);
+    assert!(contents.kept);
+    assert_eq!(contents.undone, Some(undone()));
     assert_eq!(all(directory.path()).unwrap().len(), 1);
 }
 
@@ -72,8 +72,8 @@ fn a_line_that_was_cut_off_counts_for_nothing_and_a_wrong_one_is_named() {
     let whole = std::fs::read(journal.path()).unwrap();
     for end in 0..whole.len() {
         std::fs::write(journal.path(), &whole[..end]).unwrap();
-        let account = read(journal.path()).unwrap();
-        assert!(account.is_none_or(|account| account.changes.len() <= 1));
+        let contents = read(journal.path()).unwrap();
+        assert!(contents.is_none_or(|contents| contents.changes.len() <= 1));
     }
     let mut wrong = whole.clone();
     wrong.extend_from_slice(b"{\"odd\":1}\n");

@@ -9,7 +9,7 @@ macro_rules! profiles {
 }
 
 /// Name and text of every built-in profile, in the order in which they are listed.
-pub const BUILTIN: [(&str, &str); 23] = profiles![
+pub const BUILTIN: [(&str, &str); 28] = profiles![
     "off",
     "minimal",
     "default",
@@ -33,6 +33,11 @@ pub const BUILTIN: [(&str, &str); 23] = profiles![
     "all-events",
     "all-events-history",
     "all-events-memory",
+    "metrics-off",
+    "metrics-on",
+    "instruments-off-metrics-off",
+    "instruments-on-metrics-on",
+    "instruments-on-timed-metrics-on",
 ];
 
 /// The built-in profile of this name; `None` where there is none.

@@ -6,7 +6,9 @@ mod servers;
 use serde::Deserialize;
 
 pub use builtin::{BUILTIN, builtin};
-pub use servers::{ServerVersion, Servers};
+pub use servers::{Family, Servers};
+
+use waggle_model::ServerVersion;
 
 use crate::pattern::fits;
 
@@ -27,6 +29,10 @@ pub struct Profile {
     /// In their order; the last that names a consumer wins.
     #[serde(default)]
     pub consumers: Vec<ConsumerRule>,
+    /// In their order; the last that names a counter of InnoDB wins. What no rule names stays as it
+    /// is, whatever the base.
+    #[serde(default)]
+    pub metrics: Vec<MetricRule>,
 }
 
 /// What a profile starts from.
@@ -71,6 +77,16 @@ pub struct ConsumerRule {
     /// On which servers.
     #[serde(default)]
     pub on: Servers,
+}
+
+/// Switches counters of InnoDB.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricRule {
+    /// Counters, modules, subsystems, patterns, or `all`.
+    pub names: Vec<String>,
+    /// Whether they count.
+    pub enabled: bool,
 }
 
 /// Why a profile cannot be used.

@@ -2,19 +2,14 @@
 
 use waggle_instrumentation::apply::{Made, Pace, write};
 use waggle_instrumentation::filter::Filter;
-use waggle_instrumentation::profile::{BUILTIN, Profile, ServerVersion};
+use waggle_instrumentation::profile::{BUILTIN, Profile};
 use waggle_instrumentation::undo::{Restored, undo};
 use waggle_instrumentation::{Plan, State, Wanted, sessions};
-use waggle_mysql::{Connection, Options, Sources};
-use waggle_testkit::{Server, Version};
+use waggle_model::ServerVersion;
+use waggle_mysql::Connection;
+use waggle_testkit::Version;
 
-fn start(version: Version) -> (Server, Connection) {
-    let server = Server::builder(version).arg("--performance-schema=ON").start().unwrap();
-    let file = Some(server.defaults_file());
-    let options = Options::read(&Sources { defaults_file: file, ..Sources::default() }).unwrap();
-    let connection = Connection::open(&options, None).unwrap();
-    (server, connection)
-}
+use crate::start;
 
 fn plan(connection: &mut Connection, profile: &str) -> Plan {
     let state = State::read(connection).unwrap();

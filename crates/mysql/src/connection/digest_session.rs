@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use mysql::Conn;
-use waggle_model::{Flavour, SessionSettings};
+use waggle_model::{Flavour, ServerVersion, SessionSettings};
 
 use super::{ConnectionError, log_in, send};
 use crate::options::Options;
@@ -20,15 +20,9 @@ const DATABASE: &str = "performance_schema";
 
 /// Why a server cannot be asked, whoever asks; `None` where it can.
 pub fn why_no_digests(flavour: Flavour, version: &str) -> Option<&'static str> {
-    let number = |part: &str| {
-        let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-        part.get(..digits).and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0)
-    };
-    let mut parts = version.split('.').map(number);
-    let version = [(); 3].map(|()| parts.next().unwrap_or(0));
     match flavour {
         Flavour::Mariadb => Some("MariaDB has no STATEMENT_DIGEST()"),
-        Flavour::Mysql if version < SINCE => {
+        Flavour::Mysql if ServerVersion::parse(flavour, version).number < SINCE => {
             Some("this server has no STATEMENT_DIGEST(); MySQL 8.0.4 and later have it")
         }
         Flavour::Mysql => None,

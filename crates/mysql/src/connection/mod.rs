@@ -22,7 +22,7 @@ use endpoint::{Endpoint, TlsFiles};
 pub use digest_session::{DigestSession, why_no_digests};
 pub use error::ConnectionError;
 pub use identity::ServerIdentity;
-pub use rows::{absent_or, optional_text, text};
+pub use rows::{absent_or, absent_without, optional_text, text};
 
 /// An alias that stands in every statement that waggle sends: aliases stay in a digest text, so our
 /// own digests can be told from all others.

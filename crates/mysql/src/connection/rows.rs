@@ -17,7 +17,8 @@ pub fn optional_text(row: &Row, at: usize) -> Option<String> {
     row.get(at)?.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }
 
-/// Turns a missing privilege or table into an absence that says what to do.
+/// Turns a missing table of Performance Schema, or the right to read it, into an absence that says
+/// what to do.
 ///
 /// # Errors
 /// Every other error stays one.
@@ -26,14 +27,27 @@ pub fn absent_or(
     what: &str,
     rows: Result<Vec<Row>, ConnectionError>,
 ) -> Result<Reading<Vec<Row>>, ConnectionError> {
+    absent_without(connection, what, "SELECT ON performance_schema.*", rows)
+}
+
+/// Turns a missing table or right into an absence that says what to do. `right` is what `GRANT` needs
+/// to be told, such as `PROCESS ON *.*`.
+///
+/// # Errors
+/// Every other error stays one.
+pub fn absent_without(
+    connection: &Connection,
+    what: &str,
+    right: &str,
+    rows: Result<Vec<Row>, ConnectionError>,
+) -> Result<Reading<Vec<Row>>, ConnectionError> {
     match rows {
         Ok(rows) => Ok(Reading::Value(rows)),
         Err(error) if error.is_access_denied() => {
             let account = &connection.server_identity().account;
             let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
             Ok(Reading::Absent(format!(
-                "account {account} may not read {what}; run GRANT SELECT ON performance_schema.* \
-                 TO '{user}'@'{host}'"
+                "account {account} may not read {what}; run GRANT {right} TO '{user}'@'{host}'"
             )))
         }
         Err(error) if error.number().is_some_and(|number| NO_SUCH_TABLE.contains(&number)) => {

@@ -81,8 +81,7 @@ impl Accounts {
         if let [account] = candidates.as_slice() {
             for thread in threads {
                 let (user, host) = account.clone();
-                let session =
-                    Session { user: Some(user), host: Some(host), ..Session::default() };
+                let session = Session { user: Some(user), host: Some(host), ..Session::default() };
                 sessions.gone.insert(*thread, session);
                 self.explain(name, account.clone(), 1);
             }

@@ -74,9 +74,7 @@ pub enum HistoryError {
     )]
     NoRing,
     /// Somebody changed what is recorded.
-    #[error(
-        "{what} was switched off by somebody else: what runs now is not recorded; begin again"
-    )]
+    #[error("{what} was switched off by somebody else: what runs now is not recorded; begin again")]
     SwitchedOff {
         /// Consumer or instrument.
         what: String,

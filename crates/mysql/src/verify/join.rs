@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use waggle_model::Flavour;
+use waggle_model::{Flavour, ServerVersion};
 
 use super::{Captured, CapturedDigest};
 use crate::Difference;
@@ -70,7 +70,7 @@ pub(super) fn has_our_rules(server: &Difference) -> bool {
 }
 
 pub(super) fn major(server: &Difference) -> u32 {
-    server.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0)
+    ServerVersion::parse(server.flavour, &server.version).number[0]
 }
 
 fn have_prepared_digests(server: &Difference) -> bool {
@@ -86,6 +86,13 @@ fn inner_of<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
 }
 
 impl Joined {
+    /// By how many statements the server's rows together fall short of ours.
+    pub(super) fn short(&self) -> u64 {
+        let ours: u64 = self.ours.values().map(|ours| ours.digest.parsed()).sum();
+        let theirs: u64 = self.theirs.values().map(|theirs| theirs.sums.count).sum();
+        (ours + self.truncated + self.unkept).saturating_sub(theirs)
+    }
+
     fn take_theirs(&mut self, server: &Difference) {
         let mut prepares = 0;
         for row in server.digests.value().into_iter().flatten() {

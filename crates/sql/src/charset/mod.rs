@@ -43,7 +43,7 @@ pub(crate) const WORD: u8 = 2;
 pub(crate) const DIGIT: u8 = 4;
 /// Neither of these, but makes `--` the beginning of a comment (`my_iscntrl`).
 pub(crate) const CONTROL: u8 = 8;
-/// Begins a word wherever a token begins, whatever follows.
+/// Begins a word wherever a token begins, but for `b'…'`, `n'…'` and `x'…'`.
 pub(crate) const LETTER: u8 = 16;
 /// A token by itself wherever one begins, whatever follows.
 pub(crate) const MARK: u8 = 32;
@@ -59,8 +59,8 @@ const fn classes(odd: &[(u8, u8)], upper: &[u8; 128]) -> [u8; 256] {
         table[byte] = match byte as u8 {
             b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => BLANK,
             b'0'..=b'9' => WORD | DIGIT,
-            // What may begin `b'…'`, `n'…'`, `x'…'` and `$$…$$`.
-            b'b' | b'B' | b'n' | b'N' | b'x' | b'X' | b'$' => WORD,
+            // It may begin `$$…$$`.
+            b'$' => WORD,
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => WORD | LETTER,
             b'(' | b')' | b'+' | b',' | b';' => MARK,
             b'<' | b'>' | b'=' | b'!' => COMPARISON,

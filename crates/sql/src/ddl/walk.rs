@@ -39,7 +39,9 @@ pub(super) fn may_begin(sql: &[u8]) -> bool {
     let upper = |at: usize| sql.get(start + at).map(u8::to_ascii_uppercase);
     match upper(0) {
         Some(b'S') => (upper(1), upper(2)) == (Some(b'E'), Some(b'T')),
-        Some(letter) => matches!(letter, b'A' | b'C' | b'D' | b'G' | b'R' | b'T' | b'/' | b'-' | b'#'),
+        Some(letter) => {
+            matches!(letter, b'A' | b'C' | b'D' | b'G' | b'R' | b'T' | b'/' | b'-' | b'#')
+        }
         None => false,
     }
 }

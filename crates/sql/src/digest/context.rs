@@ -1,7 +1,9 @@
 //! What is remembered along one statement.
 
+use super::table::Keyword;
 use crate::kind::Classifier;
 use crate::kind::Kind;
+use crate::letters::Letters;
 use crate::lexer::Lexer;
 
 /// What is remembered along one statement.
@@ -27,6 +29,16 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// Takes a word or a name for the kind of the statement.
+    #[inline]
+    pub(super) fn classify(&mut self, keyword: Option<&Keyword>, letters: Letters, length: usize) {
+        match keyword {
+            _ if self.classifier.is_done() => {}
+            Some(keyword) if self.classifier.is_first() => self.classifier.begin(keyword.first),
+            _ => self.classifier.word(letters, length, self.depth),
+        }
+    }
+
     /// Whether a `NULL` may be an attribute of a column here.
     pub(super) fn defines_columns(&self) -> bool {
         let ddl = self.classifier.kind() == Kind::Ddl && (!self.routine || self.inner_ddl);
@@ -37,6 +49,15 @@ impl Context<'_> {
     /// A semicolon ends a statement of a routine's body.
     pub(super) fn end_statement(&mut self) {
         (self.query, self.inner_ddl, self.columns) = (None, false, 0);
+    }
+
+    /// A list of columns at the present depth is over.
+    #[inline]
+    pub(super) fn end_columns(&mut self) {
+        // Most statements have none.
+        if self.columns != 0 {
+            self.columns &= !self.level();
+        }
     }
 
     /// The bit of the present depth; none below the 63rd parenthesis.

@@ -9,6 +9,7 @@ const NAMES: [&str; 42] = [
 ];
 
 /// Whether a word is an introducer such as `_utf8mb4` (`SHOW CHARACTER SET`).
+#[inline(never)]
 pub(super) fn is_introducer(word: &[u8]) -> bool {
     match word {
         [b'_', name @ ..] => NAMES.iter().any(|it| it.as_bytes().eq_ignore_ascii_case(name)),

@@ -12,6 +12,7 @@
 //! 5.7 and MariaDB end their text with a blank; here it has none.
 
 mod context;
+mod dialect;
 mod introducer;
 mod names;
 mod stack;
@@ -26,12 +27,12 @@ use crate::kind::Kind;
 use crate::letters::Letters;
 use crate::lexer::Lexeme;
 use crate::lexer::Lexer;
-use crate::lexer::Reading;
 use crate::lexer::Token;
 use crate::lexer::is_word;
 use crate::mask;
 use context::Context;
 use context::is_before_empty;
+pub use dialect::Dialect;
 use stack::Stack;
 use table::CHARSET;
 use table::CONCAT;
@@ -42,45 +43,13 @@ use table::NOT2;
 use table::Role;
 use table::Table;
 use table::UNKNOWN;
-
-/// Whose digests are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Dialect {
-    /// MySQL 9 (measured on 9.7).
-    Mysql9,
-    /// MySQL 8.0 (measured on 8.0.12).
-    Mysql80,
-    /// MySQL 5.7 (measured on 5.7.22).
-    Mysql57,
-    /// MariaDB 10 (measured on 10.11).
-    Mariadb,
-    /// MariaDB 11 and later (measured on 11.4).
-    Mariadb11,
-}
-
-impl Dialect {
-    /// Whether the server is a MariaDB.
-    pub(crate) fn is_mariadb(self) -> bool {
-        matches!(self, Dialect::Mariadb | Dialect::Mariadb11)
-    }
-
-    /// Which comments this server reads as code.
-    pub fn reading(self) -> Reading {
-        let (version, mariadb) = match self {
-            Dialect::Mysql9 => (90_704, false),
-            Dialect::Mysql80 => (80_099, false),
-            Dialect::Mysql57 => (50_744, false),
-            Dialect::Mariadb | Dialect::Mariadb11 => (129_999, true),
-        };
-        Reading { version, mariadb, hints: !mariadb }
-    }
-}
+use text::in_utf8;
 
 /// The digest of one statement; its text lives in the [`Normaliser`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Digest<'a> {
-    /// The normalised text.
-    pub text: &'a str,
+    /// UTF-8.
+    text: &'a [u8],
     /// Tells digests apart as the server's own hash does: [`stable_hash`] of the text, and of what
     /// the text does not show (a long name, two operators with one text) where there is such.
     pub hash: u64,
@@ -89,6 +58,20 @@ pub struct Digest<'a> {
     /// `false` when tokens are missing: the statement was cut, a literal or comment in it is
     /// open, or it has more tokens than a digest keeps (`max_digest_length`).
     pub complete: bool,
+}
+
+impl<'a> Digest<'a> {
+    /// The normalised text. Most digests are known by their hash, so it is not looked at before.
+    pub fn text(&self) -> &'a str {
+        std::str::from_utf8(self.text).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Digest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Digest { hash, kind, complete, .. } = self;
+        write!(f, "{:?} {hash:016x} {kind:?} complete: {complete}", self.text())
+    }
 }
 
 /// XXH3 with 64 bits and seed 0 (<https://xxhash.com>): the same on every host and in every run.
@@ -159,7 +142,7 @@ impl Normaliser {
         self.settings = settings.unwrap_or_default();
         let sql = if truncated { sql } else { without_end(sql) };
         let (mut kind, mut complete, glued) = self.reduce(sql, truncated);
-        let (accounts, data) = (kind == Kind::UserManagement, is_data(kind));
+        let (accounts, data) = (kind == Kind::UserManagement, kind.is_data());
         if (!data || !complete || glued)
             && let Some(masked) =
                 mask::masked_for_digest(sql, self.dialect.reading(), settings, accounts, data)
@@ -171,10 +154,11 @@ impl Normaliser {
         Digest { text, hash, kind, complete }
     }
 
-    /// The text of the stack as the server shows it, and the hash.
-    fn text(&mut self, truncated: bool) -> (u64, &str) {
+    /// The text of the stack as the server shows it, in UTF-8, and the hash.
+    fn text(&mut self, truncated: bool) -> (u64, &[u8]) {
+        let differs = self.stack.differs();
         self.shown.clear();
-        if self.stack.differs {
+        if differs {
             self.stack.show(&mut self.shown);
         }
         self.stack.text.trim();
@@ -185,20 +169,8 @@ impl Normaliser {
         }
         let text = self.stack.text.bytes();
         let hash = xxhash_rust::xxh3::xxh3_64(text);
-        let shown = if self.stack.differs { &*self.shown } else { text };
-        match std::str::from_utf8(shown) {
-            Ok(text) => (hash, text),
-            Err(_) => {
-                self.lossy.clear();
-                for part in shown.utf8_chunks() {
-                    self.lossy.push_str(part.valid());
-                    if !part.invalid().is_empty() {
-                        self.lossy.push(char::REPLACEMENT_CHARACTER);
-                    }
-                }
-                (hash, &self.lossy)
-            }
-        }
+        // Names that are shown as they stand are ASCII.
+        (hash, if differs { in_utf8(&self.shown, &mut self.lossy) } else { text })
     }
 
     /// Fills the stack; gives the kind, whether nothing is missing, and whether a word stands right
@@ -207,58 +179,92 @@ impl Normaliser {
         self.stack.clear(self.settings.charset);
         let mut lexer = Lexer::with_settings(sql, self.dialect.reading(), self.settings);
         let mut context = Context::default();
-        let (mut open, mut glued) = (false, false);
-        while let Some(token) = lexer.next() {
-            if (truncated && token.end == sql.len()) || self.stack.full {
+        let (mut cut_off, mut glued) = (false, false);
+        // A token that ends here may be cut.
+        let cut = if truncated { sql.len() } else { usize::MAX };
+        while let Some(Token { lexeme, start, end, open }) = lexer.next() {
+            if end == cut || self.stack.full {
                 break;
             }
-            let Some(bytes) = sql.get(token.start..token.end) else { break };
-            open |= token.open;
-            glued |= token.lexeme == Lexeme::Text
-                && sql.get(token.end).is_some_and(|byte| is_word(*byte));
-            if token.lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
-                break;
+            // Two steps are fewer instructions than one range.
+            let Some(until) = sql.get(..end) else { break };
+            let Some(bytes) = until.get(start..) else { break };
+            // For those who seldom come to see it; its parts stay in registers.
+            let token = || Token { lexeme, start, end, open };
+            if context.number.is_some() || context.in_hint {
+                if lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
+                    break;
+                }
+                cut_off |= open;
+                glued |= is_glued(token(), sql);
+                if self.take_in_context(token(), sql, &mut context) {
+                    continue;
+                }
             }
-            if let Some(digits) = context.number {
-                context.number = None;
-                self.settle_number(digits, token, sql);
-            }
-            if !(context.in_hint && self.take_in_hint(token, sql, &mut context)) {
-                self.take(&token, bytes, &lexer, sql, &mut context);
+            match lexeme {
+                Lexeme::Word => {
+                    let letters = Letters::of(sql, start, bytes.len());
+                    self.word(bytes, letters, &lexer, sql, &mut context);
+                }
+                Lexeme::Symbol => match bytes {
+                    b";" if !context.routine => break,
+                    [mark] => self.mark(*mark, &mut context),
+                    _ => self.operator(bytes),
+                },
+                Lexeme::Integer => self.integer(bytes, &mut context),
+                _ => {
+                    cut_off |= open;
+                    glued |= is_glued(token(), sql);
+                    self.take(token(), bytes, &lexer, sql, &mut context);
+                }
             }
         }
         if let Some(digits) = context.number.filter(|_| !truncated) {
             self.stack.column_number(digits, None, &self.table);
         }
-        let complete = !(truncated || open || self.stack.full || lexer.ended_in_comment());
+        let complete = !(truncated || cut_off || self.stack.full || lexer.ended_in_comment());
         (context.classifier.kind(), complete, glued)
     }
 
+    /// What is read otherwise behind the number of a column and in a hint; whether it was taken.
+    #[cold]
+    fn take_in_context(&mut self, token: Token, sql: &[u8], context: &mut Context<'_>) -> bool {
+        if let Some(digits) = context.number.take() {
+            self.settle_number(digits, token, sql);
+        }
+        context.in_hint && self.take_in_hint(token, sql, context)
+    }
+
     #[inline]
-    fn take<'s>(
+    fn integer<'s>(&mut self, digits: &'s [u8], context: &mut Context<'s>) {
+        let column = context.columns != 0 && self.begins_element(context);
+        self.stack.value(true, &self.table);
+        if column {
+            context.number = Some(digits);
+        }
+    }
+
+    /// Takes any token but those that are most frequent.
+    #[inline(never)]
+    fn take(
         &mut self,
-        token: &Token,
-        bytes: &'s [u8],
-        lexer: &Lexer<'s>,
-        sql: &'s [u8],
-        context: &mut Context<'s>,
+        token: Token,
+        bytes: &[u8],
+        lexer: &Lexer<'_>,
+        sql: &[u8],
+        context: &mut Context<'_>,
     ) {
         match token.lexeme {
-            Lexeme::Word => self.word(token, bytes, lexer, sql, context),
-            Lexeme::Symbol => self.symbol(bytes, context),
-            Lexeme::Integer | Lexeme::Number => {
-                let whole = token.lexeme == Lexeme::Integer && self.begins_element(context);
-                self.stack.value(true, &self.table);
-                context.number = whole.then_some(bytes);
-            }
+            Lexeme::Word | Lexeme::Symbol | Lexeme::Integer => {}
+            Lexeme::Number => self.stack.value(true, &self.table),
             Lexeme::Name => {
-                classify(Letters::of(sql, token.start, bytes.len()), bytes.len(), context);
-                match self.qualified_keyword(*token, lexer, sql, context) {
+                context.classify(None, Letters::of(sql, token.start, bytes.len()), bytes.len());
+                match self.qualified_keyword(token, lexer, sql, context) {
                     Some(id) => self.stack.push(id, &self.table),
                     None => self.stack.identifier(IDENT, bytes),
                 }
             }
-            Lexeme::Quoted => self.quoted(IDENT, *token, sql),
+            Lexeme::Quoted => self.quoted(IDENT, token, sql),
             Lexeme::Hex if self.dialect.is_mariadb() => {
                 self.stack.push(UNKNOWN, &self.table);
             }
@@ -282,37 +288,38 @@ impl Normaliser {
     #[inline]
     fn word(
         &mut self,
-        token: &Token,
         word: &[u8],
+        letters: Letters,
         lexer: &Lexer<'_>,
         sql: &[u8],
         context: &mut Context<'_>,
     ) {
-        let letters = Letters::of(sql, token.start, word.len());
-        classify(letters, word.len(), context);
-        let found = self.table.keyword(word, letters).or_else(|| self.table.null(word));
-        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called(token)) else {
-            if letters.first() == b'_' && introducer::is_introducer(word) {
-                self.stack.push(CHARSET, &self.table);
-            } else {
-                self.stack.word(word, letters);
+        let found = self.table.keyword(word, letters);
+        context.classify(found, letters, word.len());
+        let Some(keyword) = found.filter(|it| !it.function || lexer.is_called()) else {
+            match letters.first() {
+                b'_' if introducer::is_introducer(word) => self.stack.push(CHARSET, &self.table),
+                b'\\' if word == b"\\N" => self.short_null(context),
+                _ => self.stack.word(word, letters),
             }
             return;
         };
-        let (mut id, role) = (keyword.id, keyword.role);
-        match role {
-            // MySQL 5.7 and MariaDB know `\N` for NULL, but not before `ON EMPTY`.
-            Role::Null if self.is_value(context, word != b"\\N" && is_before_empty(lexer, sql)) => {
+        match keyword.role {
+            Role::Null if self.is_value(context, is_before_empty(lexer, sql)) => {
                 self.stack.null(&self.table);
                 return;
             }
-            Role::Not if self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE) => id = NOT2,
+            Role::Not if self.settings.modes.contains(SqlModes::HIGH_NOT_PRECEDENCE) => {
+                self.stack.push(NOT2, &self.table);
+                self.stack.differs = true;
+                return;
+            }
             Role::By if self.table.role(self.stack.peek(0)) == Role::List => {
                 context.columns |= context.level();
             }
             Role::ListEnd | Role::Select => {
-                context.columns &= !context.level();
-                if role == Role::Select && context.query.is_none() {
+                context.end_columns();
+                if keyword.role == Role::Select && context.query.is_none() {
                     context.query = Some(context.depth);
                 }
             }
@@ -320,64 +327,63 @@ impl Normaliser {
             Role::Routine if context.classifier.kind() == Kind::Ddl => context.routine = true,
             _ => {}
         }
-        self.stack.push(id, &self.table);
+        self.stack.store(keyword.id, &keyword.piece);
     }
 
-    fn symbol(&mut self, symbol: &[u8], context: &mut Context<'_>) {
-        match symbol {
-            b";" => {
-                context.end_statement();
-                self.stack.push(Id::from(b';'), &self.table);
-            }
-            b"(" => {
-                let nested = context.columns & context.level() != 0
-                    && self.table.role(self.stack.peek(0)) == Role::Rollup;
-                let generated = self.table.role(self.stack.peek(0)) == Role::As
-                    && context.classifier.kind() == Kind::Ddl;
-                context.depth += 1;
-                if generated && context.generated.is_none() {
-                    context.generated = Some(context.depth);
-                }
-                if nested {
-                    context.columns |= context.level();
-                }
-                self.stack.push(Id::from(b'('), &self.table);
-            }
-            b")" => {
-                context.columns &= !context.level();
+    /// MySQL 5.7 and MariaDB know `\N` for `NULL`, but not before `ON EMPTY`.
+    fn short_null(&mut self, context: &Context<'_>) {
+        if self.is_value(context, false) {
+            self.stack.null(&self.table);
+        } else if let Some(null) = self.table.keyword(b"NULL", Letters::of(b"NULL", 0, 4)) {
+            self.stack.push(null.id, &self.table);
+        }
+    }
+
+    #[inline]
+    fn mark(&mut self, mark: u8, context: &mut Context<'_>) {
+        match mark {
+            b'(' => self.parenthesis(context),
+            b')' => {
+                context.end_columns();
                 context.depth = context.depth.saturating_sub(1);
                 context.query = context.query.filter(|depth| *depth <= context.depth);
                 context.generated = context.generated.filter(|depth| *depth <= context.depth);
                 self.stack.close(&self.table, self.dialect);
             }
-            _ => {
-                let concat =
-                    symbol == b"||" && self.settings.modes.contains(SqlModes::PIPES_AS_CONCAT);
-                let id = if concat { CONCAT } else { self.table.symbol(symbol) };
-                self.stack.push(id, &self.table);
+            b';' => {
+                context.end_statement();
+                self.stack.push(Id::from(b';'), &self.table);
             }
+            _ => self.stack.push(table::mark(mark), &self.table),
         }
     }
-}
 
-#[inline]
-fn classify(letters: Letters, length: usize, context: &mut Context<'_>) {
-    if !context.classifier.is_done() {
-        context.classifier.word(letters, length, context.depth);
+    fn parenthesis(&mut self, context: &mut Context<'_>) {
+        let before = self.table.role(self.stack.peek(0));
+        let nested = before == Role::Rollup && context.columns & context.level() != 0;
+        let generated = before == Role::As && context.classifier.kind() == Kind::Ddl;
+        context.depth += 1;
+        if generated && context.generated.is_none() {
+            context.generated = Some(context.depth);
+        }
+        if nested {
+            context.columns |= context.level();
+        }
+        self.stack.push(Id::from(b'('), &self.table);
+    }
+
+    #[inline(never)]
+    fn operator(&mut self, symbol: &[u8]) {
+        let concat = symbol == b"||" && self.settings.modes.contains(SqlModes::PIPES_AS_CONCAT);
+        let id = if concat { CONCAT } else { table::operator(symbol) };
+        self.stack.push(id, &self.table);
+        self.stack.differs |= concat;
     }
 }
 
-/// Statements in which a word behind `password =` is a column.
-fn is_data(kind: Kind) -> bool {
-    use Kind::Call;
-    use Kind::Delete;
-    use Kind::Insert;
-    use Kind::Load;
-    use Kind::Replace;
-    use Kind::Select;
-    use Kind::Show;
-    use Kind::Update;
-    matches!(kind, Select | Insert | Update | Delete | Replace | Call | Load | Show)
+/// Whether it is a string behind which a word stands at once.
+fn is_glued(token: Token, sql: &[u8]) -> bool {
+    token.lexeme == Lexeme::Text && sql.get(token.end).is_some_and(|byte| is_word(*byte))
 }
 
 /// The server cuts blanks and semicolons off the end (`alloc_query` in `sql/sql_parse.cc`).

@@ -28,7 +28,7 @@ impl Normaliser {
         if !self.dialect.is_mariadb() || self.stack.peek(0) != Id::from(b'.') {
             return None;
         }
-        let (name, called) = (token.bytes(sql), lexer.is_called(&token));
+        let (name, called) = (token.bytes(sql), lexer.is_called());
         let special = called && SPECIAL.iter().any(|it| name.eq_ignore_ascii_case(it));
         let generated = context.generated.is_some() && context.query.is_none();
         if !(special || generated) {

@@ -7,12 +7,10 @@ use super::Dialect;
 use super::table::AT;
 use super::table::CHARSET;
 use super::table::COLUMN_NUMBER;
-use super::table::CONCAT;
 use super::table::IDENT;
 use super::table::IDENT_AT;
 use super::table::IN_LIST;
 use super::table::Id;
-use super::table::NOT2;
 use super::table::OTHER_TOKEN;
 use super::table::ROW;
 use super::table::ROW_OF_ONE;
@@ -22,6 +20,7 @@ use super::table::Role;
 use super::table::Table;
 use super::table::VALUE;
 use super::table::VALUES;
+use super::text::Piece;
 use super::text::Text;
 use crate::Charset;
 use crate::charset::Name;
@@ -34,7 +33,13 @@ pub(super) const ARRAY_BYTES: usize = 1024;
 /// Bytes of a token in the array (`SIZE_OF_A_TOKEN`).
 pub(super) const TOKEN_BYTES: usize = 2;
 
+// Plus, comma and minus have numbers in a row.
+const PLUS: Id = b'+' as Id;
 const COMMA: Id = b',' as Id;
+const MINUS: Id = b'-' as Id;
+
+/// The bits that no ASCII letter has.
+const ABOVE_ASCII: u64 = 0x8080_8080_8080_8080;
 const OPEN: Id = b'(' as Id;
 
 /// Tokens in the array at most.
@@ -44,7 +49,7 @@ const MOST: usize = ARRAY_BYTES / TOKEN_BYTES;
 struct Entry {
     id: Id,
     /// Length of the text before this token.
-    before: usize,
+    before: u16,
 }
 
 /// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
@@ -52,28 +57,32 @@ const COLUMN_BYTES: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Stack {
-    entries: Box<[Entry; MOST]>,
+    entries: [Entry; MOST],
     /// How many of them are on the stack.
     count: usize,
     /// What tells one digest from another.
     pub(super) text: Text,
-    bytes: usize,
+    /// Bytes that are left in the array.
+    room: usize,
     /// The array is full: the server stores no further token.
     pub(super) full: bool,
-    /// A name or a token is shown otherwise than it stands in the text.
+    /// A token, or a name that is not in `names`, is shown otherwise than it stands in the text.
     pub(super) differs: bool,
+    /// All letters of short names together: what none of them has is 0.
+    names: u64,
     charset: Charset,
 }
 
 impl Stack {
     pub(super) fn new() -> Stack {
         Stack {
-            entries: Box::new([Entry { id: 0, before: 0 }; MOST]),
+            entries: [Entry { id: 0, before: 0 }; MOST],
             count: 0,
             text: Text::new(),
-            bytes: 0,
+            room: ARRAY_BYTES,
             full: false,
             differs: false,
+            names: 0,
             charset: Charset::default(),
         }
     }
@@ -81,9 +90,10 @@ impl Stack {
     pub(super) fn clear(&mut self, charset: Charset) {
         self.count = 0;
         self.text.clear();
-        self.bytes = 0;
+        self.room = ARRAY_BYTES;
         self.full = false;
         self.differs = false;
+        self.names = 0;
         self.charset = charset;
     }
 
@@ -98,37 +108,52 @@ impl Stack {
     fn pop(&mut self, count: usize) {
         let left = self.count.saturating_sub(count);
         if let Some(entry) = self.entries.get(left) {
-            self.text.truncate(entry.before);
-            self.bytes = self.bytes.saturating_sub((self.count - left) * TOKEN_BYTES);
+            self.text.truncate(usize::from(entry.before));
+            self.room += (self.count - left) * TOKEN_BYTES;
             self.count = left;
         }
     }
 
+    /// Makes place for a token of so many bytes; whether there is room.
     #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
-        let bytes = self.bytes + bytes;
-        match self.entries.get_mut(self.count) {
-            Some(entry) if !self.full && bytes <= ARRAY_BYTES => {
-                *entry = Entry { id, before: self.text.len() };
-                self.count += 1;
-                self.bytes = bytes;
-                true
-            }
-            _ => {
-                self.full = true;
-                false
-            }
+        let (count, before) = (self.count, self.text.len() as u16);
+        if self.room < bytes || count >= MOST {
+            self.fill();
+            return false;
+        }
+        self.count = count + 1;
+        self.room -= bytes;
+        self.entries[count] = Entry { id, before };
+        true
+    }
+
+    /// No further token is stored.
+    #[cold]
+    fn fill(&mut self) {
+        self.full = true;
+        self.room = 0;
+    }
+
+    /// Whether a name or a token is shown otherwise than it stands in the text.
+    pub(super) fn differs(&self) -> bool {
+        let as_it_is = self.charset == Charset::UTF8MB4 && self.names & ABOVE_ASCII == 0;
+        self.differs || (self.names != 0 && !as_it_is)
+    }
+
+    /// Stores a token.
+    #[inline]
+    pub(super) fn push(&mut self, id: Id, table: &Table) {
+        if let Some(piece) = table.piece(id) {
+            self.store(id, piece);
         }
     }
 
-    /// Stores a token as it is.
+    /// Stores a token that prints this.
     #[inline]
-    pub(super) fn push(&mut self, id: Id, table: &Table) {
-        if self.begin(id, TOKEN_BYTES)
-            && let Some(piece) = table.piece(id)
-        {
+    pub(super) fn store(&mut self, id: Id, piece: &Piece) {
+        if self.begin(id, TOKEN_BYTES) {
             self.text.push(piece);
-            self.differs |= matches!(id, NOT2 | CONCAT);
         }
     }
 
@@ -150,20 +175,26 @@ impl Stack {
             self.identifier(IDENT, word);
         } else if self.begin(IDENT, 2 * TOKEN_BYTES + word.len()) {
             self.text.push_name(letters, word.len());
-            self.differs |= !(self.charset == Charset::UTF8MB4 && letters.is_ascii());
+            self.names |= letters.together();
         }
     }
 
     /// Stores a literal; the sign before a number goes with it where it is unary.
     #[inline]
     pub(super) fn value(&mut self, is_number: bool, table: &Table) {
+        if (PLUS..=MINUS).contains(&self.peek(0)) {
+            self.value_behind(is_number, table);
+        } else {
+            self.push(VALUE, table);
+        }
+    }
+
+    /// Stores a literal behind a sign or a comma.
+    fn value_behind(&mut self, is_number: bool, table: &Table) {
         if self.full {
             return;
         }
-        while is_number
-            && (self.peek(0) == Id::from(b'-') || self.peek(0) == Id::from(b'+'))
-            && table.starts(self.peek(1))
-        {
+        while is_number && matches!(self.peek(0), PLUS | MINUS) && table.starts(self.peek(1)) {
             self.pop(1);
         }
         let listed = self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES);
@@ -175,7 +206,9 @@ impl Stack {
 
     /// Stores a `NULL` that is a value: the server stores the word first, which may find no room.
     pub(super) fn null(&mut self, table: &Table) {
-        self.full |= self.bytes + TOKEN_BYTES > ARRAY_BYTES;
+        if self.room < TOKEN_BYTES {
+            self.fill();
+        }
         self.value(false, table);
     }
 
@@ -228,8 +261,8 @@ impl Stack {
     /// does so when it has read `next` already: that may fill the array before, or be the last
     /// token in it because the number finds no room.
     pub(super) fn column_number(&mut self, digits: &[u8], next: Option<Id>, table: &Table) {
-        let room = ARRAY_BYTES - self.bytes >= if next.is_some() { TOKEN_BYTES } else { 0 };
-        if self.full || !room || self.peek(0) != VALUE {
+        let behind = if next.is_some() { TOKEN_BYTES } else { 0 };
+        if self.full || self.room < behind || self.peek(0) != VALUE {
             return;
         }
         let zeros = digits.iter().take_while(|digit| **digit == b'0').count();
@@ -239,13 +272,14 @@ impl Stack {
             return;
         }
         self.pop(1);
+        let room = self.room;
         if self.begin(COLUMN_NUMBER, TOKEN_BYTES + COLUMN_BYTES) {
             self.text.extend(digits);
             self.text.extend(b" ");
         } else if let Some(next) = next {
-            self.full = false;
+            self.room = room;
             self.push(next, table);
-            self.full = true;
+            self.fill();
         }
     }
 
@@ -254,9 +288,9 @@ impl Stack {
         let mut buffer: NameBuffer = [0; _];
         let mut blank = false;
         let entries = self.entries.get(..self.count).unwrap_or_default();
-        let ends = entries.iter().skip(1).map(|next| next.before);
+        let ends = entries.iter().skip(1).map(|next| usize::from(next.before));
         for (entry, end) in entries.iter().zip(ends.chain([self.text.len()])) {
-            let bytes = self.text.get(entry.before..end);
+            let bytes = self.text.get(usize::from(entry.before)..end);
             let bytes = bytes.strip_suffix(b" ").unwrap_or(bytes);
             let is_name = matches!(entry.id, IDENT | IDENT_AT);
             let inside = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();

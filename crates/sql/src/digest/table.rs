@@ -3,6 +3,7 @@
 use super::Dialect;
 use super::text::Piece;
 use super::words;
+use crate::kind::First;
 use crate::letters::LETTERS;
 use crate::letters::Letters;
 
@@ -103,17 +104,25 @@ pub(super) struct Keyword {
     folded: (u64, u64),
     /// Its token.
     pub(super) id: Id,
+    /// What it prints.
+    pub(super) piece: Piece,
     pub(super) role: Role,
     /// It is one only before a parenthesis.
     pub(super) function: bool,
+    /// What it says of the kind of a statement that begins with it.
+    pub(super) first: First,
 }
 
 impl Keyword {
     /// Whether a word is this one, where their folded letters are the same.
     #[inline]
     fn is(&self, word: &[u8]) -> bool {
-        self.word.len() == word.len()
-            && (word.len() <= LETTERS || self.word.as_bytes().eq_ignore_ascii_case(word))
+        self.word.len() == word.len() && (word.len() <= LETTERS || self.is_long(word))
+    }
+
+    #[inline(never)]
+    fn is_long(&self, word: &[u8]) -> bool {
+        self.word.as_bytes().eq_ignore_ascii_case(word)
     }
 }
 
@@ -133,7 +142,7 @@ pub(super) struct Table {
     keywords: Vec<Keyword>,
     hints: Vec<Keyword>,
     /// Open addressing: index into `keywords` plus one; 0 is free.
-    slots: Box<[u16; SLOTS]>,
+    slots: [u16; SLOTS],
 }
 
 const SLOTS: usize = 4096;
@@ -148,7 +157,7 @@ impl Table {
             facts: Vec::new(),
             keywords: Vec::new(),
             hints: Vec::new(),
-            slots: Box::new([0; SLOTS]),
+            slots: [0; SLOTS],
         };
         table.texts.extend(FIXED);
         table.texts.extend(LONG.map(|text| match (text, dialect) {
@@ -187,7 +196,15 @@ impl Table {
         };
         let folded = Letters::of(word.as_bytes(), 0, word.len()).folded();
         let id = Id::try_from(id).unwrap_or(UNKNOWN);
-        Keyword { word, folded, id, role: role(text), function }
+        Keyword {
+            word,
+            folded,
+            id,
+            piece: piece(id, text),
+            role: role(text),
+            function,
+            first: First::of(word),
+        }
     }
 
     fn index(&mut self) {
@@ -216,31 +233,10 @@ impl Table {
         }
     }
 
-    /// `NULL`, where a word that is no keyword is `\N`.
-    #[inline]
-    pub(super) fn null(&self, word: &[u8]) -> Option<&Keyword> {
-        if word == b"\\N" { self.keyword(b"NULL", Letters::of(b"NULL", 0, 4)) } else { None }
-    }
-
     /// The token of a word inside a hint.
     pub(super) fn hint(&self, word: &[u8]) -> Option<Id> {
         let found = self.hints.iter().find(|it| it.word.as_bytes().eq_ignore_ascii_case(word));
         found.map(|entry| entry.id)
-    }
-
-    /// The token of an operator or a punctuation mark.
-    #[inline]
-    pub(super) fn symbol(&self, symbol: &[u8]) -> Id {
-        if let [byte] = symbol {
-            return if byte.is_ascii() { Id::from(*byte) } else { NO_CHARACTER };
-        }
-        let Some(found) = LONG.iter().position(|it| it.as_bytes() == symbol) else {
-            // The first mark swallowed the others.
-            return symbol.first().map_or(UNKNOWN, |byte| Id::from(*byte));
-        };
-        // `<>` stands last and is `!=`.
-        let found = if found + 1 == LONG.len() { 0 } else { found };
-        OPERATORS + Id::try_from(found).unwrap_or(0)
     }
 
     /// What the token prints.
@@ -261,20 +257,41 @@ impl Table {
     }
 }
 
+/// The token of a punctuation mark of one byte.
+#[inline]
+pub(super) fn mark(byte: u8) -> Id {
+    if byte.is_ascii() { Id::from(byte) } else { NO_CHARACTER }
+}
+
+/// The token of an operator of more than one byte.
+pub(super) fn operator(symbol: &[u8]) -> Id {
+    let Some(found) = LONG.iter().position(|it| it.as_bytes() == symbol) else {
+        // The first mark swallowed the others.
+        return symbol.first().map_or(UNKNOWN, |byte| Id::from(*byte));
+    };
+    // `<>` stands last and is `!=`.
+    let found = if found + 1 == LONG.len() { 0 } else { found };
+    OPERATORS + Id::try_from(found).unwrap_or(0)
+}
+
 #[inline]
 fn hash((first, last): (u64, u64), length: usize) -> usize {
     let mixed = (first ^ last.rotate_left(29) ^ length as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 52) as usize % SLOTS
 }
 
-fn facts(id: Id, text: &str, starts: &[&str]) -> Facts {
+fn piece(id: Id, text: &str) -> Piece {
     let behind: &[u8] = match id {
         // What is shown for these is not all that tells them from others.
         NOT2 | CONCAT => &[OTHER_TOKEN, b' '],
         0 | AT => b"",
         _ => b" ",
     };
-    let piece = Piece::new(&[text.as_bytes(), behind].concat());
+    Piece::new(&[text.as_bytes(), behind].concat())
+}
+
+fn facts(id: Id, text: &str, starts: &[&str]) -> Facts {
+    let piece = piece(id, text);
     match id {
         NOT2 => Facts { piece, role: Role::Not, starts: false },
         CONCAT => Facts { piece, role: Role::Plain, starts: false },

@@ -33,6 +33,9 @@ impl Piece {
 /// than [`PIECE`] bytes but names, which take more of the array than of the text.
 const ROOM: usize = (ARRAY_BYTES / TOKEN_BYTES + 1) * PIECE;
 
+/// Lengths of a text are kept in two bytes.
+const _: () = assert!(ROOM <= u16::MAX as usize);
+
 /// A text that tokens are written to and cut from. A write copies a fixed number of bytes, of which
 /// only the first count: that takes a few instructions where a copy of any length is a call.
 #[derive(Debug)]
@@ -114,4 +117,19 @@ impl Text {
     pub(super) fn trim(&mut self) {
         self.length -= usize::from(self.bytes().ends_with(b" "));
     }
+}
+
+/// The bytes, with marks for those that are not UTF-8.
+pub(super) fn in_utf8<'a>(shown: &'a [u8], lossy: &'a mut String) -> &'a [u8] {
+    if std::str::from_utf8(shown).is_ok() {
+        return shown;
+    }
+    lossy.clear();
+    for part in shown.utf8_chunks() {
+        lossy.push_str(part.valid());
+        if !part.invalid().is_empty() {
+            lossy.push(char::REPLACEMENT_CHARACTER);
+        }
+    }
+    lossy.as_bytes()
 }

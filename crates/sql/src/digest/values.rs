@@ -4,7 +4,6 @@
 use super::Dialect;
 use super::Normaliser;
 use super::context::Context;
-use super::is_data;
 use super::table;
 use super::table::Id;
 use super::table::Role;
@@ -25,7 +24,7 @@ impl Normaliser {
         match role {
             Role::Is => false,
             _ if on_empty => false,
-            _ if last == Id::from(b'=') && !is_data(context.classifier.kind()) => {
+            _ if last == Id::from(b'=') && !context.classifier.kind().is_data() => {
                 self.table.role(self.stack.peek(1)) != Role::NullOption
             }
             Role::Not => !ddl && self.table.role(self.stack.peek(1)) != Role::Is,

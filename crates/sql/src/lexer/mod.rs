@@ -95,10 +95,10 @@ impl<'a> Lexer<'a> {
         self.open_comment || self.executable || self.in_hint
     }
 
-    /// Whether a parenthesis follows `token`, so that the name of a function is one: at once, or
-    /// behind blanks under `IGNORE_SPACE`.
-    pub(crate) fn is_called(&self, token: &Token) -> bool {
-        let mut end = token.end;
+    /// Whether a parenthesis follows the last token, so that the name of a function is one: at once,
+    /// or behind blanks under `IGNORE_SPACE`.
+    pub(crate) fn is_called(&self) -> bool {
+        let mut end = self.at;
         if self.modes.contains(SqlModes::IGNORE_SPACE) {
             let rest = self.sql.get(end..).unwrap_or_default();
             end += rest.iter().take_while(|byte| self.class_of(**byte) & BLANK != 0).count();
@@ -118,7 +118,13 @@ impl<'a> Lexer<'a> {
 
     #[inline]
     fn class(&self, ahead: usize) -> u8 {
-        self.sql.get(self.at + ahead).map_or(0, |byte| self.class_of(*byte))
+        self.class_at(self.at + ahead)
+    }
+
+    /// The class of the byte that stands there, 0 behind the end.
+    #[inline]
+    fn class_at(&self, at: usize) -> u8 {
+        self.sql.get(at).map_or(0, |byte| self.class_of(*byte))
     }
 
     #[inline]
@@ -134,16 +140,24 @@ impl<'a> Lexer<'a> {
     /// The end of the word that goes on at `from`.
     #[inline]
     fn word_end(&self, from: usize) -> usize {
-        let rest = self.sql.get(from..).unwrap_or_default();
-        if !self.hides_ascii {
-            let classes = self.classes;
-            let letters = rest.iter().position(|byte| classes[usize::from(*byte)] & WORD == 0);
-            return from + letters.unwrap_or(rest.len());
+        if self.hides_ascii {
+            return self.word_end_by_character(from);
         }
-        self.word_end_by_character(from, rest)
+        let classes = self.classes;
+        let ends = |byte: &u8| classes[usize::from(*byte)] & WORD == 0;
+        let Some(rest) = self.sql.get(from..) else { return from };
+        // The loop over the first bytes is unrolled.
+        let first: Option<&[u8; 8]> = rest.first_chunk();
+        let length = match first.and_then(|first| first.iter().position(ends)) {
+            Some(length) => length,
+            None => rest.iter().position(ends).unwrap_or(rest.len()),
+        };
+        from + length
     }
 
-    fn word_end_by_character(&self, from: usize, rest: &[u8]) -> usize {
+    #[inline(never)]
+    fn word_end_by_character(&self, from: usize) -> usize {
+        let rest = self.sql.get(from..).unwrap_or_default();
         let mut length = 0;
         while let Some(text) = rest.get(length..)
             && let Some(byte) = text.first()
@@ -296,39 +310,48 @@ impl<'a> Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Most tokens are words, numbers and marks behind another token or a blank: these need one look
-    /// at the class of their first byte.
+    /// Most tokens are words, whole numbers and marks behind another token or a blank: these need one
+    /// look at the class of their first byte and of the one behind them.
     #[inline]
-    fn next_usual(&mut self) -> Option<Token> {
-        let begin = self.at;
-        let mut class = self.class(0);
+    fn next_usual(&mut self) -> Option<Lexeme> {
+        let mut at = self.at;
+        let mut class = self.class_at(at);
         while class & BLANK != 0 {
-            self.at += 1;
-            class = self.class(0);
+            at += 1;
+            class = self.class_at(at);
         }
-        let (lexeme, end, open, state) = if class & LETTER != 0 {
-            self.word_to(self.word_end(self.at))
+        let (lexeme, end) = if class & LETTER != 0 {
+            let end = self.word_end(at);
+            match self.sql.get(end) {
+                // `b'…'`, `n'…'`, `x'…'`.
+                Some(b'\'') if end == at + 1 => return None,
+                Some(b'.') if self.begins_word(end + 1) => {
+                    self.state = State::Separator;
+                    (Lexeme::Name, end)
+                }
+                _ => (Lexeme::Word, end),
+            }
         } else if class & DIGIT != 0 {
-            self.number()
-        } else if class & MARK != 0 || class & COMPARISON != 0 && self.class(1) & COMPARISON == 0 {
-            (Lexeme::Symbol, self.at + 1, false, State::Start)
+            let end = self.digits_end(at, u8::is_ascii_digit);
+            match self.sql.get(end) {
+                Some(byte) if *byte == b'.' || self.class_of(*byte) & WORD != 0 => return None,
+                _ => (Lexeme::Integer, end),
+            }
+        } else if class & MARK != 0
+            || class & COMPARISON != 0 && self.class_at(at + 1) & COMPARISON == 0
+        {
+            (Lexeme::Symbol, at + 1)
         } else {
-            self.at = begin;
             return None;
         };
-        // A number may begin behind what the server drops of it.
-        Some(self.found(Token { lexeme, start: self.at, end, open }, state))
+        self.at = end;
+        self.before = (lexeme, at);
+        Some(lexeme)
     }
 
-    #[inline]
-    fn found(&mut self, token: Token, state: State) -> Token {
-        self.state = state;
-        self.at = token.end;
-        self.before = (token.lexeme, token.start);
-        token
-    }
-
-    fn next_unusual(&mut self) -> Option<Token> {
+    /// Any token; whether the text ended before it did.
+    #[inline(never)]
+    fn next_unusual(&mut self) -> Option<(Lexeme, bool)> {
         let begin = self.at;
         let state = std::mem::replace(&mut self.state, State::Start);
         let (lexeme, start, end, open, state) = match self.scan_in(state) {
@@ -338,11 +361,15 @@ impl Lexer<'_> {
                 None if self.at >= self.sql.len() => return None,
                 None => {
                     let (lexeme, end, open, state) = self.scan();
+                    // A number may begin behind what the server drops of it.
                     (lexeme, self.at, end, open, state)
                 }
             },
         };
-        Some(self.found(Token { lexeme, start, end, open }, state))
+        self.state = state;
+        self.at = end;
+        self.before = (lexeme, start);
+        Some((lexeme, open))
     }
 }
 
@@ -351,11 +378,17 @@ impl Iterator for Lexer<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Token> {
-        if self.state == State::Start
-            && let Some(token) = self.next_usual()
-        {
-            return Some(token);
+        let mut usual = None;
+        if self.state == State::Start {
+            if self.at >= self.sql.len() {
+                return None;
+            }
+            usual = self.next_usual();
         }
-        self.next_unusual()
+        let (lexeme, open) = match usual {
+            Some(lexeme) => (lexeme, false),
+            None => self.next_unusual()?,
+        };
+        Some(Token { lexeme, start: self.before.1, end: self.at, open })
     }
 }

@@ -68,11 +68,11 @@ fn compare(
             let digest = normaliser.digest_in(&statement, settings);
             let text = String::from_utf8_lossy(&answer.text);
             outcome.compared += names.len();
-            if digest.text == text {
+            if digest.text() == text {
                 return;
             }
             outcome.compared -= names.len();
-            format!("{:x?} server {text} waggle {}", names[0], digest.text)
+            format!("{:x?} server {text} waggle {}", names[0], digest.text())
         }
         Reply::Refused(_) => String::new(),
         Reply::Lost => panic!("the server ended over {}", String::from_utf8_lossy(&statement)),

@@ -131,7 +131,7 @@ impl Tally {
         };
         let digest = self.normaliser.digest_in(&case.statement, case.settings);
         let text = String::from_utf8_lossy(&answer.text);
-        if answer.failed && digest.text != text && digest.text.starts_with(&*text) {
+        if answer.failed && digest.text() != text && digest.text().starts_with(&*text) {
             // The server gave up before it had parsed all of it.
             self.accepted[case.template].1 = statement();
             return;
@@ -142,13 +142,13 @@ impl Tally {
                 "{:?}\n  statement {}\n  server    {text}\n  waggle    {}",
                 case.settings,
                 statement(),
-                digest.text
+                digest.text()
             )
         };
-        if digest.text == text {
+        if digest.text() == text {
             self.equal += 1;
             self.classes.add(&answer.hash, digest.hash, &case.statement);
-        } else if text.starts_with(&format!("{} {LATER}", digest.text)) {
+        } else if text.starts_with(&format!("{} {LATER}", digest.text())) {
             self.longer.push(difference());
         } else if mask_secrets(&case.statement, None) != case.statement {
             self.masked.push(difference());

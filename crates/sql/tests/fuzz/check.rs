@@ -44,11 +44,11 @@ impl Checker {
         let mut complete = 0;
         for (at, normaliser) in self.normalisers.iter_mut().enumerate() {
             let digest = normaliser.digest(sql);
-            assert!(digest.text.len() <= DIGEST_MAX, "{} bytes", digest.text.len());
+            assert!(digest.text().len() <= DIGEST_MAX, "{} bytes", digest.text().len());
             complete += u64::from(digest.complete);
             let hash = digest.hash;
             let digest = normaliser.digest_truncated(beginning);
-            assert!(!digest.complete && digest.text.len() <= DIGEST_MAX);
+            assert!(!digest.complete && digest.text().len() <= DIGEST_MAX);
             if number as usize % DIALECTS.len() == at {
                 // What was made between leaves no trace.
                 assert_eq!(normaliser.digest(sql).hash, hash);
@@ -56,7 +56,10 @@ impl Checker {
         }
         let _ = kind(sql);
         let _ = SqlPrepared::of(sql, SessionSettings::default());
-        for ddl in [Ddl::of(sql, SessionSettings::default()), Ddl::of_beginning(beginning, SessionSettings::default())] {
+        for ddl in [
+            Ddl::of(sql, SessionSettings::default()),
+            Ddl::of_beginning(beginning, SessionSettings::default()),
+        ] {
             assert!(ddl.is_none_or(|ddl| ddl.objects.len() <= 32));
         }
         redact(sql, None, &mut self.redacted);

@@ -139,7 +139,11 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     }
 }
 
-fn audit(args: AuditArgs, out: Box<dyn Destination>, stop: &AtomicBool) -> Result<Outcome, Failure> {
+fn audit(
+    args: AuditArgs,
+    out: Box<dyn Destination>,
+    stop: &AtomicBool,
+) -> Result<Outcome, Failure> {
     let ChoiceArgs { schemas, users, objects, kinds } = args.choice.clone();
     let options = AuditOptions {
         duration: args.duration,
@@ -178,7 +182,8 @@ fn poll(
 ) -> Result<Listed, Failure> {
     let mut connection = pfs::open(&args.account.clone().read()?)?;
     pfs::recover(&mut connection)?;
-    let plan = pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
+    let plan =
+        pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
     let hold = match plan.changes.is_empty() {
         true => None,
         false => Some(set(args, &mut connection, plan.changes)?),
@@ -221,13 +226,13 @@ fn set(
     let hold = Hold::intend(&pfs::journals(), connection, "ddl", changes);
     let mut hold = hold.map_err(pfs::cannot)?;
     pfs::guardian::start(hold.path(), &args.account)?;
-    match hold.make(connection, &mut |_| {}) {
-        Ok(()) => Ok(hold),
-        Err(error) => {
-            let _ = hold.end(connection);
-            Err(Failure::Cannot(pfs::with_grant(error.into(), connection)))
-        }
-    }
+    let Err(error) = hold.make(connection, &mut |_| {}) else { return Ok(hold) };
+    let tables = hold.changes().iter().map(|change| change.table);
+    let rights = pfs::hold::rights_for(tables, connection);
+    let restored = hold.end(connection);
+    let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
+    let error = pfs::hold::with_grant(error, &rights);
+    Err(Failure::Cannot(error.context(format!("the profile {PROFILE} cannot be set; {undone}"))))
 }
 
 fn poll_held(

@@ -6,6 +6,8 @@
 mod account;
 mod ddl;
 mod doctor;
+mod innodb;
+mod locks;
 mod pfs;
 mod servers;
 mod verify;
@@ -33,8 +35,10 @@ enum Command {
     Verify(verify::Args),
     Doctor(doctor::Args),
     Servers(servers::Args),
+    Locks(locks::Args),
     Pfs(pfs::Args),
     Ddl(ddl::Args),
+    Innodb(innodb::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -70,8 +74,10 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Verify(args) => verify::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Servers(args) => servers::run(args),
+        Command::Locks(args) => locks::run(args),
         Command::Pfs(args) => pfs::run(args),
         Command::Ddl(args) => ddl::run(args),
+        Command::Innodb(args) => innodb::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -21,9 +21,8 @@ pub(crate) struct Choice {
 impl Choice {
     /// Whether a statement is listed.
     pub(crate) fn takes(&self, line: &StatementLine) -> bool {
-        let one_fits = |patterns: &[String], name: &str| {
-            patterns.iter().any(|pattern| fits(name, pattern))
-        };
+        let one_fits =
+            |patterns: &[String], name: &str| patterns.iter().any(|pattern| fits(name, pattern));
         let all = |patterns: &[String], fit: &dyn Fn() -> bool| patterns.is_empty() || fit();
         all(&self.kinds, &|| one_fits(&self.kinds, line.kind))
             && all(&self.users, &|| {

@@ -85,8 +85,7 @@ impl RotatingFile {
 
 /// Opens a file for this process alone. A line that was cut by a crash is ended.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    let mut file =
-        OpenOptions::new().append(true).read(true).create(true).mode(MODE).open(path)?;
+    let mut file = OpenOptions::new().append(true).read(true).create(true).mode(MODE).open(path)?;
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
             return Err(io::Error::other("another process writes it"));

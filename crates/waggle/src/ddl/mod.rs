@@ -14,7 +14,7 @@ mod waiting;
 mod words;
 
 pub(crate) use choice::{Choice, kinds};
-pub(crate) use file::{Rotation, RotatingFile};
+pub(crate) use file::{RotatingFile, Rotation};
 pub(crate) use json::Json;
 pub(crate) use output::{Destination, Writer};
 pub(crate) use polled::Polling;

@@ -152,8 +152,7 @@ impl Polling {
             false => Ddl::of(text, settings),
         });
         let kind = ddl.as_ref().map(|ddl| ddl.kind).or(by_name)?;
-        let objects =
-            ddl.as_ref().map_or(Vec::new(), |ddl| objects(ddl, event.schema.as_deref()));
+        let objects = ddl.as_ref().map_or(Vec::new(), |ddl| objects(ddl, event.schema.as_deref()));
         let session = polled.sessions.of(event.thread);
         let of = |field: fn(&Session) -> &Option<String>| session.and_then(|it| field(it).clone());
         Some(StatementLine {

@@ -42,8 +42,7 @@ impl PreparedNames {
         let Some(text) = &event.text else { return Executed::Unknown };
         let does = SqlPrepared::of(text, settings);
         // MySQL 9 gives these the text of what they prepare and free.
-        let prepares =
-            event.name.ends_with("/prepare_sql") || event.name.ends_with("/dealloc_sql");
+        let prepares = event.name.ends_with("/prepare_sql") || event.name.ends_with("/dealloc_sql");
         match does {
             Some(SqlPrepared::Prepare { name, text }) => {
                 if event.error == 0 {
@@ -104,7 +103,10 @@ mod tests {
     fn an_execute_is_what_was_prepared_last_under_its_name() {
         let mut names = PreparedNames::default();
         let mut follow = |event: Event| names.follow(&event, &[]);
-        assert_eq!(follow(event(1, "prepare_sql", "prepare s from 'drop table t'")), Executed::Nothing);
+        assert_eq!(
+            follow(event(1, "prepare_sql", "prepare s from 'drop table t'")),
+            Executed::Nothing
+        );
         assert_eq!(follow(event(2, "execute_sql", "execute S")), text("drop table t"));
         assert_eq!(follow(event(3, "prepare_sql", "PREPARE s FROM ...")), Executed::Nothing);
         assert_eq!(follow(event(4, "execute_sql", "execute s")), Executed::Unknown);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use waggle_model::{Losses, Loss, Origin, RunningStatement, Server, Statement, StatementKey};
+use waggle_model::{Loss, Losses, Origin, RunningStatement, Server, Statement, StatementKey};
 use waggle_probes::urgent::Urgent;
 use waggle_sql::{Ddl, SessionSettings};
 

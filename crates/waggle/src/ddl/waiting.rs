@@ -41,8 +41,11 @@ impl<K> Default for Waiting<K> {
 impl<K: Copy + Eq + Hash> Waiting<K> {
     /// Takes what runs at one moment.
     pub(crate) fn look(&mut self, running: &[Running<K>]) {
-        let waiters: Vec<_> =
-            running.iter().filter(|one| waits(&one.line.state)).map(|one| (one, named(one))).collect();
+        let waiters: Vec<_> = running
+            .iter()
+            .filter(|one| waits(&one.line.state))
+            .map(|one| (one, named(one)))
+            .collect();
         for one in running {
             let Some(ddl) = Ddl::of(&one.text, one.settings) else { continue };
             let about = objects(&ddl, one.default_schema.as_deref());
@@ -150,7 +153,8 @@ mod tests {
     #[test]
     fn nobody_behind_a_statement_that_was_seen_is_no_unknown() {
         let mut waiting = Waiting::default();
-        waiting.look(&[running(1, "drop database shop", "x"), running(2, "select 1 from t", WAITS)]);
+        waiting
+            .look(&[running(1, "drop database shop", "x"), running(2, "select 1 from t", WAITS)]);
         assert_eq!(waiting.take(&1).unwrap().len(), 1);
         waiting.look(&[running(1, "drop database other", "x")]);
         assert_eq!(waiting.take(&1), Some(Vec::new()));

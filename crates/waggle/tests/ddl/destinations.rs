@@ -54,8 +54,10 @@ fn a_log_is_put_aside_when_it_is_full_and_no_line_is_lost_or_cut() {
         assert!(fs::read(file).unwrap().ends_with(b"\n"), "{}", file.display());
     }
     let lines = lines_in(&files);
-    let names: Vec<&str> =
-        statements(&lines).iter().map(|line| line["objects"][0]["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = statements(&lines)
+        .iter()
+        .map(|line| line["objects"][0]["name"].as_str().unwrap())
+        .collect();
     let expected: Vec<String> = (0..RUN).map(|number| format!("number_{number}")).collect();
     assert_eq!(names, expected);
 }

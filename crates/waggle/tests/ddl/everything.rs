@@ -79,9 +79,7 @@ const KINDS: &[&str] = &[
 pub(crate) fn scripts() -> Vec<Script> {
     let mut scripts: Vec<Script> = (0..SESSIONS)
         .map(|session| {
-            let of = |kind: &&str| {
-                kind.replace('$', &session.to_string()).replace('!', PASSWORD)
-            };
+            let of = |kind: &&str| kind.replace('$', &session.to_string()).replace('!', PASSWORD);
             KINDS.iter().map(|kind| (Way::Text, of(kind))).collect()
         })
         .collect();
@@ -115,5 +113,6 @@ pub(crate) fn scripts() -> Vec<Script> {
 /// Kinds whose text MySQL writes anew before it records it.
 pub(crate) fn is_written_anew(version: Version, kind: &str) -> bool {
     let accounts = ["create_user", "alter_user", "grant", "set_password"];
-    !version.is_mariadb() && (accounts.contains(&kind) || kind == "create_server" || kind == "alter_server")
+    !version.is_mariadb()
+        && (accounts.contains(&kind) || kind == "create_server" || kind == "alter_server")
 }

@@ -16,8 +16,8 @@ fn sessions_that_wait_behind_an_alter_are_named() {
             (session(&server), session(&server), session(&server));
         holder.run("CREATE TABLE locked (a INT) ENGINE=InnoDB").unwrap();
         holder.run("CREATE TABLE free (a INT) ENGINE=InnoDB").unwrap();
-        let sources = [TAP, PFS]
-            .map(|source| (source, Audit::tail(&server, source, &["--every", "200ms"])));
+        let sources =
+            [TAP, PFS].map(|source| (source, Audit::tail(&server, source, &["--every", "200ms"])));
         holder.run("BEGIN").unwrap();
         holder.run("SELECT * FROM locked").unwrap();
         alter.send(Command::Query, b"ALTER TABLE locked ADD COLUMN b INT").unwrap();

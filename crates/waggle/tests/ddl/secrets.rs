@@ -50,7 +50,8 @@ fn no_password_is_listed(version: Version) {
     for audit in &mut audits {
         audit.wait_for("the last statement", |audit| {
             let written = fs::read_to_string(&log).unwrap();
-            audit.out().contains("the_last_one") || audit.out().is_empty() && written.contains("the_last_one")
+            audit.out().contains("the_last_one")
+                || audit.out().is_empty() && written.contains("the_last_one")
         });
         audit.stop();
         for (what, said) in [("output", audit.out()), ("errors", audit.err())] {

@@ -11,8 +11,7 @@ use super::everything::{STATEMENTS, Script, Way, is_written_anew, scripts};
 use super::{Audit, PFS, TAP, missing, session, session_of, start, statements, text};
 
 /// One for each session.
-const USERS: [&str; 8] =
-    ["ddl_0", "ddl_1", "ddl_2", "ddl_3", "ddl_4", "ddl_5", "ddl_6", "ddl_7"];
+const USERS: [&str; 8] = ["ddl_0", "ddl_1", "ddl_2", "ddl_3", "ddl_4", "ddl_5", "ddl_6", "ddl_7"];
 /// Bytes of a text that every server keeps.
 const TEXT_LIMIT: usize = 1024;
 /// Times of the two sources are the same where they differ by no more than one of these.
@@ -68,8 +67,7 @@ fn by_user(lines: &[Value]) -> BTreeMap<&str, Vec<&Value>> {
 }
 
 fn assert_same(version: Version, tap: &Value, pfs: &Value) {
-    let keys =
-        ["kind", "objects", "user", "host", "connection_id", "error", "nested", "temporary"];
+    let keys = ["kind", "objects", "user", "host", "connection_id", "error", "nested", "temporary"];
     for key in keys {
         assert_eq!(tap[key], pfs[key], "{version} {key}\n{tap:#}\n{pfs:#}");
     }

@@ -2,7 +2,9 @@
 
 use waggle_testkit::{Account, Version};
 
-use super::{Audit, PFS, TAP, builder, missing, session, session_of, start, statements, text, try_all};
+use super::{
+    Audit, PFS, TAP, builder, missing, session, session_of, start, statements, text, try_all,
+};
 
 /// Users of sessions that come and go.
 const PASSING: [&str; 2] = ["ddl_ann", "ddl_bob"];
@@ -72,17 +74,19 @@ fn what_is_chosen_is_listed_and_nothing_else() {
     let choices: [(&[&str], &[&str]); 5] = [
         (&["--schema", "other"], &["create_table other.a", "drop_table other.a"]),
         (&["--user", "ddl_%"], &["create_table test.c"]),
-        (&["--object", "other.a", "--object", "b"], &[
-            "create_table other.a",
-            "create_table test.b",
-            "drop_table other.a",
-        ]),
-        (&["--kind", "create_%", "--kind", "truncate"], &[
-            "create_table other.a",
-            "create_table test.b",
-            "create_table test.c",
-            "truncate test.b",
-        ]),
+        (
+            &["--object", "other.a", "--object", "b"],
+            &["create_table other.a", "create_table test.b", "drop_table other.a"],
+        ),
+        (
+            &["--kind", "create_%", "--kind", "truncate"],
+            &[
+                "create_table other.a",
+                "create_table test.b",
+                "create_table test.c",
+                "truncate test.b",
+            ],
+        ),
         (&["--kind", "drop_table", "--schema", "other"], &["drop_table other.a"]),
     ];
     let everything = Audit::tail(&server, TAP, &[]);
@@ -103,9 +107,9 @@ fn what_is_chosen_is_listed_and_nothing_else() {
     for (audit, ..) in &mut audits {
         audit.wait_for("the tap", |audit| {
             let maps = std::fs::read_dir(format!("/proc/{}/fd", audit.child.id())).unwrap();
-            let links = maps.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+            let mut links = maps.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
             let is_link = |path: std::path::PathBuf| path.to_string_lossy().contains("bpf_link");
-            audit.err().contains("profile") || links.map(is_link).any(|is| is)
+            audit.err().contains("profile") || links.any(is_link)
         });
     }
     std::thread::sleep(std::time::Duration::from_secs(1));
@@ -213,8 +217,10 @@ fn what_is_set_is_undone_and_a_switch_by_somebody_else_is_told() {
 
     let mut audit = Audit::tail(&server, PFS, &[]);
     session(&server)
-        .run("UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME = \
-              'events_statements_history_long'")
+        .run(
+            "UPDATE performance_schema.setup_consumers SET ENABLED = 'NO' WHERE NAME = \
+              'events_statements_history_long'",
+        )
         .unwrap();
     let status = audit.child.wait().unwrap();
     assert_eq!(status.code(), Some(4), "{}", audit.err());

@@ -57,19 +57,24 @@ pub(crate) fn session(server: &Server) -> Client {
     Client::builder().database("test").connect(server, Transport::Unix, Account::ROOT).unwrap()
 }
 
-/// Performance Schema adds up what a thread counted after its connection has gone from the list, and
-/// while it does so the counts are in no table. Nothing tells when it is done.
-const ADDED_UP: Duration = Duration::from_millis(100);
+/// Threads of clients, by Performance Schema; none where it is off. A thread leaves this table when
+/// what it counted has been added to the sums of its account; until then a reading of the sums can miss
+/// it, or have it twice.
+const THREADS: &str = "SELECT COUNT(*) FROM performance_schema.threads \
+                       WHERE NAME = 'thread/sql/one_connection'";
+/// Connections of clients. A COM_QUIT is counted when its connection leaves this list.
+const CONNECTIONS: &str = "SELECT COUNT(*) FROM information_schema.processlist \
+                           WHERE command <> 'Daemon' AND user <> 'system user'";
 
-/// Waits until only the connection of waggle and ours are left, so that every COM_QUIT was counted,
-/// and leaves.
-pub(crate) fn wait_until_alone(server: &Server) {
+/// Waits until only the connection of waggle and ours are left, so that every COM_QUIT and every event
+/// of those that left was counted. Ours is given, to be held while the counters are read.
+#[must_use]
+pub(crate) fn wait_until_alone(server: &Server) -> Client {
     let mut client = session(server);
-    let sql = "SELECT COUNT(*) FROM information_schema.processlist \
-               WHERE id <> CONNECTION_ID() AND command <> 'Daemon' AND user <> 'system user'";
-    while client.run(sql).unwrap()[0].text(0, 0).unwrap().parse::<u32>().unwrap() > 1 {
-        thread::sleep(Duration::from_millis(20));
+    for sql in [CONNECTIONS, THREADS] {
+        while client.run(sql).unwrap()[0].text(0, 0).unwrap().parse::<u32>().unwrap() > 2 {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
-    thread::sleep(ADDED_UP);
-    client.quit().unwrap();
+    client
 }

@@ -166,7 +166,7 @@ fn no_password_leaves_waggle(version: Version) {
         json.wait_for_lines(2);
     });
     json.wait_for_lines(2);
-    load::wait_until_alone(&server);
+    drop(load::wait_until_alone(&server));
 
     let json = json.interrupt();
     assert!(json.out.contains(ACCOUNT), "{version}: the statements themselves are shown");

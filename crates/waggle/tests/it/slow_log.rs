@@ -41,7 +41,7 @@ fn classes(log: &str) -> BTreeMap<String, Class> {
     let mut normaliser = Normaliser::new(Dialect::Mysql9);
     let class = |class: &Value| {
         let example = class["example"]["query"].as_str().unwrap();
-        let text = normaliser.digest(example.as_bytes()).text.to_owned();
+        let text = normaliser.digest(example.as_bytes()).text().to_owned();
         let one = Class {
             calls: class["query_count"].as_u64().unwrap(),
             rows_sent: sum(class, "Rows_sent") as u64,

@@ -26,8 +26,9 @@ impl Verified {
         let mut waggle = Waggle::start(&[&own, arguments].concat());
         waggle.wait_for("the first reading", |waggle| waggle.err().contains("counters are read"));
         load(&waggle);
-        load::wait_until_alone(server);
+        let ours = load::wait_until_alone(server);
         let ended = waggle.interrupt();
+        drop(ours);
         let report = ended.lines().pop();
         let report =
             report.unwrap_or_else(|| panic!("{}: no report: {}", server.version(), ended.err));

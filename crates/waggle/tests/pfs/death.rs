@@ -32,8 +32,8 @@ fn a_killed_command_is_undone_by_its_guardian() {
             let killed = Instant::now();
             // One that wrote nothing yet has no guardian.
             let open = |scene: &Scene| {
-                scene.accounts().into_iter().find(|account| {
-                    account.undone.is_none() && guardian_of(&account.path).is_some()
+                scene.contents().into_iter().find(|contents| {
+                    contents.undone.is_none() && guardian_of(&contents.path).is_some()
                 })
             };
             if open(&scene).is_some() {
@@ -44,8 +44,8 @@ fn a_killed_command_is_undone_by_its_guardian() {
             assert_eq!(without_threads(&scene.read()), before, "{version}, moment {moment}");
         }
         eprintln!("{version}: undone by the guardian {seen} times, the longest in {longest:?}");
-        let by_guardian = scene.accounts().into_iter().filter(|account| {
-            account.undone.as_ref().is_some_and(|undone| undone.by == Undoer::Guardian)
+        let by_guardian = scene.contents().into_iter().filter(|contents| {
+            contents.undone.as_ref().is_some_and(|undone| undone.by == Undoer::Guardian)
         });
         assert!(by_guardian.count() > 0, "{version}: it never was in the middle");
     }
@@ -54,7 +54,7 @@ fn a_killed_command_is_undone_by_its_guardian() {
 /// Kills the command and its guardian while a profile is held.
 fn leave_open(scene: &Scene) {
     let holding = scene.hold(&["apply", "everything"]);
-    let open = scene.accounts().pop().unwrap();
+    let open = scene.contents().pop().unwrap();
     kill(guardian_of(&open.path).unwrap());
     holding.kill();
 }
@@ -69,7 +69,7 @@ fn the_next_command_undoes_what_nobody_guards() {
         let next = scene.run(&["apply", "default", "--for", "10ms"]);
         assert!(stderr(&next).contains("`apply everything` is undone"), "{}", stderr(&next));
         assert_eq!(without_threads(&scene.read()), before, "{version}");
-        let undone = scene.accounts().remove(0).undone.unwrap();
+        let undone = scene.contents().remove(0).undone.unwrap();
         assert_eq!(undone.by, Undoer::Later, "{version}");
     }
 }
@@ -86,7 +86,7 @@ fn a_restart_of_the_server_leaves_nothing_to_undo() {
         let next = scene.run(&["rollback"]);
         assert_eq!(next.status.code(), Some(0), "{version} {}", stderr(&next));
         assert!(stderr(&next).contains("started anew"), "{version} {}", stderr(&next));
-        assert_eq!(scene.accounts()[0].undone.as_ref().unwrap().by, Undoer::Restart);
+        assert_eq!(scene.contents()[0].undone.as_ref().unwrap().by, Undoer::Restart);
         assert_eq!(without_threads(&scene.read()), before, "{version}");
     }
 }
@@ -107,7 +107,7 @@ fn a_row_that_somebody_else_changed_is_left_alone_and_told() {
         let said = stderr(&ended);
         assert_eq!(ended.status.code(), Some(1), "{version}: {said}");
         assert!(said.contains(&format!("setup_instruments {name}: holds YES NO")), "{said}");
-        let left = scene.accounts()[0].undone.clone().unwrap().left_alone;
+        let left = scene.contents()[0].undone.clone().unwrap().left_alone;
         assert_eq!(left.len(), 1, "{version}: {left:?}");
         assert_eq!(left[0].key, [name], "{version}");
     }

@@ -41,9 +41,9 @@ fn everything_is_on_while_it_holds_and_every_class_counts() {
         let scene = Scene::of(version);
         let before = scene.read();
         let holding = scene.hold(&["apply", "everything"]);
-        let account = scene.accounts().pop().unwrap();
+        let contents = scene.contents().pop().unwrap();
         let now = scene.read();
-        for change in account.changes.iter().filter(|change| change.table != Table::Threads) {
+        for change in contents.changes.iter().filter(|change| change.table != Table::Threads) {
             assert_eq!(now.row(change.table, &change.key), change.after.as_ref(), "{version}");
         }
         counts_everywhere(&scene, version);
@@ -112,7 +112,7 @@ fn a_second_profile_is_refused_while_one_is_held() {
     let rollback = scene.run(&["rollback"]);
     assert_eq!(rollback.status.code(), Some(0), "{}", stderr(&rollback));
     drop(holding);
-    assert!(scene.accounts().iter().all(|account| account.undone.is_some()));
+    assert!(scene.contents().iter().all(|contents| contents.undone.is_some()));
 }
 
 #[test]

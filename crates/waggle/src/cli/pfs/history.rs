@@ -1,5 +1,6 @@
 //! `waggle pfs rollback` and `waggle pfs history`
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use waggle_instrumentation::Change;
 use waggle_instrumentation::hold::{Ended, of_life, undo_abandoned};
-use waggle_instrumentation::journal::{Account, Journal, Undoer, Undone, all};
+use waggle_instrumentation::journal::{Contents, Journal, Undoer, Undone, all};
 use waggle_instrumentation::life::Life;
 
 use super::super::account::AccountArgs;
@@ -30,9 +31,9 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
     let directory = journals();
     let life = Life::of(&mut connection).map_err(|error| Failure::Cannot(error.into()))?;
     let mut is_whole = true;
-    for account in of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))? {
-        if account.undone.is_none() {
-            is_whole &= end_holder(&account)?;
+    for contents in of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))? {
+        if contents.is_open() {
+            is_whole &= end_holder(&contents)?;
         }
     }
     let ended = undo_abandoned(&directory, &mut connection, true).map_err(cannot)?;
@@ -47,16 +48,16 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
 }
 
 /// Asks the process that holds a journal to end, which undoes its changes. Whether it has.
-fn end_holder(account: &Account) -> Result<bool, Failure> {
+fn end_holder(contents: &Contents) -> Result<bool, Failure> {
     let is_held = || -> Result<bool, Failure> {
-        let taken = Journal::take(&account.path).map_err(|error| Failure::Cannot(error.into()))?;
+        let taken = Journal::take(&contents.path).map_err(|error| Failure::Cannot(error.into()))?;
         Ok(taken.is_none())
     };
     if !is_held()? {
         return Ok(true);
     }
-    let pid = account.begun.pid;
-    eprintln!("process {pid} holds `{}`: it is asked to end", account.begun.command);
+    let pid = contents.begun.pid;
+    eprintln!("process {pid} holds `{}`: it is asked to end", contents.begun.command);
     if let Some(process) = Pid::from_raw(pid.cast_signed()) {
         // It may have ended by now.
         let _ = kill_process(process, Signal::TERM);
@@ -74,11 +75,11 @@ fn end_holder(account: &Account) -> Result<bool, Failure> {
 
 /// Says what came of a journal.
 pub(super) fn tell(ended: &Ended) {
-    let command = &ended.account.begun.command;
+    let command = &ended.contents.begun.command;
     match &ended.restored {
         None => eprintln!("`{command}`: the server was started anew since; nothing was left of it"),
         Some(restored) => {
-            let changes = ended.account.changes.len();
+            let changes = ended.contents.changes.len();
             eprintln!("`{command}` is undone: {} of {changes} rows", restored.restored);
             for change in &restored.left_alone {
                 eprintln!("left alone, changed by somebody else: {}", row(change));
@@ -123,21 +124,22 @@ struct AccountJson<'a> {
     user: u32,
     pid: u32,
     changes: &'a [Change],
+    reset: &'a BTreeMap<String, i64>,
     kept: bool,
     undone: &'a Option<Undone>,
 }
 
 pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
     let mut out = io::stdout().lock();
-    for account in all(&journals()).map_err(|error| Failure::Cannot(error.into()))? {
-        let account = match account {
-            Ok(account) => account,
+    for contents in all(&journals()).map_err(|error| Failure::Cannot(error.into()))? {
+        let contents = match contents {
+            Ok(contents) => contents,
             Err(error) => {
                 eprintln!("waggle: {error}");
                 continue;
             }
         };
-        let Account { begun, changes, kept, undone, .. } = &account;
+        let Contents { begun, changes, kept, reset, undone, .. } = &contents;
         if args.json {
             let row = AccountJson {
                 server: &begun.life.server,
@@ -147,6 +149,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
                 user: begun.user,
                 pid: begun.pid,
                 changes,
+                reset,
                 kept: *kept,
                 undone,
             };
@@ -156,6 +159,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
         }
         let end = match undone {
             Some(undone) => format!("undone {} {}", undone.at.strftime("%F %T"), by(undone.by)),
+            None if !reset.is_empty() => "cannot be undone".to_owned(),
             None if *kept => "stays".to_owned(),
             None => "not undone".to_owned(),
         };
@@ -166,7 +170,7 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
             begun.command,
             begun.user,
             begun.account,
-            changes.len(),
+            changes.len() + reset.len(),
             begun.life.server
         )?;
         for change in undone.iter().flat_map(|undone| &undone.left_alone) {

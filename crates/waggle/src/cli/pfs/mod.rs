@@ -1,8 +1,10 @@
 //! `waggle pfs`
 
 mod apply;
+mod guard;
 pub(super) mod guardian;
 pub(super) mod history;
+pub(super) mod hold;
 pub(super) mod plan;
 mod set;
 mod status;
@@ -91,7 +93,7 @@ fn profiles(args: &ProfilesArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn connect(account: AccountArgs) -> Result<Connection, Failure> {
+pub(super) fn connect(account: AccountArgs) -> Result<Connection, Failure> {
     open(&account.read()?)
 }
 
@@ -119,21 +121,4 @@ pub(super) fn recover(connection: &mut Connection) -> Result<(), Failure> {
 
 pub(super) fn cannot(error: HoldError) -> Failure {
     Failure::Cannot(error.into())
-}
-
-/// What a missing right of a writer needs.
-pub(super) fn with_grant(error: anyhow::Error, connection: &Connection) -> anyhow::Error {
-    let is_denied = error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<waggle_mysql::ConnectionError>())
-        .any(waggle_mysql::ConnectionError::is_access_denied);
-    if !is_denied {
-        return error;
-    }
-    let account = &connection.server_identity().account;
-    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    error.context(format!(
-        "account {account} may not change Performance Schema; run GRANT SELECT, INSERT, UPDATE, \
-         DELETE ON performance_schema.* TO '{user}'@'{host}'"
-    ))
 }

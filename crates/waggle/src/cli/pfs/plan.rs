@@ -7,9 +7,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 use waggle_instrumentation::apply::what;
 use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
-use waggle_instrumentation::profile::{Profile, ServerVersion};
-use waggle_instrumentation::statements::batches;
+use waggle_instrumentation::profile::Profile;
+use waggle_instrumentation::statements::{batches, switch_of};
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
+use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
@@ -124,7 +125,7 @@ impl<'a> PlanJson<'a> {
 }
 
 /// How many rows of what change, and how.
-pub(super) fn in_words(plan: &Plan, verbose: bool) -> String {
+pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
     let mut text = String::new();
     if plan.changes.is_empty() {
         text.push_str("nothing to change\n");
@@ -153,8 +154,18 @@ pub(super) fn in_words(plan: &Plan, verbose: bool) -> String {
         text.push('\n');
     }
     let names = if verbose { usize::MAX } else { NAMES_PRINTED };
-    for sql in batches(&plan.changes, ROWS_PRINTED).filter_map(|batch| batch.shortened(names)) {
+    // A counter of InnoDB takes a statement of its own.
+    let of_counters = plan.changes.partition_point(|change| change.table != Table::Metrics);
+    let (rows, counters) = plan.changes.split_at(of_counters);
+    for sql in batches(rows, ROWS_PRINTED).filter_map(|batch| batch.shortened(names)) {
         let _ = writeln!(text, "{sql};");
+    }
+    let switches: Vec<_> = batches(counters, ROWS_PRINTED).filter_map(|b| b.sql()).collect();
+    for sql in switches.iter().take(names) {
+        let _ = writeln!(text, "{sql};");
+    }
+    if switches.len() > names {
+        let _ = writeln!(text, "/* and {} more */", switches.len() - names);
     }
     text
 }
@@ -188,6 +199,7 @@ pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
     let plan = plan(&mut connection, &profile, &Filter::default())?;
     let mut out = io::stdout().lock();
     writeln!(out, "[mysqld]\nperformance_schema = ON")?;
+    let mut counters = Vec::new();
     for Change { table, key, after, .. } in &plan.changes {
         let Some(after) = after else { continue };
         let is_on = |at: usize| after.get(at).and_then(Option::as_deref) == Some("YES");
@@ -206,8 +218,20 @@ pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
                 let value = if is_on(0) { "ON" } else { "OFF" };
                 writeln!(out, "performance-schema-consumer-{name} = {value}")?;
             }
+            Table::Metrics if is_on(0) => counters.push(switch_of(&key[0], &key[1])),
+            Table::Metrics => {
+                writeln!(
+                    out,
+                    "# {} cannot be turned off at the start",
+                    switch_of(&key[0], &key[1])
+                )?;
+            }
             _ => {}
         }
+    }
+    counters.dedup();
+    if !counters.is_empty() {
+        writeln!(out, "innodb_monitor_enable = '{}'", counters.join(","))?;
     }
     Ok(Outcome::Done)
 }

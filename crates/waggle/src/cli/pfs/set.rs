@@ -8,7 +8,8 @@ use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome};
-use super::apply::{HoldArgs, hold};
+use super::apply::events;
+use super::hold::{HoldArgs, Request, hold};
 use super::plan::plan;
 
 /// Set instruments or consumers by name until this command ends, and undo it then.
@@ -35,12 +36,16 @@ enum How {
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let profile = profile_of(&args.words)?;
-    let command = format!("set {}", args.words.join(" "));
-    hold(&args.account, &args.hold, &command, |connection| {
-        let plan = plan(connection, &profile, &Filter::default())?;
-        eprint!("{}", super::plan::in_words(&plan, false));
-        Ok(plan.changes)
-    })
+    let request = Request {
+        command: format!("set {}", args.words.join(" ")),
+        plan: |connection: &mut Connection| {
+            let plan = plan(connection, &profile, &Filter::default())?;
+            eprint!("{}", super::plan::in_words(&plan, false));
+            Ok(plan.changes)
+        },
+        report: events,
+    };
+    hold(&args.account, &args.hold, request)
 }
 
 fn profile_of(words: &[String]) -> Result<Profile, Failure> {
@@ -54,6 +59,7 @@ fn profile_of(words: &[String]) -> Result<Profile, Failure> {
         base: Base::Current,
         instruments: Vec::new(),
         consumers: Vec::new(),
+        metrics: Vec::new(),
     };
     match words {
         [name, word] => {
@@ -99,10 +105,14 @@ pub(super) struct TimerArgs {
 }
 
 pub(super) fn run_timer(args: TimerArgs) -> Result<Outcome, Failure> {
-    let command = format!("timer {} {}", args.class, args.timer);
-    hold(&args.account, &args.hold, &command, |connection| {
-        change_of_timer(connection, &args.class, &args.timer).map(|change| vec![change])
-    })
+    let request = Request {
+        command: format!("timer {} {}", args.class, args.timer),
+        plan: |connection: &mut Connection| {
+            change_of_timer(connection, &args.class, &args.timer).map(|change| vec![change])
+        },
+        report: events,
+    };
+    hold(&args.account, &args.hold, request)
 }
 
 fn change_of_timer(

@@ -1,0 +1,196 @@
+//! What the server counts, in one view: the global status, the counters of InnoDB, and the memory
+//! that Performance Schema has counted. MySQL joins the same three in `sys.metrics`; there a counter
+//! that stands in the status, too, is left out, here nothing is.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use waggle_model::Reading;
+use waggle_mysql::connection::{MARK, absent_or, optional_text, text};
+use waggle_mysql::{Connection, ConnectionError};
+
+use super::Counter;
+use super::selection::means;
+
+/// Where a metric stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `SHOW GLOBAL STATUS`.
+    Status,
+    /// `INNODB_METRICS`.
+    Innodb,
+    /// `memory_summary_global_by_event_name`.
+    Memory,
+}
+
+/// Every metric at one moment. Values that are no whole numbers are left out.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    at: Instant,
+    metrics: BTreeMap<(Source, String), Metric>,
+    /// What could not be read, with the reason.
+    pub absent: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Metric {
+    subsystem: Option<String>,
+    /// `None`: it does not count now.
+    value: Option<i64>,
+}
+
+/// A metric, and what became of it in an interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Moved {
+    /// Where it stands.
+    pub source: Source,
+    /// Its name.
+    pub name: String,
+    /// The subsystem of a counter of InnoDB.
+    pub subsystem: Option<String>,
+    /// At the end of the interval; `None`: it does not count.
+    pub value: Option<i64>,
+    /// The difference to the beginning; `None` where it did not count at both ends.
+    pub change: Option<i64>,
+    /// The difference by the seconds between the two readings.
+    pub per_s: Option<f64>,
+}
+
+impl Sample {
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// The connection is broken, or the status cannot be read.
+    pub fn read(connection: &mut Connection) -> Result<Sample, ConnectionError> {
+        let at = Instant::now();
+        let mut metrics = BTreeMap::new();
+        for row in connection.rows("SHOW GLOBAL STATUS")? {
+            if let Ok(value) = text(&row, 1).parse() {
+                let metric = Metric { subsystem: None, value: Some(value) };
+                metrics.insert((Source::Status, text(&row, 0)), metric);
+            }
+        }
+        let mut absent = Vec::new();
+        match super::read(connection)? {
+            Reading::Value(counters) => metrics.extend(counters.into_iter().map(of_counter)),
+            Reading::Absent(why) => absent.push(why),
+        }
+        match memory(connection)? {
+            Reading::Value(memory) => metrics.extend(memory),
+            Reading::Absent(why) => absent.push(why),
+        }
+        Ok(Sample { at, metrics, absent })
+    }
+
+    /// The time from an earlier reading to this one.
+    pub fn since(&self, earlier: &Sample) -> Duration {
+        self.at.duration_since(earlier.at)
+    }
+
+    /// Whether a word means any metric of it.
+    pub fn has(&self, word: &str) -> bool {
+        self.metrics.iter().any(|((_, name), metric)| is_meant(word, name, metric))
+    }
+
+    /// What became of the metrics that words mean since an earlier reading; of all without a word.
+    pub fn moved_since(&self, earlier: &Sample, words: &[String]) -> Vec<Moved> {
+        let seconds = self.since(earlier).as_secs_f64();
+        let moved = |((source, name), metric): (&(Source, String), &Metric)| {
+            let before = earlier.metrics.get(&(*source, name.clone())).and_then(|m| m.value);
+            let change = metric.value.zip(before).map(|(now, before)| now.wrapping_sub(before));
+            Moved {
+                source: *source,
+                name: name.clone(),
+                subsystem: metric.subsystem.clone(),
+                value: metric.value,
+                change,
+                per_s: change.map(|change| change as f64 / seconds),
+            }
+        };
+        let is_wanted = |((_, name), metric): &(&(Source, String), &Metric)| {
+            words.is_empty() || words.iter().any(|word| is_meant(word, name, metric))
+        };
+        self.metrics.iter().filter(is_wanted).map(moved).collect()
+    }
+}
+
+fn is_meant(word: &str, name: &str, metric: &Metric) -> bool {
+    means(word, metric.subsystem.as_deref().unwrap_or_default(), name)
+}
+
+fn of_counter(counter: Counter) -> ((Source, String), Metric) {
+    let Counter { name, subsystem, enabled, count, .. } = counter;
+    // One that is off keeps what it counted before.
+    let value = enabled.then_some(count);
+    ((Source::Innodb, name), Metric { subsystem: Some(subsystem), value })
+}
+
+type Metrics = BTreeMap<(Source, String), Metric>;
+
+/// The names are those of `sys.metrics`.
+fn memory(connection: &mut Connection) -> Result<Reading<Metrics>, ConnectionError> {
+    let rows = connection.rows(&format!(
+        "SELECT SUM(CURRENT_NUMBER_OF_BYTES_USED) AS {MARK}, SUM(SUM_NUMBER_OF_BYTES_ALLOC) \
+         FROM performance_schema.memory_summary_global_by_event_name"
+    ));
+    let rows = match absent_or(connection, "the memory tables", rows)? {
+        Reading::Value(rows) => rows,
+        Reading::Absent(why) => return Ok(Reading::Absent(why)),
+    };
+    // NULL with Performance Schema off.
+    let number = |at| rows.first().and_then(|row| optional_text(row, at)?.parse().ok());
+    let names = ["memory_current_allocated", "memory_total_allocated"];
+    let metric = |(at, name): (usize, &str)| {
+        ((Source::Memory, name.to_owned()), Metric { subsystem: None, value: number(at) })
+    };
+    Ok(Reading::Value(names.into_iter().enumerate().map(metric).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at: Instant, metrics: &[(Source, &str, Option<i64>)]) -> Sample {
+        let metric = |(source, name, value): &(Source, &str, Option<i64>)| {
+            let subsystem = (*source == Source::Innodb).then(|| "lock".to_owned());
+            ((*source, (*name).to_owned()), Metric { subsystem, value: *value })
+        };
+        Sample { at, metrics: metrics.iter().map(metric).collect(), absent: vec![] }
+    }
+
+    #[test]
+    fn rates_are_differences_by_time_and_what_does_not_count_has_none() {
+        let begin = Instant::now();
+        let earlier = sample(
+            begin,
+            &[
+                (Source::Status, "Questions", Some(10)),
+                (Source::Innodb, "down", Some(3)),
+                (Source::Innodb, "off", None),
+                (Source::Innodb, "begins", None),
+            ],
+        );
+        let later = sample(
+            begin + Duration::from_secs(2),
+            &[
+                (Source::Status, "Questions", Some(15)),
+                (Source::Innodb, "down", Some(-1)),
+                (Source::Innodb, "off", None),
+                (Source::Innodb, "begins", Some(4)),
+            ],
+        );
+        let moved = later.moved_since(&earlier, &[]);
+        let of = |name: &str| {
+            let moved = moved.iter().find(|moved| moved.name == name).unwrap();
+            (moved.value, moved.change, moved.per_s)
+        };
+        assert_eq!(of("Questions"), (Some(15), Some(5), Some(2.5)));
+        assert_eq!(of("down"), (Some(-1), Some(-4), Some(-2.0)));
+        assert_eq!(of("off"), (None, None, None));
+        assert_eq!(of("begins"), (Some(4), None, None));
+        assert_eq!(later.moved_since(&earlier, &["lock".to_owned()]).len(), 3);
+        assert!(later.has("Quest%") && !later.has("x"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Does anything wait? Two cheap statements, before any table of locks is read.
+
+use waggle_model::{Flavour, Reading};
+
+use super::WAITERS_MAX;
+use crate::connection::{Connection, ConnectionError, MARK, absent_or, optional_text, text};
+
+/// How InnoDB counts waits for its locks. These two are counters in memory, always on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct RowWaits {
+    /// `Innodb_row_lock_current_waits`: who waits now.
+    pub now: u64,
+    /// `Innodb_row_lock_waits`: waits since the server's start.
+    pub since_start: u64,
+}
+
+/// A session whose state says that it waits for a lock of the server.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) connection: u64,
+    pub(super) state: String,
+    pub(super) seconds: Option<f64>,
+}
+
+/// Where the states of the sessions are read.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    /// `performance_schema.threads`: no lock is taken, all sessions are seen.
+    Threads,
+    /// `information_schema.PROCESSLIST`: takes a mutex of each session for an instant.
+    Processlist,
+    /// Nowhere, with the remedy.
+    None(String),
+}
+
+impl Source {
+    /// Finds out what this account may read.
+    pub(super) fn find(connection: &mut Connection) -> Result<Source, ConnectionError> {
+        if connection.server_identity().performance_schema {
+            let rows = connection
+                .rows(&format!("SELECT 1 AS {MARK} FROM performance_schema.threads LIMIT 1"));
+            if absent_or(connection, "the threads", rows)?.value().is_some() {
+                return Ok(Source::Threads);
+            }
+        }
+        // Without PROCESS this table shows the account's own sessions, and says nothing about it.
+        if may_see_processes(connection)? {
+            return Ok(Source::Processlist);
+        }
+        let grant = grant_process(connection);
+        let how = match connection.server_identity().performance_schema {
+            true => format!("{grant} and SELECT ON performance_schema.* likewise"),
+            false => grant,
+        };
+        Ok(Source::None(format!("account may not see the sessions of others; run {how}")))
+    }
+}
+
+/// The statement that gives the right to see transactions and sessions.
+pub(super) fn grant_process(connection: &Connection) -> String {
+    let account = &connection.server_identity().account;
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    format!("GRANT PROCESS ON *.* TO '{user}'@'{host}'")
+}
+
+/// Whether the account has the right PROCESS. MariaDB shows an empty table to who has not, MySQL
+/// refuses; roles count where the server counts them.
+pub(super) fn may_see_processes(connection: &mut Connection) -> Result<bool, ConnectionError> {
+    if connection.server_identity().flavour == Flavour::Mysql {
+        let probe = format!("SELECT 1 AS {MARK} FROM information_schema.INNODB_TRX LIMIT 1");
+        return match connection.rows(&probe) {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_access_denied() => Ok(false),
+            Err(error) => Err(error),
+        };
+    }
+    let grants = connection.rows("SHOW GRANTS")?;
+    Ok(grants.iter().map(|row| text(row, 0)).any(|grant| {
+        let rights = grant.split(" ON *.* TO ").next().filter(|rights| *rights != grant);
+        rights.is_some_and(|rights| {
+            rights
+                .trim_start_matches("GRANT ")
+                .split(", ")
+                .any(|right| matches!(right, "PROCESS" | "ALL PRIVILEGES" | "ALL"))
+        })
+    }))
+}
+
+/// Reads the two counters.
+pub(super) fn row_waits(connection: &mut Connection) -> Result<Reading<RowWaits>, ConnectionError> {
+    let schema = match connection.server_identity().flavour {
+        Flavour::Mysql => "performance_schema",
+        Flavour::Mariadb => "information_schema",
+    };
+    let rows = connection.rows(&format!(
+        "SELECT VARIABLE_NAME AS {MARK}, VARIABLE_VALUE FROM {schema}.global_status \
+         WHERE VARIABLE_NAME IN ('Innodb_row_lock_current_waits', 'Innodb_row_lock_waits')"
+    ))?;
+    let number = |name: &str| {
+        let row = rows.iter().find(|row| text(row, 0).eq_ignore_ascii_case(name))?;
+        text(row, 1).parse().ok()
+    };
+    let (now, since_start) =
+        (number("Innodb_row_lock_current_waits"), number("Innodb_row_lock_waits"));
+    Ok(match (now, since_start) {
+        (Some(now), Some(since_start)) => Reading::Value(RowWaits { now, since_start }),
+        _ => Reading::absent("this server has no InnoDB, or does not count its waits"),
+    })
+}
+
+/// Sessions that wait for a metadata lock or for a table of an engine without row locks, the
+/// longest first; one more than is read at most, so that a cut can be seen. The states are those of
+/// `MDL_key::m_namespace_to_wait_state_name` in the server's `sql/mdl.cc`.
+pub(super) fn waiting(
+    connection: &mut Connection,
+    source: &Source,
+) -> Result<Reading<Vec<Waiting>>, ConnectionError> {
+    let (id, state, seconds, table) = match source {
+        Source::Threads => (
+            "PROCESSLIST_ID",
+            "PROCESSLIST_STATE",
+            "PROCESSLIST_TIME",
+            "performance_schema.threads",
+        ),
+        Source::Processlist => ("ID", "STATE", "TIME", "information_schema.PROCESSLIST"),
+        Source::None(why) => return Ok(Reading::absent(why)),
+    };
+    let limit = WAITERS_MAX + 1;
+    let rows = connection.rows(&format!(
+        "SELECT {id} AS {MARK}, {state}, {seconds} FROM {table} \
+         WHERE ({state} LIKE 'Waiting for % lock' OR {state} = 'User lock') AND {id} IS NOT NULL \
+         ORDER BY {seconds} DESC LIMIT {limit}"
+    ))?;
+    let waiting = rows.iter().filter_map(|row| {
+        Some(Waiting {
+            connection: text(row, 0).parse().ok()?,
+            state: text(row, 1),
+            seconds: optional_text(row, 2).and_then(|seconds| seconds.parse().ok()),
+        })
+    });
+    Ok(Reading::Value(waiting.collect()))
+}

@@ -1,0 +1,108 @@
+//! `waggle innodb reset`
+
+use std::io::{self, IsTerminal};
+
+use waggle_instrumentation::Table;
+use waggle_instrumentation::metrics::Counter;
+use waggle_instrumentation::metrics::reset::{Reader, readers, reset};
+use waggle_instrumentation::metrics::selection::choose;
+use waggle_instrumentation::state::Key;
+use waggle_model::Reading;
+use waggle_mysql::Connection;
+
+use super::super::account::AccountArgs;
+use super::super::pfs::hold::{rights_for, with_grant};
+use super::super::pfs::{connect, journals};
+use super::super::{Failure, Outcome};
+use super::{counters, failed};
+
+/// Readers that are named.
+const READERS_PRINTED: usize = 5;
+/// Characters of a statement that are printed.
+const STATEMENT_CHARS: usize = 100;
+
+/// Give counters a new baseline, for everybody. It cannot be undone, and asks first.
+///
+/// COUNT_RESET, MAX_COUNT_RESET, MIN_COUNT_RESET and AVG_COUNT_RESET begin anew; COUNT stays. waggle
+/// itself takes differences of COUNT and needs no reset. What COUNT_RESET held stays in the journal:
+/// `waggle pfs history --json`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle innodb reset module_lock --yes")]
+pub(super) struct Args {
+    /// Counters, modules, subsystems, patterns, or `all`.
+    #[arg(required = true, value_name = "WHAT")]
+    words: Vec<String>,
+    /// Do not ask.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let mut connection = connect(args.account)?;
+    let all = counters(&mut connection)?;
+    let keys: Vec<Key> = all.iter().map(key).collect();
+    let chosen = choose(&keys, &args.words).map_err(|error| Failure::Config(error.into()))?;
+    let chosen: Vec<Counter> =
+        all.into_iter().filter(|counter| chosen.contains(&key(counter))).collect();
+    tell_losses(&mut connection, &chosen)?;
+    if !args.yes && !is_confirmed()? {
+        eprintln!("nothing was reset");
+        return Ok(Outcome::No);
+    }
+    let command = format!("innodb reset {}", args.words.join(" "));
+    let done = reset(&journals(), &mut connection, &command, &chosen);
+    done.map_err(|error| {
+        let rights = rights_for([Table::Metrics], &connection);
+        Failure::Cannot(with_grant(error, &rights))
+    })?;
+    eprintln!("reset");
+    Ok(Outcome::Done)
+}
+
+fn key(counter: &Counter) -> Key {
+    vec![counter.subsystem.clone(), counter.name.clone()]
+}
+
+fn tell_losses(connection: &mut Connection, chosen: &[Counter]) -> Result<(), Failure> {
+    eprintln!(
+        "COUNT_RESET and what belongs to it begin anew for {} counters. Whoever reads those columns \
+         loses the baseline; COUNT stays.",
+        chosen.len()
+    );
+    let with_baseline = chosen.iter().filter(|counter| counter.count_reset != counter.count);
+    match with_baseline.count() {
+        0 => eprintln!("nobody has reset one of them before"),
+        some => eprintln!("{some} of them have been reset before: somebody uses their baseline"),
+    }
+    match readers(connection).map_err(failed)? {
+        Reading::Absent(why) => eprintln!("who reads them is not known: {why}"),
+        Reading::Value(readers) if readers.is_empty() => {
+            eprintln!("no statement of others that reads them is in the digest table");
+        }
+        Reading::Value(readers) => {
+            eprintln!("statements that read them:");
+            for Reader { statement, times, last } in readers.iter().take(READERS_PRINTED) {
+                // A server's text reaches a terminal without control characters.
+                let text: String = statement.chars().filter(|c| !c.is_control()).collect();
+                let text: String = text.chars().take(STATEMENT_CHARS).collect();
+                eprintln!("  {times} times, last at {last}: {text}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_confirmed() -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Config(anyhow::anyhow!(
+            "nobody can be asked, since the input is no terminal; nothing was reset: add --yes to do \
+             it all the same"
+        )));
+    }
+    eprint!("reset them? [y/N] ");
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

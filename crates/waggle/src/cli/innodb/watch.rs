@@ -1,0 +1,108 @@
+//! `waggle innodb watch`
+
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use serde::Serialize;
+use waggle_instrumentation::metrics::sample::{Moved, Sample, Source};
+
+use super::super::account::AccountArgs;
+use super::super::pfs::connect;
+use super::super::pfs::hold::wait;
+use super::super::{Failure, Outcome, duration, stop_on_signal};
+use super::failed;
+
+/// Show what the server counts, with rates per second: the global status, the counters of InnoDB that
+/// are on, and the memory that Performance Schema has counted, in one list as in sys.metrics.
+///
+/// Rates are differences of two readings. A table shows what moved in the interval, or every metric
+/// that WHAT names.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples: waggle innodb watch --interval 5s\n          \
+                        waggle innodb watch module_lock 'Innodb_row_lock%' --for 10s --json")]
+pub(super) struct Args {
+    /// Names, modules, subsystems, or patterns in which % stands for any characters; everything
+    /// without it.
+    #[arg(value_name = "WHAT")]
+    words: Vec<String>,
+    /// Length of an interval.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+    /// Stop after this time; until Ctrl-C without it.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    duration: Option<Duration>,
+    /// A line of JSON per interval, with every metric.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+#[derive(Serialize)]
+struct IntervalJson<'a> {
+    at: String,
+    interval_s: f64,
+    metrics: &'a [Moved],
+    absent: &'a [String],
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let stop = stop_on_signal()?;
+    let begin = Instant::now();
+    let mut connection = connect(args.account)?;
+    let mut earlier = Sample::read(&mut connection).map_err(failed)?;
+    for why in &earlier.absent {
+        eprintln!("waggle: not shown: {why}");
+    }
+    if let Some(word) = args.words.iter().find(|word| !earlier.has(word)) {
+        let message = format!("`{word}` is no metric of this server, and no pattern that fits one");
+        return Err(Failure::Config(anyhow::anyhow!(message)));
+    }
+    let mut out = io::stdout().lock();
+    loop {
+        let left = args.duration.map(|duration| duration.saturating_sub(begin.elapsed()));
+        if left == Some(Duration::ZERO) || stop.load(Ordering::Relaxed) {
+            return Ok(Outcome::Done);
+        }
+        // What is left of the last interval is shown, too.
+        wait(Some(left.map_or(args.interval, |left| left.min(args.interval))), &stop);
+        let later = Sample::read(&mut connection).map_err(failed)?;
+        let moved = later.moved_since(&earlier, &args.words);
+        let interval_s = later.since(&earlier).as_secs_f64();
+        if args.json {
+            let at = Timestamp::now().to_string();
+            let line = IntervalJson { at, interval_s, metrics: &moved, absent: &later.absent };
+            serde_json::to_writer(&mut out, &line).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            let everything = !args.words.is_empty();
+            print(&mut out, &moved, interval_s, everything)?;
+        }
+        out.flush()?;
+        earlier = later;
+    }
+}
+
+fn print(out: &mut impl Write, moved: &[Moved], seconds: f64, everything: bool) -> io::Result<()> {
+    let time = jiff::Zoned::now().strftime("%H:%M:%S");
+    writeln!(
+        out,
+        "{time}, {seconds:.1} s\n{:<20} {:<48} {:>20} {:>14}",
+        "where", "metric", "value", "per second"
+    )?;
+    let is_shown = |moved: &&Moved| everything || moved.change.is_some_and(|change| change != 0);
+    for row in moved.iter().filter(is_shown) {
+        let place = match row.source {
+            Source::Status => "status",
+            Source::Innodb => row.subsystem.as_deref().unwrap_or("innodb"),
+            Source::Memory => "memory",
+        };
+        // What does not count has no value: that is not 0.
+        let value = row.value.map_or("off".to_owned(), |value| value.to_string());
+        let rate = row.per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+        writeln!(out, "{place:<20} {:<48} {value:>20} {rate:>14}", row.name)?;
+    }
+    writeln!(out)
+}

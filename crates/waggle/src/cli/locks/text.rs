@@ -1,0 +1,249 @@
+//! The tree as a person reads it.
+
+use std::fmt::Write as _;
+
+use waggle_model::Reading;
+use waggle_mysql::locks::{Deadlock, HeldLock, Key, LockKind, Node, Session, Unknown, Wait};
+use waggle_sql::printable;
+
+use super::Look;
+use super::json::{remedy, shown};
+
+/// Characters of a statement that are shown.
+const STATEMENT_MAX: usize = 200;
+/// Ids of waiters that are listed where they are not drawn.
+const IDS_MAX: usize = 20;
+
+/// A look in lines. Writing to a string cannot fail.
+pub(super) fn of(look: &Look<'_>) -> String {
+    let mut page = Page { look, text: String::new() };
+    page.line("", &page.headline());
+    for root in &look.locks.tree.roots {
+        page.root(root);
+    }
+    for (unknown, waiter) in &look.locks.tree.undetermined {
+        page.undetermined(unknown, waiter);
+    }
+    for why in &look.locks.not_known {
+        page.line("not known: ", why);
+    }
+    match look.deadlock {
+        None => {}
+        Some(Reading::Absent(why)) => page.line("not known: ", why),
+        Some(Reading::Value(None)) => page.line("", "no deadlock since the server's start"),
+        Some(Reading::Value(Some(deadlock))) => {
+            page.deadlock(&shown(deadlock.clone(), look.redact));
+        }
+    }
+    page.text
+}
+
+struct Page<'a> {
+    look: &'a Look<'a>,
+    text: String,
+}
+
+impl Page<'_> {
+    /// One line, without control characters that a text of the server may hold.
+    fn line(&mut self, indent: &str, text: &str) {
+        self.text.push_str(indent);
+        self.text.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
+        self.text.push('\n');
+    }
+
+    fn headline(&self) -> String {
+        let locks = self.look.locks;
+        let row = locks.row_waits.value().map_or("?".to_owned(), |waits| waits.now.to_string());
+        let other = locks.metadata_waits.value().map_or("?".to_owned(), usize::to_string);
+        let what = match locks.somebody_waits() {
+            Some(true) => format!("waits: {row} for row locks, {other} for metadata locks"),
+            Some(false) => "nobody waits for a lock".to_owned(),
+            None => "nobody was found to wait, but not everywhere could be looked".to_owned(),
+        };
+        let at = self.look.at.strftime("%Y-%m-%dT%H:%M:%SZ");
+        format!("{at} {}: {what}", self.look.server)
+    }
+
+    fn root(&mut self, root: &Node) {
+        self.line("", "");
+        self.line("", &self.participant(&root.key));
+        if root.in_circle {
+            let wait = root
+                .wait
+                .as_ref()
+                .map(|wait| waits_for(wait, self.look.redact))
+                .unwrap_or_default();
+            self.line("  ", &format!("waits in a circle: {wait}"));
+        }
+        self.statement("  ", &root.key);
+        let count = root.waiting();
+        let whom = if count == 1 { "it" } else { "one of them at least" };
+        self.line("  ", &format!("{count} wait; to free {whom}: {}", remedy(&root.key)));
+        self.waiters("  ", root);
+    }
+
+    fn undetermined(&mut self, unknown: &Unknown, waiter: &Node) {
+        self.line("", "");
+        self.line("", &format!("blocked by: unknown ({})", unknown.why));
+        for key in unknown.candidates.iter().take(self.look.limit) {
+            self.line("  it may be ", &self.participant(key));
+        }
+        if unknown.candidates.len() > self.look.limit {
+            let more = unknown.candidates.len() - self.look.limit;
+            self.line("  ", &format!("or one of {more} others"));
+        }
+        self.waiter("└─ ", "   ", waiter);
+    }
+
+    fn waiters(&mut self, indent: &str, node: &Node) {
+        let limit = self.look.limit;
+        let (drawn, rest): (Vec<_>, Vec<_>) = node
+            .waiters
+            .iter()
+            .enumerate()
+            .partition(|(at, waiter)| *at < limit || !waiter.waiters.is_empty());
+        for (at, (_, waiter)) in drawn.iter().enumerate() {
+            let is_last = at + 1 == drawn.len() && rest.is_empty();
+            let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            self.waiter(&format!("{indent}{branch}"), &format!("{indent}{below}"), waiter);
+        }
+        if !rest.is_empty() {
+            let ids: Vec<String> =
+                rest.iter().take(IDS_MAX).map(|(_, waiter)| waiter.key.to_string()).collect();
+            let dots = if rest.len() > IDS_MAX { ", …" } else { "" };
+            let ids = ids.join(", ");
+            self.line(&format!("{indent}└─ "), &format!("{} more: {ids}{dots}", rest.len()));
+        }
+    }
+
+    fn waiter(&mut self, first: &str, below: &str, waiter: &Node) {
+        let wait =
+            waiter.wait.as_ref().map(|wait| waits_for(wait, self.look.redact)).unwrap_or_default();
+        self.line(first, &format!("{}; waits {wait}", self.participant(&waiter.key)));
+        if !waiter.also_blocked_by.is_empty() {
+            let keys: Vec<String> =
+                waiter.also_blocked_by.iter().take(IDS_MAX).map(Key::to_string).collect();
+            let number = waiter.also_blocked_by.len();
+            let dots = if number > IDS_MAX { ", …" } else { "" };
+            self.line(below, &format!("also blocked by: {}{dots}", keys.join(", ")));
+        }
+        self.statement(below, &waiter.key);
+        self.waiters(below, waiter);
+    }
+
+    /// `12 root@localhost shop, idle 42 s, transaction of 43 s with 1 rows locked, 1 modified`.
+    fn participant(&self, key: &Key) -> String {
+        let Some(session) = self.look.locks.sessions.get(key) else {
+            return format!("{key} (ended, or not to be seen)");
+        };
+        let mut text = key.to_string();
+        if session.user.is_some() {
+            let name = |part: &Option<String>| part.clone().unwrap_or_default();
+            let _ = write!(text, " {}@{}", name(&session.user), name(&session.host));
+        }
+        if let Some(db) = &session.db {
+            let _ = write!(text, " {db}");
+        }
+        text.push_str(&activity(session));
+        if let Some(transaction) = &session.transaction {
+            let _ = write!(
+                text,
+                ", transaction of {} with {} rows locked, {} modified",
+                seconds(transaction.age_s),
+                transaction.rows_locked,
+                transaction.rows_modified
+            );
+        }
+        text
+    }
+
+    fn statement(&mut self, indent: &str, key: &Key) {
+        let Some(session) = self.look.locks.sessions.get(key) else { return };
+        let statement = &session.statement;
+        match (&statement.text, &statement.why_unknown) {
+            (Some(text), _) => {
+                let what = if statement.is_running { "runs" } else { "ran last" };
+                let text = printable(text.as_bytes(), None, self.look.redact);
+                self.line(indent, &format!("{what}: {}", cut(&text)));
+            }
+            (None, Some(why)) => self.line(indent, &format!("last statement not known: {why}")),
+            (None, None) => {}
+        }
+    }
+
+    fn deadlock(&mut self, deadlock: &Deadlock) {
+        self.line("", "");
+        let at = deadlock.at.as_deref().unwrap_or("at an unknown time");
+        self.line("", &format!("last deadlock: {at} (server's time zone)"));
+        for party in &deadlock.transactions {
+            let id = party.connection_id.map_or("?".to_owned(), |id| id.to_string());
+            let end = if party.rolled_back { ", rolled back" } else { "" };
+            let active = seconds(party.active_s.map(|seconds| seconds as f64));
+            self.line("  ", &format!("{id}, transaction of {active}{end}"));
+            if let Some(statement) = &party.statement {
+                self.line("    ", &format!("ran: {}", cut(statement)));
+            }
+            for lock in &party.holds {
+                self.line("    ", &format!("held {}", held(lock)));
+            }
+            for lock in &party.waits_for {
+                self.line("    ", &format!("waited for {}", held(lock)));
+            }
+        }
+    }
+}
+
+fn activity(session: &Session) -> String {
+    let since = seconds(session.since_s);
+    match (session.is_idle(), session.command.as_deref()) {
+        (true, _) => format!(", idle {since}"),
+        (false, Some(_)) if session.statement.is_running => format!(", running {since}"),
+        (false, Some(command)) => format!(", {command} {since}"),
+        (false, None) => String::new(),
+    }
+}
+
+/// `3 s for X,REC_NOT_GAP on shop.t PRIMARY, record 2:4:2`.
+fn waits_for(wait: &Wait, redact: bool) -> String {
+    let lock = &wait.lock;
+    let kind = match lock.kind {
+        LockKind::Row => "a row lock",
+        LockKind::Metadata => "a metadata lock",
+        LockKind::Table => "the lock of a table",
+    };
+    let mut text = format!("{} for {kind}", seconds(wait.waited_s));
+    let parts = [("", &lock.mode), ("on ", &lock.object), ("", &lock.index)];
+    for (word, part) in parts {
+        if let Some(part) = part {
+            let _ = write!(text, " {word}{part}");
+        }
+    }
+    if let Some(record) = &lock.record {
+        let _ = write!(text, ", record {record}");
+    }
+    if let Some(key) = lock.key.as_ref().filter(|_| !redact) {
+        let _ = write!(text, ", key {key}");
+    }
+    if wait.by_elimination {
+        text.push_str(" (by elimination: nobody else can hold it)");
+    }
+    text
+}
+
+fn held(lock: &HeldLock) -> String {
+    let parts = [&lock.mode, &lock.object, &lock.index];
+    let parts: Vec<&str> = parts.into_iter().filter_map(|part| part.as_deref()).collect();
+    let page = lock.page.as_ref().map_or(String::new(), |page| format!(", page {page}"));
+    format!("{}{page}", parts.join(" "))
+}
+
+fn seconds(number: Option<f64>) -> String {
+    number.map_or("? s".to_owned(), |seconds| format!("{seconds:.0} s"))
+}
+
+fn cut(statement: &str) -> String {
+    match statement.char_indices().nth(STATEMENT_MAX) {
+        Some((end, _)) => format!("{}…", &statement[..end]),
+        None => statement.to_owned(),
+    }
+}

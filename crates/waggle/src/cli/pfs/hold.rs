@@ -1,0 +1,199 @@
+//! Changes that are held while a command runs.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use waggle_instrumentation::apply::Made;
+use waggle_instrumentation::hold::{Hold, HoldError};
+use waggle_instrumentation::{Change, Table};
+use waggle_mysql::Connection;
+
+use super::super::account::AccountArgs;
+use super::super::{Failure, Outcome, duration, stop_on_signal};
+use super::guard::Guard;
+use super::{cannot, guardian, journals, open, recover};
+
+/// How often a signal is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long changes stay.
+#[derive(Clone, Debug, clap::Args)]
+pub(in super::super) struct HoldArgs {
+    /// Undo after this time; without it when Ctrl-C is pressed.
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "keep")]
+    duration: Option<Duration>,
+    /// Return at once and let it stay until `waggle pfs rollback` or a restart of the server.
+    #[arg(long)]
+    keep: bool,
+    /// Undo at once when the server becomes slower by more than this, such as 3%: the processor time
+    /// per statement, or the time of a statement. It is measured for 15 seconds before the change.
+    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "keep")]
+    guard: Option<f64>,
+    /// What was counted meanwhile as JSON.
+    #[arg(long, conflicts_with = "keep")]
+    json: bool,
+}
+
+/// Says what was counted since it was made, as JSON or in words. Whether all does what was set.
+pub(in super::super) type Report = Box<dyn FnOnce(&mut Connection, bool) -> Result<bool, Failure>>;
+
+/// What is to be held.
+pub(in super::super) struct Request<P> {
+    /// What was asked for, such as `apply waits`.
+    pub(in super::super) command: String,
+    /// Gives the changes.
+    pub(in super::super) plan: P,
+    /// Called when the changes are made; what it gives is called before they are undone.
+    pub(in super::super) report: fn(&mut Connection) -> Result<Report, Failure>,
+}
+
+/// Makes changes, holds them as long as is asked, and undoes them.
+pub(in super::super) fn hold<P>(
+    account: &AccountArgs,
+    args: &HoldArgs,
+    request: Request<P>,
+) -> Result<Outcome, Failure>
+where
+    P: FnOnce(&mut Connection) -> Result<Vec<Change>, Failure>,
+{
+    let Request { command, plan, report } = request;
+    let stop = stop_on_signal()?;
+    let options = account.clone().read()?;
+    let mut connection = open(&options)?;
+    recover(&mut connection)?;
+    let changes = plan(&mut connection)?;
+    if changes.is_empty() {
+        return Ok(Outcome::Done);
+    }
+    let guard = args.guard.map(|share| {
+        eprintln!("the server is measured as it is");
+        Guard::begin(&mut connection, share).map_err(Failure::Cannot)
+    });
+    let mut guard = guard.transpose()?;
+    let mut hold = Hold::intend(&journals(), &mut connection, &command, changes).map_err(cannot)?;
+    guardian::start(hold.path(), account)?;
+    let mut is_whole = true;
+    let made = hold.make(&mut connection, &mut |made| {
+        is_whole &= made.refused.is_empty();
+        tell(made);
+    });
+    if let Err(error) = made {
+        let tables = hold.changes().iter().map(|change| change.table);
+        let rights = rights_for(tables, &connection);
+        let restored = hold.end(&mut connection);
+        let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
+        let error = with_grant(error, &rights);
+        return Err(Failure::Cannot(error.context(format!("`{command}` failed; {undone}"))));
+    }
+    if args.keep {
+        hold.keep().map_err(cannot)?;
+        eprintln!("set; undo it with: waggle pfs rollback");
+        return Ok(if is_whole { Outcome::Done } else { Outcome::No });
+    }
+    eprintln!("set{}; Ctrl-C undoes it", until(args.duration));
+    let report = report(&mut connection)?;
+    let alarm = wait_guarded(args.duration, &stop, guard.as_mut(), &mut connection)?;
+    if let Some(alarm) = &alarm {
+        is_whole = false;
+        eprintln!("undone at once: {alarm}");
+    }
+    is_whole &= report(&mut connection, args.json)?;
+    let changes = hold.changes().len();
+    let restored = hold.end(&mut connection).map_err(cannot)?;
+    eprintln!("undone: {} of {changes} rows", restored.restored);
+    for row in &restored.left_alone {
+        is_whole = false;
+        eprintln!("left alone, changed by somebody else: {}", super::history::row(row));
+    }
+    Ok(if is_whole { Outcome::Done } else { Outcome::No })
+}
+
+fn until(duration: Option<Duration>) -> String {
+    duration.map_or(String::new(), |duration| format!(" for {} s", duration.as_secs_f64()))
+}
+
+fn tell(made: &Made) {
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    eprintln!(
+        "  {:<20} {:>5} rows in {:.1} ms, the longest of {} statements {:.1} ms",
+        made.what,
+        made.rows,
+        ms(made.took),
+        made.statements,
+        ms(made.longest)
+    );
+    for row in &made.refused {
+        eprintln!("    the server did not take it: {}", super::history::row(row));
+    }
+}
+
+/// Waits for a time or, without one, for a signal.
+pub(in super::super) fn wait(duration: Option<Duration>, stop: &AtomicBool) {
+    // Nobody says anything to stop it.
+    let _ = wait_unless(duration, stop, || Ok(None));
+}
+
+/// The same. Gives what the guard found to be slower.
+fn wait_guarded(
+    duration: Option<Duration>,
+    stop: &AtomicBool,
+    guard: Option<&mut Guard>,
+    connection: &mut Connection,
+) -> Result<Option<String>, Failure> {
+    let Some(guard) = guard else {
+        wait(duration, stop);
+        return Ok(None);
+    };
+    wait_unless(duration, stop, || {
+        guard.look(connection).map_err(|error| Failure::Cannot(error.into()))
+    })
+}
+
+fn wait_unless(
+    duration: Option<Duration>,
+    stop: &AtomicBool,
+    mut alarm: impl FnMut() -> Result<Option<String>, Failure>,
+) -> Result<Option<String>, Failure> {
+    let begin = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        let left = duration.map(|duration| duration.saturating_sub(begin.elapsed()));
+        if left == Some(Duration::ZERO) {
+            break;
+        }
+        std::thread::sleep(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+        let alarm = alarm()?;
+        if alarm.is_some() {
+            return Ok(alarm);
+        }
+    }
+    Ok(None)
+}
+
+/// A share such as `3%` or `3`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    let share = number.ok().filter(|share| *share > 0.0 && *share <= 100.0);
+    share.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is no share; write 3%"))
+}
+
+/// The statements that give the rights to change tables.
+pub(in super::super) fn rights_for(
+    tables: impl IntoIterator<Item = Table>,
+    connection: &Connection,
+) -> String {
+    let server = connection.server_identity();
+    let (user, host) = server.account.rsplit_once('@').unwrap_or((&server.account, "%"));
+    let rights: BTreeSet<_> =
+        tables.into_iter().map(|table| table.right_to_change(server)).collect();
+    let grants = rights.iter().map(|right| format!("GRANT {right} TO '{user}'@'{host}'"));
+    let grants = grants.collect::<Vec<_>>().join("; ");
+    format!("account {} may not change this; run {grants}", server.account)
+}
+
+/// An error, and what the account lacks where it is a missing right.
+pub(in super::super) fn with_grant(error: HoldError, rights: &str) -> anyhow::Error {
+    let is_denied = matches!(&error, HoldError::Connection(error) if error.is_access_denied());
+    let error = anyhow::Error::from(error);
+    if is_denied { error.context(rights.to_owned()) } else { error }
+}

@@ -1,0 +1,129 @@
+//! `waggle locks` on real servers of all five versions: chains of row locks and of metadata locks,
+//! queues, deadlocks, missing rights, and a server that dies.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees tests in #[test] functions only"
+)]
+
+#[path = "locks/metadata.rs"]
+mod metadata;
+#[path = "locks/rights.rs"]
+mod rights;
+#[path = "locks/rows.rs"]
+mod rows;
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use waggle_testkit::client::Command as Packet;
+use waggle_testkit::{Account, Client, Server, Transport, Version};
+
+/// What does not come within this time does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server with a table of four rows.
+struct Scene {
+    server: Server,
+}
+
+impl Scene {
+    /// Performance Schema is as the version has it: on in MySQL, off in MariaDB.
+    fn of(version: Version) -> Self {
+        Self::with(version, &[])
+    }
+
+    fn with(version: Version, arguments: &[&str]) -> Self {
+        let builder = Server::builder(version);
+        let builder = arguments.iter().fold(builder, |builder, one| builder.arg(*one));
+        let scene = Self { server: builder.start().unwrap() };
+        let mut root = scene.session();
+        root.run("CREATE DATABASE shop").unwrap();
+        root.run("CREATE TABLE shop.t (id INT PRIMARY KEY, n INT) ENGINE = InnoDB").unwrap();
+        root.run("INSERT INTO shop.t VALUES (1, 0), (2, 0), (3, 0), (4, 0)").unwrap();
+        scene
+    }
+
+    fn version(&self) -> Version {
+        self.server.version()
+    }
+
+    fn session(&self) -> Client {
+        Client::connect(&self.server, Transport::Unix, Account::ROOT).unwrap()
+    }
+
+    /// A session that has run these statements.
+    fn session_after(&self, statements: &[&str]) -> Client {
+        let mut session = self.session();
+        statements.iter().for_each(|statement| drop(session.run(statement).unwrap()));
+        session
+    }
+
+    /// A session that has run all these statements but the last, for which it waits.
+    fn waiting(&self, statements: &[&str]) -> Client {
+        let (last, first) = statements.split_last().unwrap();
+        let mut session = self.session_after(first);
+        session.send(Packet::Query, last.as_bytes()).unwrap();
+        session
+    }
+
+    fn waggle(&self, defaults_file: PathBuf, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
+        command.arg("locks").args(arguments).arg("--defaults-file").arg(defaults_file);
+        command.output().unwrap()
+    }
+
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.waggle(self.server.defaults_file(), arguments);
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn look(&self, arguments: &[&str]) -> (Value, Option<i32>) {
+        let arguments = [&["--json"], arguments].concat();
+        let output = self.waggle(self.server.defaults_file(), &arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        let json = serde_json::from_slice(&output.stdout);
+        (json.unwrap_or_else(|_| panic!("{}: {errors}", self.version())), output.status.code())
+    }
+
+    /// Looks until `found` gives something: a waiter needs a moment until it waits.
+    fn look_until<T>(&self, what: &str, found: impl Fn(&Value) -> Option<T>) -> T {
+        let begin = Instant::now();
+        loop {
+            let (look, _) = self.look(&[]);
+            if let Some(found) = found(&look) {
+                return found;
+            }
+            let version = self.version();
+            assert!(begin.elapsed() < PATIENCE, "{version}: not within a minute: {what}: {look:#}");
+        }
+    }
+
+    /// Looks until the blockers are drawn as `1(2 3)`: who blocks, and in parentheses who waits.
+    fn look_until_drawn(&self, expected: &str) -> Value {
+        self.look_until(expected, |look| {
+            (drawn(&look["blockers"]) == expected).then(|| look.clone())
+        })
+    }
+}
+
+fn drawn(nodes: &Value) -> String {
+    let one = |node: &Value| match node["waiters"].as_array().unwrap().is_empty() {
+        true => node["connection_id"].to_string(),
+        false => format!("{}({})", node["connection_id"], drawn(&node["waiters"])),
+    };
+    nodes.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+/// Runs a test on each version; a failure names it.
+fn on_each(versions: &[Version], test: impl Fn(Version) + Copy + Send + Sync) {
+    std::thread::scope(|scope| {
+        let running: Vec<_> =
+            versions.iter().map(|version| (version, scope.spawn(move || test(*version)))).collect();
+        for (version, run) in running {
+            assert!(run.join().is_ok(), "failed on {version}");
+        }
+    });
+}

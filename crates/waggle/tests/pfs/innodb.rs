@@ -1,0 +1,215 @@
+//! `waggle innodb enable` and `disable`: counters are on or off while it holds, and as they were after.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+
+use waggle_instrumentation::journal::Undoer;
+use waggle_instrumentation::metrics::{Counter, read};
+use waggle_mysql::Connection;
+use waggle_mysql::connection::text;
+use waggle_testkit::Version;
+
+use super::{Scene, guardian_of, stderr, wait_for};
+
+pub(crate) fn counters(connection: &mut Connection) -> Vec<Counter> {
+    read(connection).unwrap().value().unwrap().clone()
+}
+
+pub(crate) fn counter(connection: &mut Connection, name: &str) -> Counter {
+    counters(connection).into_iter().find(|counter| counter.name == name).unwrap()
+}
+
+/// A counter, and since when it is on. A time has no fractions.
+struct Row {
+    name: String,
+    subsystem: String,
+    on: bool,
+    since: String,
+}
+
+/// Every counter as the table has it.
+fn table(connection: &mut Connection) -> Vec<Row> {
+    let since = connection.rows("SELECT NAME, TIME_ENABLED FROM information_schema.INNODB_METRICS");
+    let since: BTreeMap<String, String> =
+        since.unwrap().iter().map(|row| (text(row, 0), text(row, 1))).collect();
+    let row = |Counter { name, subsystem, enabled, .. }: Counter| Row {
+        since: since[&name].clone(),
+        name,
+        subsystem,
+        on: enabled,
+    };
+    counters(connection).into_iter().map(row).collect()
+}
+
+fn states(connection: &mut Connection) -> Vec<(String, bool)> {
+    table(connection).into_iter().map(|row| (row.name, row.on)).collect()
+}
+
+/// Waits until the server's clock shows another second than when its counters were turned on: one
+/// that is turned on again shows a later time.
+fn until_a_second_is_over(connection: &mut Connection) {
+    wait_for("another second", || {
+        let sql = "SELECT NOW() > MAX(TIME_ENABLED) FROM information_schema.INNODB_METRICS";
+        (text(&connection.rows(sql).unwrap()[0], 0) == "1").then_some(())
+    });
+}
+
+/// What is done, with which words, and whether they mean a counter of a subsystem.
+type Switching = (&'static str, &'static [&'static str], fn(&str, &str) -> bool);
+
+#[test]
+fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut connection = scene.connect();
+        until_a_second_is_over(&mut connection);
+        let before = table(&mut connection);
+        let is_meant: [Switching; 5] = [
+            ("enable", &["icp_match"], |_, name| name == "icp_match"),
+            ("enable", &["module_lock", "module_buf_page"], |subsystem, _| {
+                subsystem == "lock" || subsystem == "buffer_page_io"
+            }),
+            ("enable", &["trx_%"], |_, name| name.starts_with("trx_")),
+            ("enable", &["all"], |_, _| true),
+            ("disable", &["buffer_pool_%"], |_, name| name.starts_with("buffer_pool_")),
+        ];
+        for (verb, words, is_meant) in is_meant {
+            let holding = scene.hold(&[&["innodb", verb], words].concat());
+            let now = table(&mut connection);
+            let mut switched = 0;
+            for (Row { name, subsystem, on, since }, now) in before.iter().zip(&now) {
+                let wanted = if is_meant(subsystem, name) { verb == "enable" } else { *on };
+                assert_eq!(now.on, wanted, "{version} {verb} {words:?}: {name}");
+                switched += usize::from(now.on != *on);
+                if *on && now.on {
+                    assert_eq!(now.since, *since, "{version} {verb} {words:?}: {name} was touched");
+                }
+            }
+            assert!(switched > 0, "{version} {verb} {words:?}: nothing was switched");
+            let ended = holding.end();
+            assert_eq!(ended.status.code(), Some(0), "{version} {words:?}: {}", stderr(&ended));
+            let after = table(&mut connection);
+            for (Row { name, on, since, .. }, after) in before.iter().zip(&after) {
+                assert_eq!(after.on, *on, "{version} {verb} {words:?}: {name} after the undo");
+                if *on && verb == "enable" {
+                    assert_eq!(after.since, *since, "{version} {words:?}: {name} was touched");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn everything_off_says_that_counts_will_have_a_gap_and_a_dead_command_is_undone() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut connection = scene.connect();
+        let before = states(&mut connection);
+        for words in [["innodb", "disable", "all"], ["innodb", "enable", "all"]] {
+            let holding = scene.hold(&words);
+            assert_ne!(states(&mut connection), before, "{version} {words:?}");
+            holding.kill();
+            wait_for("the guardian's work", || {
+                scene.contents().pop().unwrap().undone.is_some().then_some(())
+            });
+            let undone = scene.contents().pop().unwrap().undone.unwrap();
+            assert_eq!(undone.by, Undoer::Guardian, "{version} {words:?}");
+            assert_eq!(states(&mut connection), before, "{version} {words:?}");
+        }
+        let off = scene.run(&["innodb", "disable", "all", "--for", "1ms"]);
+        let said = stderr(&off);
+        let on = before.iter().filter(|(_, on)| *on).count();
+        assert!(said.contains(&format!("{on} counters that count now stop")), "{version}: {said}");
+        assert_eq!(states(&mut connection), before, "{version}");
+    }
+}
+
+#[test]
+fn what_is_kept_stays_until_the_rollback_and_is_in_the_history() {
+    let scene = Scene::of(Version::Mysql9);
+    let mut connection = scene.connect();
+    let before = states(&mut connection);
+    let kept = scene.run(&["innodb", "enable", "module_icp", "--keep"]);
+    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    assert!(counter(&mut connection, "icp_attempts").enabled);
+    let path = scene.contents().pop().unwrap().path;
+    wait_for("the end of the guardian", || guardian_of(&path).is_none().then_some(()));
+    assert!(counter(&mut connection, "icp_attempts").enabled, "the guardian let it stay");
+    let history = scene.run(&["history"]);
+    let history = String::from_utf8(history.stdout).unwrap();
+    assert!(
+        history.contains("innodb enable module_icp") && history.contains("4 rows"),
+        "{history}"
+    );
+    let rollback = scene.run(&["rollback"]);
+    assert_eq!(rollback.status.code(), Some(0), "{}", stderr(&rollback));
+    assert_eq!(states(&mut connection), before);
+}
+
+#[test]
+fn what_cannot_be_set_back_is_refused() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut connection = scene.connect();
+        let before = states(&mut connection);
+        for (word, why) in [
+            ("buffer_page_read_blob", "switch together only; write module_buffer_page"),
+            ("%_blob", "page counters"),
+            ("latch_status", "stands in no table"),
+            ("lock_deadlock", "is no counter"),
+        ] {
+            let refused = scene.run(&["innodb", "enable", word]);
+            assert_eq!(refused.status.code(), Some(3), "{version} {word}: {}", stderr(&refused));
+            assert!(stderr(&refused).contains(why), "{version} {word}: {}", stderr(&refused));
+        }
+        assert_eq!(scene.contents(), [], "{version}");
+        assert_eq!(states(&mut connection), before, "{version}");
+    }
+}
+
+#[test]
+fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut root = scene.connect();
+        root.rows("CREATE USER poor@localhost IDENTIFIED BY 'poor'").unwrap();
+        let file = scene.state.path().join("poor.cnf");
+        let socket = scene.server.socket();
+        let options = format!("[client]\nuser=poor\npassword=poor\nsocket={}\n", socket.display());
+        std::fs::write(&file, options).unwrap();
+        let run = |words: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
+            command.arg("innodb").args(words).arg("--defaults-file").arg(&file);
+            command.env("WAGGLE_STATE_DIR", scene.state.path()).output().unwrap()
+        };
+        let grant_of = |output: &Output| {
+            let said = stderr(output);
+            let mut grants = said.lines().filter_map(|line| line.split_once("; run "));
+            let grant = grants.next_back().unwrap().1;
+            // The reason of the server follows.
+            let end = grant.rfind("'localhost'").unwrap() + "'localhost'".len();
+            grant[..end].to_owned()
+        };
+        let unread = run(&["status"]);
+        assert_eq!(unread.status.code(), Some(3), "{version}: {}", stderr(&unread));
+        let grant = grant_of(&unread);
+        assert_eq!(grant, "GRANT PROCESS ON *.* TO 'poor'@'localhost'", "{version}");
+        root.rows(&grant).unwrap();
+        assert_eq!(run(&["status"]).status.code(), Some(0), "{version}");
+
+        let before = states(&mut root);
+        let unset = run(&["enable", "module_icp", "--for", "1ms"]);
+        assert_eq!(unset.status.code(), Some(4), "{version}: {}", stderr(&unset));
+        let grant = grant_of(&unset);
+        let is_new = matches!(version, Version::Mysql80 | Version::Mysql9);
+        let right = if is_new { "SYSTEM_VARIABLES_ADMIN" } else { "SUPER" };
+        assert!(grant.contains(right), "{version}: {grant}");
+        assert_eq!(states(&mut root), before, "{version}");
+        let unreset = run(&["reset", "module_icp", "--yes"]);
+        assert_eq!(grant_of(&unreset), grant, "{version}: {}", stderr(&unreset));
+        root.rows(&grant).unwrap();
+        let set = run(&["enable", "module_icp", "--for", "1ms"]);
+        assert_eq!(set.status.code(), Some(0), "{version}: {}", stderr(&set));
+        assert_eq!(states(&mut root), before, "{version}");
+    }
+}
