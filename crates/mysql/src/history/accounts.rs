@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use waggle_model::Reading;
 
 use super::Event;
-use super::sessions::{Session, Sessions};
+use super::sessions::Sessions;
 use crate::connection::{Connection, ConnectionError, MARK, absent_or, optional_text, text};
+
+const NO_ACCOUNT: &str = "the thread has no account: an event, or a replica";
 
 type Account = (String, String);
 /// By event name and account.
@@ -42,11 +44,8 @@ impl Accounts {
     ) -> Result<Sessions, ConnectionError> {
         let mut unknown: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
         for event in events {
-            match sessions.of(event.thread) {
-                Some(Session { user: Some(user), host: Some(host), .. }) => {
-                    self.explain(&event.name, (user.clone(), host.clone()), 1);
-                }
-                Some(_) => {}
+            match sessions.account(event.thread) {
+                Some(account) => self.explain(&event.name, account, 1),
                 None => unknown.entry(&event.name).or_default().push(event.thread),
             }
         }
@@ -60,7 +59,18 @@ impl Accounts {
                 Counts::new()
             }
         };
-        for (name, threads) in unknown {
+        for (name, mut threads) in unknown {
+            // Another of their statements may have told.
+            threads.retain(|thread| match sessions.account(*thread) {
+                Some(account) => {
+                    self.explain(name, account, 1);
+                    false
+                }
+                None => true,
+            });
+            if threads.is_empty() {
+                continue;
+            }
             self.find(name, &threads, &counted, &mut sessions);
         }
         Ok(sessions)
@@ -75,14 +85,15 @@ impl Accounts {
         let unexplained = |((counted_name, account), count): (&(String, Account), &i64)| {
             let known = self.explained.get(&(counted_name.clone(), account.clone()));
             let left = count - known.copied().unwrap_or(0);
-            (counted_name == name && left > 0).then(|| account.clone())
+            (counted_name == name && left > 0).then(|| (account.clone(), left))
         };
-        let candidates: Vec<Account> = counted.iter().filter_map(unexplained).collect();
-        if let [account] = candidates.as_slice() {
+        let candidates: Vec<(Account, i64)> = counted.iter().filter_map(unexplained).collect();
+        // With fewer than there are, some are of threads without an account, such as events.
+        if let [(account, left)] = candidates.as_slice()
+            && usize::try_from(*left).is_ok_and(|left| left >= threads.len())
+        {
             for thread in threads {
-                let (user, host) = account.clone();
-                let session = Session { user: Some(user), host: Some(host), ..Session::default() };
-                sessions.gone.insert(*thread, session);
+                sessions.name(*thread, account.clone());
                 self.explain(name, account.clone(), 1);
             }
             return;
@@ -91,12 +102,20 @@ impl Accounts {
             (Some(why), _) => format!("the session had gone, and {why}"),
             (None, true) => "the session had gone before it was looked at".to_owned(),
             (None, false) => {
-                let names = candidates.iter().map(|(user, host)| format!("{user}@{host}"));
+                let names = candidates.iter().map(|((user, host), _)| format!("{user}@{host}"));
                 let names = names.collect::<Vec<_>>().join(", ");
-                format!("the session had gone before it was looked at; it was one of {names}")
+                format!(
+                    "the session had gone before it was looked at; perhaps it was one of {names}"
+                )
             }
         };
-        sessions.unknown.extend(threads.iter().map(|thread| (*thread, why.clone())));
+        for thread in threads {
+            let why = match sessions.now.contains_key(thread) {
+                true => NO_ACCOUNT.to_owned(),
+                false => why.clone(),
+            };
+            sessions.unknown.insert(*thread, why);
+        }
         // Nobody can say later who it was.
         for ((counted_name, account), count) in counted {
             if counted_name == name {
@@ -146,6 +165,15 @@ mod tests {
         assert_eq!(sessions.of(8).unwrap().user.as_deref(), Some("b"));
         accounts.find("drop", &[9], &counts(&[("a", 4), ("b", 7)]), &mut sessions);
         assert_eq!(sessions.of(9).unwrap().user.as_deref(), Some("a"));
+    }
+
+    #[test]
+    fn an_account_is_not_blamed_for_more_than_it_ran() {
+        let mut accounts = Accounts::default();
+        let mut sessions = Sessions::default();
+        accounts.find("drop", &[7, 8], &counts(&[("a", 1)]), &mut sessions);
+        assert_eq!((sessions.of(7), sessions.of(8)), (None, None));
+        assert!(sessions.unknown[&7].ends_with("a@h"), "{:?}", sessions.unknown);
     }
 
     #[test]

@@ -6,6 +6,9 @@
 
 use crate::connection::{Connection, ConnectionError, MARK, text};
 
+/// The event of an `EXECUTE`.
+pub(super) const EVENT: &str = "statement/sql/execute_sql";
+
 /// The difference of the two clocks.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
@@ -32,7 +35,7 @@ impl Clock {
         let rows = connection.rows(&format!(
             "SELECT TIMER_START AS {MARK}, TIMER_END \
              FROM performance_schema.events_statements_history_long \
-             WHERE THREAD_ID = {thread} AND EVENT_NAME = 'statement/sql/execute_sql' \
+             WHERE THREAD_ID = {thread} AND EVENT_NAME = '{EVENT}' \
              ORDER BY EVENT_ID DESC LIMIT 1"
         ))?;
         let ps = |at| rows.first().and_then(|row| text(row, at).parse::<u64>().ok());

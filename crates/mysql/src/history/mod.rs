@@ -152,9 +152,10 @@ impl History {
         check(connection)?;
         let counted = counts::read(connection)?;
         let mut events = self.read_ring(connection)?;
-        self.counts.see(&events);
-        let missing = self.counts.missing(&counted);
+        // Those of waggle are counted when they are made: the ring may lose them, too.
         events.retain(|event| event.thread != self.own_thread);
+        self.counts.see(events.iter().map(|event| event.name.as_str()));
+        let missing = self.counts.missing(&counted);
         events.sort_by_key(|event| (event.thread, event.id));
         let now = sessions::read(connection, self.own_thread)?;
         let sessions = now.with_earlier(&self.sessions);
@@ -164,6 +165,7 @@ impl History {
         let sessions = self.accounts.complete(connection, &events, sessions)?;
         if !events.is_empty() {
             self.clock.read(connection, self.own_thread)?;
+            self.counts.see([clock::EVENT]);
         }
         for event in &mut events {
             event.started_us = event.timer_start_ps.and_then(|started| self.clock.wall_us(started));
@@ -209,7 +211,9 @@ fn event_of(mut row: Row) -> Event {
         duration_ns: number(&row, 5).map(|picoseconds| picoseconds / 1000),
         schema: optional_text(&row, 7),
         error: number(&row, 8).and_then(|error| u32::try_from(error).ok()).unwrap_or(0),
-        nested: number(&row, 9).is_some_and(|level| level > 0),
+        // Where the statement around it is not recorded, its level is 0.
+        nested: number(&row, 9).is_some_and(|level| level > 0)
+            || text(&row, 2).starts_with("statement/sp/"),
         text: row.get_mut(6).and_then(Option::take),
     }
 }

@@ -46,6 +46,22 @@ impl Sessions {
         }
     }
 
+    /// User and host of a thread.
+    pub(super) fn account(&self, thread: u64) -> Option<(String, String)> {
+        let session = self.of(thread)?;
+        Some((session.user.clone()?, session.host.clone()?))
+    }
+
+    /// Notes whose session it was.
+    pub(super) fn name(&mut self, thread: u64, (user, host): (String, String)) {
+        let session = match self.now.get_mut(&thread) {
+            Some(session) => session,
+            None => self.gone.entry(thread).or_default(),
+        };
+        session.user = Some(user);
+        session.host = Some(host);
+    }
+
     /// Who a thread is, or was.
     pub fn of(&self, thread: u64) -> Option<&Session> {
         self.now.get(&thread).or_else(|| self.gone.get(&thread))

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use waggle_instrumentation::hold::Hold;
 use waggle_instrumentation::profile::{InstrumentRule, Profile};
+use waggle_model::Server;
 use waggle_mysql::Connection;
 
 use super::account::AccountArgs;
@@ -158,7 +159,12 @@ fn audit(
             return Err(Failure::Config(anyhow!("the tap needs no account; add --source pfs")));
         }
         SourceArg::Tap => {
-            let tapped = Tapped::begin(args.capture.attach(false)?, options);
+            let capture = args.capture.attach(false)?;
+            for watched in capture.watched().values() {
+                let Server { pid, flavour, version, .. } = &watched.server;
+                eprintln!("waggle: {flavour} {version} (pid {pid}) is watched; Ctrl-C ends it");
+            }
+            let tapped = Tapped::begin(capture, options);
             let mut out = Writer::start(out)?;
             let listed = tapped.run(stop, &mut out);
             let written = out.close();

@@ -166,7 +166,12 @@ impl Polling {
             connection_id: session.and_then(|session| session.connection_id),
             user: of(|session| &session.user),
             host: of(|session| &session.host),
-            account_absent: polled.sessions.unknown.get(&event.thread).cloned(),
+            account_absent: polled
+                .sessions
+                .unknown
+                .get(&event.thread)
+                .filter(|_| session.is_none_or(|session| session.user.is_none()))
+                .cloned(),
             default_schema: event.schema.clone(),
             duration_us: event.duration_ns.map(|ns| ns as f64 / 1e3),
             error: Some(event.error),

@@ -77,7 +77,9 @@ impl PreparedNames {
         };
         let text = known.and_then(|known| known.text.clone());
         let text = text.or_else(|| there.iter().find(is_it)?.text.clone());
-        text.map_or(Executed::Unknown, Executed::Text)
+        // MySQL 5.7 and 8.0.12 keep what they made of a `PREPARE` with a literal: not its text.
+        let is_text = |text: &Vec<u8>| SqlPrepared::of(text, SessionSettings::default()).is_none();
+        text.filter(is_text).map_or(Executed::Unknown, Executed::Text)
     }
 
     /// Forgets the sessions that have gone.
@@ -113,6 +115,20 @@ mod tests {
         assert_eq!(follow(event(5, "execute_sql", "drop table u")), text("drop table u"));
         assert_eq!(follow(event(6, "prepare_sql", "drop table u")), Executed::Nothing);
         assert_eq!(follow(event(7, "drop_table", "drop table v")), text("drop table v"));
+    }
+
+    #[test]
+    fn a_prepare_that_the_server_wrote_anew_is_no_text_of_what_it_prepared() {
+        let there = [PreparedStatement {
+            thread: 7,
+            event: 1,
+            name: "s".to_owned(),
+            text: Some(b"PREPARE s FROM ...".to_vec()),
+        }];
+        let mut names = PreparedNames::default();
+        let mut follow = |event: Event| names.follow(&event, &there);
+        follow(event(1, "prepare_sql", "PREPARE s FROM ..."));
+        assert_eq!(follow(event(2, "execute_sql", "execute s")), Executed::Unknown);
     }
 
     #[test]

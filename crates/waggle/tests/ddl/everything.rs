@@ -9,6 +9,8 @@ pub(crate) enum Way {
     Text,
     /// By `PREPARE` and `EXECUTE`.
     Prepared,
+    /// The same, with the text in a variable.
+    FromVariable,
     /// In a procedure, which is made before.
     Procedure,
 }
@@ -24,6 +26,8 @@ pub(crate) const SESSIONS: usize = 8;
 pub(crate) const STATEMENTS: usize = 500;
 /// Of them so many in each of these ways, and so many that are longer than what a server keeps.
 const PREPARED: usize = 20;
+/// Of those that are prepared, so many have their text in the `PREPARE`.
+pub(crate) const WITHOUT_TEXT: usize = 10;
 const IN_PROCEDURES: usize = 20;
 const FAILING: usize = 20;
 const LONG: usize = 5;
@@ -90,7 +94,18 @@ pub(crate) fn scripts() -> Vec<Script> {
         add(number, Way::Text, format!("DROP TABLE test.nosuch_{number}"));
     }
     for number in 0..PREPARED {
-        add(number, Way::Prepared, format!("CREATE TABLE test.prepared_{number} (a INT)"));
+        match number < WITHOUT_TEXT {
+            true => {
+                add(number, Way::Prepared, format!("CREATE TABLE test.literal_{number} (a INT)"))
+            }
+            false => {
+                add(
+                    number,
+                    Way::FromVariable,
+                    format!("CREATE TABLE test.variable_{number} (a INT)"),
+                );
+            }
+        }
     }
     for number in 0..IN_PROCEDURES {
         add(number, Way::Procedure, format!("CREATE TABLE test.inside_{number} (a INT)"));
@@ -108,6 +123,12 @@ pub(crate) fn scripts() -> Vec<Script> {
         scripts[number % SESSIONS].push((Way::Text, statement));
     }
     scripts
+}
+
+/// Whether a server has its statement, but Performance Schema not its text: MySQL 5.7 and 8.0.12 write
+/// a `PREPARE` with its text anew, without it.
+pub(crate) fn is_without_text(version: Version, text: &str) -> bool {
+    matches!(version, Version::Mysql57 | Version::Mysql80) && text.contains("test.literal_")
 }
 
 /// Kinds whose text MySQL writes anew before it records it.
