@@ -145,9 +145,14 @@ impl Polling {
             _ => None,
         };
         let limit = self.history.text_limit();
-        let is_cut = |text: &&[u8]| limit.is_some_and(|limit| text.len() as u64 >= limit);
+        let is_cut = text.is_some_and(|text| limit.is_some_and(|limit| text.len() as u64 >= limit));
+        // The server puts points in place of the last bytes of what it cuts.
+        let text = text.map(|text| match is_cut {
+            true => text.strip_suffix(b"...").unwrap_or(text),
+            false => text,
+        });
         let settings = SessionSettings::default();
-        let ddl = text.and_then(|text| match is_cut(&text) {
+        let ddl = text.and_then(|text| match is_cut {
             true => Ddl::of_beginning(text, settings),
             false => Ddl::of(text, settings),
         });
@@ -177,7 +182,7 @@ impl Polling {
             error: Some(event.error),
             nested: event.nested,
             text: text.map(|text| printable(text, None, self.options.redact)),
-            text_bytes: text.filter(|text| !is_cut(text)).map(|text| text.len() as u64),
+            text_bytes: text.filter(|_| !is_cut).map(|text| text.len() as u64),
             waiting: self.waiting.take(&(event.thread, event.id)),
         })
     }
