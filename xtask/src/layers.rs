@@ -115,7 +115,7 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "instrumentation",
-        budget: Duration::from_secs(150),
+        budget: Duration::from_secs(300),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
             Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),

@@ -45,6 +45,8 @@ pub struct Event {
     pub schema: Option<String>,
     /// `MYSQL_ERRNO`.
     pub error: u32,
+    /// `ROWS_SENT`.
+    pub rows_sent: u64,
     /// Whether it ran inside another statement.
     pub nested: bool,
     /// `TIMER_START`, picoseconds since a beginning that the server keeps to itself.
@@ -178,7 +180,7 @@ impl History {
         let since = self.read_up_to_ps.saturating_sub(LATE_PS);
         let rows = connection.rows(&format!(
             "SELECT THREAD_ID AS {MARK}, EVENT_ID, EVENT_NAME, TIMER_START, TIMER_END, TIMER_WAIT, \
-             SQL_TEXT, CURRENT_SCHEMA, MYSQL_ERRNO, NESTING_EVENT_LEVEL \
+             SQL_TEXT, CURRENT_SCHEMA, MYSQL_ERRNO, NESTING_EVENT_LEVEL, ROWS_SENT \
              FROM performance_schema.events_statements_history_long \
              WHERE TIMER_END IS NULL OR TIMER_END >= {since}"
         ))?;
@@ -211,6 +213,7 @@ fn event_of(mut row: Row) -> Event {
         duration_ns: number(&row, 5).map(|picoseconds| picoseconds / 1000),
         schema: optional_text(&row, 7),
         error: number(&row, 8).and_then(|error| u32::try_from(error).ok()).unwrap_or(0),
+        rows_sent: number(&row, 10).unwrap_or(0),
         // Where the statement around it is not recorded, its level is 0.
         nested: number(&row, 9).is_some_and(|level| level > 0)
             || text(&row, 2).starts_with("statement/sp/"),

@@ -16,7 +16,7 @@ use super::watch::CaptureArgs;
 use super::{Failure, Outcome, duration, pfs, stop_on_signal};
 use crate::ddl::{
     AuditOptions, Choice, Destination, Json, Listed, Polling, RotatingFile, Rotation, Syslog,
-    Tapped, Words, Writer, kinds,
+    Tapped, Words, Writer, kinds, plural,
 };
 
 /// The profile that records what is needed.
@@ -175,7 +175,11 @@ fn audit(
         SourceArg::Pfs => poll(&args, options, out, stop)?,
     };
     let Listed { statements, missing } = listed;
-    eprintln!("listed {statements} statements, not seen {missing}");
+    let missing = match missing {
+        0 => "none is missing".to_owned(),
+        missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
+    };
+    eprintln!("{} listed, {missing}", plural(statements));
     Ok(Outcome::Done)
 }
 
@@ -194,6 +198,8 @@ fn poll(
         true => None,
         false => Some(set(args, &mut connection, plan.changes)?),
     };
+    let set = if hold.is_some() { "is set; Ctrl-C undoes it" } else { "is set already, and stays" };
+    eprintln!("waggle: the profile {PROFILE} {set}");
     let listed = poll_held(args.every, options, &mut connection, out, stop);
     let Some(hold) = hold else { return listed };
     match (hold.end(&mut connection), listed) {
@@ -250,7 +256,6 @@ fn poll_held(
 ) -> Result<Listed, Failure> {
     let polling = Polling::begin(connection, options);
     let polling = polling.map_err(|error| Failure::Cannot(error.into()))?;
-    eprintln!("waggle: the profile {PROFILE} is set; Ctrl-C undoes it");
     let mut out = Writer::start(out)?;
     let listed = polling.run(connection, every, stop, &mut out);
     let written = out.close();

@@ -20,7 +20,7 @@ pub(crate) use output::{Destination, Writer};
 pub(crate) use polled::Polling;
 pub(crate) use syslog::Syslog;
 pub(crate) use tapped::Tapped;
-pub(crate) use words::Words;
+pub(crate) use words::{Words, plural};
 
 use std::time::Duration;
 

@@ -71,9 +71,12 @@ impl<K: Copy + Eq + Hash> Waiting<K> {
         }
     }
 
-    /// Who waited behind a statement that has ended; `None` where it was not seen while it ran.
+    /// Who waited behind a statement that has ended, the oldest session first; `None` where it was not
+    /// seen while it ran.
     pub(crate) fn take(&mut self, key: &K) -> Option<Vec<WaitingLine>> {
-        self.seen.remove(key)
+        let mut waiting = self.seen.remove(key)?;
+        waiting.sort_by_key(|line| line.connection_id);
+        Some(waiting)
     }
 
     /// Forgets every statement that is not among these.

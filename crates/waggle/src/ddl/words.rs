@@ -29,7 +29,7 @@ impl<W: Write> Words<W> {
         writeln!(
             self.out,
             "{:<27} {:>10} {:>8} {:<20} {:>6} {:<16} {:<28} STATEMENT",
-            "TIME", "ms", "ID", "ACCOUNT", "ERROR", "KIND", "OBJECT"
+            "TIME (UTC)", "ms", "ID", "ACCOUNT", "ERROR", "KIND", "OBJECT"
         )?;
         self.server = Some(server.clone());
         Ok(())
@@ -67,7 +67,7 @@ impl<W: Write> Words<W> {
         }
         let named = waiting.iter().take(WAITING_SHOWN).map(|one| {
             let id = one.connection_id.map_or_else(unknown, |id| id.to_string());
-            format!("{id} {}", plain(one.user.as_deref().unwrap_or("-")))
+            format!("{} (id {id})", plain(one.user.as_deref().unwrap_or("-")))
         });
         let named = named.collect::<Vec<_>>().join(", ");
         let more = match waiting.len().saturating_sub(WAITING_SHOWN) {
@@ -78,10 +78,14 @@ impl<W: Write> Words<W> {
     }
 
     fn gap(&mut self, gap: &Gap) -> io::Result<()> {
-        let by = gap.by.iter().map(|(name, lost)| format!("{} {lost}", plain(name)));
+        let by = gap.by.iter().map(|(name, lost)| format!("{}: {lost}", plain(name)));
         let by = by.collect::<Vec<_>>().join(", ");
         let time = gap.time.strftime("%F %T%.6f");
-        writeln!(self.out, "{time:<27} {} statements were not seen: {by}", gap.missing)
+        writeln!(
+            self.out,
+            "{time:<27} {}, perhaps of this kind, could not be listed ({by})",
+            plural(gap.missing)
+        )
     }
 }
 
@@ -101,6 +105,14 @@ impl<W: Write + Send> Destination for Words<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
+    }
+}
+
+/// A number of statements in words.
+pub(crate) fn plural(statements: u64) -> String {
+    match statements {
+        1 => "1 statement".to_owned(),
+        many => format!("{many} statements"),
     }
 }
 
