@@ -77,8 +77,6 @@ struct AuditArgs {
     /// Where statements come from.
     #[arg(long, value_enum, default_value_t = SourceArg::Tap)]
     source: SourceArg,
-    #[command(flatten)]
-    choice: ChoiceArgs,
     /// Show the literals of statements, too. Passwords are masked all the same.
     #[arg(long)]
     no_redact: bool,
@@ -87,6 +85,8 @@ struct AuditArgs {
     /// With --source pfs: how often the server is asked.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
     every: Duration,
+    #[command(flatten)]
+    choice: ChoiceArgs,
     #[command(flatten, next_help_heading = "With --source pfs: the account")]
     account: AccountArgs,
 }
@@ -171,6 +171,11 @@ fn audit(
             let listed = listed?;
             written?;
             listed
+        }
+        SourceArg::Pfs if args.capture.has_choice() => {
+            return Err(Failure::Config(anyhow!(
+                "--pid and --hook are for the tap: leave them out"
+            )));
         }
         SourceArg::Pfs => poll(&args, options, out, stop)?,
     };

@@ -101,6 +101,11 @@ pub(super) struct CaptureArgs {
 }
 
 impl CaptureArgs {
+    /// Whether a server or a hook is named.
+    pub(super) fn has_choice(&self) -> bool {
+        self.pid.is_some() || self.hook.is_some()
+    }
+
     /// Attaches to the servers; an error where none can be watched. `ready`: see [`TapOptions`].
     pub(super) fn attach(&self, ready: bool) -> Result<Capture, Failure> {
         let options = CaptureOptions {

@@ -128,6 +128,7 @@ fn wrong_words_are_refused_with_what_is_right() {
         (&["log", "--syslog", "/nowhere/x"], 3, "--syslog /nowhere/x"),
         (&["log", "--file", "x", "--rotate-size", "5 apples"], 2, "is no size"),
         (&["tail", "--login-path", "x"], 3, "add --source pfs"),
+        (&["tail", "--source", "pfs", "--pid", "1"], 3, "for the tap"),
     ] {
         let (ended, err) = run(words);
         assert_eq!(ended, Some(code), "{words:?}: {err}");
