@@ -113,11 +113,20 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "instrumentation",
-        budget: Duration::from_secs(150),
+        budget: Duration::from_secs(240),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "locks"]),
+            Step::Cargo(&[
+                "test",
+                "--package",
+                "waggle",
+                "--test",
+                "pfs",
+                "--test",
+                "locks",
+                "--test",
+                "guide",
+            ]),
         ],
     },
     Layer {

@@ -63,6 +63,9 @@ pub struct Session {
 /// The kinds of objects that `setup_objects` knows.
 pub const OBJECT_KINDS: [&str; 5] = ["EVENT", "FUNCTION", "PROCEDURE", "TABLE", "TRIGGER"];
 
+/// The name of a thread that serves a client, in all versions.
+const THREAD_OF_A_SESSION: &str = "thread/sql/one_connection";
+
 impl std::str::FromStr for Account {
     type Err = String;
 
@@ -115,7 +118,9 @@ impl std::str::FromStr for ThreadName {
 impl Filter {
     /// Changes the tables that decide whose events are recorded.
     pub(crate) fn apply(&self, state: &mut State, sessions: &[Session]) -> Result<(), PlanError> {
-        if !self.accounts.is_empty() {
+        if !self.records_new_sessions() {
+            rows_of(state, Table::Actors)?.clear();
+        } else if !self.accounts.is_empty() {
             self.set_actors(rows_of(state, Table::Actors)?);
         }
         if !self.schemas.is_empty() || !self.objects.is_empty() {
@@ -136,6 +141,16 @@ impl Filter {
             self.set_threads(rows_of(state, Table::Threads)?, sessions)?;
         }
         Ok(())
+    }
+
+    /// Whether a session that comes may be of the chosen threads. Who it is of decides
+    /// `setup_actors`: `setup_threads` has no say about threads that serve clients.
+    fn records_new_sessions(&self) -> bool {
+        let fits_new = |thread: &ThreadName| match thread {
+            ThreadName::Number(_) => false,
+            ThreadName::Name(pattern) => fits(THREAD_OF_A_SESSION, pattern),
+        };
+        self.threads.is_empty() || self.threads.iter().any(fits_new)
     }
 
     fn set_actors(&self, rows: &mut Rows) {

@@ -5,7 +5,7 @@ use waggle_mysql::connection::text;
 use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
-use super::{Scene, stderr};
+use super::{Scene, stderr, wait_for};
 
 fn connect(scene: &Scene, account: Account) -> Client {
     Client::connect(&scene.server, Transport::Unix, account).unwrap()
@@ -110,6 +110,17 @@ fn a_schema_and_an_object_are_recorded_alone() {
     }
 }
 
+/// Runs once, at once, and leaves a row.
+const EVENT: &str = "CREATE EVENT %.e ON SCHEDULE AT CURRENT_TIMESTAMP DO BEGIN \
+                     INSERT INTO %.ran VALUES (1); DO SLEEP(0); END";
+
+/// Whether the event has run; it is dropped when it is over.
+fn has_run(client: &mut Client, schema: &str) -> Option<()> {
+    let events = format!("SELECT 1 FROM information_schema.events WHERE event_schema = '{schema}'");
+    let mut rows = |sql: &str| client.run(sql).unwrap()[0].rows.len();
+    (rows(&events) == 0 && rows(&format!("SELECT 1 FROM {schema}.ran")) > 0).then_some(())
+}
+
 /// Stored programs are counted where the server has a table for that (MySQL and MariaDB alike).
 #[test]
 fn each_kind_of_program_is_recorded_alone() {
@@ -127,15 +138,18 @@ fn each_kind_of_program_is_recorded_alone() {
                 format!(
                     "CREATE TRIGGER {schema}.g BEFORE INSERT ON {schema}.t FOR EACH ROW SET @x = (SELECT 1)"
                 ),
+                format!("CREATE TABLE {schema}.ran (x INT)"),
             ] {
                 client.run(sql).unwrap();
             }
         }
+        client.run("SET GLOBAL event_scheduler = ON").unwrap();
         let mut watcher = scene.connect();
         for (kind, name, run) in [
             ("PROCEDURE", "p", "CALL %.p()"),
             ("FUNCTION", "f", "SELECT %.f()"),
             ("TRIGGER", "g", "INSERT INTO %.t VALUES (1)"),
+            ("EVENT", "e", EVENT),
         ] {
             let object = format!("{kind}:one.{name}");
             held(&scene, &["apply", "default", "--object", &object], || {
@@ -149,6 +163,9 @@ fn each_kind_of_program_is_recorded_alone() {
                         || text(&watcher.rows(&sql).unwrap()[0], 0).parse::<u64>().unwrap_or(0);
                     let before = read();
                     client.run(run.replace('%', schema)).unwrap();
+                    if kind == "EVENT" {
+                        wait_for("the event", || has_run(&mut client, schema));
+                    }
                     read() - before
                 };
                 let (chosen, other) = (counted("one"), counted("two"));
@@ -175,11 +192,18 @@ fn a_thread_is_recorded_alone_by_number_and_by_name() {
             client.query("SELECT 1").unwrap();
             selections(&mut watcher, client) - before
         };
-        held(&scene, &["apply", "statements", "--thread", &thread], || {
-            assert_eq!((count(&mut chosen), count(&mut other)), (1, 0), "{version}");
-        });
-        held(&scene, &["apply", "statements", "--thread", "thread/sql/main"], || {
-            assert_eq!((count(&mut chosen), count(&mut other)), (0, 0), "{version}");
-        });
+        for (thread, expected) in [
+            (thread.as_str(), (1, 0, 0)),
+            ("thread/sql/main", (0, 0, 0)),
+            ("thread/sql/one_connection", (1, 1, 1)),
+        ] {
+            held(&scene, &["apply", "statements", "--thread", thread], || {
+                let mut new = connect(&scene, Account::APP);
+                let counted = (count(&mut chosen), count(&mut other), count(&mut new));
+                assert_eq!(counted, expected, "{version} {thread}");
+            });
+        }
+        let mut later = connect(&scene, Account::APP);
+        assert_eq!(count(&mut later), 1, "{version}: after the rollback");
     }
 }

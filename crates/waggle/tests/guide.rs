@@ -1,0 +1,65 @@
+//! What the pages of the guide show is what waggle prints: their commands are run on a real server, and
+//! their outputs compared, but for numbers and the width of columns. `UPDATE=1` writes them anew.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy sees tests in #[test] functions only"
+)]
+
+#[path = "guide/page.rs"]
+mod page;
+
+use std::time::{Duration, Instant};
+
+use page::Page;
+use waggle_testkit::client::Command as Packet;
+use waggle_testkit::{Account, Client, Server, Transport, Version};
+
+/// What does not come within this time does not come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn session(server: &Server, statements: &[&str]) -> Client {
+    let mut client = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
+    statements.iter().for_each(|statement| drop(client.run(statement).unwrap()));
+    client
+}
+
+fn with_a_table() -> Server {
+    let server = Server::builder(Version::Mysql9).start().unwrap();
+    session(&server, &["CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)"]);
+    server
+}
+
+/// Waits until so many sessions wait for a metadata lock.
+fn until_waiting(server: &Server, sessions: usize) {
+    let begin = Instant::now();
+    let mut client = session(server, &[]);
+    let sql = "SELECT 1 FROM performance_schema.threads WHERE PROCESSLIST_STATE = \
+               'Waiting for table metadata lock'";
+    while client.run(sql).unwrap()[0].rows.len() < sessions {
+        assert!(begin.elapsed() < PATIENCE, "nobody waits for the lock");
+    }
+}
+
+#[test]
+fn performance_schema_is_set_as_the_guide_says() {
+    Page::read("performance-schema.md").is_what_is_printed(&with_a_table());
+}
+
+#[test]
+fn the_counters_of_innodb_are_shown_as_the_guide_says() {
+    Page::read("innodb-metrics.md").is_what_is_printed(&with_a_table());
+}
+
+#[test]
+fn who_blocks_whom_is_drawn_as_the_guide_says() {
+    let server = with_a_table();
+    let _root = session(&server, &["BEGIN", "SELECT * FROM shop.t LIMIT 1"]);
+    let mut middle = session(&server, &[]);
+    middle.send(Packet::Query, b"ALTER TABLE shop.t ADD COLUMN price INT").unwrap();
+    until_waiting(&server, 1);
+    let mut last = session(&server, &[]);
+    last.send(Packet::Query, b"SELECT * FROM shop.t").unwrap();
+    until_waiting(&server, 2);
+    Page::read("locks.md").is_what_is_printed(&server);
+}
