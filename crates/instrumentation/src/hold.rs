@@ -10,6 +10,7 @@ use crate::apply::{Made, Pace, write};
 use crate::change::Change;
 use crate::journal::{Begun, Contents, Journal, JournalError, Undoer, Undone};
 use crate::life::Life;
+use crate::plan::Plan;
 use crate::sessions;
 use crate::state::State;
 use crate::table::Table;
@@ -39,6 +40,8 @@ pub enum HoldError {
 pub struct Hold {
     journal: Journal,
     changes: Vec<Change>,
+    /// Threads with a higher number came after the plan was made.
+    last_thread: u64,
 }
 
 impl Hold {
@@ -50,8 +53,9 @@ impl Hold {
         directory: &Path,
         connection: &mut Connection,
         command: &str,
-        changes: Vec<Change>,
+        plan: Plan,
     ) -> Result<Hold, HoldError> {
+        let Plan { changes, last_thread, .. } = plan;
         let begun = begun(connection, command)?;
         for contents in of_life(directory, &begun.life)? {
             if contents.is_open() {
@@ -61,7 +65,7 @@ impl Hold {
         }
         let mut journal = Journal::begin(directory, begun)?;
         journal.intend(&changes)?;
-        Ok(Hold { journal, changes })
+        Ok(Hold { journal, changes, last_thread })
     }
 
     /// Where its journal is.
@@ -79,7 +83,7 @@ impl Hold {
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
         write(connection, &self.changes, &mut Pace::default(), tell)?;
-        let late = late_sessions(connection, &self.changes)?;
+        let late = late_sessions(connection, &self.changes, self.last_thread)?;
         self.journal.intend(&late)?;
         write(connection, &late, &mut Pace::default(), tell)?;
         self.changes.extend(late);
@@ -123,10 +127,11 @@ pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun,
     })
 }
 
-/// Sessions that logged in after the others were read and before the rules were changed.
+/// Sessions that logged in after the plan was made and before the rules were changed.
 fn late_sessions(
     connection: &mut Connection,
     changes: &[Change],
+    last_thread: u64,
 ) -> Result<Vec<Change>, ConnectionError> {
     if !changes.iter().any(|change| change.table == Table::Actors) {
         return Ok(Vec::new());
@@ -136,12 +141,9 @@ fn late_sessions(
     let late = sessions.iter().filter_map(|session| {
         let (user, host) = (session.user.as_ref()?, session.host.as_ref()?);
         let key = vec![session.thread.to_string()];
-        let is_known =
-            changes.iter().any(|change| change.table == Table::Threads && change.key == key);
         let before = state.row(Table::Threads, &key)?.clone();
         let after = settings_for(&state, user, host);
-        // One that was chosen, and was instrumented before, is no change either.
-        (!is_known && before != after).then_some(Change {
+        (session.thread > last_thread && before != after).then_some(Change {
             table: Table::Threads,
             key,
             before: Some(before),

@@ -43,12 +43,12 @@ fn until_waiting(server: &Server, sessions: usize) {
 
 #[test]
 fn performance_schema_is_set_as_the_guide_says() {
-    Page::read("performance-schema.md").is_what_is_printed(&with_a_table());
+    Page::read("performance-schema.md").check(&with_a_table());
 }
 
 #[test]
 fn the_counters_of_innodb_are_shown_as_the_guide_says() {
-    Page::read("innodb-metrics.md").is_what_is_printed(&with_a_table());
+    Page::read("innodb-metrics.md").check(&with_a_table());
 }
 
 #[test]
@@ -61,5 +61,5 @@ fn who_blocks_whom_is_drawn_as_the_guide_says() {
     let mut last = session(&server, &[]);
     last.send(Packet::Query, b"SELECT * FROM shop.t").unwrap();
     until_waiting(&server, 2);
-    Page::read("locks.md").is_what_is_printed(&server);
+    Page::read("locks.md").check(&server);
 }

@@ -36,7 +36,7 @@ impl Page {
     }
 
     /// Runs its commands, in their order.
-    pub(super) fn is_what_is_printed(mut self, server: &Server) {
+    pub(super) fn check(mut self, server: &Server) {
         let state = TempDir::new().unwrap();
         let shown = self.shown();
         assert!(!shown.is_empty(), "{}: no command", self.path.display());
