@@ -1,7 +1,7 @@
 //! What of the server is recorded: of which accounts, objects and threads.
 
 use crate::pattern::fits;
-use crate::plan::{PlanError, absent, yes_no};
+use crate::plan::{PlanError, yes_no};
 use crate::state::{Rows, State};
 use crate::table::Table;
 
@@ -213,7 +213,7 @@ impl Filter {
 }
 
 fn rows_of(state: &mut State, table: Table) -> Result<&mut Rows, PlanError> {
-    let why = absent(state, table).unwrap_or_default();
+    let why = state.why_absent(table).unwrap_or_default().to_owned();
     state.rows_mut(table).ok_or(PlanError::Filter(why))
 }
 

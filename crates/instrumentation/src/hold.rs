@@ -25,6 +25,15 @@ pub enum HoldError {
     /// The server.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+    /// A table takes no more rows.
+    #[error(
+        "{table} is full: it holds as many rows as performance_schema_{table}_size allows; name fewer \
+         accounts or objects, or raise that variable in the server's option file and restart it"
+    )]
+    Full {
+        /// `setup_actors` or `setup_objects`.
+        table: &'static str,
+    },
     /// Another process holds changes of the same server: what each found would depend on the other.
     #[error("process {pid} holds `{command}` on this server; end it first: waggle pfs rollback")]
     Held {
@@ -82,7 +91,7 @@ impl Hold {
         connection: &mut Connection,
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
-        write(connection, &self.changes, &mut Pace::default(), tell)?;
+        write(connection, &self.changes, &mut Pace::default(), tell).map_err(full_or)?;
         let late = late_sessions(connection, &self.changes, self.last_thread)?;
         self.journal.intend(&late)?;
         write(connection, &late, &mut Pace::default(), tell)?;
@@ -109,6 +118,19 @@ impl Hold {
     /// The connection is broken, or the journal cannot be written.
     pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
         undo_journal(self.journal, &self.changes, connection, Undoer::Command)
+    }
+}
+
+/// `ER_RECORD_FILE_FULL`
+const TABLE_FULL: u16 = 1114;
+
+fn full_or(error: ConnectionError) -> HoldError {
+    let is_full = error.number() == Some(TABLE_FULL);
+    let said = error.to_string();
+    let tables = [Table::Actors, Table::Objects].map(Table::name);
+    match tables.into_iter().find(|table| is_full && said.contains(table)) {
+        Some(table) => HoldError::Full { table },
+        None => error.into(),
     }
 }
 
@@ -223,9 +245,10 @@ fn undo_taken(
 }
 
 /// Waits until the server has ended a connection whose process is gone: its last statement may still
-/// run, and would be made after it was undone.
+/// run, and would be made after it was undone. A server that nobody schedules can take long.
 fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
-    const LOOKS: u32 = 50;
+    const LOOKS: u32 = 3_000;
+    const LOOKS_BEFORE_KILL: u32 = 50;
     const BETWEEN: std::time::Duration = std::time::Duration::from_millis(10);
     for look in 0..LOOKS {
         let rows = connection.rows(&format!(
@@ -234,12 +257,22 @@ fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), Connectio
         if rows.is_empty() {
             return Ok(());
         }
-        if look + 1 == LOOKS {
-            connection.rows(&format!("KILL {other}"))?;
+        if look == LOOKS_BEFORE_KILL {
+            kill(connection, other)?;
         }
         std::thread::sleep(BETWEEN);
     }
     Ok(())
+}
+
+/// `ER_NO_SUCH_THREAD`: it ended meanwhile.
+const NO_SUCH_THREAD: u16 = 1094;
+
+fn kill(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
+    match connection.rows(&format!("KILL {other}")) {
+        Err(error) if error.number() != Some(NO_SUCH_THREAD) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn undo_journal(

@@ -342,10 +342,5 @@ pub fn dead_consumers(state: &State) -> Vec<(String, String)> {
     dead
 }
 
-/// The reading of a table that is absent, for messages.
-pub(crate) fn absent(state: &State, table: Table) -> Option<String> {
-    state.why_absent(table).map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests;

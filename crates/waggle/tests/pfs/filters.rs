@@ -1,10 +1,12 @@
 //! Only what was chosen is recorded.
 
+use tempfile::TempDir;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
 use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_testkit::{Account, Server, Version};
 
+use super::holding::{assert_as_before, without_threads};
 use super::{Scene, stderr, wait_for};
 
 fn connect(scene: &Scene, account: Account) -> Client {
@@ -205,5 +207,29 @@ fn a_thread_is_recorded_alone_by_number_and_by_name() {
         }
         let mut later = connect(&scene, Account::APP);
         assert_eq!(count(&mut later), 1, "{version}: after the rollback");
+    }
+}
+
+#[test]
+fn a_table_that_is_full_names_the_variable_to_raise() {
+    for version in Version::ALL {
+        let builder = Server::builder(version).arg("--performance-schema=ON");
+        let builder = builder.arg("--performance-schema-setup-actors-size=1");
+        let server = builder.arg("--performance-schema-setup-objects-size=20").start().unwrap();
+        let scene = Scene { server, state: TempDir::new().unwrap() };
+        let before = without_threads(&scene.read());
+        for (words, variable) in [
+            (["--account", "a@%", "--account", "b@%"], "performance_schema_setup_actors_size"),
+            (
+                ["--object", "TABLE:a.b", "--object", "TABLE:c.d"],
+                "performance_schema_setup_objects_size",
+            ),
+        ] {
+            let refused = scene.run(&[&["apply", "minimal", "--for", "1s"][..], &words].concat());
+            let said = stderr(&refused);
+            assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
+            assert!(said.contains(variable), "{version}: {said}");
+            assert_as_before(&scene, &before, version.name());
+        }
     }
 }
