@@ -115,12 +115,22 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "instrumentation",
-        budget: Duration::from_secs(300),
+        budget: Duration::from_secs(390),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "locks"]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "ddl"]),
+            Step::Cargo(&[
+                "test",
+                "--package",
+                "waggle",
+                "--test",
+                "pfs",
+                "--test",
+                "locks",
+                "--test",
+                "guide",
+                "--test",
+                "ddl",
+            ]),
         ],
     },
     Layer {

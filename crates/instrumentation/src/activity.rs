@@ -48,12 +48,21 @@ pub fn read(connection: &mut Connection) -> Result<Reading<Events>, ConnectionEr
     Ok(Reading::Value(events))
 }
 
-/// Events between two readings, by class. Where a table was emptied meanwhile its classes begin anew.
+/// Events between two readings, by the name of the instrument. Where a table was emptied meanwhile its
+/// instruments begin anew.
+pub fn difference(earlier: &Events, later: &Events) -> Events {
+    let since = |(name, count): (&String, &u64)| {
+        let since = earlier.get(name).map_or(*count, |before| count.saturating_sub(*before));
+        (name.clone(), since)
+    };
+    later.iter().map(since).collect()
+}
+
+/// The same by class.
 pub fn by_class(earlier: &Events, later: &Events) -> BTreeMap<String, u64> {
     let mut classes = BTreeMap::new();
-    for (name, count) in later {
-        let since = earlier.get(name).map_or(*count, |before| count.saturating_sub(*before));
-        *classes.entry(class_of(name).to_owned()).or_default() += since;
+    for (name, count) in difference(earlier, later) {
+        *classes.entry(class_of(&name).to_owned()).or_default() += count;
     }
     classes
 }

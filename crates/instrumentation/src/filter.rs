@@ -1,7 +1,7 @@
 //! What of the server is recorded: of which accounts, objects and threads.
 
 use crate::pattern::fits;
-use crate::plan::{PlanError, absent, yes_no};
+use crate::plan::{PlanError, yes_no};
 use crate::state::{Rows, State};
 use crate::table::Table;
 
@@ -63,6 +63,9 @@ pub struct Session {
 /// The kinds of objects that `setup_objects` knows.
 pub const OBJECT_KINDS: [&str; 5] = ["EVENT", "FUNCTION", "PROCEDURE", "TABLE", "TRIGGER"];
 
+/// The name of a thread that serves a client, in all versions.
+const THREAD_OF_A_SESSION: &str = "thread/sql/one_connection";
+
 impl std::str::FromStr for Account {
     type Err = String;
 
@@ -115,7 +118,9 @@ impl std::str::FromStr for ThreadName {
 impl Filter {
     /// Changes the tables that decide whose events are recorded.
     pub(crate) fn apply(&self, state: &mut State, sessions: &[Session]) -> Result<(), PlanError> {
-        if !self.accounts.is_empty() {
+        if !self.records_new_sessions() {
+            rows_of(state, Table::Actors)?.clear();
+        } else if !self.accounts.is_empty() {
             self.set_actors(rows_of(state, Table::Actors)?);
         }
         if !self.schemas.is_empty() || !self.objects.is_empty() {
@@ -136,6 +141,16 @@ impl Filter {
             self.set_threads(rows_of(state, Table::Threads)?, sessions)?;
         }
         Ok(())
+    }
+
+    /// Whether a session that comes may be of the chosen threads. Who it is of decides
+    /// `setup_actors`: `setup_threads` has no say about threads that serve clients.
+    fn records_new_sessions(&self) -> bool {
+        let fits_new = |thread: &ThreadName| match thread {
+            ThreadName::Number(_) => false,
+            ThreadName::Name(pattern) => fits(THREAD_OF_A_SESSION, pattern),
+        };
+        self.threads.is_empty() || self.threads.iter().any(fits_new)
     }
 
     fn set_actors(&self, rows: &mut Rows) {
@@ -198,7 +213,7 @@ impl Filter {
 }
 
 fn rows_of(state: &mut State, table: Table) -> Result<&mut Rows, PlanError> {
-    let why = absent(state, table).unwrap_or_default();
+    let why = state.why_absent(table).unwrap_or_default().to_owned();
     state.rows_mut(table).ok_or(PlanError::Filter(why))
 }
 

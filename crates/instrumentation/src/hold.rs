@@ -10,6 +10,7 @@ use crate::apply::{Made, Pace, write};
 use crate::change::Change;
 use crate::journal::{Begun, Contents, Journal, JournalError, Undoer, Undone};
 use crate::life::Life;
+use crate::plan::Plan;
 use crate::sessions;
 use crate::state::State;
 use crate::table::Table;
@@ -24,6 +25,15 @@ pub enum HoldError {
     /// The server.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+    /// A table takes no more rows.
+    #[error(
+        "{table} is full: it holds as many rows as performance_schema_{table}_size allows; name fewer \
+         accounts or objects, or raise that variable in the server's option file and restart it"
+    )]
+    Full {
+        /// `setup_actors` or `setup_objects`.
+        table: &'static str,
+    },
     /// Another process holds changes of the same server: what each found would depend on the other.
     #[error("process {pid} holds `{command}` on this server; end it first: waggle pfs rollback")]
     Held {
@@ -39,6 +49,8 @@ pub enum HoldError {
 pub struct Hold {
     journal: Journal,
     changes: Vec<Change>,
+    /// Threads with a higher number came after the plan was made.
+    last_thread: u64,
 }
 
 impl Hold {
@@ -50,8 +62,9 @@ impl Hold {
         directory: &Path,
         connection: &mut Connection,
         command: &str,
-        changes: Vec<Change>,
+        plan: Plan,
     ) -> Result<Hold, HoldError> {
+        let Plan { changes, last_thread, .. } = plan;
         let begun = begun(connection, command)?;
         for contents in of_life(directory, &begun.life)? {
             if contents.is_open() {
@@ -61,7 +74,7 @@ impl Hold {
         }
         let mut journal = Journal::begin(directory, begun)?;
         journal.intend(&changes)?;
-        Ok(Hold { journal, changes })
+        Ok(Hold { journal, changes, last_thread })
     }
 
     /// Where its journal is.
@@ -78,8 +91,8 @@ impl Hold {
         connection: &mut Connection,
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
-        write(connection, &self.changes, &mut Pace::default(), tell)?;
-        let late = late_sessions(connection, &self.changes)?;
+        write(connection, &self.changes, &mut Pace::default(), tell).map_err(full_or)?;
+        let late = late_sessions(connection, &self.changes, self.last_thread)?;
         self.journal.intend(&late)?;
         write(connection, &late, &mut Pace::default(), tell)?;
         self.changes.extend(late);
@@ -108,6 +121,19 @@ impl Hold {
     }
 }
 
+/// `ER_RECORD_FILE_FULL`
+const TABLE_FULL: u16 = 1114;
+
+fn full_or(error: ConnectionError) -> HoldError {
+    let is_full = error.number() == Some(TABLE_FULL);
+    let said = error.to_string();
+    let tables = [Table::Actors, Table::Objects].map(Table::name);
+    match tables.into_iter().find(|table| is_full && said.contains(table)) {
+        Some(table) => HoldError::Full { table },
+        None => error.into(),
+    }
+}
+
 /// The first line of a journal of this process.
 pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun, ConnectionError> {
     let life = Life::of(connection)?;
@@ -123,10 +149,11 @@ pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun,
     })
 }
 
-/// Sessions that logged in after the others were read and before the rules were changed.
+/// Sessions that logged in after the plan was made and before the rules were changed.
 fn late_sessions(
     connection: &mut Connection,
     changes: &[Change],
+    last_thread: u64,
 ) -> Result<Vec<Change>, ConnectionError> {
     if !changes.iter().any(|change| change.table == Table::Actors) {
         return Ok(Vec::new());
@@ -136,12 +163,9 @@ fn late_sessions(
     let late = sessions.iter().filter_map(|session| {
         let (user, host) = (session.user.as_ref()?, session.host.as_ref()?);
         let key = vec![session.thread.to_string()];
-        let is_known =
-            changes.iter().any(|change| change.table == Table::Threads && change.key == key);
         let before = state.row(Table::Threads, &key)?.clone();
         let after = settings_for(&state, user, host);
-        // One that was chosen, and was instrumented before, is no change either.
-        (!is_known && before != after).then_some(Change {
+        (session.thread > last_thread && before != after).then_some(Change {
             table: Table::Threads,
             key,
             before: Some(before),
@@ -221,9 +245,10 @@ fn undo_taken(
 }
 
 /// Waits until the server has ended a connection whose process is gone: its last statement may still
-/// run, and would be made after it was undone.
+/// run, and would be made after it was undone. A server that nobody schedules can take long.
 fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
-    const LOOKS: u32 = 50;
+    const LOOKS: u32 = 3_000;
+    const LOOKS_BEFORE_KILL: u32 = 50;
     const BETWEEN: std::time::Duration = std::time::Duration::from_millis(10);
     for look in 0..LOOKS {
         let rows = connection.rows(&format!(
@@ -232,12 +257,22 @@ fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), Connectio
         if rows.is_empty() {
             return Ok(());
         }
-        if look + 1 == LOOKS {
-            connection.rows(&format!("KILL {other}"))?;
+        if look == LOOKS_BEFORE_KILL {
+            kill(connection, other)?;
         }
         std::thread::sleep(BETWEEN);
     }
     Ok(())
+}
+
+/// `ER_NO_SUCH_THREAD`: it ended meanwhile.
+const NO_SUCH_THREAD: u16 = 1094;
+
+fn kill(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
+    match connection.rows(&format!("KILL {other}")) {
+        Err(error) if error.number() != Some(NO_SUCH_THREAD) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn undo_journal(

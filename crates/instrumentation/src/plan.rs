@@ -17,7 +17,7 @@ const ENABLED: usize = 0;
 const SECOND: usize = 1;
 
 /// What is to be changed, and what there is to know of it before.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// In the order in which they are made.
     pub changes: Vec<Change>,
@@ -27,6 +27,8 @@ pub struct Plan {
     pub impossible: Vec<(String, String)>,
     /// What takes effect later than at once, or not for all.
     pub later: Vec<String>,
+    /// The highest number of the threads that it was made for: those with a higher one came later.
+    pub last_thread: u64,
 }
 
 /// What a plan is made from.
@@ -69,7 +71,8 @@ impl Plan {
         }
         let changes = difference(state, &desired);
         let later = later(&changes, wanted.version);
-        Ok(Plan { changes, added, impossible, later })
+        let last_thread = wanted.sessions.iter().map(|session| session.thread).max().unwrap_or(0);
+        Ok(Plan { changes, added, impossible, later, last_thread })
     }
 
     /// The changes that switch the counters of InnoDB that words mean, and nothing else.
@@ -86,7 +89,7 @@ impl Plan {
         switch_metrics(&mut desired, words, enabled)?;
         let changes = difference(state, &desired);
         let later = later(&changes, version);
-        Ok(Plan { changes, added: Vec::new(), impossible: Vec::new(), later })
+        Ok(Plan { changes, later, ..Plan::default() })
     }
 }
 
@@ -337,11 +340,6 @@ pub fn dead_consumers(state: &State) -> Vec<(String, String)> {
         }
     }
     dead
-}
-
-/// The reading of a table that is absent, for messages.
-pub(crate) fn absent(state: &State, table: Table) -> Option<String> {
-    state.why_absent(table).map(str::to_owned)
 }
 
 #[cfg(test)]

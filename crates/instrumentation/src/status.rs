@@ -22,13 +22,15 @@ pub struct Status {
     pub version: String,
     /// By class, in the order of their names.
     pub classes: BTreeMap<String, Class>,
+    /// By every part of the names, as directories, such as `wait/io/file/innodb`.
+    pub tree: BTreeMap<String, Class>,
     /// In the order of the table.
     pub consumers: Vec<Consumer>,
     /// Rows of `setup_actors`.
-    pub actors: Vec<Rule>,
+    pub actors: Vec<Actor>,
     /// Rows of `setup_objects`.
-    pub objects: Vec<Rule>,
-    /// Rows of `setup_threads` that are off, and how many there are; `None` where the server has none.
+    pub objects: Vec<Object>,
+    /// Rows of `setup_threads` that are on, and how many there are; `None` where the server has none.
     pub setup_threads: Option<Part>,
     /// Threads that run now.
     pub threads: Threads,
@@ -76,15 +78,32 @@ pub struct Consumer {
     pub dead_because: Option<String>,
 }
 
-/// A row of a table of rules.
+/// A row of `setup_actors`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rule {
-    /// What it is for.
-    pub key: Vec<String>,
-    /// Whether events are recorded.
+pub struct Actor {
+    /// The host; `%` is any.
+    pub host: String,
+    /// The user; `%` is any.
+    pub user: String,
+    /// Whether its new sessions are instrumented.
     pub enabled: bool,
-    /// Whether they are timed, of objects; whether they have a history, of actors.
-    pub second: bool,
+    /// Whether they have a history.
+    pub history: bool,
+}
+
+/// A row of `setup_objects`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Object {
+    /// `EVENT`, `FUNCTION`, `PROCEDURE`, `TABLE` or `TRIGGER`.
+    pub kind: String,
+    /// Its schema; `%` is any.
+    pub schema: String,
+    /// Its name; `%` is any.
+    pub name: String,
+    /// Whether its events are recorded.
+    pub enabled: bool,
+    /// Whether they are timed.
+    pub timed: bool,
 }
 
 /// A part of a whole.
@@ -133,14 +152,15 @@ impl Status {
         if let Some(why) = state.why_absent(Table::Instruments) {
             return Err(StatusError::Unreadable(why.to_owned()));
         }
-        let (classes, interval_s) = classes(connection, &state, interval)?;
+        let (instruments, interval_s) = instruments(connection, &state, interval)?;
         let memory = memory(connection)?;
         Ok(Status {
             version: connection.server_identity().version.clone(),
-            classes,
+            classes: grouped(&instruments, |name| vec![class_of(name)]),
+            tree: grouped(&instruments, directories),
             consumers: consumers(&state),
-            actors: rules(&state, Table::Actors),
-            objects: rules(&state, Table::Objects),
+            actors: actors(&state),
+            objects: objects(&state),
             setup_threads: state.why_absent(Table::SetupThreads).is_none().then(|| Part {
                 used: count(&state, Table::SetupThreads, 0),
                 total: state.rows(Table::SetupThreads).count() as u64,
@@ -186,7 +206,8 @@ fn count(state: &State, table: Table, setting: usize) -> u64 {
     state.rows(table).filter(|(_, settings)| is_on(&settings[setting])).count() as u64
 }
 
-fn classes(
+/// Every instrument as a class of its own, and over how many seconds its events were counted.
+fn instruments(
     connection: &mut Connection,
     state: &State,
     interval: Duration,
@@ -196,22 +217,55 @@ fn classes(
     sleep(interval);
     let later = activity::read(connection)?;
     let seconds = begin.elapsed().as_secs_f64();
-    let mut classes: BTreeMap<String, Class> = BTreeMap::new();
-    for (key, settings) in state.rows(Table::Instruments) {
-        let class = classes.entry(class_of(&key[0]).to_owned()).or_default();
-        class.total += 1;
-        class.enabled += u64::from(is_on(&settings[0]));
-        class.timed += u64::from(is_on(&settings[1]));
-        class.changeable |= !key[0].starts_with("memory/performance_schema/");
-    }
-    if let (Reading::Value(earlier), Reading::Value(later)) = (earlier, later) {
-        let events = activity::by_class(&earlier, &later);
-        for (name, class) in &mut classes {
-            let events = events.get(name).copied().unwrap_or(0);
-            class.events_per_s = Some(events as f64 / seconds);
+    let events = match (earlier, later) {
+        (Reading::Value(earlier), Reading::Value(later)) => {
+            Some(activity::difference(&earlier, &later))
+        }
+        _ => None,
+    };
+    let of_one = |(key, settings): (&Vec<String>, &Vec<Option<String>>)| {
+        let counted = |events: &activity::Events| events.get(&key[0]).copied().unwrap_or(0);
+        let class = Class {
+            total: 1,
+            enabled: u64::from(is_on(&settings[0])),
+            timed: u64::from(is_on(&settings[1])),
+            changeable: !key[0].starts_with("memory/performance_schema/"),
+            events_per_s: events.as_ref().map(|events| counted(events) as f64 / seconds),
+        };
+        (key[0].clone(), class)
+    };
+    Ok((state.rows(Table::Instruments).map(of_one).collect(), seconds))
+}
+
+/// Sums over the groups that each instrument is in.
+fn grouped(
+    instruments: &BTreeMap<String, Class>,
+    groups_of: impl Fn(&str) -> Vec<&str>,
+) -> BTreeMap<String, Class> {
+    let mut groups: BTreeMap<String, Class> = BTreeMap::new();
+    for (name, one) in instruments {
+        for group in groups_of(name) {
+            groups.entry(group.to_owned()).or_default().add(one);
         }
     }
-    Ok((classes, seconds))
+    groups
+}
+
+/// What stands before each `/` of a name; a name without one is its own.
+fn directories(name: &str) -> Vec<&str> {
+    let parts: Vec<&str> = name.match_indices('/').map(|(at, _)| &name[..at]).collect();
+    if parts.is_empty() { vec![name] } else { parts }
+}
+
+impl Class {
+    fn add(&mut self, other: &Class) {
+        self.total += other.total;
+        self.enabled += other.enabled;
+        self.timed += other.timed;
+        self.changeable |= other.changeable;
+        let (ours, theirs) = (self.events_per_s.unwrap_or(0.0), other.events_per_s);
+        self.events_per_s = theirs.map(|theirs| ours + theirs);
+    }
 }
 
 fn consumers(state: &State) -> Vec<Consumer> {
@@ -226,13 +280,25 @@ fn consumers(state: &State) -> Vec<Consumer> {
     consumers.collect()
 }
 
-fn rules(state: &State, table: Table) -> Vec<Rule> {
-    let rule = |(key, settings): (&Vec<String>, &Vec<Option<String>>)| Rule {
-        key: key.clone(),
+fn actors(state: &State) -> Vec<Actor> {
+    let actors = state.rows(Table::Actors).map(|(key, settings)| Actor {
+        host: key[0].clone(),
+        user: key[1].clone(),
         enabled: is_on(&settings[0]),
-        second: is_on(&settings[1]),
-    };
-    state.rows(table).map(rule).collect()
+        history: is_on(&settings[1]),
+    });
+    actors.collect()
+}
+
+fn objects(state: &State) -> Vec<Object> {
+    let objects = state.rows(Table::Objects).map(|(key, settings)| Object {
+        kind: key[0].clone(),
+        schema: key[1].clone(),
+        name: key[2].clone(),
+        enabled: is_on(&settings[0]),
+        timed: is_on(&settings[1]),
+    });
+    objects.collect()
 }
 
 fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError> {

@@ -7,7 +7,7 @@ use waggle_mysql::{Connection, ConnectionError};
 use crate::apply::{Pace, write};
 use crate::change::Change;
 use crate::plan::{is_on, yes_no};
-use crate::state::{Key, Rows, Settings, State};
+use crate::state::{Key, Settings, State};
 use crate::table::Table;
 
 /// What came of taking changes back.
@@ -63,6 +63,8 @@ fn inverse(now: &State, changes: &[Change]) -> (Vec<Change>, Vec<Change>) {
         let back = Change { table, key: key.clone(), before: holds, after: before.clone() };
         if is_ours { inverse.push(back) } else { left_alone.push(back) }
     }
+    // What comes back needs the place of what goes.
+    inverse.sort_by_key(|change| change.before.is_none());
     (inverse, left_alone)
 }
 
@@ -100,10 +102,10 @@ fn restore_new_sessions(
 /// How a session of an account is set up when it logs in ("The setup_actors Table" of the MySQL
 /// manual: the most special row counts; without one, nothing is recorded).
 pub(crate) fn settings_for(state: &State, user: &str, host: &str) -> Settings {
-    let rows: Rows = state.rows(Table::Actors).map(|(k, v)| (k.clone(), v.clone())).collect();
-    let row =
-        [(host, user), ("%", user), (host, "%"), ("%", "%")].into_iter().find_map(|(h, u)| {
-            rows.iter().find(|(key, _)| key[0] == h && key[1] == u).map(|(_, settings)| settings)
-        });
+    let of = |(host, user): (&str, &str)| {
+        let mut rows = state.rows(Table::Actors);
+        rows.find(|(key, _)| key[0] == host && key[1] == user).map(|(_, settings)| settings)
+    };
+    let row = [(host, user), ("%", user), (host, "%"), ("%", "%")].into_iter().find_map(of);
     row.map_or_else(|| yes_no(false, false), |row| yes_no(is_on(&row[0]), is_on(&row[1])))
 }

@@ -105,6 +105,13 @@ impl Scene {
         holding
     }
 
+    /// What `waggle pfs history` prints; it asks no server.
+    fn history(&self) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
+        command.args(["pfs", "history"]).env("WAGGLE_STATE_DIR", self.state.path());
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     fn journals(&self) -> PathBuf {
         self.state.path().join("journal")
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use waggle_instrumentation::Plan;
 use waggle_instrumentation::hold::Hold;
 use waggle_instrumentation::profile::{InstrumentRule, Profile};
 use waggle_model::Server;
@@ -201,7 +202,7 @@ fn poll(
         pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
     let hold = match plan.changes.is_empty() {
         true => None,
-        false => Some(set(args, &mut connection, plan.changes)?),
+        false => Some(set(args, &mut connection, plan)?),
     };
     let set = if hold.is_some() { "is set; Ctrl-C undoes it" } else { "is set already, and stays" };
     eprintln!("waggle: the profile {PROFILE} {set}");
@@ -235,12 +236,8 @@ fn profile(nested: bool) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-fn set(
-    args: &AuditArgs,
-    connection: &mut Connection,
-    changes: Vec<waggle_instrumentation::Change>,
-) -> Result<Hold, Failure> {
-    let hold = Hold::intend(&pfs::journals(), connection, "ddl", changes);
+fn set(args: &AuditArgs, connection: &mut Connection, plan: Plan) -> Result<Hold, Failure> {
+    let hold = Hold::intend(&pfs::journals(), connection, "ddl", plan);
     let mut hold = hold.map_err(pfs::cannot)?;
     pfs::guardian::start(hold.path(), &args.account)?;
     let Err(error) = hold.make(connection, &mut |_| {}) else { return Ok(hold) };

@@ -173,7 +173,7 @@ fn a_reset_asks_first_and_is_in_the_journal() {
         assert_eq!(next.status.code(), Some(0), "{version}: {}", stderr(&next));
         let rollback = scene.run(&["rollback"]);
         assert!(stderr(&rollback).contains("nothing is left"), "{version}: {}", stderr(&rollback));
-        let history = String::from_utf8(scene.run(&["history"]).stdout).unwrap();
+        let history = scene.history();
         assert!(history.contains("cannot be undone"), "{version}: {history}");
     }
 }

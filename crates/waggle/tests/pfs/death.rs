@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use waggle_instrumentation::journal::Undoer;
 use waggle_testkit::Version;
 
-use super::holding::without_threads;
+use super::holding::{assert_as_before, without_threads};
 use super::{Scene, guardian_of, stderr, wait_for};
 
 /// Moments at which the command is killed, on each server.
@@ -41,7 +41,7 @@ fn a_killed_command_is_undone_by_its_guardian() {
                 wait_for("the guardian's work", || open(&scene).is_none().then_some(()));
             }
             longest = longest.max(killed.elapsed());
-            assert_eq!(without_threads(&scene.read()), before, "{version}, moment {moment}");
+            assert_as_before(&scene, &before, &format!("{version}, moment {moment}"));
         }
         eprintln!("{version}: undone by the guardian {seen} times, the longest in {longest:?}");
         let by_guardian = scene.contents().into_iter().filter(|contents| {
@@ -65,10 +65,10 @@ fn the_next_command_undoes_what_nobody_guards() {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
         leave_open(&scene);
-        assert_ne!(without_threads(&scene.read()), before, "{version}");
+        assert!(without_threads(&scene.read()) != before, "{version}");
         let next = scene.run(&["apply", "default", "--for", "10ms"]);
         assert!(stderr(&next).contains("`apply everything` is undone"), "{}", stderr(&next));
-        assert_eq!(without_threads(&scene.read()), before, "{version}");
+        assert_as_before(&scene, &before, version.name());
         let undone = scene.contents().remove(0).undone.unwrap();
         assert_eq!(undone.by, Undoer::Later, "{version}");
     }
@@ -81,13 +81,12 @@ fn a_restart_of_the_server_leaves_nothing_to_undo() {
         let before = without_threads(&scene.read());
         leave_open(&scene);
         scene.server.restart().unwrap();
-        let state = without_threads(&scene.read());
-        assert_eq!(state, before, "{version}: settings outlived a restart");
+        assert_as_before(&scene, &before, "settings outlived a restart");
         let next = scene.run(&["rollback"]);
         assert_eq!(next.status.code(), Some(0), "{version} {}", stderr(&next));
         assert!(stderr(&next).contains("started anew"), "{version} {}", stderr(&next));
         assert_eq!(scene.contents()[0].undone.as_ref().unwrap().by, Undoer::Restart);
-        assert_eq!(without_threads(&scene.read()), before, "{version}");
+        assert_as_before(&scene, &before, version.name());
     }
 }
 

@@ -1,11 +1,13 @@
 //! Only what was chosen is recorded.
 
+use tempfile::TempDir;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
 use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_testkit::{Account, Server, Version};
 
-use super::{Scene, stderr};
+use super::holding::{assert_as_before, without_threads};
+use super::{Scene, stderr, wait_for};
 
 fn connect(scene: &Scene, account: Account) -> Client {
     Client::connect(&scene.server, Transport::Unix, account).unwrap()
@@ -110,6 +112,17 @@ fn a_schema_and_an_object_are_recorded_alone() {
     }
 }
 
+/// Runs once, at once, and leaves a row; one that is dropped loses its counts.
+const EVENT: &str = "CREATE EVENT %.e ON SCHEDULE AT CURRENT_TIMESTAMP ON COMPLETION PRESERVE DO \
+                     BEGIN INSERT INTO %.ran VALUES (1); DO SLEEP(0); END";
+
+/// Whether the event has run and its thread is gone.
+fn has_run(client: &mut Client, schema: &str) -> Option<()> {
+    let mut rows = |sql: &str| client.run(sql).unwrap()[0].rows.len();
+    let running = "SELECT 1 FROM performance_schema.threads WHERE NAME LIKE '%event_worker'";
+    (rows(&format!("SELECT 1 FROM {schema}.ran")) > 0 && rows(running) == 0).then_some(())
+}
+
 /// Stored programs are counted where the server has a table for that (MySQL and MariaDB alike).
 #[test]
 fn each_kind_of_program_is_recorded_alone() {
@@ -127,15 +140,18 @@ fn each_kind_of_program_is_recorded_alone() {
                 format!(
                     "CREATE TRIGGER {schema}.g BEFORE INSERT ON {schema}.t FOR EACH ROW SET @x = (SELECT 1)"
                 ),
+                format!("CREATE TABLE {schema}.ran (x INT)"),
             ] {
                 client.run(sql).unwrap();
             }
         }
+        client.run("SET GLOBAL event_scheduler = ON").unwrap();
         let mut watcher = scene.connect();
         for (kind, name, run) in [
             ("PROCEDURE", "p", "CALL %.p()"),
             ("FUNCTION", "f", "SELECT %.f()"),
             ("TRIGGER", "g", "INSERT INTO %.t VALUES (1)"),
+            ("EVENT", "e", EVENT),
         ] {
             let object = format!("{kind}:one.{name}");
             held(&scene, &["apply", "default", "--object", &object], || {
@@ -149,6 +165,9 @@ fn each_kind_of_program_is_recorded_alone() {
                         || text(&watcher.rows(&sql).unwrap()[0], 0).parse::<u64>().unwrap_or(0);
                     let before = read();
                     client.run(run.replace('%', schema)).unwrap();
+                    if kind == "EVENT" {
+                        wait_for("the event", || has_run(&mut client, schema));
+                    }
                     read() - before
                 };
                 let (chosen, other) = (counted("one"), counted("two"));
@@ -175,11 +194,42 @@ fn a_thread_is_recorded_alone_by_number_and_by_name() {
             client.query("SELECT 1").unwrap();
             selections(&mut watcher, client) - before
         };
-        held(&scene, &["apply", "statements", "--thread", &thread], || {
-            assert_eq!((count(&mut chosen), count(&mut other)), (1, 0), "{version}");
-        });
-        held(&scene, &["apply", "statements", "--thread", "thread/sql/main"], || {
-            assert_eq!((count(&mut chosen), count(&mut other)), (0, 0), "{version}");
-        });
+        for (thread, expected) in [
+            (thread.as_str(), (1, 0, 0)),
+            ("thread/sql/main", (0, 0, 0)),
+            ("thread/sql/one_connection", (1, 1, 1)),
+        ] {
+            held(&scene, &["apply", "statements", "--thread", thread], || {
+                let mut new = connect(&scene, Account::APP);
+                let counted = (count(&mut chosen), count(&mut other), count(&mut new));
+                assert_eq!(counted, expected, "{version} {thread}");
+            });
+        }
+        let mut later = connect(&scene, Account::APP);
+        assert_eq!(count(&mut later), 1, "{version}: after the rollback");
+    }
+}
+
+#[test]
+fn a_table_that_is_full_names_the_variable_to_raise() {
+    for version in Version::ALL {
+        let builder = Server::builder(version).arg("--performance-schema=ON");
+        let builder = builder.arg("--performance-schema-setup-actors-size=1");
+        let server = builder.arg("--performance-schema-setup-objects-size=20").start().unwrap();
+        let scene = Scene { server, state: TempDir::new().unwrap() };
+        let before = without_threads(&scene.read());
+        for (words, variable) in [
+            (["--account", "a@%", "--account", "b@%"], "performance_schema_setup_actors_size"),
+            (
+                ["--object", "TABLE:a.b", "--object", "TABLE:c.d"],
+                "performance_schema_setup_objects_size",
+            ),
+        ] {
+            let refused = scene.run(&[&["apply", "minimal", "--for", "1s"][..], &words].concat());
+            let said = stderr(&refused);
+            assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
+            assert!(said.contains(variable), "{version}: {said}");
+            assert_as_before(&scene, &before, version.name());
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use waggle_testkit::Version;
 use waggle_testkit::sysbench::{Length, Running, Sysbench};
 
-use super::holding::without_threads;
+use super::holding::{assert_as_before, without_threads};
 use super::{Scene, load, stderr};
 
 /// Longer than any test; it ends when it is dropped.
@@ -33,7 +33,7 @@ fn what_makes_the_server_slower_is_undone_at_once() {
     let said = stderr(&ended);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("undone at once"), "{said}");
-    assert_eq!(without_threads(&scene.read()), before);
+    assert_as_before(&scene, &before, "after the alarm");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! While a profile is held.
 
+use std::collections::BTreeSet;
+
 use waggle_instrumentation::class::class_of;
-use waggle_instrumentation::{Table, activity};
+use waggle_instrumentation::{State, Table, activity};
 use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
@@ -50,7 +52,7 @@ fn everything_is_on_while_it_holds_and_every_class_counts() {
 
         let ended = holding.end();
         assert_eq!(ended.status.code(), Some(0), "{version}: {}", stderr(&ended));
-        assert_eq!(without_threads(&scene.read()), without_threads(&before), "{version}");
+        assert_as_before(&scene, &without_threads(&before), version.name());
     }
 }
 
@@ -90,15 +92,23 @@ fn counts_everywhere(scene: &Scene, version: Version) {
     }
 }
 
+/// Table, key and settings of every row.
+pub(crate) type Rows = BTreeSet<(Table, Vec<String>, Vec<Option<String>>)>;
+
 /// Threads come and go.
-pub(crate) fn without_threads(
-    state: &waggle_instrumentation::State,
-) -> Vec<(Table, Vec<String>, Vec<Option<String>>)> {
+pub(crate) fn without_threads(state: &State) -> Rows {
     let tables = Table::ALL.into_iter().filter(|table| *table != Table::Threads);
     let rows = tables.flat_map(|table| {
         state.rows(table).map(move |(key, settings)| (table, key.clone(), settings.clone()))
     });
     rows.collect()
+}
+
+/// That everything but the threads is as it was.
+pub(crate) fn assert_as_before(scene: &Scene, before: &Rows, what: &str) {
+    let now = without_threads(&scene.read());
+    let differing: Vec<_> = now.symmetric_difference(before).collect();
+    assert!(differing.is_empty(), "{what}: {differing:?}");
 }
 
 #[test]
@@ -128,5 +138,5 @@ fn what_is_kept_stays_until_it_is_rolled_back() {
     assert_eq!(on.count(), 3);
     let again = scene.run(&["rollback"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
-    assert_eq!(without_threads(&scene.read()), without_threads(&before));
+    assert_as_before(&scene, &without_threads(&before), "after the rollback");
 }

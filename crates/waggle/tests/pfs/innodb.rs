@@ -135,8 +135,7 @@ fn what_is_kept_stays_until_the_rollback_and_is_in_the_history() {
     let path = scene.contents().pop().unwrap().path;
     wait_for("the end of the guardian", || guardian_of(&path).is_none().then_some(()));
     assert!(counter(&mut connection, "icp_attempts").enabled, "the guardian let it stay");
-    let history = scene.run(&["history"]);
-    let history = String::from_utf8(history.stdout).unwrap();
+    let history = scene.history();
     assert!(
         history.contains("innodb enable module_icp") && history.contains("4 rows"),
         "{history}"

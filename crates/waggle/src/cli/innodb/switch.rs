@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use waggle_instrumentation::metrics::Counter;
-use waggle_instrumentation::{Change, Plan, State};
+use waggle_instrumentation::{Plan, State};
 use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 
@@ -66,14 +66,14 @@ fn switch(args: &SwitchArgs, on: bool) -> Result<Outcome, Failure> {
     hold(&args.account, &args.hold, request)
 }
 
-fn plan(connection: &mut Connection, words: &[String], on: bool) -> Result<Vec<Change>, Failure> {
+fn plan(connection: &mut Connection, words: &[String], on: bool) -> Result<Plan, Failure> {
     let state = State::read(connection).map_err(failed)?;
     let identity = connection.server_identity();
     let version = ServerVersion::parse(identity.flavour, &identity.version);
     let plan = Plan::of_metrics(&state, words, on, version);
     let plan = plan.map_err(|error| Failure::Config(error.into()))?;
     eprint!("{}", in_words(&plan, false));
-    Ok(plan.changes)
+    Ok(plan)
 }
 
 /// What each counter that is on at the end has counted meanwhile.

@@ -35,7 +35,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         plan: |connection: &mut Connection| {
             let plan = plan(connection, &profile, &args.filter.clone().into())?;
             eprint!("{}", in_words(&plan, false));
-            Ok(plan.changes)
+            Ok(plan)
         },
         report: events,
     };

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use waggle_instrumentation::Table;
 use waggle_instrumentation::apply::Made;
 use waggle_instrumentation::hold::{Hold, HoldError};
-use waggle_instrumentation::{Change, Table};
+use waggle_instrumentation::plan::Plan;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
@@ -42,7 +43,7 @@ pub(in super::super) type Report = Box<dyn FnOnce(&mut Connection, bool) -> Resu
 pub(in super::super) struct Request<P> {
     /// What was asked for, such as `apply waits`.
     pub(in super::super) command: String,
-    /// Gives the changes.
+    /// Gives the plan.
     pub(in super::super) plan: P,
     /// Called when the changes are made; what it gives is called before they are undone.
     pub(in super::super) report: fn(&mut Connection) -> Result<Report, Failure>,
@@ -55,15 +56,15 @@ pub(in super::super) fn hold<P>(
     request: Request<P>,
 ) -> Result<Outcome, Failure>
 where
-    P: FnOnce(&mut Connection) -> Result<Vec<Change>, Failure>,
+    P: FnOnce(&mut Connection) -> Result<Plan, Failure>,
 {
     let Request { command, plan, report } = request;
     let stop = stop_on_signal()?;
     let options = account.clone().read()?;
     let mut connection = open(&options)?;
     recover(&mut connection)?;
-    let changes = plan(&mut connection)?;
-    if changes.is_empty() {
+    let plan = plan(&mut connection)?;
+    if plan.changes.is_empty() {
         return Ok(Outcome::Done);
     }
     let guard = args.guard.map(|share| {
@@ -71,7 +72,7 @@ where
         Guard::begin(&mut connection, share).map_err(Failure::Cannot)
     });
     let mut guard = guard.transpose()?;
-    let mut hold = Hold::intend(&journals(), &mut connection, &command, changes).map_err(cannot)?;
+    let mut hold = Hold::intend(&journals(), &mut connection, &command, plan).map_err(cannot)?;
     guardian::start(hold.path(), account)?;
     let mut is_whole = true;
     let made = hold.make(&mut connection, &mut |made| {

@@ -118,7 +118,7 @@ struct PlanJson<'a> {
 
 impl<'a> PlanJson<'a> {
     fn of(plan: &'a Plan) -> Self {
-        let Plan { changes, added, impossible, later } = plan;
+        let Plan { changes, added, impossible, later, .. } = plan;
         let statements = batches(changes, ROWS_PRINTED).filter_map(|batch| batch.sql()).collect();
         Self { changes, added, impossible, later, statements }
     }

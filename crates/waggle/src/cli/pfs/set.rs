@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::profile::{Base, ConsumerRule, InstrumentRule, Profile, Servers};
-use waggle_instrumentation::{Change, State, Table};
+use waggle_instrumentation::{Change, Plan, State, Table};
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
@@ -41,7 +41,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         plan: |connection: &mut Connection| {
             let plan = plan(connection, &profile, &Filter::default())?;
             eprint!("{}", super::plan::in_words(&plan, false));
-            Ok(plan.changes)
+            Ok(plan)
         },
         report: events,
     };
@@ -108,7 +108,8 @@ pub(super) fn run_timer(args: TimerArgs) -> Result<Outcome, Failure> {
     let request = Request {
         command: format!("timer {} {}", args.class, args.timer),
         plan: |connection: &mut Connection| {
-            change_of_timer(connection, &args.class, &args.timer).map(|change| vec![change])
+            let change = change_of_timer(connection, &args.class, &args.timer)?;
+            Ok(Plan { changes: vec![change], ..Plan::default() })
         },
         report: events,
     };

@@ -1,10 +1,11 @@
 //! `waggle pfs status`
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use waggle_instrumentation::status::{Class, Consumer, Rule, Status, StatusError};
+use waggle_instrumentation::status::{Class, Consumer, Status, StatusError};
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration};
@@ -17,6 +18,9 @@ pub(super) struct Args {
     /// Count events for this time.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     interval: Duration,
+    /// Instruments as a tree, so many parts of their names deep, in the place of classes.
+    #[arg(long, value_name = "PARTS")]
+    depth: Option<usize>,
     /// Every buffer of Performance Schema's own memory, the largest first.
     #[arg(short, long)]
     verbose: bool,
@@ -28,14 +32,14 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
-    let mut connection = connect(args.account)?;
+    let mut connection = connect(args.account.clone())?;
     let status = Status::read(&mut connection, args.interval).map_err(failure)?;
     let mut out = io::stdout().lock();
     if args.json {
         serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", in_words(&status, args.verbose))?;
+        write!(out, "{}", in_words(&status, &args))?;
     }
     Ok(Outcome::Done)
 }
@@ -48,21 +52,33 @@ pub(super) fn failure(error: StatusError) -> Failure {
 }
 
 /// Every part in its own function. Writing to a string cannot fail.
-fn in_words(status: &Status, verbose: bool) -> String {
+fn in_words(status: &Status, args: &Args) -> String {
     let mut text = String::new();
     let memory = status
         .memory_bytes
         .map_or(String::new(), |bytes| format!("; its own memory {:.1} MiB", mib(bytes)));
     let _ = writeln!(text, "{}: Performance Schema is on{memory}", status.version);
-    instruments(&mut text, status);
+    match args.depth {
+        Some(depth) => instruments(&mut text, up_to(&status.tree, depth)),
+        None => instruments(
+            &mut text,
+            status.classes.iter().map(|(name, class)| (0, name.as_str(), class)),
+        ),
+    }
     text.push_str("\nconsumers\n");
     for consumer in status.consumers.iter().filter(|consumer| consumer.parent.is_none()) {
         tree(&mut text, &status.consumers, consumer, 1);
     }
-    rules(&mut text, "actors", "history", &status.actors, |key| format!("{}@{}", key[1], key[0]));
-    rules(&mut text, "objects", "timed", &status.objects, |key| {
-        format!("{} {}.{}", key[0], key[1], key[2])
+    let actors = status
+        .actors
+        .iter()
+        .map(|actor| (format!("{}@{}", actor.user, actor.host), actor.enabled, actor.history));
+    rules(&mut text, "actors", "history", actors);
+    let objects = status.objects.iter().map(|object| {
+        let name = format!("{} {}.{}", object.kind, object.schema, object.name);
+        (name, object.enabled, object.timed)
     });
+    rules(&mut text, "objects", "timed", objects);
     threads(&mut text, status);
     timers(&mut text, status);
     if let Some(digests) = status.digests {
@@ -74,7 +90,7 @@ fn in_words(status: &Status, verbose: bool) -> String {
     for (name, lost) in &status.lost {
         let _ = writeln!(text, "lost: {name} {lost}");
     }
-    if verbose {
+    if args.verbose {
         memory_of(&mut text, status);
     }
     text
@@ -84,28 +100,48 @@ fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-fn instruments(text: &mut String, status: &Status) {
+/// Each with how far it is indented.
+fn instruments<'a>(text: &mut String, classes: impl Iterator<Item = (usize, &'a str, &'a Class)>) {
+    let classes: Vec<_> = classes
+        .map(|(depth, name, class)| (format!("{}{name}", "  ".repeat(depth)), class))
+        .collect();
+    let width = classes.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(18);
     let _ = writeln!(
         text,
-        "\n{:<20} {:>6} {:>8} {:>6} {:>12}",
-        "instruments", "total", "enabled", "timed", "events/s"
+        "\n{:<width$} {:>6} {:>8} {:>6} {:>12}",
+        "instruments",
+        "total",
+        "enabled",
+        "timed",
+        "events/s",
+        width = width + 2
     );
-    for (name, class) in &status.classes {
-        let _ = writeln!(text, "{}", line_of(name, class));
+    for (name, class) in &classes {
+        let _ = writeln!(text, "  {name:<width$} {}", numbers_of(class));
     }
+}
+
+/// What of a tree is at most so deep: its depth, the last part of its name, and its numbers.
+fn up_to(
+    tree: &BTreeMap<String, Class>,
+    depth: usize,
+) -> impl Iterator<Item = (usize, &str, &Class)> {
+    let nodes = tree.iter().map(|(path, class)| {
+        let last = path.rsplit('/').next().unwrap_or(path);
+        (path.matches('/').count(), last, class)
+    });
+    nodes.filter(move |(deep, ..)| *deep < depth)
 }
 
 fn rules(
     text: &mut String,
     what: &str,
     second: &str,
-    rules: &[Rule],
-    name: impl Fn(&[String]) -> String,
+    rules: impl Iterator<Item = (String, bool, bool)>,
 ) {
     let _ = writeln!(text, "\n{what:<42}enabled  {second}");
-    for rule in rules {
-        let name = name(&rule.key);
-        let _ = writeln!(text, "  {name:<40}{:<9}{}", yes(rule.enabled), yes(rule.second));
+    for (name, enabled, also) in rules {
+        let _ = writeln!(text, "  {name:<40}{:<9}{}", yes(enabled), yes(also));
     }
 }
 
@@ -149,13 +185,10 @@ fn memory_of(text: &mut String, status: &Status) {
     }
 }
 
-fn line_of(name: &str, class: &Class) -> String {
+fn numbers_of(class: &Class) -> String {
     let events = class.events_per_s.map_or("-".to_owned(), |events| format!("{events:.1}"));
     let note = if class.changeable { "" } else { "  only at the start" };
-    format!(
-        "  {name:<18} {:>6} {:>8} {:>6} {events:>12}{note}",
-        class.total, class.enabled, class.timed
-    )
+    format!("{:>6} {:>8} {:>6} {events:>12}{note}", class.total, class.enabled, class.timed)
 }
 
 fn yes(on: bool) -> &'static str {

@@ -1,0 +1,133 @@
+//! A page of the guide, its commands and what it shows of their outputs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+use waggle_testkit::Server;
+
+/// The option file that the pages name.
+const OPTION_FILE: &str = "/etc/mysql/waggle.cnf";
+/// How long the commands of the pages hold what they set, and how long those of the test do.
+const HELD: (&str, &str) = ("--for 10m", "--for 1s");
+/// A line that stands for any lines.
+const LEFT_OUT: &str = "…";
+const BEGIN: &str = "```console";
+const END: &str = "```";
+
+pub(super) struct Page {
+    path: PathBuf,
+    lines: Vec<String>,
+}
+
+/// A command of a page, and where its output stands.
+struct Shown {
+    command: String,
+    from: usize,
+    to: usize,
+}
+
+impl Page {
+    pub(super) fn read(name: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        Self { path, lines: text.lines().map(str::to_owned).collect() }
+    }
+
+    /// Runs its commands, in their order.
+    pub(super) fn check(mut self, server: &Server) {
+        let state = TempDir::new().unwrap();
+        let shown = self.shown();
+        assert!(!shown.is_empty(), "{}: no command", self.path.display());
+        let mut now = Vec::new();
+        for Shown { command, from, to } in &shown {
+            let printed = run(command, server, &state);
+            let expected = &self.lines[*from..*to];
+            match matched(expected, &printed) {
+                Some(lines) => now.push(lines),
+                None if std::env::var_os("UPDATE").is_some() => now.push(printed),
+                None => panic!(
+                    "{}: `{command}` prints\n{}\nand the page shows\n{}\nAfter a change that is \
+                     meant: UPDATE=1 cargo test -p waggle --test guide",
+                    self.path.display(),
+                    printed.join("\n"),
+                    expected.join("\n")
+                ),
+            }
+        }
+        if std::env::var_os("UPDATE").is_some() {
+            for (shown, lines) in shown.iter().zip(now).rev() {
+                self.lines.splice(shown.from..shown.to, lines);
+            }
+            fs::write(&self.path, self.lines.join("\n") + "\n").unwrap();
+        }
+    }
+
+    /// The commands for root in its blocks.
+    fn shown(&self) -> Vec<Shown> {
+        let (mut shown, mut is_inside) = (Vec::<Shown>::new(), false);
+        for (at, line) in self.lines.iter().enumerate() {
+            match (is_inside, line.strip_prefix("# ")) {
+                (true, Some(command)) => {
+                    shown.push(Shown { command: command.to_owned(), from: at + 1, to: at + 1 });
+                }
+                (true, None) if line == END => is_inside = false,
+                (true, None) => shown.last_mut().unwrap().to = at + 1,
+                (false, _) => is_inside = line == BEGIN,
+            }
+        }
+        shown
+    }
+}
+
+/// What a command prints on both of its streams.
+fn run(command: &str, server: &Server, state: &TempDir) -> Vec<String> {
+    let words = command
+        .strip_prefix("waggle")
+        .unwrap_or_else(|| panic!("`{command}` is no command of waggle"))
+        .replace(OPTION_FILE, &server.defaults_file().display().to_string())
+        .replace(HELD.0, HELD.1);
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("exec '{}'{words} 2>&1", env!("CARGO_BIN_EXE_waggle")));
+    let output = shell.env("WAGGLE_STATE_DIR", state.path()).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap().replace("for 1 s;", "for 600 s;");
+    printed.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The lines of the page as they are printed now; `None` where something else is printed.
+fn matched(expected: &[String], printed: &[String]) -> Option<Vec<String>> {
+    let Some((first, rest)) = expected.split_first() else {
+        return printed.is_empty().then(Vec::new);
+    };
+    let after = |lines: Vec<String>, first: &str| {
+        let mut all = vec![first.to_owned()];
+        all.extend(lines);
+        Some(all)
+    };
+    if first == LEFT_OUT {
+        let lines = (0..=printed.len()).find_map(|skip| matched(rest, &printed[skip..]))?;
+        return after(lines, LEFT_OUT);
+    }
+    let (now, others) = printed.split_first()?;
+    if shape(first) != shape(now) {
+        return None;
+    }
+    after(matched(rest, others)?, now)
+}
+
+/// A line without what differs from run to run: each number is a 0, each gap a blank.
+fn shape(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (mut shape, mut was_digit) = (String::new(), false);
+    for letter in words.join(" ").chars() {
+        let is_digit = letter.is_ascii_digit();
+        match is_digit {
+            true if was_digit => {}
+            true => shape.push('0'),
+            false => shape.push(letter),
+        }
+        was_digit = is_digit;
+    }
+    shape
+}
