@@ -233,12 +233,16 @@ fn rules(state: &State, table: Table) -> Vec<Rule> {
 }
 
 /// Which timer a class uses, where that can be chosen.
-pub(crate) fn class_timers(state: &State) -> BTreeMap<String, String> {
+pub fn class_timers(state: &State) -> BTreeMap<String, String> {
     let rows = state.rows(Table::Timers);
     rows.map(|(key, settings)| (key[0].clone(), settings[0].clone().unwrap_or_default())).collect()
 }
 
-pub(crate) fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError> {
+/// The timers that the server knows.
+///
+/// # Errors
+/// The connection is broken, or they may not be read.
+pub fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError> {
     let rows = connection.rows(&format!(
         "SELECT TIMER_NAME AS {MARK}, TIMER_FREQUENCY, TIMER_RESOLUTION, TIMER_OVERHEAD \
          FROM performance_schema.performance_timers"
