@@ -20,12 +20,18 @@ use crate::load::{PointSelects, prepare};
 use crate::meter::{Meter, MeterError};
 
 const WINDOWS: Windows =
-    Windows { window: Duration::from_millis(80), settle: Duration::from_millis(15) };
+    Windows { window: Duration::from_millis(40), settle: Duration::from_millis(5) };
 /// Until every session is at work and the caches are warm.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// For how long the events of an arm are counted.
 const COUNTED_FOR: Duration = Duration::from_millis(400);
 const CONFIDENCE: f64 = 0.95;
+/// What happens less often per statement costs less than what can be measured.
+const EVENTS_MIN: f64 = 0.2;
+/// A kind with so few events per statement, none of them in a class of its own, is measured more often:
+/// there is nothing else to price it by.
+const FEW_EVENTS: f64 = 8.0;
+const MORE_OFTEN: usize = 3;
 /// Rounds that are added at most where blocks were void, as a share of those wanted.
 const REPEATS_MAX: f64 = 0.5;
 
@@ -116,16 +122,17 @@ impl Calibrator<'_> {
     fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
         let load = PointSelects::start(self.request.options, sessions)?;
         sleep(WARM_UP);
-        let events = self.events()?;
-        let blocks = self.blocks(&load, sessions)?;
-        let each = self.arms.iter().zip(events).zip(blocks);
-        each.map(|((arm, events), blocks)| self.price(arm, sessions, events, &blocks)).collect()
+        let mut counted = self.events()?;
+        counted.retain(|(_, [events, _])| *events >= EVENTS_MIN);
+        let blocks = self.blocks(&load, sessions, &counted)?;
+        let each = counted.iter().zip(blocks);
+        each.map(|((arm, events), blocks)| self.price(arm, sessions, *events, &blocks)).collect()
     }
 
     /// Events per statement of every arm, and those that are timed.
-    fn events(&mut self) -> Result<Vec<[f64; 2]>, CalibrationError> {
+    fn events(&mut self) -> Result<Vec<(Arm, [f64; 2])>, CalibrationError> {
         let mut all = Vec::new();
-        for arm in &self.arms {
+        for arm in self.arms.clone() {
             self.check_stop()?;
             arm.set(&mut self.connection)?;
             switch(&mut self.connection, true)?;
@@ -146,40 +153,53 @@ impl Calibrator<'_> {
                 events += count.events as f64 / statements;
                 timed += count.timed as f64 / statements;
             }
-            all.push([events, timed]);
+            all.push((arm, [events, timed]));
         }
         Ok(all)
     }
 
-    /// Rounds of one block of every arm, in a random order.
+    /// Rounds of a block of every arm, in a random order.
     fn blocks(
         &mut self,
         load: &PointSelects,
         sessions: u32,
+        arms: &[(Arm, [f64; 2])],
     ) -> Result<Vec<Vec<Block>>, CalibrationError> {
-        let wanted = self.request.rounds;
-        let mut blocks = vec![Vec::new(); self.arms.len()];
-        let most = (wanted as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
+        let rounds = self.request.rounds;
+        let wanted: Vec<usize> = arms
+            .iter()
+            .map(|(arm, [events, _])| {
+                let is_alone = arm.class == kind_of(&arm.class) && *events < FEW_EVENTS;
+                if is_alone { rounds * MORE_OFTEN } else { rounds }
+            })
+            .collect();
+        let mut blocks = vec![Vec::new(); arms.len()];
+        let most = (rounds as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
         for round in 0..most {
-            let mut missing: Vec<usize> =
-                (0..blocks.len()).filter(|at| blocks[*at].len() < wanted).collect();
-            if missing.is_empty() {
+            // What was void is made up for at the end.
+            let missing = |at: &usize| wanted[*at].saturating_sub(blocks[*at].len());
+            let turns = |at: usize| missing(&at).min(wanted[at] / rounds);
+            let mut turns: Vec<usize> =
+                (0..arms.len()).flat_map(|at| std::iter::repeat_n(at, turns(at))).collect();
+            if turns.is_empty() {
                 break;
             }
-            (self.request.tell)(sessions, round, wanted);
-            self.random.shuffle(&mut missing);
-            for at in missing {
+            (self.request.tell)(sessions, round, rounds);
+            self.random.shuffle(&mut turns);
+            for at in turns {
                 self.check_stop()?;
-                self.arms[at].set(&mut self.connection)?;
-                let connection = &mut self.connection;
-                let mut turn = |on| Ok(switch(connection, on)?);
-                let mut statements = || Ok(load.statements());
-                let block: Result<_, CalibrationError> =
-                    WINDOWS.block(&self.meter, &mut self.random, &mut turn, &mut statements);
-                blocks[at].extend(block?);
+                arms[at].0.set(&mut self.connection)?;
+                blocks[at].extend(self.block(load)?);
             }
         }
         Ok(blocks)
+    }
+
+    fn block(&mut self, load: &PointSelects) -> Result<Option<Block>, CalibrationError> {
+        let connection = &mut self.connection;
+        let mut turn = |on| Ok(switch(connection, on)?);
+        let mut statements = || Ok(load.statements());
+        WINDOWS.block(&self.meter, &mut self.random, &mut turn, &mut statements)
     }
 
     fn check_stop(&self) -> Result<(), CalibrationError> {

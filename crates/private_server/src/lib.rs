@@ -20,6 +20,7 @@ pub use launch::{Launch, Launcher};
 pub use program::Program;
 
 use directory::Directory;
+use waggle_model::Flavour;
 
 /// A private server. Dropping it kills it and removes its files.
 #[derive(Debug)]
@@ -102,6 +103,10 @@ fn arguments(program: &Program, directory: &Directory) -> Vec<String> {
         format!("--datadir={}", program.inside(&directory.data()).display()),
     ];
     arguments.extend(SETTINGS.map(str::to_owned));
+    if program.flavour == Flavour::Mysql {
+        // The directory that the package names need not be there.
+        arguments.push("--secure-file-priv=".to_owned());
+    }
     if program.user.is_some_and(|(uid, _)| uid == 0) {
         // It refuses to run as root unless it is told to.
         arguments.push("--user=root".to_owned());

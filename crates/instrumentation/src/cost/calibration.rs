@@ -137,10 +137,14 @@ impl Calibration {
             };
             self.measured.iter().find(is_it).and_then(|one| Some((one.price()?, one.rest_ns?)))
         };
+        if class == kind {
+            let (price, rest) = of(kind, kept)?;
+            let is_predictable = price.is_within(PREDICTABLE);
+            return Some(Rest { ns: rest, source: Source::Class, is_predictable });
+        }
         let own = of(class, Kept::Sums).filter(|(price, _)| price.is_within(PREDICTABLE));
         let (source, (price, rest)) = match own {
             Some(own) => (Source::Class, own),
-            None if kind == class => (Source::Class, of(class, Kept::Sums)?),
             None => (Source::Kind, of(kind, Kept::Sums)?),
         };
         let extra = match kept {

@@ -29,7 +29,8 @@ pub struct ClassCost {
     pub timer: Option<TimerPart>,
     /// Why the price of the timer is not known, where it is not.
     pub timer_unknown: Option<String>,
-    /// What an event costs beyond the timer; `None` where it was not measured.
+    /// What an event costs beyond the timer; `None` where it was not measured, or so badly that nothing
+    /// would be left of the price.
     pub rest: Option<Rest>,
     /// Nanoseconds per event in all; `None` where nothing of it is known.
     pub ns_per_event: Option<Span>,
@@ -84,8 +85,10 @@ impl Prices<'_> {
             Some(Reading::Absent(why)) => (None, Some(why)),
             None => (None, None),
         };
-        let rest = self.calibration.and_then(|all| all.rest(class, kept, counted.running));
         let of_timer = timer.as_ref().map(|timer| timer.ns_per_timed_event * timed_share);
+        let rest = self.calibration.and_then(|all| all.rest(class, kept, counted.running));
+        // An event that costs nothing was measured badly: what is known is the timer.
+        let rest = rest.filter(|rest| rest.ns.value + of_timer.unwrap_or(0.0) > 0.0);
         let ns_per_event = match (of_timer, rest) {
             (Some(timer), Some(rest)) => Some(rest.ns.plus(Span::exact(timer))),
             (Some(timer), None) if timed_share > 0.0 => Some(Span::exact(timer)),

@@ -32,7 +32,7 @@ pub struct Counted {
     pub seconds: f64,
     /// Statements that clients sent (`Questions`), without our own.
     pub statements: u64,
-    /// Sessions that were at work, the mean of both ends, without our own (`Threads_running`).
+    /// Sessions that were at work, the mean of four looks, without our own (`Threads_running`).
     pub running: f64,
     /// Processor time that the server used, ns; absent where it cannot be read.
     pub server_ns: Reading<u64>,
@@ -40,14 +40,41 @@ pub struct Counted {
     pub classes: BTreeMap<String, Count>,
 }
 
-/// One reading of everything.
-struct Look {
+/// The counters that are read at once.
+struct Status {
     at: Instant,
+    /// Without our own.
     questions: u64,
-    ours: u64,
     running: u64,
     server_ns: Reading<u64>,
+}
+
+/// One reading of everything. The events take a while, so that the counters are read before and after.
+struct Look {
+    before: Status,
     events: Reading<Events>,
+    after: Status,
+}
+
+impl Status {
+    fn read(
+        connection: &mut Connection,
+        server_ns: &mut dyn FnMut() -> Reading<u64>,
+    ) -> Result<Status, ConnectionError> {
+        let rows = connection
+            .rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Threads_running')")?;
+        let of = |name: &str| {
+            let row = rows.iter().find(|row| text(row, 0) == name);
+            row.and_then(|row| text(row, 1).parse::<u64>().ok()).unwrap_or(0)
+        };
+        Ok(Status {
+            at: Instant::now(),
+            questions: of("Questions").saturating_sub(connection.statements()),
+            // Our own session is at work when it asks.
+            running: of("Threads_running").saturating_sub(1),
+            server_ns: server_ns(),
+        })
+    }
 }
 
 impl Look {
@@ -55,21 +82,9 @@ impl Look {
         connection: &mut Connection,
         server_ns: &mut dyn FnMut() -> Reading<u64>,
     ) -> Result<Look, ConnectionError> {
+        let before = Status::read(connection, server_ns)?;
         let events = activity::read(connection)?;
-        let status = connection
-            .rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Threads_running')")?;
-        let of = |name: &str| {
-            let row = status.iter().find(|row| text(row, 0) == name);
-            row.and_then(|row| text(row, 1).parse().ok()).unwrap_or(0)
-        };
-        Ok(Look {
-            at: Instant::now(),
-            questions: of("Questions"),
-            ours: connection.statements(),
-            running: of("Threads_running"),
-            server_ns: server_ns(),
-            events,
-        })
+        Ok(Look { before, events, after: Status::read(connection, server_ns)? })
     }
 }
 
@@ -87,26 +102,29 @@ impl Counted {
         let earlier = Look::take(connection, server_ns)?;
         sleep(interval);
         let later = Look::take(connection, server_ns)?;
-        let (before, after) = match (earlier.events, later.events) {
+        let (before, after) = match (&earlier.events, &later.events) {
             (Reading::Value(before), Reading::Value(after)) => (before, after),
             (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
-                return Ok(Reading::Absent(why));
+                return Ok(Reading::absent(why));
             }
         };
-        let ours = later.ours - earlier.ours;
-        // Our own session is at work when it asks.
-        let others = |running: u64| running.saturating_sub(1) as f64;
+        // From the middle of one reading of the events to the middle of the other.
+        let pairs = [(&earlier.before, &later.before), (&earlier.after, &later.after)];
+        let mean = |part: &dyn Fn(&Status, &Status) -> f64| {
+            pairs.iter().map(|(from, to)| part(from, to)).sum::<f64>() / pairs.len() as f64
+        };
+        let cpu = |(from, to): &(&Status, &Status)| match (&from.server_ns, &to.server_ns) {
+            (Reading::Value(from), Reading::Value(to)) => Ok(to.saturating_sub(*from)),
+            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Err(why.clone()),
+        };
+        let server_ns = pairs.iter().map(cpu).sum::<Result<u64, String>>();
         Ok(Reading::Value(Counted {
-            seconds: (later.at - earlier.at).as_secs_f64(),
-            statements: later.questions.saturating_sub(earlier.questions).saturating_sub(ours),
-            running: (others(earlier.running) + others(later.running)) / 2.0,
-            server_ns: match (earlier.server_ns, later.server_ns) {
-                (Reading::Value(before), Reading::Value(after)) => {
-                    Reading::Value(after.saturating_sub(before))
-                }
-                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
-            },
-            classes: classes(state, &before, &after),
+            seconds: mean(&|from, to| (to.at - from.at).as_secs_f64()),
+            statements: mean(&|from, to| to.questions.saturating_sub(from.questions) as f64) as u64,
+            running: mean(&|from, to| (from.running + to.running) as f64 / 2.0),
+            server_ns: server_ns
+                .map_or_else(Reading::Absent, |ns| Reading::Value(ns / pairs.len() as u64)),
+            classes: classes(state, before, after),
         }))
     }
 }

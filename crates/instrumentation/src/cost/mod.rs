@@ -9,6 +9,7 @@ mod class;
 mod count;
 mod memory;
 mod span;
+pub mod stored;
 mod timer;
 
 use std::collections::BTreeMap;

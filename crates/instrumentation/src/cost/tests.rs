@@ -95,6 +95,16 @@ fn without_a_calibration_it_is_at_least_the_timer() {
 }
 
 #[test]
+fn a_rest_that_leaves_nothing_of_the_price_is_not_used() {
+    let events = Count { enabled: 1, events: 1000, timed: 1000 };
+    let prices = calibration(&[("statement", -101.0), ("memory", -1.0)]);
+    let cost = cost(&counted(&[("memory", events), ("statement", events)]), Some(&prices));
+    let [memory, statement] = &cost.classes[..] else { panic!("{cost:?}") };
+    assert_eq!((memory.ns_per_event, memory.is_at_least), (None, true));
+    assert_eq!((statement.ns_per_event, statement.is_at_least), (Some(Span::exact(100.0)), true));
+}
+
+#[test]
 fn what_is_off_and_silent_is_left_out_and_what_is_not_known_stays_unknown() {
     let silent = Count { enabled: 2, events: 0, timed: 0 };
     let mut counted = counted(&[("idle", Count::default()), ("stage", silent)]);

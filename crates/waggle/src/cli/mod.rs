@@ -8,6 +8,7 @@ mod doctor;
 mod innodb;
 mod locks;
 mod pfs;
+mod private_server;
 mod servers;
 mod verify;
 mod watch;
@@ -37,6 +38,8 @@ enum Command {
     Locks(locks::Args),
     Pfs(pfs::Args),
     Innodb(innodb::Args),
+    #[command(hide = true)]
+    PrivateServer(private_server::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -75,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Locks(args) => locks::run(args),
         Command::Pfs(args) => pfs::run(args),
         Command::Innodb(args) => innodb::run(args),
+        Command::PrivateServer(args) => private_server::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
