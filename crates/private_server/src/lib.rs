@@ -101,6 +101,8 @@ fn arguments(program: &Program, directory: &Directory) -> Vec<String> {
         format!("--basedir={}", program.base.display()),
         format!("--lc-messages-dir={}", program.messages.display()),
         format!("--datadir={}", program.inside(&directory.data()).display()),
+        // What our environment names need not be there in another root directory.
+        format!("--tmpdir={}", program.inside(directory.path()).display()),
     ];
     arguments.extend(SETTINGS.map(str::to_owned));
     if program.flavour == Flavour::Mysql {

@@ -49,7 +49,8 @@ pub fn price_of(
     let by_default = TIMERS.iter().find(|(of, _)| *of == kind)?.1;
     let name = chosen.get(kind).map_or(by_default, String::as_str);
     let named = |name: &str| timers.iter().find(|timer| timer.name == name);
-    let overhead = named(name).and_then(|timer| timer.overhead_cycles);
+    // No reading is free: where the server measured 0 it measured nothing.
+    let overhead = named(name).and_then(|timer| timer.overhead_cycles).filter(|cycles| *cycles > 0);
     let cycles = named("CYCLE").and_then(|timer| timer.frequency);
     Some(match (overhead, cycles) {
         (Some(overhead_cycles), Some(cycles_per_s)) => {
@@ -89,8 +90,9 @@ mod tests {
     fn an_overhead_or_a_frequency_that_is_not_known_is_absent() {
         let none = BTreeMap::new();
         let no_overhead = [timer("CYCLE", Some(1), None)];
+        let zero_overhead = [timer("CYCLE", Some(1), Some(0))];
         let no_frequency = [timer("CYCLE", None, Some(50))];
-        for timers in [no_overhead, no_frequency] {
+        for timers in [no_overhead, zero_overhead, no_frequency] {
             assert!(price_of("wait", &timers, &none).unwrap().why().is_some());
         }
     }
