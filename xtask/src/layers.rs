@@ -113,7 +113,7 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "instrumentation",
-        budget: Duration::from_secs(150),
+        budget: Duration::from_secs(240),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
             Step::Cargo(&["test", "--package", "waggle", "--test", "pfs"]),
@@ -127,10 +127,11 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "bench",
-        budget: Duration::from_secs(150),
+        budget: Duration::from_secs(240),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-bench"]),
             Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-pfs"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },
