@@ -6,6 +6,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use waggle_instrumentation::Change;
 use waggle_instrumentation::apply::{Pace, write};
 use waggle_instrumentation::undo::undo;
 use waggle_mysql::{Connection, Options};
@@ -18,8 +19,9 @@ use crate::settings::Settings;
 const SESSIONS: u32 = 32;
 /// What is applied: the most rows of all profiles that name one class of events.
 pub(crate) const PROFILE: &str = "waits";
-/// Longer than it takes to apply it.
+/// The shortest window. All are as long as the longest apply before them took, and half as long again.
 const WINDOW: Duration = Duration::from_secs(2);
+const LONGER: f64 = 1.5;
 const REST: Duration = Duration::from_millis(300);
 /// What may be added to the longest statement, ms.
 pub(crate) const LIMIT_MS: f64 = 50.0;
@@ -82,11 +84,11 @@ impl Timed {
     }
 
     /// The longest statement that ended in a window, ms.
-    fn window(&self, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
+    fn window(&self, length: Duration, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
         let begin = Instant::now();
         self.longest_ns.store(0, Ordering::Relaxed);
         meanwhile()?;
-        sleep(WINDOW.saturating_sub(begin.elapsed()));
+        sleep(length.saturating_sub(begin.elapsed()));
         Ok(self.longest_ns.load(Ordering::Relaxed) as f64 / 1e6)
     }
 }
@@ -113,27 +115,36 @@ pub(crate) fn measure(
     let timed = Timed::start(&subject.options)?;
     sleep(REST);
     let mut applying = Applying { with_ms: vec![], without_ms: vec![], took_ms: vec![] };
+    // How long it takes is learnt by one that does not count.
+    let mut length = WINDOW.max(applied(subject, &wanted)?.mul_f64(LONGER));
+    undo(&mut subject.connection, &wanted)?;
     for _ in 0..settings.applies {
         let first = random.coin();
         for apply in [first, !first] {
+            sleep(REST);
             if !apply {
-                applying.without_ms.push(timed.window(&mut || Ok(()))?);
+                applying.without_ms.push(timed.window(length, &mut || Ok(()))?);
                 continue;
             }
-            let begin = Instant::now();
             let mut took = Duration::ZERO;
-            let longest = timed.window(&mut || {
-                write(&mut subject.connection, &wanted, &mut Pace::default(), &mut |_| {})?;
-                took = begin.elapsed();
+            let longest = timed.window(length, &mut || {
+                took = applied(subject, &wanted)?;
                 Ok(())
             })?;
             applying.with_ms.push(longest);
             applying.took_ms.push(took.as_secs_f64() * 1e3);
+            length = length.max(took.mul_f64(LONGER));
             undo(&mut subject.connection, &wanted)?;
-            sleep(REST);
         }
     }
     Ok(applying)
+}
+
+/// Applies changes as `waggle pfs apply` does; how long that took.
+fn applied(subject: &mut Subject, changes: &[Change]) -> Result<Duration> {
+    let begin = Instant::now();
+    write(&mut subject.connection, changes, &mut Pace::default(), &mut |_| {})?;
+    Ok(begin.elapsed())
 }
 
 #[cfg(test)]

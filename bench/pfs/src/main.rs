@@ -89,7 +89,7 @@ fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
     let subject = Subject::start(settings)?;
     let stop = AtomicBool::new(false);
     let mut tell = |sessions: u32, round: usize, of: usize| {
-        if round % 10 == 0 {
+        if round.is_multiple_of(10) {
             // Nothing depends on it.
             let _ = say(begin, &format!("  {sessions} sessions: round {} of {of}", round + 1));
         }
