@@ -115,7 +115,7 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "instrumentation",
-        budget: Duration::from_secs(390),
+        budget: Duration::from_secs(480),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
             Step::Cargo(&[
@@ -140,10 +140,11 @@ const LAYERS: [Layer; 11] = [
     },
     Layer {
         name: "bench",
-        budget: Duration::from_secs(150),
+        budget: Duration::from_secs(240),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-bench"]),
             Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-pfs"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },

@@ -13,6 +13,11 @@ pub fn class_of(instrument: &str) -> &str {
     &instrument[..end]
 }
 
+/// The top of the class: what stands before the first `/`.
+pub fn kind_of(instrument: &str) -> &str {
+    instrument.split('/').next().unwrap_or(instrument)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -136,17 +136,21 @@ impl Contents {
     }
 }
 
-/// Where the journals of this user are: `WAGGLE_STATE_DIR`, else `/var/lib/waggle` for root, else
-/// `waggle` in `XDG_STATE_HOME` or `~/.local/state`.
+/// Where the journals of this user are: in [`state_directory`].
 pub fn directory(environment: impl Fn(&str) -> Option<String>, is_root: bool) -> PathBuf {
+    state_directory(environment, is_root).join("journal")
+}
+
+/// Where this user keeps what outlives a command: `WAGGLE_STATE_DIR`, else `/var/lib/waggle` for
+/// root, else `waggle` in `XDG_STATE_HOME` or `~/.local/state`.
+pub fn state_directory(environment: impl Fn(&str) -> Option<String>, is_root: bool) -> PathBuf {
     let named = |name| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let state = named("WAGGLE_STATE_DIR").unwrap_or_else(|| match is_root {
+    named("WAGGLE_STATE_DIR").unwrap_or_else(|| match is_root {
         true => PathBuf::from("/var/lib/waggle"),
         false => named("XDG_STATE_HOME")
             .unwrap_or_else(|| named("HOME").unwrap_or_default().join(".local/state"))
             .join("waggle"),
-    });
-    state.join("journal")
+    })
 }
 
 impl Journal {

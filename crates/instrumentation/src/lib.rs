@@ -10,6 +10,7 @@ pub mod activity;
 pub mod apply;
 pub mod change;
 pub mod class;
+pub mod cost;
 pub mod filter;
 pub mod hold;
 pub mod journal;

@@ -171,10 +171,7 @@ impl Status {
                 history: count(&state, Table::Threads, 1),
             },
             timers: timers(connection)?,
-            class_timers: state
-                .rows(Table::Timers)
-                .map(|(key, settings)| (key[0].clone(), settings[0].clone().unwrap_or_default()))
-                .collect(),
+            class_timers: class_timers(&state),
             memory_bytes: memory.get("performance_schema").copied(),
             memory: memory.into_iter().filter(|(name, _)| name != "performance_schema").collect(),
             lost: lost(connection)?,
@@ -301,7 +298,17 @@ fn objects(state: &State) -> Vec<Object> {
     objects.collect()
 }
 
-fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError> {
+/// Which timer a class uses, where that can be chosen.
+pub fn class_timers(state: &State) -> BTreeMap<String, String> {
+    let rows = state.rows(Table::Timers);
+    rows.map(|(key, settings)| (key[0].clone(), settings[0].clone().unwrap_or_default())).collect()
+}
+
+/// The timers that the server knows.
+///
+/// # Errors
+/// The connection is broken, or they may not be read.
+pub fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError> {
     let rows = connection.rows(&format!(
         "SELECT TIMER_NAME AS {MARK}, TIMER_FREQUENCY, TIMER_RESOLUTION, TIMER_OVERHEAD \
          FROM performance_schema.performance_timers"
@@ -320,8 +327,11 @@ fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError> {
     Ok(rows.iter().map(timer).collect())
 }
 
-/// The rows of `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` that tell bytes, by their buffer.
-fn memory(connection: &mut Connection) -> Result<BTreeMap<String, u64>, ConnectionError> {
+/// The rows of `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` that tell bytes, by their buffer; none where they
+/// may not be read.
+pub(crate) fn memory(
+    connection: &mut Connection,
+) -> Result<BTreeMap<String, u64>, ConnectionError> {
     let rows = connection.rows("SHOW ENGINE PERFORMANCE_SCHEMA STATUS");
     let rows = match absent_or(connection, "the engine status", rows)? {
         Reading::Value(rows) => rows,

@@ -13,6 +13,7 @@ const PAGES: [(&str, &[&str]); 4] = [
         &[
             "pfs",
             "pfs status",
+            "pfs cost",
             "pfs profiles",
             "pfs plan",
             "pfs apply",

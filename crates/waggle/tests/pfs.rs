@@ -8,6 +8,10 @@
 )]
 #![allow(dead_code, reason = "the other tests use all of what they share")]
 
+#[path = "pfs/calibrating.rs"]
+mod calibrating;
+#[path = "pfs/costing.rs"]
+mod costing;
 #[path = "pfs/counting.rs"]
 mod counting;
 #[path = "pfs/death.rs"]

@@ -9,6 +9,7 @@ mod doctor;
 mod innodb;
 mod locks;
 mod pfs;
+mod private_server;
 mod servers;
 mod verify;
 mod watch;
@@ -39,6 +40,8 @@ enum Command {
     Pfs(pfs::Args),
     Ddl(ddl::Args),
     Innodb(innodb::Args),
+    #[command(hide = true)]
+    PrivateServer(private_server::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -78,6 +81,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Pfs(args) => pfs::run(args),
         Command::Ddl(args) => ddl::run(args),
         Command::Innodb(args) => innodb::run(args),
+        Command::PrivateServer(args) => private_server::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -1,11 +1,13 @@
 //! `waggle pfs`
 
 mod apply;
+mod cost;
 mod guard;
 pub(super) mod guardian;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod plan;
+mod process;
 mod set;
 mod status;
 
@@ -34,6 +36,7 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Status(status::Args),
+    Cost(cost::Args),
     Profiles(ProfilesArgs),
     Plan(plan::Args),
     Apply(apply::Args),
@@ -49,6 +52,7 @@ enum Command {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     match args.command {
         Command::Status(args) => status::run(args),
+        Command::Cost(args) => cost::run(args),
         Command::Profiles(args) => profiles(&args),
         Command::Plan(args) => plan::run(args),
         Command::Apply(args) => apply::run(args),
@@ -107,8 +111,20 @@ pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
 
 /// Where the journals are.
 pub(super) fn journals() -> PathBuf {
-    let is_root = rustix::process::geteuid().is_root();
-    journal::directory(|name| std::env::var(name).ok(), is_root)
+    journal::directory(environment, is_root())
+}
+
+/// Where calibrations are.
+fn calibrations() -> PathBuf {
+    journal::state_directory(environment, is_root()).join("calibration")
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// Undoes what an earlier command left behind when it and its guardian died.

@@ -1,0 +1,140 @@
+//! Whether it helps to ask for less of what is recorded, or to record less.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use waggle_calibration::Block;
+use waggle_mysql::connection::text;
+use waggle_mysql::{Connection, Options};
+use waggle_stats::{Estimate, Random};
+
+use crate::load::LOADS;
+use crate::profiles::{OFF, statements};
+use crate::server::{CONFIDENCE, Subject};
+use crate::settings::Settings;
+
+const THREADS: u32 = 8;
+const READ_EVERY: Duration = Duration::from_millis(100);
+const MOST: f64 = 1.5;
+const READ: &str = "SELECT EVENT_NAME, SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) \
+                    FROM performance_schema.events_waits_summary_by_thread_by_event_name";
+const SESSIONS: &str = "TYPE = 'FOREGROUND' AND PROCESSLIST_USER = 'app'";
+
+/// A way to see the waits of one session of eight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// All are recorded and read.
+    All,
+    /// All are recorded; the reader has a `WHERE`.
+    Where,
+    /// Only that session is recorded; all is read.
+    Before,
+}
+
+impl Way {
+    pub(crate) const ALL: [Way; 3] = [Way::All, Way::Where, Way::Before];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::All => "all sessions recorded, all read",
+            Way::Where => "all sessions recorded, one read by a WHERE",
+            Way::Before => "one session recorded, all read",
+        }
+    }
+
+    fn query(self, thread: &str) -> String {
+        let filter = match self {
+            Way::Where => format!(" WHERE THREAD_ID = {thread}"),
+            Way::All | Way::Before => String::new(),
+        };
+        format!("{READ}{filter} GROUP BY EVENT_NAME")
+    }
+
+    /// Which sessions are recorded.
+    fn switch(self, thread: &str) -> String {
+        let on = match self {
+            Way::Before => format!("IF(THREAD_ID = {thread}, 'YES', 'NO')"),
+            Way::All | Way::Where => "'YES'".to_owned(),
+        };
+        format!("UPDATE performance_schema.threads SET INSTRUMENTED = {on} WHERE {SESSIONS}")
+    }
+}
+
+/// What a way costs, ns per statement.
+pub(crate) struct Filtering {
+    pub(crate) way: Way,
+    pub(crate) added: Estimate,
+}
+
+/// Reads ten times a second while it is told to.
+struct Reader {
+    on: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Reader {
+    fn start(options: &Options, query: String) -> Result<Reader> {
+        let mut connection = Connection::open(options, None)?;
+        let on = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (is_on, is_over) = (on.clone(), stop.clone());
+        let thread = std::thread::spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                if is_on.load(Ordering::Relaxed) {
+                    connection.rows(&query)?;
+                }
+                sleep(READ_EVERY);
+            }
+            Ok(())
+        });
+        Ok(Reader { on, stop, thread: Some(thread) })
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.stop.store(true, Ordering::Relaxed);
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.transpose().ok().flatten().context("the reader panicked")?
+    }
+}
+
+/// Measures every way under the read-write load.
+pub(crate) fn measure(
+    subject: &mut Subject,
+    settings: &Settings,
+    random: &mut Random,
+) -> Result<Vec<Filtering>> {
+    let running = LOADS[0].start(&subject.server, THREADS)?;
+    let waits = statements(&mut subject.connection, "waits")?;
+    subject.send(&OFF.map(str::to_owned))?;
+    subject.send(&waits)?;
+    let rows = subject
+        .connection
+        .rows(&format!("SELECT MIN(THREAD_ID) FROM performance_schema.threads WHERE {SESSIONS}"))?;
+    let thread = rows.first().map(|row| text(row, 0)).unwrap_or_default();
+    let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); Way::ALL.len()];
+    for _ in 0..(settings.blocks as f64 * MOST).ceil() as usize {
+        let mut missing: Vec<usize> =
+            (0..Way::ALL.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
+        random.shuffle(&mut missing);
+        for at in missing {
+            let way = Way::ALL[at];
+            subject.send(&[way.switch(&thread)])?;
+            let reader = Reader::start(&subject.options, way.query(&thread))?;
+            let block = subject.block(random, &|on| reader.on.store(on, Ordering::Relaxed));
+            reader.end()?;
+            blocks[at].extend(block?);
+        }
+    }
+    subject.send(&[Way::All.switch(&thread)])?;
+    drop(running);
+    let each = Way::ALL.into_iter().zip(&blocks);
+    each.map(|(way, blocks)| {
+        let added = Block::added_ns(blocks, CONFIDENCE).context("too many windows were void")?;
+        Ok(Filtering { way, added })
+    })
+    .collect()
+}

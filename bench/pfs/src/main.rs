@@ -1,0 +1,113 @@
+//! `cargo xtask bench pfs`: whether what waggle says of the price of Performance Schema is so. How it
+//! is done: `README.md` of this package.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod filtering;
+mod load;
+mod predict;
+mod profiles;
+mod report;
+mod server;
+mod settings;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Parser;
+use waggle_calibration::{Request, measure};
+use waggle_instrumentation::cost::Calibration;
+use waggle_instrumentation::cost::calibration::Host;
+use waggle_stats::Random;
+
+use report::Outcome;
+use server::Subject;
+use settings::Settings;
+
+fn main() -> ExitCode {
+    match run(Settings::parse().made_quick()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done where standard error is closed.
+            let _ = writeln!(io::stderr(), "bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says how far the run is.
+fn say(begin: Instant, what: &str) -> Result<()> {
+    Ok(writeln!(io::stderr(), "{:5.0} s  {what}", begin.elapsed().as_secs_f64())?)
+}
+
+fn run(settings: Settings) -> Result<()> {
+    let begin = Instant::now();
+    let machine = report::machine();
+    let mut random = Random::seeded(settings.seed);
+    say(begin, "prices from point selects alone")?;
+    let calibration = calibrate(&settings, begin)?;
+    let mut predictions = Vec::new();
+    let mut subject = Subject::start(&settings)?;
+    for threads in settings.threads() {
+        for load in settings.loads() {
+            say(begin, &format!("{} with {threads} threads", load.name))?;
+            let running = load.start(&subject.server, threads)?;
+            predictions.extend(predict::measure(
+                &mut subject,
+                &calibration,
+                &settings,
+                &mut random,
+                (load, threads),
+            )?);
+            drop(running);
+        }
+    }
+    say(begin, "filtering after and before")?;
+    let filtering = filtering::measure(&mut subject, &settings, &mut random)?;
+    say(begin, "what applying does to 32 sessions")?;
+    let applying = apply::measure(&mut subject, &settings, &mut random)?;
+    let version = subject.server.version_string().to_owned();
+    let outcome = Outcome {
+        machine,
+        version,
+        calibration,
+        predictions,
+        filtering,
+        applying,
+        seconds: begin.elapsed().as_secs_f64(),
+        settings,
+    };
+    writeln!(io::stdout(), "{}", outcome.write()?.display())?;
+    Ok(())
+}
+
+/// On a server of its own, which nobody has used before.
+fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
+    let subject = Subject::start(settings)?;
+    let stop = AtomicBool::new(false);
+    let mut tell = |sessions: u32, round: usize, of: usize| {
+        if round.is_multiple_of(10) {
+            // Nothing depends on it.
+            let _ = say(begin, &format!("  {sessions} sessions: round {} of {of}", round + 1));
+        }
+    };
+    let measured = measure(Request {
+        options: &subject.options,
+        pid: subject.server.pid(),
+        rounds: settings.rounds,
+        seed: settings.seed,
+        stop: &stop,
+        tell: &mut tell,
+    })?;
+    Ok(Calibration {
+        at: jiff::Timestamp::now(),
+        host: Host::look(),
+        version: subject.server.version_string().to_owned(),
+        build: None,
+        rounds: settings.rounds,
+        measured,
+    })
+}

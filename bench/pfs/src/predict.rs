@@ -1,0 +1,143 @@
+//! Predicted against measured.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use waggle_calibration::Block;
+use waggle_instrumentation::cost::calibration::PREDICTABLE;
+use waggle_instrumentation::cost::{Calibration, Cost, Question, Span};
+use waggle_model::Reading;
+use waggle_stats::{Estimate, Random};
+
+use crate::load::Load;
+use crate::profiles::{OFF, statements};
+use crate::server::{CONFIDENCE, Subject};
+use crate::settings::Settings;
+
+/// What is predicted.
+pub(crate) const PROFILES: [&str; 4] = ["default", "waits", "stages", "everything"];
+/// How long events are counted for a prediction, as `waggle pfs cost` does by itself.
+const COUNTED_FOR: Duration = Duration::from_secs(1);
+/// Most blocks that are made where some are void, as a share of those wanted.
+const MOST: f64 = 1.5;
+
+/// One profile under one load.
+#[derive(Clone, Debug)]
+pub(crate) struct Prediction {
+    pub(crate) load: Load,
+    pub(crate) threads: u32,
+    pub(crate) profile: &'static str,
+    /// Nanoseconds per statement, by `waggle pfs cost`.
+    pub(crate) predicted: Span,
+    /// Whether that is only a part of it, by its own word.
+    pub(crate) is_at_least: bool,
+    /// Whether it says that it can be relied on.
+    pub(crate) is_predictable: bool,
+    /// Nanoseconds per statement that were measured.
+    pub(crate) measured: Estimate,
+    /// Processor time per statement with everything off, ns.
+    pub(crate) without_ns: f64,
+}
+
+impl Prediction {
+    /// Measured by predicted, with the interval of what was measured.
+    pub(crate) fn ratio(&self) -> Span {
+        let Estimate { low, value, high, .. } = self.measured;
+        Span { low, value, high }.times(1.0 / self.predicted.value)
+    }
+
+    /// Whether the whole interval of the ratio is within 1/1.5 and 1.5.
+    pub(crate) fn is_right(&self) -> bool {
+        let ratio = self.ratio();
+        ratio.low >= 1.0 / PREDICTABLE && ratio.high <= PREDICTABLE
+    }
+
+    /// Right, or told beforehand that it may not be.
+    pub(crate) fn is_honest(&self) -> bool {
+        self.is_right() || self.is_at_least || !self.is_predictable
+    }
+}
+
+/// Measures every profile under a load that is at work, in rounds of random order.
+pub(crate) fn measure(
+    subject: &mut Subject,
+    calibration: &Calibration,
+    settings: &Settings,
+    random: &mut Random,
+    (load, threads): (Load, u32),
+) -> Result<Vec<Prediction>> {
+    let mut prepared = Vec::new();
+    for profile in PROFILES {
+        prepared.push(statements(&mut subject.connection, profile)?);
+    }
+    let mut predicted = Vec::new();
+    for statements in &prepared {
+        set(subject, statements)?;
+        let mut unread = || Reading::absent("it is not needed");
+        let question = Question {
+            interval: COUNTED_FOR,
+            calibration: Some(calibration),
+            server_ns: &mut unread,
+        };
+        predicted.push(Cost::read(&mut subject.connection, question)?.total);
+    }
+    let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
+    for _ in 0..(settings.blocks as f64 * MOST).ceil() as usize {
+        let mut missing: Vec<usize> =
+            (0..PROFILES.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
+        random.shuffle(&mut missing);
+        for at in missing {
+            set(subject, &prepared[at])?;
+            blocks[at].extend(subject.block(random, &|_| {})?);
+        }
+    }
+    let each = PROFILES.into_iter().zip(predicted).zip(&blocks);
+    each.map(|((profile, total), blocks)| {
+        let what = || format!("{profile} under {}", load.name);
+        Ok(Prediction {
+            load,
+            threads,
+            profile,
+            predicted: total.ns_per_statement.with_context(what)?,
+            is_at_least: total.is_at_least,
+            is_predictable: total.is_predictable,
+            measured: Block::added_ns(blocks, CONFIDENCE).with_context(what)?,
+            without_ns: Block::without_ns(blocks),
+        })
+    })
+    .collect()
+}
+
+fn set(subject: &mut Subject, statements: &[String]) -> Result<()> {
+    subject.send(&OFF.map(str::to_owned))?;
+    subject.send(statements)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::LOADS;
+
+    fn prediction(low: f64, high: f64, is_predictable: bool) -> Prediction {
+        let value = low.midpoint(high);
+        Prediction {
+            load: LOADS[0],
+            threads: 2,
+            profile: "waits",
+            predicted: Span::exact(100.0),
+            is_at_least: false,
+            is_predictable,
+            measured: Estimate { count: 9, value, error: 1.0, freedom: 8.0, low, high },
+            without_ns: 1000.0,
+        }
+    }
+
+    #[test]
+    fn right_is_the_whole_interval_and_honest_is_right_or_told() {
+        assert!(prediction(70.0, 145.0, true).is_right());
+        for (low, high) in [(60.0, 120.0), (120.0, 160.0)] {
+            assert!(!prediction(low, high, true).is_honest());
+            assert!(prediction(low, high, false).is_honest());
+        }
+    }
+}

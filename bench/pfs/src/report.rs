@@ -1,0 +1,276 @@
+//! What is kept of a run.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use waggle_instrumentation::cost::calibration::{Kept, PREDICTABLE};
+use waggle_instrumentation::cost::{Calibration, Span};
+use waggle_stats::Estimate;
+
+use crate::apply::{Applying, LIMIT_MS, PROFILE, median};
+use crate::filtering::{Filtering, Way};
+use crate::predict::Prediction;
+use crate::server::CONFIDENCE;
+use crate::settings::Settings;
+
+/// All that was measured in one run.
+pub(crate) struct Outcome {
+    pub(crate) settings: Settings,
+    pub(crate) machine: Value,
+    pub(crate) version: String,
+    pub(crate) calibration: Calibration,
+    pub(crate) predictions: Vec<Prediction>,
+    pub(crate) filtering: Vec<Filtering>,
+    pub(crate) applying: Applying,
+    pub(crate) seconds: f64,
+}
+
+/// On what it was measured. No host name: results are public.
+pub(crate) fn machine() -> Value {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let of = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
+    };
+    let now = jiff::Timestamp::now();
+    json!({
+        "date": now.strftime("%Y-%m-%d").to_string(),
+        "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        "kernel": read("/proc/sys/kernel/osrelease").trim(),
+        "processors": cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
+        "model": of("model name"),
+        "virtual_machine": of("flags").map(|flags| flags.contains("hypervisor")),
+        "load_before": read("/proc/loadavg").split(' ').next(),
+        "waggle": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+/// A way to tell what is said of a limit.
+fn kept(is_kept: bool) -> &'static str {
+    if is_kept { "kept" } else { "NOT KEPT" }
+}
+
+fn value_of(span: Span) -> Value {
+    json!({ "value": span.value, "low": span.low, "high": span.high })
+}
+
+fn interval(Estimate { value, low, high, count, .. }: Estimate) -> Value {
+    json!({ "value": value, "low": low, "high": high, "count": count })
+}
+
+fn span_in_words(Span { low, value, high }: Span, digits: usize) -> String {
+    format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
+}
+
+fn in_words(Estimate { low, value, high, .. }: Estimate) -> String {
+    span_in_words(Span { low, value, high }, 0)
+}
+
+impl Outcome {
+    /// Whether all sessions, read by a `WHERE`, cost as much as without it, and one session less than
+    /// all: the intervals say.
+    fn filters_before(&self) -> bool {
+        let of = |way: Way| self.filtering.iter().find(|one| one.way == way).map(|one| one.added);
+        match (of(Way::All), of(Way::Where), of(Way::Before)) {
+            (Some(all), Some(by_where), Some(before)) => {
+                let saves_nothing = by_where.low <= all.high && all.low <= by_where.high;
+                saves_nothing && before.high < all.low.min(by_where.low)
+            }
+            _ => false,
+        }
+    }
+
+    /// The summary for programs.
+    fn summary(&self) -> Value {
+        let settings = &self.settings;
+        let predictions = self.predictions.iter().map(|one| {
+            json!({
+                "load": one.load.name,
+                "threads": one.threads,
+                "profile": one.profile,
+                "without_ns": one.without_ns,
+                "predicted_ns": value_of(one.predicted),
+                "measured_ns": interval(one.measured),
+                "ratio": value_of(one.ratio()),
+                "is_right": one.is_right(),
+                "is_at_least": one.is_at_least,
+                "is_predictable": one.is_predictable,
+                "is_honest": one.is_honest(),
+            })
+        });
+        let filtering = self
+            .filtering
+            .iter()
+            .map(|one| json!({ "way": one.way.name(), "added_ns": interval(one.added) }));
+        json!({
+            "machine": self.machine,
+            "server": self.version,
+            "settings": {
+                "seed": settings.seed,
+                "rounds": settings.rounds,
+                "blocks": settings.blocks,
+                "applies": settings.applies,
+                "quick": settings.quick,
+                "confidence": CONFIDENCE,
+            },
+            "seconds": self.seconds,
+            "calibration": self.calibration.measured,
+            "predictions": predictions.collect::<Vec<_>>(),
+            "filtering": filtering.collect::<Vec<_>>(),
+            "filters_before": self.filters_before(),
+            "applying": {
+                "profile": PROFILE,
+                "added_ms": self.applying.added_ms(),
+                "limit_ms": LIMIT_MS,
+                "with_ms": self.applying.with_ms,
+                "without_ms": self.applying.without_ms,
+                "took_ms": self.applying.took_ms,
+            },
+        })
+    }
+
+    /// The page for people.
+    fn page(&self) -> String {
+        let text = |name: &str| self.machine[name].as_str().unwrap_or("unknown");
+        let kind =
+            if self.machine["virtual_machine"] == true { "virtual machine" } else { "machine" };
+        let mut page = format!(
+            "# The price of Performance Schema, {}\n\n{kind} with {} × {}; kernel {}; waggle {}; server \
+             {}; begun at {} with a load average of {}; {} rounds of the calibration, {} blocks of each \
+             profile; seed {}; {:.0} s.{}\n\n",
+            text("date"),
+            self.machine["processors"],
+            text("model"),
+            text("kernel"),
+            text("waggle"),
+            self.version,
+            text("time"),
+            text("load_before"),
+            self.settings.rounds,
+            self.settings.blocks,
+            self.settings.seed,
+            self.seconds,
+            if self.settings.quick { " The small form: it says nothing of the price." } else { "" },
+        );
+        page += &self.verdicts();
+        page += &self.predicted_and_measured();
+        page += &self.filtered();
+        page += &self.prices();
+        page
+    }
+
+    fn verdicts(&self) -> String {
+        let honest = self.predictions.iter().filter(|one| one.is_honest()).count();
+        let right = self.predictions.iter().filter(|one| one.is_right()).count();
+        let all = self.predictions.len();
+        let added = self.applying.added_ms();
+        format!(
+            "| limit | measured | verdict |\n|---|---|---|\n\
+             | the interval of measured by predicted within 1/{PREDICTABLE} and {PREDICTABLE}, or the \
+             product says that it cannot predict it | {honest} of {all}; within: {right} | {} |\n\
+             | a `WHERE` saves nothing, recording less does | see below | {} |\n\
+             | the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
+             beside it: median below {LIMIT_MS} ms | {added:.1} ms over {} pairs; an apply took {:.0} ms \
+             | {} |\n\n",
+            kept(honest == all),
+            kept(self.filters_before()),
+            self.applying.with_ms.len(),
+            median(self.applying.took_ms.clone()),
+            kept(added < LIMIT_MS),
+        )
+    }
+
+    fn predicted_and_measured(&self) -> String {
+        let mut page = "## Predicted and measured\n\nProcessor time of the server, ns per statement, \
+                        against everything off.\n\n\
+                        | load | threads | profile | without | predicted | measured | measured by \
+                        predicted | within | the product says |\n|---|---|---|---|---|---|---|---|---|\n"
+            .to_owned();
+        for one in &self.predictions {
+            let says = match (one.is_at_least, one.is_predictable) {
+                (true, _) => "at least",
+                (false, false) => "not predictable",
+                (false, true) => "predictable",
+            };
+            page += &format!(
+                "| {} | {} | {} | {:.0} | {} | {} | {} | {} | {says} |\n",
+                one.load.name,
+                one.threads,
+                one.profile,
+                one.without_ns,
+                span_in_words(one.predicted, 0),
+                in_words(one.measured),
+                span_in_words(one.ratio(), 2),
+                if one.is_right() { "yes" } else { "no" },
+            );
+        }
+        page
+    }
+
+    fn filtered(&self) -> String {
+        let mut page =
+            "\n## To ask for less, or to record less\n\nThe waits of one of eight sessions \
+                        under `read write`, read ten times a second.\n\n\
+                        | way | added, ns per statement |\n|---|---|\n"
+                .to_owned();
+        for one in &self.filtering {
+            page += &format!("| {} | {} |\n", one.way.name(), in_words(one.added));
+        }
+        page
+    }
+
+    fn prices(&self) -> String {
+        let mut page = "\n## The prices\n\nFrom point selects alone. A class with fewer than 0.2 events \
+                        per statement is not measured.\n\n\
+                        | sessions | class | kept | events per statement | added, ns per statement | \
+                        timer, ns per event | rest, ns per event |\n|---|---|---|---|---|---|---|\n"
+            .to_owned();
+        for one in &self.calibration.measured {
+            let kept = match one.kept {
+                Kept::Sums => "sums",
+                Kept::History => "history",
+                Kept::HistoryLong => "long history",
+            };
+            page += &format!(
+                "| {} | {} | {kept} | {:.2} | {} | {:.1} | {} |\n",
+                one.sessions,
+                one.class,
+                one.events_per_statement,
+                span_in_words(one.added_ns, 0),
+                one.timer_ns,
+                one.rest_ns.map_or("-".to_owned(), |rest| span_in_words(rest, 0)),
+            );
+        }
+        page
+    }
+
+    /// Writes the result into a new directory; the page for people.
+    pub(crate) fn write(&self) -> Result<PathBuf> {
+        let directory = self.new_directory()?;
+        let put = |name: &str, text: String| {
+            let path = directory.join(name);
+            fs::write(&path, text).with_context(|| path.display().to_string()).map(|()| path)
+        };
+        put("summary.json", format!("{:#}\n", self.summary()))?;
+        put("README.md", self.page())
+    }
+
+    fn new_directory(&self) -> Result<PathBuf> {
+        let Settings { output, name, .. } = &self.settings;
+        let date = self.machine["date"].as_str().unwrap_or_default();
+        fs::create_dir_all(output).with_context(|| output.display().to_string())?;
+        for number in 1.. {
+            let number = if number == 1 { String::new() } else { format!("-{number}") };
+            let directory = output.join(format!("{date}-{name}{number}"));
+            match fs::create_dir(&directory) {
+                Ok(()) => return Ok(directory),
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error).context(directory.display().to_string()),
+            }
+        }
+        unreachable!("a number is free")
+    }
+}

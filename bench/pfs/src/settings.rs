@@ -1,0 +1,57 @@
+//! What a run is told.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use waggle_testkit::Version;
+
+use crate::load::{LOADS, Load};
+
+/// Compare what `waggle pfs cost` predicts with what is measured.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "cargo xtask bench pfs")]
+#[command(after_help = "Example: cargo xtask bench pfs --blocks 40 --name trial")]
+pub(crate) struct Settings {
+    /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
+    #[arg(long, value_name = "NAME", default_value = "mysql-9")]
+    pub(crate) server: Version,
+    /// Rounds of the calibration.
+    #[arg(long, value_name = "N", default_value_t = 80)]
+    pub(crate) rounds: usize,
+    /// Blocks of four windows for every profile under every load.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub(crate) blocks: usize,
+    /// How often a profile is applied while the longest statement is looked for.
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) applies: usize,
+    /// A small form for tests: it shows that everything works, not what anything costs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Number from which the order of everything follows.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Last part of the name of the directory of results.
+    #[arg(long, value_name = "NAME", default_value = "pfs")]
+    pub(crate) name: String,
+    /// Where directories of results are made.
+    #[arg(long, value_name = "DIR", default_value = "bench/results")]
+    pub(crate) output: PathBuf,
+}
+
+impl Settings {
+    /// The small form.
+    pub(crate) fn made_quick(self) -> Settings {
+        if !self.quick {
+            return self;
+        }
+        Settings { rounds: 2, blocks: 2, applies: 2, ..self }
+    }
+
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        if self.quick { vec![2] } else { vec![2, 32] }
+    }
+
+    pub(crate) fn loads(&self) -> Vec<Load> {
+        if self.quick { LOADS[..1].to_vec() } else { LOADS.to_vec() }
+    }
+}

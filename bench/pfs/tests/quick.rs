@@ -1,0 +1,44 @@
+//! The small form of the bench, whole, on real servers.
+
+#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn the_small_form_predicts_measures_filters_and_applies() {
+    let output = tempfile::tempdir().unwrap();
+    let bench = Command::new(env!("CARGO_BIN_EXE_waggle-bench-pfs"))
+        .args(["--quick", "--seed", "7", "--name", "quick", "--output"])
+        .arg(output.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&bench.stderr);
+    assert!(bench.status.success(), "the bench failed:\n{said}");
+    let directory = fs::read_dir(output.path()).unwrap().next().unwrap().unwrap().path();
+    let summary = fs::read_to_string(directory.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["settings"]["seed"], 7);
+
+    let list = |name: &str| summary[name].as_array().unwrap().clone();
+    let profiles: Vec<Value> =
+        list("predictions").iter().map(|one| one["profile"].clone()).collect();
+    assert_eq!(profiles, ["default", "waits", "stages", "everything"]);
+    for one in list("predictions") {
+        assert!(one["predicted_ns"]["value"].as_f64().unwrap() > 0.0, "{one:#}");
+        assert!(one["without_ns"].as_f64().unwrap() > 0.0, "{one:#}");
+        assert!(one["ratio"]["high"].is_f64(), "{one:#}");
+    }
+    assert_eq!(list("filtering").len(), 3);
+    let applying = &summary["applying"];
+    assert_eq!(applying["with_ms"].as_array().unwrap().len(), 2);
+    let longest = applying["without_ms"].as_array().unwrap();
+    assert!(longest.iter().all(|ms| ms.as_f64().unwrap() > 0.0), "{longest:?}");
+    let kinds = list("calibration");
+    assert!(kinds.iter().any(|one| one["class"] == "wait/synch/mutex"), "{kinds:#?}");
+    let page = fs::read_to_string(directory.join("README.md")).unwrap();
+    assert!(page.contains("| read write | 2 | waits |"), "{page}");
+    assert!(page.contains("one read by a WHERE"), "{page}");
+}

@@ -1,0 +1,134 @@
+//! Windows with something and without it, four at a time.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use waggle_stats::{Estimate, Random, ratio_interval};
+
+use crate::meter::{Meter, MeterError, steal_ticks};
+
+/// A block in which the hypervisor took more than this share of a processor is void.
+const STEAL_MAX: f64 = 0.05;
+/// Ticks of `/proc/stat` per second (proc_stat(5), `USER_HZ`, 100 on every architecture of ours).
+const TICKS_PER_S: f64 = 100.0;
+
+/// How windows are made: `off on on off` or `on off off on`, by the toss of a coin. Each window with it
+/// has one without it beside it, and a drift that is even over the block cancels.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    /// Length of a window.
+    pub window: Duration,
+    /// Time after each switch that no window counts.
+    pub settle: Duration,
+}
+
+/// Sums of the windows of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Half {
+    cpu_ns: f64,
+    statements: f64,
+}
+
+/// Two pairs of windows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Block {
+    with: Half,
+    without: Half,
+}
+
+impl Windows {
+    /// Measures one block. `switch` turns it on and off, `statements` tells how many there were so far.
+    /// `None` where too much time was stolen.
+    ///
+    /// # Errors
+    /// What `switch` and `statements` say, or the server has ended.
+    pub fn block<E: From<MeterError>>(
+        self,
+        meter: &Meter,
+        random: &mut Random,
+        switch: &mut dyn FnMut(bool) -> Result<(), E>,
+        statements: &mut dyn FnMut() -> Result<u64, E>,
+    ) -> Result<Option<Block>, E> {
+        let outer = random.coin();
+        let mut block = Block { with: Half::default(), without: Half::default() };
+        let (begin, stolen) = (Instant::now(), steal_ticks());
+        let mut now = None;
+        for on in [outer, !outer, !outer, outer] {
+            if now != Some(on) {
+                switch(on)?;
+                sleep(self.settle);
+                now = Some(on);
+            }
+            let half = if on { &mut block.with } else { &mut block.without };
+            let before = (statements()?, meter.cpu_ns()?);
+            sleep(self.window);
+            let after = (statements()?, meter.cpu_ns()?);
+            half.statements += after.0.saturating_sub(before.0) as f64;
+            half.cpu_ns += after.1.saturating_sub(before.1) as f64;
+        }
+        // One tick can be the rounding of the counter.
+        let stolen = steal_ticks().saturating_sub(stolen).saturating_sub(1) as f64 / TICKS_PER_S;
+        let is_void = stolen > STEAL_MAX * begin.elapsed().as_secs_f64();
+        Ok((!is_void && block.is_alive()).then_some(block))
+    }
+}
+
+impl Block {
+    fn is_alive(&self) -> bool {
+        self.with.statements > 0.0 && self.without.statements > 0.0
+    }
+
+    /// What it adds to the processor time of a statement, ns: over all blocks, with the interval of
+    /// [`ratio_interval`]. `None` below two blocks.
+    pub fn added_ns(blocks: &[Block], confidence: f64) -> Option<Estimate> {
+        let sums: Vec<[f64; 4]> = blocks
+            .iter()
+            .map(|Block { with, without }| {
+                [with.cpu_ns, with.statements, without.cpu_ns, without.statements]
+            })
+            .collect();
+        ratio_interval(&sums, confidence)
+    }
+
+    /// Processor time per statement without it, ns, over all blocks.
+    pub fn without_ns(blocks: &[Block]) -> f64 {
+        let sum = |part: fn(&Block) -> f64| blocks.iter().map(part).sum::<f64>();
+        sum(|block| block.without.cpu_ns) / sum(|block| block.without.statements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_switched_on_is_measured_with_it_and_what_is_added_follows() {
+        let meter = Meter::of(std::process::id()).unwrap();
+        let windows = Windows { window: Duration::from_millis(1), settle: Duration::ZERO };
+        let switched = std::cell::RefCell::new(Vec::new());
+        let mut count = 0;
+        let mut statements = || -> Result<u64, MeterError> {
+            count += 1;
+            Ok(count)
+        };
+        let mut switch = |on| -> Result<(), MeterError> {
+            switched.borrow_mut().push(on);
+            Ok(())
+        };
+        for _ in 0..8 {
+            windows.block(&meter, &mut Random::seeded(1), &mut switch, &mut statements).unwrap();
+        }
+        let switched = switched.into_inner();
+        let ends = [switched[0], switched[1], switched[2]];
+        assert!(ends == [true, false, true] || ends == [false, true, false], "{switched:?}");
+
+        let half = |cpu_ns, statements| Half { cpu_ns, statements };
+        let blocks = [
+            Block { with: half(1200.0, 10.0), without: half(1000.0, 10.0) },
+            Block { with: half(1400.0, 10.0), without: half(1000.0, 10.0) },
+        ];
+        assert_eq!(Block::added_ns(&blocks, 0.95).unwrap().value, 30.0);
+        assert_eq!(Block::without_ns(&blocks), 100.0);
+        assert_eq!(Block::added_ns(&blocks[..1], 0.95), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! From windows to prices.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use waggle_instrumentation::State;
+use waggle_instrumentation::class::kind_of;
+use waggle_instrumentation::cost::calibration::{Measured, SESSIONS};
+use waggle_instrumentation::cost::{Counted, Span, price_of};
+use waggle_instrumentation::status::{self, Timer};
+use waggle_model::Reading;
+use waggle_mysql::{Connection, ConnectionError, Options};
+use waggle_stats::Random;
+
+use crate::arm::{Arm, switch};
+use crate::block::{Block, Windows};
+use crate::load::{PointSelects, prepare};
+use crate::meter::{Meter, MeterError};
+
+const WINDOWS: Windows =
+    Windows { window: Duration::from_millis(40), settle: Duration::from_millis(5) };
+/// Until every session is at work and the caches are warm.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// For how long the events of an arm are counted.
+const COUNTED_FOR: Duration = Duration::from_millis(400);
+const CONFIDENCE: f64 = 0.95;
+/// What happens less often per statement costs less than what can be measured.
+const EVENTS_MIN: f64 = 0.2;
+/// A kind with so few events per statement, none of them in a class of its own, is measured more often:
+/// there is nothing else to price it by.
+const FEW_EVENTS: f64 = 8.0;
+const MORE_OFTEN: usize = 3;
+/// Rounds that are added at most where blocks were void, as a share of those wanted.
+const REPEATS_MAX: f64 = 0.5;
+
+/// What to measure.
+pub struct Request<'a> {
+    /// How to reach the server.
+    pub options: &'a Options,
+    /// Its process.
+    pub pid: u32,
+    /// Blocks of every price.
+    pub rounds: usize,
+    /// From which the order follows.
+    pub seed: u64,
+    /// Set to stop before the end.
+    pub stop: &'a AtomicBool,
+    /// Told before each round: the sessions, and the rounds that were made and are wanted.
+    pub tell: &'a mut dyn FnMut(u32, usize, usize),
+}
+
+/// Why there are no prices.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// The connection.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The process.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    /// The tables of events.
+    #[error("events cannot be counted: {0}")]
+    Events(String),
+    /// Too many windows were void.
+    #[error(
+        "{class} with {sessions} sessions: {blocks} blocks of windows are too few; the host is too busy, \
+         or the hypervisor takes too much of its time"
+    )]
+    Void {
+        /// The class.
+        class: String,
+        /// How many sessions were at work.
+        sessions: u32,
+        /// Blocks that were not void.
+        blocks: usize,
+    },
+    /// Somebody wanted it to end.
+    #[error("it was stopped; nothing was kept")]
+    Stopped,
+}
+
+/// Measures every price of a private server.
+///
+/// # Errors
+/// The server is gone, or the host is too busy.
+pub fn measure(request: Request<'_>) -> Result<Vec<Measured>, CalibrationError> {
+    let mut connection = Connection::open(request.options, None)?;
+    prepare(&mut connection)?;
+    let arms = Arm::all(&mut connection)?;
+    let timers = status::timers(&mut connection)?;
+    let chosen = status::class_timers(&State::read(&mut connection)?);
+    let mut calibration = Calibrator {
+        meter: Meter::of(request.pid)?,
+        random: Random::seeded(request.seed),
+        connection,
+        arms,
+        timers,
+        chosen,
+        request,
+    };
+    let mut measured = Vec::new();
+    for sessions in SESSIONS {
+        measured.extend(calibration.with(sessions)?);
+    }
+    Ok(measured)
+}
+
+struct Calibrator<'a> {
+    request: Request<'a>,
+    connection: Connection,
+    meter: Meter,
+    random: Random,
+    arms: Vec<Arm>,
+    timers: Vec<Timer>,
+    chosen: BTreeMap<String, String>,
+}
+
+impl Calibrator<'_> {
+    /// Prices with so many sessions at work.
+    fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
+        let load = PointSelects::start(self.request.options, sessions)?;
+        sleep(WARM_UP);
+        let mut counted = self.events()?;
+        counted.retain(|(_, [events, _])| *events >= EVENTS_MIN);
+        let blocks = self.blocks(&load, sessions, &counted)?;
+        let each = counted.iter().zip(blocks);
+        each.map(|((arm, events), blocks)| self.price(arm, sessions, *events, &blocks)).collect()
+    }
+
+    /// Events per statement of every arm, and those that are timed. Where they are kept changes nothing
+    /// of that.
+    fn events(&mut self) -> Result<Vec<(Arm, [f64; 2])>, CalibrationError> {
+        let mut all: Vec<(Arm, [f64; 2])> = Vec::new();
+        for arm in self.arms.clone() {
+            self.check_stop()?;
+            let known = all.iter().find(|(other, _)| other.class == arm.class).map(|one| one.1);
+            let events = match known {
+                Some(events) => events,
+                None => self.events_of(&arm)?,
+            };
+            all.push((arm, events));
+        }
+        Ok(all)
+    }
+
+    fn events_of(&mut self, arm: &Arm) -> Result<[f64; 2], CalibrationError> {
+        arm.set(&mut self.connection)?;
+        switch(&mut self.connection, true)?;
+        let state = State::read(&mut self.connection)?;
+        let mut unread = || Reading::absent("it is not needed");
+        let counted = Counted::read(&mut self.connection, &state, COUNTED_FOR, &mut unread)?;
+        let counted = match counted {
+            Reading::Value(counted) => counted,
+            Reading::Absent(why) => return Err(CalibrationError::Events(why)),
+        };
+        let of_arm = counted
+            .classes
+            .iter()
+            .filter(|(class, _)| **class == arm.class || kind_of(class) == arm.class);
+        let (mut events, mut timed) = (0, 0);
+        for (_, count) in of_arm {
+            events += count.events;
+            timed += count.timed;
+        }
+        Ok([events, timed].map(|count| count as f64 / counted.statements.max(1) as f64))
+    }
+
+    /// Rounds of a block of every arm, in a random order.
+    fn blocks(
+        &mut self,
+        load: &PointSelects,
+        sessions: u32,
+        arms: &[(Arm, [f64; 2])],
+    ) -> Result<Vec<Vec<Block>>, CalibrationError> {
+        let rounds = self.request.rounds;
+        let wanted: Vec<usize> = arms
+            .iter()
+            .map(|(arm, [events, _])| {
+                let is_alone = arm.class == kind_of(&arm.class) && *events < FEW_EVENTS;
+                if is_alone { rounds * MORE_OFTEN } else { rounds }
+            })
+            .collect();
+        let mut blocks = vec![Vec::new(); arms.len()];
+        let most = (rounds as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
+        for round in 0..most {
+            // What was void is made up for at the end.
+            let missing = |at: &usize| wanted[*at].saturating_sub(blocks[*at].len());
+            let turns = |at: usize| missing(&at).min(wanted[at] / rounds);
+            let mut turns: Vec<usize> =
+                (0..arms.len()).flat_map(|at| std::iter::repeat_n(at, turns(at))).collect();
+            if turns.is_empty() {
+                break;
+            }
+            (self.request.tell)(sessions, round, rounds);
+            self.random.shuffle(&mut turns);
+            for at in turns {
+                self.check_stop()?;
+                arms[at].0.set(&mut self.connection)?;
+                blocks[at].extend(self.block(load)?);
+            }
+        }
+        Ok(blocks)
+    }
+
+    fn block(&mut self, load: &PointSelects) -> Result<Option<Block>, CalibrationError> {
+        let connection = &mut self.connection;
+        let mut turn = |on| Ok(switch(connection, on)?);
+        let mut statements = || Ok(load.statements());
+        WINDOWS.block(&self.meter, &mut self.random, &mut turn, &mut statements)
+    }
+
+    fn check_stop(&self) -> Result<(), CalibrationError> {
+        match self.request.stop.load(Ordering::Relaxed) {
+            true => Err(CalibrationError::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    fn price(
+        &self,
+        arm: &Arm,
+        sessions: u32,
+        [events, timed]: [f64; 2],
+        blocks: &[Block],
+    ) -> Result<Measured, CalibrationError> {
+        let void =
+            || CalibrationError::Void { class: arm.class.clone(), sessions, blocks: blocks.len() };
+        let added = Block::added_ns(blocks, CONFIDENCE).ok_or_else(void)?;
+        let added_ns = Span { low: added.low, value: added.value, high: added.high };
+        let timer = price_of(kind_of(&arm.class), &self.timers, &self.chosen);
+        let timer_ns = timer
+            .and_then(|timer| timer.value().map(|timer| timer.ns_per_event()))
+            .unwrap_or_default();
+        Ok(Measured {
+            sessions,
+            class: arm.class.clone(),
+            kept: arm.kept,
+            events_per_statement: events,
+            timed_per_statement: timed,
+            added_ns,
+            timer_ns,
+            rest_ns: Measured::rest(added_ns, events, timed, timer_ns),
+        })
+    }
+}

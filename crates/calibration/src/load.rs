@@ -1,0 +1,82 @@
+//! Sessions that read rows by their key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use waggle_mysql::{Connection, ConnectionError, Options};
+use waggle_stats::Random;
+
+/// The rows of the table.
+const ROWS: usize = 10_000;
+/// Rows of one `INSERT`.
+const ROWS_AT_ONCE: usize = 500;
+/// Like a row of sysbench: what is read is 120 bytes.
+const TEXT: &str = "REPEAT('0123456789', 12)";
+
+/// Makes the table that is read, in a database of its own.
+///
+/// # Errors
+/// The server refuses it.
+pub(crate) fn prepare(connection: &mut Connection) -> Result<(), ConnectionError> {
+    connection.rows("CREATE DATABASE waggle")?;
+    connection.rows(
+        "CREATE TABLE waggle.point (id INT NOT NULL PRIMARY KEY, c VARCHAR(120) NOT NULL) \
+         ENGINE = InnoDB",
+    )?;
+    for first in (0..ROWS).step_by(ROWS_AT_ONCE) {
+        let rows = (first..first + ROWS_AT_ONCE).map(|id| format!("({id}, {TEXT})"));
+        let rows = rows.collect::<Vec<_>>().join(", ");
+        connection.rows(&format!("INSERT INTO waggle.point VALUES {rows}"))?;
+    }
+    Ok(())
+}
+
+/// Sessions at work; dropping it ends them.
+pub struct PointSelects {
+    stop: Arc<AtomicBool>,
+    /// One for each session, so that they do not share a cache line at every statement.
+    done: Vec<Arc<AtomicU64>>,
+    sessions: Vec<JoinHandle<Result<(), ConnectionError>>>,
+}
+
+impl PointSelects {
+    /// Starts so many sessions.
+    ///
+    /// # Errors
+    /// One cannot log in.
+    pub(crate) fn start(options: &Options, sessions: u32) -> Result<PointSelects, ConnectionError> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut load = PointSelects { stop, done: Vec::new(), sessions: Vec::new() };
+        for number in 0..sessions {
+            let mut connection = Connection::open(options, None)?;
+            let (stop, done) = (load.stop.clone(), Arc::new(AtomicU64::new(0)));
+            load.done.push(done.clone());
+            let mut random = Random::seeded(u64::from(number));
+            load.sessions.push(std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let id = random.below(ROWS);
+                    connection.rows(&format!("SELECT c FROM waggle.point WHERE id = {id}"))?;
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            }));
+        }
+        Ok(load)
+    }
+
+    /// Statements that were answered so far.
+    pub(crate) fn statements(&self) -> u64 {
+        self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl Drop for PointSelects {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for session in self.sessions.drain(..) {
+            // One that failed stood still: then no window had statements, and that was told.
+            let _ = session.join();
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What an event costs beyond the readings of the timer, as it was measured on a private server.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Span;
+use crate::class::kind_of;
+
+/// A price whose interval reaches beyond `1/1.5` and `1.5` times the price is not used to predict.
+pub const PREDICTABLE: f64 = 1.5;
+/// At how many sessions prices are measured.
+pub const SESSIONS: [u32; 2] = [1, 32];
+
+/// Where an event is kept beside the sums, which are always there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kept {
+    /// Nowhere.
+    Sums,
+    /// As the current one, and in the history of its thread.
+    History,
+    /// In the history of all threads, too.
+    HistoryLong,
+}
+
+impl Kept {
+    /// From little to much.
+    pub const ALL: [Kept; 3] = [Kept::Sums, Kept::History, Kept::HistoryLong];
+}
+
+/// What was measured of one class, or of one kind with all of its classes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Sessions that were busy.
+    pub sessions: u32,
+    /// A class such as `wait/synch/mutex`, or a kind such as `wait`.
+    pub class: String,
+    /// Where events were kept.
+    pub kept: Kept,
+    /// Events per statement.
+    pub events_per_statement: f64,
+    /// Those of them that were timed.
+    pub timed_per_statement: f64,
+    /// Processor time of the server per statement that came on top, ns.
+    pub added_ns: Span,
+    /// Both readings of the timer, ns per timed event; 0 for a kind that is never timed.
+    pub timer_ns: f64,
+    /// What is left of `added_ns` per event, ns; `None` where there were no events.
+    pub rest_ns: Option<Span>,
+}
+
+impl Measured {
+    /// Nanoseconds per event that are not the timer's: `(added - timed × timer) / events`.
+    pub fn rest(added_ns: Span, events: f64, timed: f64, timer_ns: f64) -> Option<Span> {
+        let left = added_ns.less(Span::exact(timed * timer_ns));
+        (events > 0.0).then(|| left.times(1.0 / events))
+    }
+
+    /// Nanoseconds per event in all.
+    fn price(&self) -> Option<Span> {
+        (self.events_per_statement > 0.0)
+            .then(|| self.added_ns.times(1.0 / self.events_per_statement))
+    }
+}
+
+/// What was measured on one host with one build of a server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// When.
+    pub at: Timestamp,
+    /// On what.
+    pub host: Host,
+    /// `VERSION()` of the private server.
+    pub version: String,
+    /// The build id of its program; `None` where that has none.
+    pub build: Option<String>,
+    /// Blocks of windows for each price.
+    pub rounds: usize,
+    /// Every price.
+    pub measured: Vec<Measured>,
+}
+
+/// What prices depend on beside the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Host {
+    /// Model of the processor.
+    pub model: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Processors that are online.
+    pub processors: usize,
+}
+
+/// From where the rest of a price is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The class itself was measured.
+    Class,
+    /// The class was too rare, or too cheap, to be measured by itself: all classes of its kind
+    /// together.
+    Kind,
+}
+
+/// The rest of a price.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rest {
+    /// Nanoseconds per event.
+    pub ns: Span,
+    /// From where.
+    pub source: Source,
+    /// Whether what it rests on was measured closely enough to predict with.
+    pub is_predictable: bool,
+}
+
+impl Calibration {
+    /// The rest of the price of a class whose events are kept so, while so many sessions are busy.
+    /// Between the two numbers of sessions that were measured it lies on a line over the logarithm of
+    /// their number, beyond them it stays. `None` where nothing of it was measured.
+    pub fn rest(&self, class: &str, kept: Kept, sessions: f64) -> Option<Rest> {
+        let [few, many] = SESSIONS;
+        let (at_few, at_many) = (self.rest_at(class, kept, few)?, self.rest_at(class, kept, many)?);
+        let (few, many) = (f64::from(few), f64::from(many));
+        let share = (sessions.clamp(few, many) / few).ln() / (many / few).ln();
+        Some(Rest {
+            ns: at_few.ns.towards(at_many.ns, share),
+            source: if at_few.source == at_many.source { at_few.source } else { Source::Kind },
+            is_predictable: at_few.is_predictable && at_many.is_predictable,
+        })
+    }
+
+    fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<Rest> {
+        let kind = kind_of(class);
+        let of = |class: &str, kept| {
+            let is_it = |one: &&Measured| {
+                one.class == class && one.kept == kept && one.sessions == sessions
+            };
+            self.measured.iter().find(is_it).and_then(|one| Some((one.price()?, one.rest_ns?)))
+        };
+        if class == kind {
+            let (price, rest) = of(kind, kept)?;
+            let is_predictable = price.is_within(PREDICTABLE);
+            return Some(Rest { ns: rest, source: Source::Class, is_predictable });
+        }
+        let own = of(class, Kept::Sums).filter(|(price, _)| price.is_within(PREDICTABLE));
+        let (source, (price, rest)) = match own {
+            Some(own) => (Source::Class, own),
+            None => (Source::Kind, of(kind, Kept::Sums)?),
+        };
+        let extra = match kept {
+            Kept::Sums => Span::ZERO,
+            // Whoever keeps events pays the same for each event of a kind.
+            _ => of(kind, kept)?.1.less(of(kind, Kept::Sums)?.1),
+        };
+        let is_predictable = price.plus(extra).is_within(PREDICTABLE);
+        Some(Rest { ns: rest.plus(extra), source, is_predictable })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(low: f64, value: f64, high: f64) -> Span {
+        Span { low, value, high }
+    }
+
+    fn measured(sessions: u32, class: &str, kept: Kept, events: f64, added_ns: Span) -> Measured {
+        let rest_ns = Measured::rest(added_ns, events, events, 30.0);
+        Measured {
+            sessions,
+            class: class.to_owned(),
+            kept,
+            events_per_statement: events,
+            timed_per_statement: events,
+            added_ns,
+            timer_ns: 30.0,
+            rest_ns,
+        }
+    }
+
+    fn calibration(measured: Vec<Measured>) -> Calibration {
+        Calibration {
+            at: Timestamp::UNIX_EPOCH,
+            host: Host { model: "x".to_owned(), kernel: "6".to_owned(), processors: 2 },
+            version: "9.7.4".to_owned(),
+            build: None,
+            rounds: 1,
+            measured,
+        }
+    }
+
+    #[test]
+    fn the_rest_is_what_the_timer_does_not_explain() {
+        // 10 events, 4 of them timed at 30 ns: 120 of 1,000 ns are the timer's.
+        let rest = Measured::rest(span(900.0, 1000.0, 1100.0), 10.0, 4.0, 30.0);
+        assert_eq!(rest, Some(span(78.0, 88.0, 98.0)));
+        assert_eq!(Measured::rest(Span::ZERO, 0.0, 0.0, 30.0), None);
+    }
+
+    #[test]
+    fn between_one_session_and_many_the_price_follows_the_logarithm() {
+        let mutex = "wait/synch/mutex";
+        let calibration = calibration(vec![
+            measured(1, mutex, Kept::Sums, 10.0, span(450.0, 500.0, 550.0)),
+            measured(32, mutex, Kept::Sums, 10.0, span(950.0, 1000.0, 1050.0)),
+        ]);
+        let rest = |sessions| calibration.rest(mutex, Kept::Sums, sessions).unwrap().ns.value;
+        assert_eq!((rest(0.0), rest(1.0)), (20.0, 20.0));
+        assert_eq!((rest(32.0), rest(500.0)), (70.0, 70.0));
+        // log2 of 2 is a fifth of log2 of 32.
+        assert!((rest(2.0) - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_class_that_was_too_rare_is_priced_like_its_kind_and_what_is_kept_costs_extra() {
+        let both = |sessions| {
+            [
+                measured(sessions, "wait/io/file", Kept::Sums, 0.1, span(-90.0, 10.0, 110.0)),
+                measured(sessions, "wait", Kept::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
+                measured(sessions, "wait", Kept::History, 20.0, span(2900.0, 3000.0, 3100.0)),
+            ]
+        };
+        let calibration = calibration(SESSIONS.into_iter().flat_map(both).collect());
+        let rest = calibration.rest("wait/io/file", Kept::Sums, 1.0).unwrap();
+        assert_eq!((rest.source, rest.is_predictable, rest.ns.value), (Source::Kind, true, 70.0));
+        let kept = calibration.rest("wait/io/file", Kept::History, 1.0).unwrap();
+        assert_eq!(kept.ns.value, 120.0);
+        assert_eq!(calibration.rest("wait/io/file", Kept::HistoryLong, 1.0), None);
+        assert_eq!(calibration.rest("stage", Kept::Sums, 1.0), None);
+    }
+
+    #[test]
+    fn a_price_that_is_known_badly_is_not_predictable() {
+        let wide = |sessions| measured(sessions, "idle", Kept::Sums, 1.0, span(-20.0, 80.0, 180.0));
+        let calibration = calibration(SESSIONS.into_iter().map(wide).collect());
+        assert!(!calibration.rest("idle", Kept::Sums, 1.0).unwrap().is_predictable);
+    }
+}

@@ -1,0 +1,132 @@
+//! What one class costs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use waggle_model::Reading;
+
+use super::calibration::{Kept, Rest};
+use super::{Calibration, Count, Counted, Span, timer};
+use crate::class::kind_of;
+use crate::status::Timer;
+
+/// What one class of instruments costs while it is on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassCost {
+    /// The class.
+    pub class: String,
+    /// Its instruments that are on.
+    pub enabled: u64,
+    /// Events per second.
+    pub events_per_s: f64,
+    /// Events per statement; `None` where there were no statements.
+    pub events_per_statement: Option<f64>,
+    /// Share of the events that are timed.
+    pub timed_share: f64,
+    /// Where its events are kept.
+    pub kept: Kept,
+    /// The timer, where its events are timed and the server knows what that costs.
+    pub timer: Option<TimerPart>,
+    /// Why the price of the timer is not known, where it is not.
+    pub timer_unknown: Option<String>,
+    /// What an event costs beyond the timer; `None` where it was not measured, or so badly that nothing
+    /// would be left of the price.
+    pub rest: Option<Rest>,
+    /// Nanoseconds per event in all; `None` where nothing of it is known.
+    pub ns_per_event: Option<Span>,
+    /// Nanoseconds per statement.
+    pub ns_per_statement: Option<Span>,
+    /// Processors that it keeps busy.
+    pub cores: Option<Span>,
+    /// Share of the processor time of the server.
+    pub share_of_server: Option<Span>,
+    /// It costs more than that: a part of the price is not known.
+    pub is_at_least: bool,
+    /// Whether its price is known well enough to predict with.
+    pub is_predictable: bool,
+}
+
+/// The part of a price that is the timer's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TimerPart {
+    /// Its name.
+    pub name: String,
+    /// Cycles of one reading.
+    pub overhead_cycles: u64,
+    /// Cycles per second.
+    pub cycles_per_s: u64,
+    /// Nanoseconds of two readings: of one event that is timed.
+    pub ns_per_timed_event: f64,
+}
+
+/// From what prices are made.
+pub(super) struct Prices<'a> {
+    pub(super) timers: &'a [Timer],
+    /// Rows of `setup_timers`.
+    pub(super) chosen: &'a BTreeMap<String, String>,
+    pub(super) calibration: Option<&'a Calibration>,
+}
+
+impl Prices<'_> {
+    /// What the events of a class cost.
+    pub(super) fn cost(
+        &self,
+        class: &str,
+        count: Count,
+        kept: Kept,
+        counted: &Counted,
+        server_cores: Option<f64>,
+    ) -> ClassCost {
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        let timed_share = share(count.timed, count.events);
+        let (timer, timer_unknown) = match timer::price_of(kind_of(class), self.timers, self.chosen)
+        {
+            Some(Reading::Value(price)) => (Some(TimerPart::from(price)), None),
+            Some(Reading::Absent(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let of_timer = timer.as_ref().map(|timer| timer.ns_per_timed_event * timed_share);
+        let rest = self.calibration.and_then(|all| all.rest(class, kept, counted.running));
+        // An event that costs nothing was measured badly: what is known is the timer.
+        let rest = rest.filter(|rest| rest.ns.value + of_timer.unwrap_or(0.0) > 0.0);
+        let ns_per_event = match (of_timer, rest) {
+            (Some(timer), Some(rest)) => Some(rest.ns.plus(Span::exact(timer))),
+            (Some(timer), None) if timed_share > 0.0 => Some(Span::exact(timer)),
+            (None, Some(rest)) => Some(rest.ns),
+            (_, None) => None,
+        };
+        let per_s = count.events as f64 / counted.seconds;
+        let per_statement =
+            (counted.statements > 0).then(|| count.events as f64 / counted.statements as f64);
+        let cores = ns_per_event.map(|price| price.times(per_s / 1e9));
+        ClassCost {
+            class: class.to_owned(),
+            enabled: count.enabled,
+            events_per_s: per_s,
+            events_per_statement: per_statement,
+            timed_share,
+            kept,
+            is_at_least: rest.is_none() || timer_unknown.is_some() && timed_share > 0.0,
+            is_predictable: rest.is_some_and(|rest| rest.is_predictable),
+            timer,
+            timer_unknown,
+            rest,
+            ns_per_event,
+            ns_per_statement: ns_per_event
+                .zip(per_statement)
+                .map(|(price, events)| price.times(events)),
+            cores,
+            share_of_server: cores
+                .zip(server_cores.filter(|cores| *cores > 0.0))
+                .map(|(cores, server)| cores.times(1.0 / server)),
+        }
+    }
+}
+
+impl From<timer::TimerPrice> for TimerPart {
+    fn from(price: timer::TimerPrice) -> TimerPart {
+        let ns_per_timed_event = price.ns_per_event();
+        let timer::TimerPrice { timer: name, overhead_cycles, cycles_per_s } = price;
+        TimerPart { name, overhead_cycles, cycles_per_s, ns_per_timed_event }
+    }
+}

@@ -1,0 +1,181 @@
+//! How many events there are, and how many statements.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use waggle_model::Reading;
+use waggle_mysql::connection::text;
+use waggle_mysql::{Connection, ConnectionError};
+
+use crate::activity::{self, Events};
+use crate::class::class_of;
+use crate::plan::is_on;
+use crate::state::State;
+use crate::table::Table;
+
+/// Events of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Instruments that are on.
+    pub enabled: u64,
+    /// Events.
+    pub events: u64,
+    /// Those of instruments that are timed.
+    pub timed: u64,
+}
+
+/// What happened in an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    /// How long it was, seconds.
+    pub seconds: f64,
+    /// Statements that clients sent (`Questions`), without our own.
+    pub statements: u64,
+    /// Sessions that were at work, the mean of four looks, without our own (`Threads_running`).
+    pub running: f64,
+    /// Processor time that the server used, ns; absent where it cannot be read.
+    pub server_ns: Reading<u64>,
+    /// By class.
+    pub classes: BTreeMap<String, Count>,
+}
+
+/// The counters that are read at once.
+struct Status {
+    at: Instant,
+    /// Without our own.
+    questions: u64,
+    running: u64,
+    server_ns: Reading<u64>,
+}
+
+/// One reading of everything. The events take a while, so that the counters are read before and after.
+struct Look {
+    before: Status,
+    events: Reading<Events>,
+    after: Status,
+}
+
+impl Status {
+    fn read(
+        connection: &mut Connection,
+        server_ns: &mut dyn FnMut() -> Reading<u64>,
+    ) -> Result<Status, ConnectionError> {
+        let rows = connection
+            .rows("SHOW GLOBAL STATUS WHERE Variable_name IN ('Questions', 'Threads_running')")?;
+        let of = |name: &str| {
+            let row = rows.iter().find(|row| text(row, 0) == name);
+            row.and_then(|row| text(row, 1).parse::<u64>().ok()).unwrap_or(0)
+        };
+        Ok(Status {
+            at: Instant::now(),
+            questions: of("Questions").saturating_sub(connection.statements()),
+            // Our own session is at work when it asks.
+            running: of("Threads_running").saturating_sub(1),
+            server_ns: server_ns(),
+        })
+    }
+}
+
+impl Look {
+    fn take(
+        connection: &mut Connection,
+        server_ns: &mut dyn FnMut() -> Reading<u64>,
+    ) -> Result<Look, ConnectionError> {
+        let before = Status::read(connection, server_ns)?;
+        let events = activity::read(connection)?;
+        Ok(Look { before, events, after: Status::read(connection, server_ns)? })
+    }
+}
+
+impl Counted {
+    /// Counts for `interval`. `server_ns` gives the processor time that the server has used so far.
+    ///
+    /// # Errors
+    /// The connection is broken, or the tables of events cannot be read: then with the reason.
+    pub fn read(
+        connection: &mut Connection,
+        state: &State,
+        interval: Duration,
+        server_ns: &mut dyn FnMut() -> Reading<u64>,
+    ) -> Result<Reading<Counted>, ConnectionError> {
+        let earlier = Look::take(connection, server_ns)?;
+        sleep(interval);
+        let later = Look::take(connection, server_ns)?;
+        let (before, after) = match (&earlier.events, &later.events) {
+            (Reading::Value(before), Reading::Value(after)) => (before, after),
+            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
+                return Ok(Reading::absent(why));
+            }
+        };
+        // From the middle of one reading of the events to the middle of the other.
+        let pairs = [(&earlier.before, &later.before), (&earlier.after, &later.after)];
+        let mean = |part: &dyn Fn(&Status, &Status) -> f64| {
+            pairs.iter().map(|(from, to)| part(from, to)).sum::<f64>() / pairs.len() as f64
+        };
+        let cpu = |(from, to): &(&Status, &Status)| match (&from.server_ns, &to.server_ns) {
+            (Reading::Value(from), Reading::Value(to)) => Ok(to.saturating_sub(*from)),
+            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Err(why.clone()),
+        };
+        let server_ns = pairs.iter().map(cpu).sum::<Result<u64, String>>();
+        Ok(Reading::Value(Counted {
+            seconds: mean(&|from, to| (to.at - from.at).as_secs_f64()),
+            statements: mean(&|from, to| to.questions.saturating_sub(from.questions) as f64) as u64,
+            running: mean(&|from, to| (from.running + to.running) as f64 / 2.0),
+            server_ns: server_ns
+                .map_or_else(Reading::Absent, |ns| Reading::Value(ns / pairs.len() as u64)),
+            classes: classes(state, before, after),
+        }))
+    }
+}
+
+/// Events by class, and those of timed instruments. Errors have no instrument by which they count.
+fn classes(state: &State, before: &Events, after: &Events) -> BTreeMap<String, Count> {
+    let mut classes: BTreeMap<String, Count> = BTreeMap::new();
+    let mut timed: BTreeSet<&str> = BTreeSet::new();
+    for (key, settings) in state.rows(Table::Instruments) {
+        let class = classes.entry(class_of(&key[0]).to_owned()).or_default();
+        class.enabled += u64::from(is_on(&settings[0]));
+        if is_on(&settings[1]) {
+            timed.insert(&key[0]);
+        }
+    }
+    let of_timed = |events: &Events| -> Events {
+        let timed = events.iter().filter(|(name, _)| timed.contains(name.as_str()));
+        timed.map(|(name, count)| (name.clone(), *count)).collect()
+    };
+    for (name, events) in activity::by_class(before, after) {
+        classes.entry(name).or_default().events = events;
+    }
+    for (name, events) in activity::by_class(&of_timed(before), &of_timed(after)) {
+        classes.entry(name).or_default().timed = events;
+    }
+    classes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_events_of_timed_instruments_count_as_timed() {
+        let row = |name: &str, on: &str, timed: &str| {
+            (vec![name.to_owned()], vec![Some(on.to_owned()), Some(timed.to_owned())])
+        };
+        let instruments = [
+            row("wait/io/file/sql/a", "YES", "YES"),
+            row("wait/io/file/sql/b", "YES", "NO"),
+            row("stage/sql/c", "NO", "NO"),
+        ];
+        let state = State::of([(Table::Instruments, instruments.into())]);
+        let events = |a, b| {
+            Events::from([
+                ("wait/io/file/sql/a".to_owned(), a),
+                ("wait/io/file/sql/b".to_owned(), b),
+            ])
+        };
+        let classes = classes(&state, &events(10, 100), &events(15, 107));
+        assert_eq!(classes["wait/io/file"], Count { enabled: 2, events: 12, timed: 5 });
+        assert_eq!(classes["stage"], Count::default());
+    }
+}

@@ -1,0 +1,189 @@
+//! What the instrumentation costs the server: events, times what each costs.
+//!
+//! The price of an event is twice the overhead of the timer, as the server reports it, and a rest that
+//! [`calibration`] holds. What only a restart removes, the code that asks whether to record and the
+//! memory, is told apart from what can be switched off.
+
+pub mod calibration;
+mod class;
+mod count;
+mod memory;
+mod span;
+pub mod stored;
+mod timer;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+use waggle_model::Reading;
+use waggle_mysql::Connection;
+
+pub use calibration::Calibration;
+pub use class::ClassCost;
+pub use count::{Count, Counted};
+pub use span::Span;
+pub use timer::{TimerPrice, price_of};
+
+use crate::state::State;
+use crate::status::{self, StatusError};
+use crate::table::Table;
+
+use calibration::Kept;
+use class::Prices;
+
+/// What the instrumentation of a server costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// `VERSION()`.
+    pub version: String,
+    /// Over how many seconds events were counted.
+    pub interval_s: f64,
+    /// Statements of clients per second, without our own.
+    pub statements_per_s: f64,
+    /// Sessions that were at work.
+    pub running: f64,
+    /// Processors that the server kept busy; `None` where that cannot be read.
+    pub server_cores: Option<f64>,
+    /// Why not.
+    pub server_cores_unknown: Option<String>,
+    /// What can be switched off while the server runs, by class: those that are on, or counted.
+    pub classes: Vec<ClassCost>,
+    /// All classes together.
+    pub total: Total,
+    /// What only a restart removes.
+    pub fixed: Fixed,
+}
+
+/// All classes together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Total {
+    /// Nanoseconds per statement; `None` where there were no statements.
+    pub ns_per_statement: Option<Span>,
+    /// Processors kept busy.
+    pub cores: Span,
+    /// Share of the processor time of the server; `None` where that is not known.
+    pub share_of_server: Option<Span>,
+    /// It is more than that: some classes have no price, or only that of the timer.
+    pub is_at_least: bool,
+    /// Whether every class with events has a price that is known well enough to predict with.
+    pub is_predictable: bool,
+}
+
+/// What only a restart removes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fixed {
+    /// Bytes that Performance Schema has taken, by the kind of event that they serve; empty where that
+    /// cannot be read.
+    pub memory_bytes: BTreeMap<&'static str, u64>,
+    /// The whole of it, as the server gives it.
+    pub memory_bytes_total: Option<u64>,
+    /// Processor time of the code that is run and records nothing. It is not measured: for that the
+    /// server would have to be started without Performance Schema.
+    pub cores: Option<f64>,
+}
+
+/// What is needed to read the cost of a server.
+pub struct Question<'a> {
+    /// For how long events are counted.
+    pub interval: Duration,
+    /// The prices that were measured for it; `None` where there are none.
+    pub calibration: Option<&'a Calibration>,
+    /// Gives the processor time that the server has used so far, ns.
+    pub server_ns: &'a mut dyn FnMut() -> Reading<u64>,
+}
+
+impl Cost {
+    /// Counts the events of a server and prices them.
+    ///
+    /// # Errors
+    /// Performance Schema is off or may not be read, or the connection is broken.
+    pub fn read(connection: &mut Connection, question: Question<'_>) -> Result<Cost, StatusError> {
+        if !connection.server_identity().performance_schema {
+            return Err(StatusError::Off);
+        }
+        let state = State::read(connection)?;
+        if let Some(why) = state.why_absent(Table::Instruments) {
+            return Err(StatusError::Unreadable(why.to_owned()));
+        }
+        let counted = Counted::read(connection, &state, question.interval, question.server_ns)?;
+        let counted = match counted {
+            Reading::Value(counted) => counted,
+            Reading::Absent(why) => return Err(StatusError::Unreadable(why)),
+        };
+        let timers = status::timers(connection)?;
+        let chosen = status::class_timers(&state);
+        let prices = Prices { timers: &timers, chosen: &chosen, calibration: question.calibration };
+        let version = connection.server_identity().version.clone();
+        let buffers = status::memory(connection)?;
+        Ok(Cost::of(version, &counted, &kept(&state), &prices, memory::fixed(&buffers)))
+    }
+
+    /// The arithmetic. `kept` says where events of a kind are kept.
+    fn of(
+        version: String,
+        counted: &Counted,
+        kept: &dyn Fn(&str) -> Kept,
+        prices: &Prices<'_>,
+        fixed: Fixed,
+    ) -> Cost {
+        let server_cores = counted.server_ns.value().map(|ns| *ns as f64 / 1e9 / counted.seconds);
+        let classes: Vec<ClassCost> = counted
+            .classes
+            .iter()
+            .filter(|(_, count)| count.enabled > 0 || count.events > 0)
+            .map(|(class, count)| prices.cost(class, *count, kept(class), counted, server_cores))
+            .collect();
+        Cost {
+            version,
+            interval_s: counted.seconds,
+            statements_per_s: counted.statements as f64 / counted.seconds,
+            running: counted.running,
+            server_cores,
+            server_cores_unknown: counted.server_ns.why().map(str::to_owned),
+            total: Total::of(&classes),
+            classes,
+            fixed,
+        }
+    }
+}
+
+impl Total {
+    fn of(classes: &[ClassCost]) -> Total {
+        let with_events = || classes.iter().filter(|class| class.events_per_s > 0.0);
+        // `None` where the first term is not known: it is not known for any class then.
+        let sum = |part: fn(&ClassCost) -> Option<Span>| {
+            with_events().filter_map(part).reduce(Span::plus)
+        };
+        Total {
+            ns_per_statement: sum(|class| class.ns_per_statement),
+            cores: sum(|class| class.cores).unwrap_or(Span::ZERO),
+            share_of_server: sum(|class| class.share_of_server),
+            is_at_least: with_events().any(|class| class.is_at_least),
+            is_predictable: with_events().all(|class| class.is_predictable),
+        }
+    }
+}
+
+/// Where the events of a class are kept, by the consumers that are on.
+fn kept(state: &State) -> impl Fn(&str) -> Kept {
+    let on: Vec<String> = state
+        .rows(Table::Consumers)
+        .filter(|(_, settings)| crate::plan::is_on(&settings[0]))
+        .map(|(key, _)| key[0].clone())
+        .collect();
+    move |class| {
+        let is_on = |place: &str| {
+            let name = format!("events_{}s_{place}", crate::class::kind_of(class));
+            on.contains(&name)
+        };
+        match (is_on("history_long"), is_on("history") || is_on("current")) {
+            (true, _) => Kept::HistoryLong,
+            (false, true) => Kept::History,
+            (false, false) => Kept::Sums,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! Calibrations on the disk.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use super::calibration::{Calibration, Host};
+
+/// Why a calibration cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoredError {
+    /// The system refuses.
+    #[error("{what} {}: {error}; name another place with WAGGLE_STATE_DIR", path.display())]
+    File {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was attempted.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// It holds something else.
+    #[error("{} is no calibration: {reason}; remove it and calibrate again", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoredError {
+    move |error| StoredError::File { path: path.to_owned(), what, error }
+}
+
+impl Host {
+    /// Looks at this host.
+    pub fn look() -> Host {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let model =
+            cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        Host {
+            model: model.map_or_else(String::new, |(_, model)| model.trim().to_owned()),
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            processors: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
+        }
+    }
+}
+
+impl Calibration {
+    /// Keeps it in a directory. One of the same version, build and host is replaced.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn store(&self, directory: &Path) -> Result<PathBuf, StoredError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(failed("cannot make", directory))?;
+        let name: String = format!("{}-{}", self.version, self.build.as_deref().unwrap_or("none"))
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' })
+            .collect();
+        let (path, part) = (format!("{name}.json"), format!("{name}.part"));
+        let (path, part) = (directory.join(path), directory.join(part));
+        let wrong = |error: serde_json::Error| StoredError::Wrong {
+            path: path.clone(),
+            reason: error.to_string(),
+        };
+        let text = serde_json::to_string_pretty(self).map_err(wrong)?;
+        // Under its name it is whole.
+        let written = File::create(&part).and_then(|mut file| {
+            writeln!(file, "{text}")?;
+            file.sync_all()?;
+            fs::rename(&part, &path)
+        });
+        written.map_err(failed("cannot write", &path))?;
+        Ok(path)
+    }
+
+    /// The calibration for a version and a build of a server on this host; `None` where there is none.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn find(
+        directory: &Path,
+        host: &Host,
+        version: &str,
+        build: Option<&str>,
+    ) -> Result<Option<Calibration>, StoredError> {
+        let entries = match fs::read_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            entries => entries.map_err(failed("cannot read", directory))?,
+        };
+        let mut found: Option<Calibration> = None;
+        for entry in entries {
+            let path = entry.map_err(failed("cannot read", directory))?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let text = fs::read_to_string(&path).map_err(failed("cannot read", &path))?;
+            let one: Calibration = serde_json::from_str(&text).map_err(|error| {
+                StoredError::Wrong { path: path.clone(), reason: error.to_string() }
+            })?;
+            let fits = one.host == *host
+                && Self::is_same_release(&one.version, version)
+                && one.build.as_deref() == build;
+            if fits && found.as_ref().is_none_or(|found| found.at < one.at) {
+                found = Some(one);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether two servers that give these `VERSION()` are of one release.
+    pub fn is_same_release(one: &str, other: &str) -> bool {
+        release_of(one) == release_of(other)
+    }
+}
+
+/// `VERSION()` without what the settings of a server add to it: `-log` says that a log is on (MySQL
+/// before 8.0, and MariaDB).
+fn release_of(version: &str) -> &str {
+    version.strip_suffix("-log").unwrap_or(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::Timestamp;
+
+    fn calibration(kernel: &str, version: &str, at: i64) -> Calibration {
+        Calibration {
+            at: Timestamp::from_second(at).unwrap(),
+            host: Host { model: "x".to_owned(), kernel: kernel.to_owned(), processors: 2 },
+            version: version.to_owned(),
+            build: Some("b1".to_owned()),
+            rounds: 1,
+            measured: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_what_was_measured_here_with_this_build_is_found() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let directory = folder.path().join("calibration");
+        let host = calibration("6.1", "", 0).host;
+        let find = |version: &str, build| {
+            Calibration::find(&directory, &host, version, build).unwrap().map(|found| found.at)
+        };
+        assert_eq!(find("8.0.12", Some("b1")), None, "there is no directory yet");
+        calibration("6.1", "8.0.12", 1).store(&directory).unwrap();
+        let path = calibration("6.1", "10.11.19-MariaDB/x", 2).store(&directory).unwrap();
+        assert_eq!(path.file_name().unwrap(), "10.11.19-MariaDB_x-b1.json");
+        assert_eq!(find("8.0.12", Some("b1")).unwrap().as_second(), 1);
+        assert_eq!(find("8.0.12-log", Some("b1")).unwrap().as_second(), 1);
+        assert_eq!((find("8.0.12", Some("b2")), find("8.0.13", Some("b1"))), (None, None));
+        calibration("6.2", "8.0.12", 3).store(&directory).unwrap();
+        assert_eq!(find("8.0.12", Some("b1")), None, "another kernel");
+        std::fs::write(directory.join("x.json"), "{}").unwrap();
+        let error = Calibration::find(&directory, &host, "1", None).unwrap_err().to_string();
+        assert!(error.contains("x.json"), "{error}");
+    }
+
+    #[test]
+    fn this_host_has_processors_and_a_kernel() {
+        let host = Host::look();
+        assert!(host.processors > 0 && !host.kernel.is_empty(), "{host:?}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The arithmetic, by hand.
+
+use jiff::Timestamp;
+
+use super::calibration::{Host, Measured, SESSIONS, Source};
+use super::*;
+use crate::status::Timer;
+
+fn timers() -> [Timer; 2] {
+    [("CYCLE", 2_000_000_000, 20), ("NANOSECOND", 1_000_000_000, 100)].map(
+        |(name, frequency, overhead)| Timer {
+            name: name.to_owned(),
+            frequency: Some(frequency),
+            resolution: Some(1),
+            overhead_cycles: Some(overhead),
+        },
+    )
+}
+
+/// Half a second in which 1,000 statements took a quarter of a processor.
+fn counted(classes: &[(&str, Count)]) -> Counted {
+    Counted {
+        seconds: 0.5,
+        statements: 1000,
+        running: 1.0,
+        server_ns: Reading::Value(125_000_000),
+        classes: classes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+    }
+}
+
+fn cost(counted: &Counted, calibration: Option<&Calibration>) -> Cost {
+    let (timers, chosen) = (timers(), BTreeMap::new());
+    let prices = Prices { timers: &timers, chosen: &chosen, calibration };
+    Cost::of("9".to_owned(), counted, &|_| Kept::Sums, &prices, memory::fixed(&BTreeMap::new()))
+}
+
+fn calibration(classes: &[(&str, f64)]) -> Calibration {
+    let measured = classes.iter().flat_map(|(class, rest)| {
+        SESSIONS.map(|sessions| Measured {
+            sessions,
+            class: (*class).to_owned(),
+            kept: Kept::Sums,
+            events_per_statement: 1.0,
+            timed_per_statement: 1.0,
+            added_ns: Span { low: 90.0, value: 100.0, high: 110.0 },
+            timer_ns: 0.0,
+            rest_ns: Some(Span { low: rest - 10.0, value: *rest, high: rest + 10.0 }),
+        })
+    });
+    Calibration {
+        at: Timestamp::UNIX_EPOCH,
+        host: Host { model: String::new(), kernel: String::new(), processors: 1 },
+        version: "9".to_owned(),
+        build: None,
+        rounds: 1,
+        measured: measured.collect(),
+    }
+}
+
+#[test]
+fn events_times_price_is_the_time_per_statement_the_processors_and_the_share() {
+    let mutex = Count { enabled: 3, events: 10_000, timed: 5_000 };
+    let prices = calibration(&[("wait/synch/mutex", 30.0)]);
+    let cost = cost(&counted(&[("wait/synch/mutex", mutex)]), Some(&prices));
+    let class = &cost.classes[0];
+    assert_eq!((class.events_per_s, class.events_per_statement), (20_000.0, Some(10.0)));
+    // Two readings of 20 cycles at 2 GHz are 20 ns; half of the events are timed: 10 + 30.
+    assert_eq!(class.ns_per_event.unwrap().value, 40.0);
+    assert_eq!(class.ns_per_statement.unwrap(), Span { low: 300.0, value: 400.0, high: 500.0 });
+    // 20,000 a second of 40 ns are 0.8 ms a second; the server uses a quarter of a processor.
+    assert!((class.cores.unwrap().value - 0.0008).abs() < 1e-12);
+    assert!((class.share_of_server.unwrap().value - 0.0032).abs() < 1e-12);
+    assert!(!class.is_at_least && class.is_predictable);
+    assert_eq!(class.rest.unwrap().source, Source::Class);
+    assert_eq!(cost.total.ns_per_statement, class.ns_per_statement);
+    assert_eq!((cost.statements_per_s, cost.server_cores), (2000.0, Some(0.25)));
+}
+
+#[test]
+fn without_a_calibration_it_is_at_least_the_timer() {
+    let timed = Count { enabled: 1, events: 2_000, timed: 2_000 };
+    let untimed = Count { enabled: 1, events: 3_000, timed: 0 };
+    let classes = [("memory", untimed), ("stage", untimed), ("statement", timed)];
+    let cost = cost(&counted(&classes), None);
+    let [memory, stage, statement] = &cost.classes[..] else { panic!("{cost:?}") };
+    // Two readings of 100 cycles at 2 GHz, twice a statement.
+    assert_eq!(statement.ns_per_statement.unwrap(), Span::exact(200.0));
+    assert!(statement.is_at_least && !statement.is_predictable);
+    for unknown in [memory, stage] {
+        assert_eq!((unknown.ns_per_event, unknown.cores), (None, None), "never zero");
+        assert!(unknown.is_at_least);
+    }
+    assert!(cost.total.is_at_least);
+    assert_eq!(cost.total.ns_per_statement, Some(Span::exact(200.0)));
+}
+
+#[test]
+fn a_rest_that_leaves_nothing_of_the_price_is_not_used() {
+    let events = Count { enabled: 1, events: 1000, timed: 1000 };
+    let prices = calibration(&[("statement", -101.0), ("memory", -1.0)]);
+    let cost = cost(&counted(&[("memory", events), ("statement", events)]), Some(&prices));
+    let [memory, statement] = &cost.classes[..] else { panic!("{cost:?}") };
+    assert_eq!((memory.ns_per_event, memory.is_at_least), (None, true));
+    assert_eq!((statement.ns_per_event, statement.is_at_least), (Some(Span::exact(100.0)), true));
+}
+
+#[test]
+fn what_is_off_and_silent_is_left_out_and_what_is_not_known_stays_unknown() {
+    let silent = Count { enabled: 2, events: 0, timed: 0 };
+    let mut counted = counted(&[("idle", Count::default()), ("stage", silent)]);
+    counted.statements = 0;
+    counted.server_ns = Reading::absent("another host");
+    let cost = cost(&counted, Some(&calibration(&[("stage", 10.0)])));
+    let [stage] = &cost.classes[..] else { panic!("{cost:?}") };
+    assert_eq!((stage.events_per_statement, stage.share_of_server), (None, None));
+    assert_eq!(stage.cores.unwrap(), Span::ZERO, "it is known: there were no events");
+    assert_eq!(cost.server_cores_unknown.as_deref(), Some("another host"));
+    assert_eq!((cost.total.ns_per_statement, cost.total.share_of_server), (None, None));
+    assert!(!cost.total.is_at_least);
+}
+
+#[test]
+fn where_events_are_kept_follows_from_the_consumers() {
+    let row = |name: &str, on: &str| (vec![name.to_owned()], vec![Some(on.to_owned())]);
+    let consumers = [
+        row("events_waits_current", "YES"),
+        row("events_stages_history_long", "YES"),
+        row("events_statements_history", "NO"),
+    ];
+    let state = State::of([(Table::Consumers, consumers.into())]);
+    let kept = kept(&state);
+    assert_eq!(kept("wait/io/file"), Kept::History);
+    assert_eq!(kept("stage"), Kept::HistoryLong);
+    assert_eq!((kept("statement"), kept("memory")), (Kept::Sums, Kept::Sums));
+}

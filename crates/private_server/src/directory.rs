@@ -1,0 +1,137 @@
+//! The files of a private server.
+
+use std::env;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::{PrivateServerError, Program};
+
+/// unix(7): `sun_path` has 108 bytes, the last of them the NUL.
+const SOCKET_PATH_MAX: usize = 107;
+/// Data, logs and tables of a private server take less (MySQL 8.0 about 180 MiB).
+const ROOM_MIB: u64 = 600;
+const PREFIX: &str = "waggle-server-";
+/// It is locked as long as its directory is in use.
+const OWNER: &str = "owner";
+
+/// A directory, removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    dir: TempDir,
+    _owner: File,
+}
+
+impl Directory {
+    /// Makes one that the user of the program may write, after removing those that a killed waggle
+    /// left.
+    pub(crate) fn create(program: &Program) -> Result<Directory, PrivateServerError> {
+        let parent = match program.root {
+            // What is named in our environment need not exist there.
+            Some(_) => program.outside(Path::new("/tmp")),
+            None => env::temp_dir(),
+        };
+        sweep(&parent);
+        enough_room(&parent)?;
+        let made = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(&parent);
+        let dir = made.map_err(PrivateServerError::io("cannot make a directory in", &parent))?;
+        let owner = own(dir.path()).map_err(PrivateServerError::io("cannot lock", dir.path()))?;
+        if let Some((uid, gid)) = program.user {
+            chown(dir.path(), Some(uid), Some(gid))
+                .map_err(PrivateServerError::io("cannot give away", dir.path()))?;
+        }
+        let directory = Directory { dir, _owner: owner };
+        match directory.socket().as_os_str().len() {
+            ..=SOCKET_PATH_MAX => Ok(directory),
+            _ => Err(PrivateServerError::PathTooLong { path: directory.socket() }),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path().join("socket")
+    }
+}
+
+/// Locks the file before it has its name, so that nobody finds it without its lock.
+fn own(dir: &Path) -> io::Result<File> {
+    let path = dir.join("owner.new");
+    let file = File::create(&path)?;
+    file.lock()?;
+    fs::rename(&path, dir.join(OWNER))?;
+    Ok(file)
+}
+
+fn enough_room(parent: &Path) -> Result<(), PrivateServerError> {
+    let space = rustix::fs::statvfs(parent)
+        .map_err(|errno| PrivateServerError::io("cannot look at", parent)(errno.into()))?;
+    let free_mib = space.f_bavail.saturating_mul(space.f_frsize) >> 20;
+    if free_mib >= ROOM_MIB {
+        return Ok(());
+    }
+    let path = parent.to_owned();
+    Err(PrivateServerError::NoRoom { path, free_mib, needed_mib: ROOM_MIB })
+}
+
+/// Removes what killed processes left: nobody holds the lock in it. Directories that are not ours, and
+/// links, are left alone. Nothing here may fail a start.
+fn sweep(parent: &Path) {
+    let us = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let owner = entry.path().join(OWNER);
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && fs::symlink_metadata(entry.path()).is_ok_and(|found| found.is_dir())
+            && fs::symlink_metadata(&owner).is_ok_and(|found| found.is_file() && found.uid() == us);
+        let is_left = || match File::open(&owner) {
+            Ok(file) => file.try_lock().is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
+        if is_ours && is_left() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_removed_and_what_is_in_use_is_not() {
+        let parent = TempDir::new().unwrap();
+        let make = |name: &str, owner: bool| {
+            let dir = parent.path().join(name);
+            fs::create_dir(&dir).unwrap();
+            owner.then(|| File::create(dir.join(OWNER)).unwrap())
+        };
+        let used = make("waggle-server-used", true).unwrap();
+        used.lock().unwrap();
+        drop(make("waggle-server-left", true));
+        drop(make("waggle-server-other", false));
+        drop(make("other", true));
+        sweep(parent.path());
+        let left = |name: &str| parent.path().join(name).exists();
+        assert!(left("waggle-server-used") && left("waggle-server-other") && left("other"));
+        assert!(!left("waggle-server-left"));
+    }
+
+    #[test]
+    fn a_full_disk_is_told_before_anything_is_made() {
+        // A file system without blocks: nothing is ever free in it.
+        let error = enough_room(Path::new("/proc")).unwrap_err().to_string();
+        assert!(error.contains("TMPDIR") && error.contains("0 MiB"), "{error}");
+    }
+}

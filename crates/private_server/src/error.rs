@@ -1,0 +1,81 @@
+//! Why there is no private server.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a private server cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateServerError {
+    /// There is no such program.
+    #[error("{} is no program that can be run: {reason}; name one with --mysqld", path.display())]
+    Program {
+        /// The program.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Files that come with the program are missing.
+    #[error("{what} of {} cannot be found; name a whole installation with --mysqld", program.display())]
+    Incomplete {
+        /// The program.
+        program: PathBuf,
+        /// What is missing.
+        what: &'static str,
+    },
+    /// Only root may start a program in another root directory, or as another user.
+    #[error(
+        "the server runs {how}: only root can start another one there; run waggle as root, or name a \
+         program with --mysqld"
+    )]
+    NotRoot {
+        /// How it runs.
+        how: &'static str,
+    },
+    /// There is too little room for the data.
+    #[error(
+        "{} has {free_mib} MiB free and a private server needs {needed_mib}; name another place with \
+         TMPDIR", path.display()
+    )]
+    NoRoom {
+        /// The directory.
+        path: PathBuf,
+        /// What is free, MiB.
+        free_mib: u64,
+        /// What is needed, MiB.
+        needed_mib: u64,
+    },
+    /// The path of the socket is too long.
+    #[error("the path of a socket may have 107 bytes: {} is longer; set TMPDIR to a shorter path", path.display())]
+    PathTooLong {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// The system refuses something.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The server does not start.
+    #[error(
+        "the private server did not start: {reason}; where AppArmor or SELinux confines the program, \
+         name a copy of it with --mysqld\n{log}"
+    )]
+    DidNotStart {
+        /// How it ended.
+        reason: String,
+        /// What it said.
+        log: String,
+    },
+}
+
+impl PrivateServerError {
+    /// For `map_err`.
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+}

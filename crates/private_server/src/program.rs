@@ -1,0 +1,161 @@
+//! The program of a server, and what comes with it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use waggle_model::Flavour;
+
+use crate::PrivateServerError;
+
+/// The program of a server. Its paths begin at its root directory.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The family.
+    pub flavour: Flavour,
+    /// Its root directory as this process reaches it; `None` where it is ours.
+    pub(crate) root: Option<PathBuf>,
+    pub(crate) executable: PathBuf,
+    pub(crate) base: PathBuf,
+    /// Messages, and for MariaDB the SQL of the system tables.
+    pub(crate) messages: PathBuf,
+    /// User and group to run as; `None` for our own.
+    pub(crate) user: Option<(u32, u32)>,
+}
+
+impl Program {
+    /// The program that a process runs, in the container or the root directory of that process, and
+    /// with its user. `base` and `messages` are what the server says: `@@basedir`, `@@lc_messages_dir`.
+    ///
+    /// # Errors
+    /// It may not be read, was replaced, or only root can start another one.
+    pub fn of_process(
+        pid: u32,
+        flavour: Flavour,
+        base: &Path,
+        messages: &Path,
+    ) -> Result<Program, PrivateServerError> {
+        let proc = PathBuf::from(format!("/proc/{pid}"));
+        let link = |name: &str| {
+            let path = proc.join(name);
+            fs::read_link(&path).map_err(PrivateServerError::io("cannot look at", &path))
+        };
+        let (seen, root) = (link("exe")?, link("root")?);
+        if seen.to_string_lossy().ends_with(" (deleted)") {
+            let reason = "it was replaced since the server started".to_owned();
+            return Err(PrivateServerError::Program { path: seen, reason });
+        }
+        let own = fs::read_link("/proc/self/ns/mnt").ok();
+        let is_ours = root == Path::new("/") && link("ns/mnt").ok() == own;
+        let executable = match seen.strip_prefix(&root) {
+            Ok(rest) => Path::new("/").join(rest),
+            Err(_) => seen,
+        };
+        let of = fs::metadata(&proc).map_err(PrivateServerError::io("cannot look at", &proc))?;
+        let is_root = rustix::process::geteuid().is_root();
+        let is_our_user = of.uid() == rustix::process::geteuid().as_raw();
+        if !is_root && (!is_ours || !is_our_user) {
+            let how = if is_ours { "as another user" } else { "in a root directory of its own" };
+            return Err(PrivateServerError::NotRoot { how });
+        }
+        let program = Program {
+            flavour,
+            root: (!is_ours).then(|| proc.join("root")),
+            executable,
+            base: base.to_owned(),
+            messages: messages.to_owned(),
+            user: is_root.then(|| (of.uid(), of.gid())),
+        };
+        program.checked()
+    }
+
+    /// A program by its path, with what lies beside it.
+    ///
+    /// # Errors
+    /// There is none, or its messages are not beside it.
+    pub fn at(path: &Path, flavour: Flavour) -> Result<Program, PrivateServerError> {
+        let failed = |reason: std::io::Error| PrivateServerError::Program {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        };
+        let executable = path.canonicalize().map_err(failed)?;
+        let base = executable.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let places = ["share", "share/mysql", "share/mariadb"].map(|name| base.join(name));
+        let has_messages = |place: &&PathBuf| place.join("english/errmsg.sys").is_file();
+        let messages = places.iter().find(has_messages).cloned().ok_or_else(|| {
+            let what = "share/english/errmsg.sys";
+            PrivateServerError::Incomplete { program: executable.clone(), what }
+        })?;
+        let base = base.to_owned();
+        let is_root = rustix::process::geteuid().is_root();
+        let user = is_root.then_some((0, 0));
+        Program { flavour, root: None, executable, base, messages, user }.checked()
+    }
+
+    fn checked(self) -> Result<Program, PrivateServerError> {
+        let path = self.outside(&self.executable);
+        match fs::metadata(&path) {
+            Ok(found) if found.is_file() && found.mode() & 0o111 != 0 => Ok(self),
+            Ok(_) => Err(PrivateServerError::Program {
+                path: self.executable,
+                reason: "it is not executable".to_owned(),
+            }),
+            Err(error) => Err(PrivateServerError::Program {
+                path: self.executable,
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// A path as the program sees it.
+    pub(crate) fn inside(&self, path: &Path) -> PathBuf {
+        let root = self.root.as_ref();
+        match root.and_then(|root| path.strip_prefix(root).ok()) {
+            Some(rest) => Path::new("/").join(rest),
+            None => path.to_owned(),
+        }
+    }
+
+    /// A path of the program as this process sees it.
+    pub(crate) fn outside(&self, path: &Path) -> PathBuf {
+        match &self.root {
+            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+            None => path.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_seen_from_both_sides_of_a_root_directory() {
+        let root = Path::new("/proc/7/root");
+        let program = Program {
+            flavour: Flavour::Mysql,
+            root: Some(root.to_owned()),
+            executable: "/usr/sbin/mysqld".into(),
+            base: "/usr".into(),
+            messages: "/usr/share/mysql".into(),
+            user: None,
+        };
+        let outside = root.join("tmp/x");
+        assert_eq!(program.inside(&outside), Path::new("/tmp/x"));
+        assert_eq!(program.outside(Path::new("/tmp/x")), outside);
+        let ours = Program { root: None, ..program };
+        assert_eq!(ours.outside(Path::new("/tmp/x")), Path::new("/tmp/x"));
+    }
+
+    #[test]
+    fn what_is_no_program_is_named() {
+        let missing = Program::at(Path::new("/nosuch/mysqld"), Flavour::Mysql).unwrap_err();
+        let said = missing.to_string();
+        assert!(said.contains("/nosuch/mysqld") && said.contains("--mysqld"), "{said}");
+        let folder = tempfile::TempDir::new().unwrap();
+        let program = folder.path().join("mysqld");
+        fs::copy("/bin/true", &program).unwrap();
+        let alone = Program::at(&program, Flavour::Mysql).unwrap_err();
+        assert!(alone.to_string().contains("errmsg.sys"), "{alone}");
+    }
+}

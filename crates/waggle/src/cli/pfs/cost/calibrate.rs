@@ -1,0 +1,102 @@
+//! Measuring prices on a private server.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use jiff::Timestamp;
+use waggle_calibration::{Request, measure};
+use waggle_instrumentation::cost::calibration::{Calibration, Host};
+use waggle_mysql::connection::{MARK, text};
+use waggle_mysql::{Connection, Options};
+use waggle_private_server::{PrivateServer, Program};
+
+use super::super::super::{Failure, private_server, stop_on_signal};
+use super::super::calibrations;
+use super::{Args, build_of};
+
+/// Beside the 32 sessions of the load and our own.
+const SETTINGS: [&str; 2] = ["--performance-schema=ON", "--max-connections=64"];
+/// As that of the private server, so that neither waits for the other.
+const NICE: i32 = 10;
+
+/// Measures the prices of a server's build, and keeps them.
+pub(super) fn run(
+    args: &Args,
+    connection: &mut Connection,
+    pid: Option<u32>,
+) -> Result<(), Failure> {
+    let stop = stop_on_signal()?;
+    let pid = pid.ok_or_else(|| {
+        let why = "the server does not run on this host: prices of this host would say nothing of it; \
+                   run waggle on the host of the server";
+        Failure::Cannot(anyhow!(why))
+    })?;
+    let program = program(args, connection, pid)?;
+    rustix::process::nice(NICE).map_err(|errno| Failure::Cannot(errno.into()))?;
+    eprintln!("a private server is started");
+    let server = PrivateServer::start(&program, &private_server::launcher()?, &SETTINGS)
+        .map_err(|error| Failure::Cannot(error.into()))?;
+    let options = Options {
+        user: Some("root".to_owned()),
+        socket: Some(server.socket()),
+        ..Options::default()
+    };
+    let version = same_version(connection, &options)?;
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
+    let rounds = usize::from(args.rounds);
+    let mut tell = |sessions: u32, round: usize, of: usize| {
+        eprintln!("prices with {sessions} sessions: round {} of {of}", round + 1);
+    };
+    let request = Request {
+        options: &options,
+        pid: server.pid(),
+        rounds,
+        seed,
+        stop: &stop,
+        tell: &mut tell,
+    };
+    let measured = measure(request).map_err(|error| Failure::Cannot(error.into()))?;
+    let executable = format!("/proc/{}/exe", server.pid());
+    let calibration = Calibration {
+        at: Timestamp::now(),
+        host: Host::look(),
+        version,
+        build: build_of(Path::new(&executable)),
+        rounds,
+        measured,
+    };
+    let path = calibration.store(&calibrations()).map_err(|error| Failure::Cannot(error.into()))?;
+    eprintln!("kept in {}", path.display());
+    Ok(())
+}
+
+fn program(args: &Args, connection: &mut Connection, pid: u32) -> Result<Program, Failure> {
+    let flavour = connection.server_identity().flavour;
+    let found = match &args.mysqld {
+        Some(path) => Program::at(path, flavour),
+        None => {
+            let rows = connection
+                .rows(&format!("SELECT @@basedir AS {MARK}, @@lc_messages_dir"))
+                .map_err(|error| Failure::Config(error.into()))?;
+            let row = rows.first().cloned().unwrap_or_default();
+            let (base, messages) = (PathBuf::from(text(&row, 0)), PathBuf::from(text(&row, 1)));
+            Program::of_process(pid, flavour, &base, &messages)
+        }
+    };
+    found.map_err(|error| Failure::Cannot(error.into()))
+}
+
+/// The version of the private server, which has to be that of the server.
+fn same_version(connection: &Connection, options: &Options) -> Result<String, Failure> {
+    let private = Connection::open(options, None).context("the private server");
+    let version = private.map_err(Failure::Cannot)?.server_identity().version.clone();
+    let wanted = &connection.server_identity().version;
+    if Calibration::is_same_release(&version, wanted) {
+        return Ok(version);
+    }
+    Err(Failure::Cannot(anyhow!(
+        "the program is {version} and the server is {wanted}: prices of one say nothing of the other; \
+         name the program of that version with --mysqld"
+    )))
+}

@@ -1,0 +1,122 @@
+//! `waggle pfs cost`
+
+mod calibrate;
+mod explain;
+mod table;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use serde::Serialize;
+use waggle_instrumentation::cost::calibration::{Calibration, Host};
+use waggle_instrumentation::cost::{Cost, Question};
+use waggle_model::Reading;
+use waggle_mysql::Connection;
+use waggle_probes::target::elf::Elf;
+
+use super::super::account::AccountArgs;
+use super::super::{Failure, Outcome, duration};
+use super::process::{cpu_of, process_of};
+use super::status::failure;
+use super::{calibrations, connect};
+
+/// Show what Performance Schema costs the server, class by class: events, times what each costs.
+///
+/// Without a calibration the price of an event is that of reading the timer, which is the least that
+/// it can be.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs cost --explain --defaults-file /etc/mysql/waggle.cnf")]
+pub(super) struct Args {
+    /// Count events for this time.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    interval: Duration,
+    /// Print the arithmetic of every class.
+    #[arg(long)]
+    explain: bool,
+    /// Measure first what events cost here: on a private server of the same program, which is started
+    /// for some minutes at a low priority, listens on a socket only, and is removed afterwards. The
+    /// prices are kept for this version on this host.
+    #[arg(long)]
+    calibrate: bool,
+    /// Blocks of four short windows for each price of a calibration: more take longer and tell more.
+    #[arg(long, value_name = "N", default_value = "40", requires = "calibrate",
+          value_parser = clap::value_parser!(u16).range(2..))]
+    rounds: u16,
+    /// The program of the private server, instead of the one that the server runs.
+    #[arg(long, value_name = "PATH", requires = "calibrate")]
+    mysqld: Option<PathBuf>,
+    /// One JSON object.
+    #[arg(long, conflicts_with = "explain")]
+    json: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+/// Where prices come from.
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    cost: &'a Cost,
+    calibration: Option<&'a Calibration>,
+    calibration_missing: Option<&'a str>,
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let mut connection = connect(args.account.clone())?;
+    let pid = process_of(&mut connection).map_err(Failure::Config)?;
+    if args.calibrate {
+        calibrate::run(&args, &mut connection, pid)?;
+    }
+    let prices = stored(&connection, pid)?;
+    let unknown = "the process of the server was not found on this host";
+    let mut server_ns = || match pid.map(|pid| cpu_of(pid).ok_or(pid)) {
+        Some(Ok(ns)) => Reading::Value(ns),
+        Some(Err(pid)) => Reading::absent(format!("/proc/{pid}/stat cannot be read")),
+        None => Reading::absent(unknown),
+    };
+    let question = Question {
+        interval: args.interval,
+        calibration: prices.value(),
+        server_ns: &mut server_ns,
+    };
+    let cost = Cost::read(&mut connection, question).map_err(failure)?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        let (calibration, calibration_missing) = (prices.value(), prices.why());
+        let json = Json { cost: &cost, calibration, calibration_missing };
+        serde_json::to_writer(&mut out, &json).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        write!(out, "{}", table::in_words(&cost, &prices))?;
+        if args.explain {
+            write!(out, "{}", explain::in_words(&cost, &prices))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// The prices that were measured for this server on this host.
+fn stored(connection: &Connection, pid: Option<u32>) -> Result<Reading<Calibration>, Failure> {
+    let Some(pid) = pid else {
+        return Ok(Reading::absent(
+            "the server does not run on this host, and prices belong to a host",
+        ));
+    };
+    let version = &connection.server_identity().version;
+    let build = build_of(Path::new(&format!("/proc/{pid}/exe")));
+    let (directory, host) = (calibrations(), Host::look());
+    let found = Calibration::find(&directory, &host, version, build.as_deref());
+    Ok(match found.map_err(|error| Failure::Config(anyhow!(error)))? {
+        Some(calibration) => Reading::Value(calibration),
+        None => Reading::absent(format!(
+            "{version} was not calibrated on this host; run waggle pfs cost --calibrate"
+        )),
+    })
+}
+
+/// What tells the build of a program from others; `None` where it cannot be read.
+fn build_of(program: &Path) -> Option<String> {
+    Some(Elf::open(program).ok()?.build().to_string())
+}

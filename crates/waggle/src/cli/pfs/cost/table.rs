@@ -1,0 +1,131 @@
+//! The cost as a table.
+
+use std::fmt::Write as _;
+
+use waggle_instrumentation::cost::calibration::Source;
+use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span};
+use waggle_model::Reading;
+
+/// Writing to a string cannot fail.
+pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
+    let mut text = String::new();
+    let busy = match (cost.server_cores, &cost.server_cores_unknown) {
+        (Some(cores), _) => format!("{cores:.3} processors busy"),
+        (None, why) => {
+            format!("processors busy: not measured: {}", why.as_deref().unwrap_or_default())
+        }
+    };
+    let _ = writeln!(
+        text,
+        "{}: {:.1} statements/s, {:.1} sessions at work, {busy}\n",
+        cost.version, cost.statements_per_s, cost.running
+    );
+    let _ = writeln!(
+        text,
+        "{:<20} {:>12} {:>13} {:>13} {:>13} {:>11} {:>9}",
+        "class",
+        "events/s",
+        "per statement",
+        "ns per event",
+        "ns/statement",
+        "processors",
+        "of server"
+    );
+    for class in &cost.classes {
+        let _ = writeln!(text, "  {}", line(class));
+    }
+    let total = &cost.total;
+    let _ = writeln!(
+        text,
+        "  {:<18} {:>12} {:>13} {:>13} {:>13} {:>11.4} {:>9}{}",
+        "all",
+        "",
+        "",
+        "",
+        number(total.ns_per_statement, 1),
+        total.cores.value,
+        percent(total.share_of_server),
+        match (total.is_at_least, total.is_predictable) {
+            (true, _) => "  at least",
+            (false, false) => "  not predictable",
+            (false, true) => "",
+        }
+    );
+    if !total.is_at_least {
+        let span = total.share_of_server.map_or(String::new(), |share| {
+            format!(", {:.2} to {:.2} % of the server", share.low * 100.0, share.high * 100.0)
+        });
+        let Span { low, high, .. } = total.cores;
+        let _ = writeln!(text, "  between {low:.4} and {high:.4} processors{span}");
+    }
+    match prices {
+        Reading::Value(prices) => {
+            let at = prices.at.strftime("%Y-%m-%d");
+            let _ = writeln!(
+                text,
+                "\nprices: calibrated on this host on {at}, {} blocks each",
+                prices.rounds
+            );
+        }
+        Reading::Absent(why) => {
+            let _ = writeln!(text, "\nprices: those of the timer only: {why}");
+        }
+    }
+    ways_out(&mut text, cost);
+    text
+}
+
+fn line(class: &ClassCost) -> String {
+    let mut notes = String::new();
+    if class.events_per_s > 0.0 {
+        if class.is_at_least {
+            notes.push_str("  at least");
+        } else if !class.is_predictable {
+            notes.push_str("  not predictable");
+        }
+        if class.rest.is_some_and(|rest| rest.source == Source::Kind) {
+            notes.push_str("  priced like its kind");
+        }
+    }
+    let per_statement =
+        class.events_per_statement.map_or("-".to_owned(), |events| format!("{events:.2}"));
+    format!(
+        "{:<18} {:>12.1} {per_statement:>13} {:>13} {:>13} {:>11} {:>9}{notes}",
+        class.class,
+        class.events_per_s,
+        number(class.ns_per_event, 1),
+        number(class.ns_per_statement, 1),
+        number(class.cores, 4),
+        percent(class.share_of_server),
+    )
+}
+
+fn number(span: Option<Span>, digits: usize) -> String {
+    span.map_or("-".to_owned(), |span| format!("{:.digits$}", span.value))
+}
+
+fn percent(share: Option<Span>) -> String {
+    share.map_or("-".to_owned(), |share| format!("{:.2} %", share.value * 100.0))
+}
+
+/// What removes it.
+fn ways_out(text: &mut String, cost: &Cost) {
+    text.push_str(
+        "\ndynamic: all of the above ends when its class is switched off: waggle pfs plan off\n\
+         static: only a restart with performance_schema=OFF removes\n  \
+         the processor time of code that asks whether to record: not measured; published figures run \
+         from 1 to 15 % of the throughput\n",
+    );
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let Some(total) = cost.fixed.memory_bytes_total else {
+        text.push_str("  memory: not measured: the account needs PROCESS ON *.*\n");
+        return;
+    };
+    let kinds: Vec<String> = cost
+        .fixed
+        .memory_bytes
+        .iter()
+        .map(|(kind, bytes)| format!("{kind} {:.1}", mib(*bytes)))
+        .collect();
+    let _ = writeln!(text, "  memory: {:.1} MiB: {}", mib(total), kinds.join(", "));
+}

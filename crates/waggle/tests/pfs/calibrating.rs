@@ -1,0 +1,101 @@
+//! Prices are measured on a private server that leaves nothing behind.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+use waggle_testkit::Version;
+
+use super::costing::{busy, class, json};
+use super::{Scene, stderr, wait_for};
+
+const CALIBRATE: [&str; 6] = ["cost", "--interval", "300ms", "--calibrate", "--rounds", "2"];
+/// `PREFIX` of the directories of private servers.
+const PREFIX: &str = "waggle-server-";
+
+fn servers_in(directory: &Path) -> usize {
+    let entries = fs::read_dir(directory).unwrap().map(Result::unwrap);
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)).count()
+}
+
+/// A place of its own for the files of the private server: a server in a root directory of its own has
+/// them there.
+fn calibrate(scene: &Scene, places: &TempDir, more: &[&str]) -> Command {
+    let mut command = scene.command(&[&CALIBRATE[..], more].concat());
+    command.env("TMPDIR", places.path());
+    command
+}
+
+#[test]
+fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
+    for version in [Version::Mysql9, Version::Mariadb114] {
+        let (scene, places) = (Scene::of(version), TempDir::new().unwrap());
+        let output = calibrate(&scene, &places, &["--json"]).output().unwrap();
+        let cost = json(&output);
+        assert_eq!(cost["calibration_missing"], Value::Null, "{version}");
+        let calibration = &cost["calibration"];
+        assert_eq!(calibration["version"], cost["version"], "{version}");
+        let measured = calibration["measured"].as_array().unwrap();
+        for sessions in [1, 32] {
+            let is_it = |one: &&Value| {
+                one["sessions"] == sessions && one["class"] == "wait" && one["kept"] == "sums"
+            };
+            let wait = measured.iter().find(is_it).unwrap_or_else(|| panic!("{version}: {cost}"));
+            assert!(wait["events_per_statement"].as_f64().unwrap() > 1.0, "{version}: {wait}");
+            assert!(wait["rest_ns"]["value"].is_f64(), "{version}: {wait}");
+        }
+        assert_eq!(servers_in(places.path()), 0, "{version}");
+        // Later it is found, and used.
+        let _load = busy(&scene);
+        let again = json(&scene.run(&["cost", "--interval", "300ms", "--json"]));
+        assert_eq!(again["calibration"]["at"], calibration["at"], "{version}");
+        assert!(class(&again, "statement")["events_per_s"].as_f64().unwrap() > 0.0, "{version}");
+    }
+}
+
+#[test]
+fn a_private_server_does_not_outlive_a_killed_waggle_and_its_files_not_the_next() {
+    // Its program runs in our own root directory, so that TMPDIR is where its files are.
+    let (scene, places) = (Scene::of(Version::Mysql80), TempDir::new().unwrap());
+    let mut waggle = calibrate(&scene, &places, &[]);
+    let mut waggle = waggle.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(waggle.stderr.take().unwrap()).lines();
+    let begun = lines.map(Result::unwrap).find(|line| line.contains("round 1"));
+    assert!(begun.is_some(), "it ended before it measured");
+    let home = fs::read_dir(places.path()).unwrap().next().unwrap().unwrap().path();
+    let pid = fs::read_to_string(home.join("pid")).unwrap();
+    let pid = Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    kill_process(Pid::from_child(&waggle), Signal::KILL).unwrap();
+    waggle.wait().unwrap();
+    let ended = || rustix::process::test_kill_process(pid).is_err().then_some(());
+    wait_for("the end of the private server", ended);
+    assert_eq!(servers_in(places.path()), 1, "nobody could remove its files");
+    let other = calibrate(&scene, &places, &[]).spawn().unwrap();
+    let swept = || (!home.exists()).then_some(());
+    wait_for("the removal of its files", swept);
+    kill_process(Pid::from_child(&other), Signal::INT).unwrap();
+    let stopped = other.wait_with_output().unwrap();
+    assert_eq!(stopped.status.code(), Some(4), "nothing was kept");
+    assert_eq!(servers_in(places.path()), 0, "Ctrl-C removes its files");
+}
+
+#[test]
+fn a_program_that_does_not_fit_is_refused_with_the_remedy() {
+    let (scene, places) = (Scene::of(Version::Mysql57), TempDir::new().unwrap());
+    let refused = |mysqld: &Path| -> Output {
+        let mysqld = mysqld.display().to_string();
+        calibrate(&scene, &places, &["--mysqld", &mysqld]).output().unwrap()
+    };
+    let missing = refused(Path::new("/nosuch/mysqld"));
+    assert_eq!(missing.status.code(), Some(4));
+    assert!(stderr(&missing).contains("/nosuch/mysqld"), "{}", stderr(&missing));
+    let other = Scene::of(Version::Mysql80);
+    let wrong = refused(other.server.program());
+    assert_eq!(wrong.status.code(), Some(4));
+    assert!(stderr(&wrong).contains("name the program of that version"), "{}", stderr(&wrong));
+    assert_eq!(servers_in(places.path()), 0);
+}

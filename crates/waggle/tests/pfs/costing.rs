@@ -1,0 +1,95 @@
+//! What is recorded is priced.
+
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::Value;
+use waggle_testkit::Version;
+use waggle_testkit::sysbench::{Length, Running, Sysbench};
+
+use super::{Scene, load, stderr};
+
+/// Longer than any test; it ends when it is dropped.
+const LONG: Length = Length::Time(Duration::from_secs(600));
+const BRIEFLY: [&str; 3] = ["cost", "--interval", "300ms"];
+
+/// At a fixed rate, so that the server is asked in time on a busy machine.
+pub(super) fn busy(scene: &Scene) -> Running {
+    let arguments = vec!["--rate=1000".to_owned()];
+    let script = "oltp_point_select".to_owned();
+    let sysbench = load::read_write(&scene.server);
+    Sysbench { script, arguments, length: LONG, threads: 2, ..sysbench }
+        .start(&scene.server)
+        .unwrap()
+}
+
+pub(super) fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+pub(super) fn class<'a>(cost: &'a Value, name: &str) -> &'a Value {
+    let classes = cost["classes"].as_array().unwrap();
+    classes.iter().find(|class| class["class"] == name).unwrap_or_else(|| panic!("{name}: {cost}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn the_price_of_a_class_follows_from_what_the_server_reports() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let _load = busy(&scene);
+        let cost = json(&scene.run(&[&BRIEFLY[..], &["--json"]].concat()));
+        let statement = class(&cost, "statement");
+        assert!(number(&statement["events_per_s"]) > 0.0, "{version}: {cost}");
+        assert!(number(&cost["server_cores"]) > 0.0, "{version}: {cost}");
+        // It was never calibrated: nothing is known beyond the timer, and nothing is zero for that.
+        assert_eq!(statement["rest"], Value::Null, "{version}");
+        assert_eq!(statement["is_at_least"], true, "{version}");
+        assert_eq!(cost["calibration"], Value::Null, "{version}");
+        assert!(cost["calibration_missing"].as_str().unwrap().contains("--calibrate"), "{version}");
+        let timer = &statement["timer"];
+        if timer.is_null() {
+            assert!(statement["timer_unknown"].is_string(), "{version}: {statement}");
+            assert_eq!(statement["ns_per_event"], Value::Null, "{version}");
+            continue;
+        }
+        let cycles = 2.0 * number(&timer["overhead_cycles"]) * number(&statement["timed_share"]);
+        let ns = cycles / number(&timer["cycles_per_s"]) * 1e9;
+        let price = number(&statement["ns_per_event"]["value"]);
+        assert!((price - ns).abs() < 1e-6 * ns, "{version}: {price} {ns}");
+        let per_s = number(&statement["events_per_s"]);
+        let cores = number(&statement["cores"]["value"]);
+        assert!((cores - per_s * ns / 1e9).abs() < 1e-9, "{version}: {cores}");
+    }
+}
+
+#[test]
+fn what_is_not_recorded_is_not_in_the_bill_and_memory_is() {
+    let scene = Scene::of(Version::Mysql9);
+    let _load = busy(&scene);
+    let holding = scene.hold(&["apply", "off", "--for", "600s"]);
+    let cost = json(&scene.run(&[&BRIEFLY[..], &["--json"]].concat()));
+    let names: Vec<_> = cost["classes"].as_array().unwrap().iter().map(|c| &c["class"]).collect();
+    // The memory of Performance Schema itself cannot be switched off.
+    assert!(names.iter().all(|name| *name == "memory"), "{names:?}");
+    assert!(number(&cost["fixed"]["memory_bytes_total"]) > 1e6);
+    assert_eq!(cost["fixed"]["cores"], Value::Null, "it is not measured");
+    holding.end();
+}
+
+#[test]
+fn the_arithmetic_is_printed_with_what_only_a_restart_removes() {
+    let scene = Scene::of(Version::Mysql9);
+    let _load = busy(&scene);
+    let output = scene.run(&[&BRIEFLY[..], &["--explain"]].concat());
+    let said = String::from_utf8(output.stdout).unwrap();
+    for part in
+        ["2 readings of NANOSECOND", "per statement", "at least", "not measured", "static: "]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
