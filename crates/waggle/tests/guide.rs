@@ -12,10 +12,12 @@ mod page;
 #[path = "guide/reference.rs"]
 mod reference;
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use page::Page;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use waggle_testkit::client::Command as Packet;
 use waggle_testkit::{Account, Client, Server, Transport, Version};
@@ -67,6 +69,52 @@ fn who_blocks_whom_is_drawn_as_the_guide_says() {
     last.send(Packet::Query, b"SELECT * FROM shop.t").unwrap();
     until_waiting(&server, 2);
     Page::read("locks.md").check(&server);
+}
+
+#[test]
+fn definitions_are_listed_as_the_guide_says() {
+    let server = Server::start(Version::Mysql80).unwrap();
+    let mut root = session(&server, &["CREATE DATABASE shop", "USE shop"]);
+    root.run("CREATE TABLE orders (id INT PRIMARY KEY)").unwrap();
+    let mut reader = session(&server, &["USE shop"]);
+    let mut waiting = [(); 2].map(|()| session(&server, &["USE shop"]));
+    let mut shell = Command::new("sh");
+    let words = format!("'{}' ddl tail --pid {}", env!("CARGO_BIN_EXE_waggle"), server.pid());
+    let tail = shell.arg("-c").arg(format!("exec {words} 2>&1")).stdout(Stdio::piped());
+    let mut tail = tail.spawn().unwrap();
+    let mut out = BufReader::new(tail.stdout.take().unwrap());
+    let mut printed = String::new();
+    out.read_line(&mut printed).unwrap();
+
+    reader.run("BEGIN").unwrap();
+    reader.run("SELECT * FROM orders").unwrap();
+    let alter = b"ALTER TABLE orders ADD COLUMN total DECIMAL(10,2) NOT NULL DEFAULT 0";
+    root.send(Packet::Query, alter).unwrap();
+    until_waiting(&server, 1);
+    for session in &mut waiting {
+        session.send(Packet::Query, b"SELECT * FROM orders").unwrap();
+    }
+    until_waiting(&server, 3);
+    // The sessions are looked at four times a second.
+    std::thread::sleep(Duration::from_secs(1));
+    reader.run("COMMIT").unwrap();
+    root.read_reply().unwrap();
+    for sql in [
+        "CREATE USER clerk@localhost IDENTIFIED BY 'secret'",
+        "GRANT SELECT ON shop.* TO clerk@localhost",
+        "DROP TABLE order_items",
+        "DROP TABLE orders",
+    ] {
+        root.query(sql).unwrap();
+    }
+    let listed = "DROP TABLE orders";
+    while !printed.lines().last().unwrap().contains(listed) {
+        assert!(out.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
+    }
+    kill_process(Pid::from_child(&tail), Signal::INT).unwrap();
+    out.read_to_string(&mut printed).unwrap();
+    tail.wait().unwrap();
+    Page::read("ddl-audit.md").check_one("waggle ddl tail", printed);
 }
 
 #[test]

@@ -41,26 +41,44 @@ impl Page {
         let shown = self.shown();
         assert!(!shown.is_empty(), "{}: no command", self.path.display());
         let mut now = Vec::new();
-        for Shown { command, from, to } in &shown {
-            let printed = run(command, server, &state);
-            let expected = &self.lines[*from..*to];
-            match matched(expected, &printed) {
-                Some(lines) => now.push(lines),
-                None if std::env::var_os("UPDATE").is_some() => now.push(printed),
-                None => panic!(
-                    "{}: `{command}` prints\n{}\nand the page shows\n{}\nAfter a change that is \
-                     meant: UPDATE=1 cargo test -p waggle --test guide",
-                    self.path.display(),
-                    printed.join("\n"),
-                    expected.join("\n")
-                ),
-            }
+        for one in &shown {
+            now.push(self.compared(one, lines_of(run(&one.command, server, &state))));
         }
+        for (shown, lines) in shown.iter().zip(now).rev() {
+            self.lines.splice(shown.from..shown.to, lines);
+        }
+        self.write();
+    }
+
+    /// Compares what a command has printed that the caller ran, the last that the page has of it.
+    pub(super) fn check_one(mut self, command: &str, printed: String) {
+        let shown = self.shown().into_iter().rfind(|shown| shown.command == command);
+        let shown = shown.unwrap_or_else(|| panic!("{}: no `{command}`", self.path.display()));
+        let lines = self.compared(&shown, lines_of(printed));
+        self.lines.splice(shown.from..shown.to, lines);
+        self.write();
+    }
+
+    fn write(&self) {
         if std::env::var_os("UPDATE").is_some() {
-            for (shown, lines) in shown.iter().zip(now).rev() {
-                self.lines.splice(shown.from..shown.to, lines);
-            }
             fs::write(&self.path, self.lines.join("\n") + "\n").unwrap();
+        }
+    }
+
+    /// The lines that the page is to show.
+    fn compared(&self, shown: &Shown, printed: Vec<String>) -> Vec<String> {
+        let expected = &self.lines[shown.from..shown.to];
+        match matched(expected, &printed) {
+            Some(lines) => lines,
+            None if std::env::var_os("UPDATE").is_some() => printed,
+            None => panic!(
+                "{}: `{}` prints\n{}\nand the page shows\n{}\nAfter a change that is meant: \
+                 UPDATE=1 cargo test -p waggle --test guide",
+                self.path.display(),
+                shown.command,
+                printed.join("\n"),
+                expected.join("\n")
+            ),
         }
     }
 
@@ -82,7 +100,7 @@ impl Page {
 }
 
 /// What a command prints on both of its streams.
-fn run(command: &str, server: &Server, state: &TempDir) -> Vec<String> {
+fn run(command: &str, server: &Server, state: &TempDir) -> String {
     let words = command
         .strip_prefix("waggle")
         .unwrap_or_else(|| panic!("`{command}` is no command of waggle"))
@@ -91,7 +109,10 @@ fn run(command: &str, server: &Server, state: &TempDir) -> Vec<String> {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(format!("exec '{}'{words} 2>&1", env!("CARGO_BIN_EXE_waggle")));
     let output = shell.env("WAGGLE_STATE_DIR", state.path()).output().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap().replace("for 1 s;", "for 600 s;");
+    String::from_utf8(output.stdout).unwrap().replace("for 1 s;", "for 600 s;")
+}
+
+fn lines_of(printed: String) -> Vec<String> {
     printed.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
