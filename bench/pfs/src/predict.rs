@@ -52,9 +52,13 @@ impl Prediction {
         ratio.low >= 1.0 / PREDICTABLE && ratio.high <= PREDICTABLE
     }
 
-    /// Right, or told beforehand that it may not be.
+    /// Right, or told beforehand that it may not be. Where it was told that it is at least so much, it
+    /// must not be less.
     pub(crate) fn is_honest(&self) -> bool {
-        self.is_right() || self.is_at_least || !self.is_predictable
+        match (self.is_at_least, self.is_predictable) {
+            (true, _) => self.ratio().high >= 1.0 / PREDICTABLE,
+            (false, predictable) => !predictable || self.is_right(),
+        }
     }
 }
 
@@ -139,5 +143,7 @@ mod tests {
             assert!(!prediction(low, high, true).is_honest());
             assert!(prediction(low, high, false).is_honest());
         }
+        let at_least = |high| Prediction { is_at_least: true, ..prediction(10.0, high, false) };
+        assert!(at_least(70.0).is_honest() && !at_least(60.0).is_honest());
     }
 }

@@ -21,6 +21,9 @@ pub struct ClassCost {
     pub events_per_s: f64,
     /// Events per statement; `None` where there were no statements.
     pub events_per_statement: Option<f64>,
+    /// How many times a second its events were timed together, at the least; `None` for a class whose
+    /// every event is timed by itself. It is what is priced.
+    pub calls_per_s: Option<f64>,
     /// Share of the events that are timed.
     pub timed_share: f64,
     /// Where its events are kept.
@@ -40,7 +43,7 @@ pub struct ClassCost {
     pub cores: Option<Span>,
     /// Share of the processor time of the server.
     pub share_of_server: Option<Span>,
-    /// It costs more than that: a part of the price is not known.
+    /// It costs more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
     /// Whether its price is known well enough to predict with.
     pub is_predictable: bool,
@@ -95,25 +98,30 @@ impl Prices<'_> {
             (None, Some(rest)) => Some(rest.ns),
             (_, None) => None,
         };
-        let per_s = count.events as f64 / counted.seconds;
+        let calls = counted.calls(class);
+        let priced = calls.unwrap_or(count.events) as f64;
+        let cores = ns_per_event.map(|price| price.times(priced / counted.seconds / 1e9));
+        let in_a_statement = (counted.statements > 0).then(|| priced / counted.statements as f64);
         let per_statement =
             (counted.statements > 0).then(|| count.events as f64 / counted.statements as f64);
-        let cores = ns_per_event.map(|price| price.times(per_s / 1e9));
         ClassCost {
             class: class.to_owned(),
             enabled: count.enabled,
-            events_per_s: per_s,
+            events_per_s: count.events as f64 / counted.seconds,
+            calls_per_s: calls.map(|calls| calls as f64 / counted.seconds),
             events_per_statement: per_statement,
             timed_share,
             kept,
-            is_at_least: rest.is_none() || timer_unknown.is_some() && timed_share > 0.0,
+            is_at_least: rest.is_none()
+                || calls.is_some()
+                || timer_unknown.is_some() && timed_share > 0.0,
             is_predictable: rest.is_some_and(|rest| rest.is_predictable),
             timer,
             timer_unknown,
             rest,
             ns_per_event,
             ns_per_statement: ns_per_event
-                .zip(per_statement)
+                .zip(in_a_statement)
                 .map(|(price, events)| price.times(events)),
             cores,
             share_of_server: cores

@@ -77,6 +77,24 @@ impl Status {
     }
 }
 
+/// The class that counts rows: those that one scan reads are timed together, once
+/// (`handler::start_psi_batch_mode` in `sql/handler.cc`), and counted one by one (`numrows` in
+/// `storage/perfschema/pfs.cc`).
+const BY_ROWS: &str = "wait/io/table";
+/// A statement that reads or writes a table locks it, once.
+const BY_TABLES: &str = "wait/lock/table";
+/// So many rows of a locked table are still read or written one by one: an update does both.
+const ROWS_MAX: u64 = 2;
+
+impl Counted {
+    /// How many times the events of a class were timed together, at the least, where they may have been.
+    pub fn calls(&self, class: &str) -> Option<u64> {
+        let count = |class: &str| self.classes.get(class).map_or(0, |count| count.events);
+        let (rows, tables) = (count(BY_ROWS), count(BY_TABLES));
+        (class == BY_ROWS && tables > 0 && rows > ROWS_MAX * tables).then_some(tables)
+    }
+}
+
 impl Look {
     fn take(
         connection: &mut Connection,

@@ -95,6 +95,27 @@ fn without_a_calibration_it_is_at_least_the_timer() {
 }
 
 #[test]
+fn rows_that_one_scan_reads_are_priced_once() {
+    let of = |events| Count { enabled: 1, events, timed: events };
+    let prices = calibration(&[("wait/io/table", 30.0), ("wait/lock/table", 30.0)]);
+    let io = |rows: u64, tables: u64| {
+        let classes = [("wait/io/table", of(rows)), ("wait/lock/table", of(tables))];
+        cost(&counted(&classes), Some(&prices)).classes[0].clone()
+    };
+    // 50 ns each: 20 of the timer and 30. A thousand rows of a scan are at least one call.
+    let scan = io(1_000_000, 1000);
+    assert_eq!((scan.events_per_statement, scan.calls_per_s), (Some(1000.0), Some(2000.0)));
+    assert_eq!(scan.ns_per_statement.unwrap().value, 50.0);
+    assert!(scan.is_at_least);
+    // An update reads and writes the row.
+    let update = io(2000, 1000);
+    assert_eq!((update.calls_per_s, update.is_at_least), (None, false));
+    assert_eq!(update.ns_per_statement.unwrap().value, 100.0);
+    // Without locks nothing is known of it.
+    assert_eq!(io(2000, 0).calls_per_s, None);
+}
+
+#[test]
 fn a_rest_that_leaves_nothing_of_the_price_is_not_used() {
     let events = Count { enabled: 1, events: 1000, timed: 1000 };
     let prices = calibration(&[("statement", -101.0), ("memory", -1.0)]);

@@ -33,20 +33,23 @@ pub(super) fn run(
         Failure::Cannot(anyhow!(why))
     })?;
     let program = program(args, connection, pid)?;
-    rustix::process::nice(NICE).map_err(|errno| Failure::Cannot(errno.into()))?;
     eprintln!("a private server is started");
     let server = PrivateServer::start(&program, &private_server::launcher()?, &SETTINGS)
         .map_err(|error| Failure::Cannot(error.into()))?;
+    // What is started by us has its own already, and would have both.
+    rustix::process::nice(NICE).map_err(|errno| Failure::Cannot(errno.into()))?;
     let options = Options {
         user: Some("root".to_owned()),
         socket: Some(server.socket()),
         ..Options::default()
     };
     let version = same_version(connection, &options)?;
+    let build = same_build(pid, server.pid())?;
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let rounds = usize::from(args.rounds);
-    let mut tell = |sessions: u32, round: usize, of: usize| {
-        eprintln!("prices with {sessions} sessions: round {} of {of}", round + 1);
+    let mut tell = |sessions: u32, round: usize, of: usize| match round < of {
+        true => eprintln!("prices with {sessions} sessions: round {} of {of}", round + 1),
+        false => eprintln!("prices with {sessions} sessions: again what was void"),
     };
     let request = Request {
         options: &options,
@@ -57,15 +60,8 @@ pub(super) fn run(
         tell: &mut tell,
     };
     let measured = measure(request).map_err(|error| Failure::Cannot(error.into()))?;
-    let executable = format!("/proc/{}/exe", server.pid());
-    let calibration = Calibration {
-        at: Timestamp::now(),
-        host: Host::look(),
-        version,
-        build: build_of(Path::new(&executable)),
-        rounds,
-        measured,
-    };
+    let (at, host) = (Timestamp::now(), Host::look());
+    let calibration = Calibration { at, host, version, build, rounds, measured };
     let path = calibration.store(&calibrations()).map_err(|error| Failure::Cannot(error.into()))?;
     eprintln!("kept in {}", path.display());
     Ok(())
@@ -98,5 +94,22 @@ fn same_version(connection: &Connection, options: &Options) -> Result<String, Fa
     Err(Failure::Cannot(anyhow!(
         "the program is {version} and the server is {wanted}: prices of one say nothing of the other; \
          name the program of that version with --mysqld"
+    )))
+}
+
+/// The build of the private server, which has to be that of the server.
+fn same_build(pid: u32, private: u32) -> Result<Option<String>, Failure> {
+    let of = |pid: u32| build_of(Path::new(&format!("/proc/{pid}/exe")));
+    let (wanted, build) = (of(pid), of(private));
+    if wanted == build {
+        return Ok(build);
+    }
+    let name =
+        |build: Option<String>| build.unwrap_or_else(|| "one that cannot be read".to_owned());
+    Err(Failure::Cannot(anyhow!(
+        "the program is the build {} and the server runs {}: prices of one say nothing of the other; \
+         name the program of that build with --mysqld",
+        name(build),
+        name(wanted)
     )))
 }

@@ -36,6 +36,13 @@ fn events(text: &mut String, cost: &Cost, class: &ClassCost) {
         }
         None => writeln!(text, "; there were no statements"),
     };
+    if let Some(calls) = class.calls_per_s {
+        let _ = writeln!(
+            text,
+            "  calls      at least {calls:.1}/s: its events are rows, and those of one scan are timed once; \
+             so many tables were locked (wait/lock/table)"
+        );
+    }
 }
 
 fn timer(text: &mut String, class: &ClassCost) {
@@ -96,7 +103,9 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
         "  price      {:.2} × {timer:.1} + {rest} = {bound}{:.1} ns per event",
         class.timed_share, price.value
     );
-    if let Some((events, ns)) = class.events_per_statement.zip(class.ns_per_statement) {
+    let per_s = class.calls_per_s.unwrap_or(class.events_per_s);
+    if let Some(ns) = class.ns_per_statement {
+        let events = per_s / cost.statements_per_s;
         let _ = writeln!(
             text,
             "  statement  {events:.3} × {:.1} ns = {bound}{:.1} ns",
@@ -106,7 +115,7 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
     let _ = write!(
         text,
         "  server     {:.1}/s × {:.1} ns = {bound}{:.5} processors",
-        class.events_per_s, price.value, cores.value
+        per_s, price.value, cores.value
     );
     let _ = match class.share_of_server.zip(cost.server_cores) {
         Some((share, busy)) => writeln!(text, " of {busy:.3} = {:.3} %", share.value * 100.0),

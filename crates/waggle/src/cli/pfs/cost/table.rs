@@ -111,7 +111,8 @@ fn percent(share: Option<Span>) -> String {
 /// What removes it.
 fn ways_out(text: &mut String, cost: &Cost) {
     text.push_str(
-        "\ndynamic: all of the above ends when its class is switched off: waggle pfs plan off\n\
+        "\ndynamic: the above ends when its class is switched off, but for the memory of Performance Schema \
+         itself: waggle pfs plan off\n\
          static: only a restart with performance_schema=OFF removes\n  \
          the processor time of code that asks whether to record: not measured; published figures run \
          from 1 to 15 % of the throughput\n",
