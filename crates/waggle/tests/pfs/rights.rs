@@ -41,7 +41,9 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
         assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{version}: {said}");
 
         let file = account(&scene, &[READ]);
-        for words in [&["status", "--interval", "10ms"][..], &["plan", "waits"], &["persist", "io"]]
+        let cost = ["cost", "--interval", "10ms"];
+        for words in
+            [&["status", "--interval", "10ms"][..], &cost, &["plan", "waits"], &["persist", "io"]]
         {
             let output = run(&scene, &file, words);
             assert!(output.status.success(), "{version} {words:?}: {}", stderr(&output));
@@ -82,7 +84,7 @@ fn a_server_without_performance_schema_is_told_what_it_would_take() {
         let server =
             Server::builder(version).performance_schema(PerformanceSchema::Off).start().unwrap();
         let scene = Scene { server, state: tempfile::TempDir::new().unwrap() };
-        for words in [&["status"][..], &["plan", "waits"], &BRIEFLY] {
+        for words in [&["status"][..], &["cost"], &["plan", "waits"], &BRIEFLY] {
             let output = scene.run(words);
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(4), "{version} {words:?}: {said}");
