@@ -15,6 +15,7 @@ mod rows;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -23,6 +24,10 @@ use waggle_testkit::{Account, Client, Server, Transport, Version};
 
 /// What does not come within this time does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// InnoDB makes its copy of the transactions anew only when nobody has read it for a tenth of a second
+/// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
+const PAUSE: Duration = Duration::from_millis(250);
 
 /// A server with a table of four rows.
 struct Scene {
@@ -98,6 +103,7 @@ impl Scene {
             }
             let version = self.version();
             assert!(begin.elapsed() < PATIENCE, "{version}: not within a minute: {what}: {look:#}");
+            sleep(PAUSE);
         }
     }
 

@@ -6,6 +6,7 @@
     clippy::panic,
     reason = "clippy sees tests in #[test] functions only"
 )]
+#![allow(clippy::print_stdout, reason = "what was measured is part of a test's result")]
 #![allow(dead_code, reason = "the other tests use all of what they share")]
 
 #[path = "pfs/calibrating.rs"]
@@ -28,6 +29,8 @@ mod innodb;
 mod load;
 #[path = "pfs/rights.rs"]
 mod rights;
+#[path = "it/size.rs"]
+mod size;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

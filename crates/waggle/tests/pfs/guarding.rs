@@ -1,48 +1,102 @@
-//! The server becomes slower, or does not.
+//! The server becomes slower, or does not. The long forms are `cargo xtask soak guarding`.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
 
-use waggle_testkit::Version;
-use waggle_testkit::sysbench::{Length, Running, Sysbench};
+use serde_json::json;
+use waggle_testkit::client::{Client, Transport};
+use waggle_testkit::{Account, Version};
 
 use super::holding::{assert_as_before, without_threads};
-use super::{Scene, load, stderr};
+use super::{Scene, size, stderr};
 
-/// Longer than any test; it ends when it is dropped.
-const LONG: Length = Length::Time(Duration::from_secs(600));
-
+/// What a statement does is in a table, so that it can become more.
+const STATEMENT: &str = "SELECT BENCHMARK((SELECT n FROM test.work), SHA2('x', 256))";
+/// Some tenths of a millisecond.
+const WORK: u32 = 1000;
+const SESSIONS: u32 = 4;
 /// At a fixed rate: a processor that clients and server keep for themselves leaves none to who watches.
-fn busy(scene: &Scene, script: &str, rate: u32) -> Running {
-    let sysbench = load::read_write(&scene.server);
-    let (script, arguments) = (script.to_owned(), vec![format!("--rate={rate}")]);
-    let sysbench = Sysbench { script, arguments, length: LONG, threads: 4, ..sysbench };
-    sysbench.start(&scene.server).unwrap()
+const EVERY: Duration = Duration::from_millis(10);
+
+/// Sessions that send statements until it is dropped.
+struct Load {
+    stop: Arc<AtomicBool>,
+    sessions: Vec<JoinHandle<()>>,
 }
 
-/// Statements that take ten times as long stand for a server that has become slower: how much slower
-/// it becomes by an instrument is a question for the bench.
+impl Load {
+    fn start(scene: &Scene) -> Self {
+        let mut root = connect(scene);
+        root.run("CREATE TABLE test.work (n INT)").unwrap();
+        root.run(format!("INSERT INTO test.work VALUES ({WORK})")).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let session = |_| {
+            let (mut client, stop) = (connect(scene), Arc::clone(&stop));
+            std::thread::spawn(move || {
+                let mut next = Instant::now();
+                while !stop.load(Ordering::Relaxed) {
+                    client.run(STATEMENT).unwrap();
+                    next += EVERY;
+                    sleep(next.saturating_duration_since(Instant::now()));
+                }
+            })
+        };
+        let sessions = (0..SESSIONS).map(session).collect();
+        Self { stop, sessions }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for session in self.sessions.drain(..) {
+            // Whether it ran as it should, the rate that the guard finds tells.
+            let _ = session.join();
+        }
+    }
+}
+
+fn connect(scene: &Scene) -> Client {
+    Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap()
+}
+
+/// What is changed costs nothing: the server becomes slower by its statements.
+const CHANGE: [&str; 5] = ["set", "consumer", "events_transactions_history_long", "on", "--guard"];
+
 #[test]
 fn what_makes_the_server_slower_is_undone_at_once() {
+    let (guard, slower) = size::choose(("10%", 3.0), ("3%", 1.1));
     let scene = Scene::of(Version::Mysql9);
     let before = without_threads(&scene.read());
-    let quick = busy(&scene, "oltp_point_select", 1000);
-    let holding = scene.hold(&["apply", "io", "--for", "600s", "--guard", "10%"]);
-    drop(quick);
-    let _slow = busy(&scene, "oltp_update_index", 300);
+    let _load = Load::start(&scene);
+    let holding = scene.hold(&[&CHANGE[..], &[guard, "--for", "600s"]].concat());
+    let more = f64::from(WORK) * slower;
+    connect(&scene).run(format!("UPDATE test.work SET n = {more:.0}")).unwrap();
+    let begin = Instant::now();
     let ended = holding.wait();
     let said = stderr(&ended);
     assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("undone at once"), "{said}");
+    let alarm = said.lines().find(|line| line.starts_with("undone at once"));
+    let alarm = alarm.unwrap_or_else(|| panic!("no alarm: {said}"));
+    size::keep(&json!({
+        "test": "guarding", "guard": guard, "slower": slower, "alarm": alarm,
+        "seconds_until_undone": begin.elapsed().as_secs(),
+    }));
     assert_as_before(&scene, &before, "after the alarm");
 }
 
 #[test]
 fn what_costs_nothing_stays() {
+    let (guard, time) = size::choose(("50%", "10s"), ("3%", "1800s"));
     let scene = Scene::of(Version::Mysql9);
-    let _load = busy(&scene, "oltp_point_select", 1000);
-    let words = ["set", "consumer", "events_transactions_history_long", "on"];
-    let words = [&words[..], &["--for", "10s", "--guard", "50%"]].concat();
-    let guarded = scene.run(&words);
+    let _load = Load::start(&scene);
+    let guarded = scene.run(&[&CHANGE[..], &[guard, "--for", time]].concat());
+    size::keep(&json!({
+        "test": "guarding", "guard": guard, "slower": 1.0, "held": time,
+        "alarm": stderr(&guarded).lines().find(|line| line.starts_with("undone at once")),
+    }));
     assert_eq!(guarded.status.code(), Some(0), "{}", stderr(&guarded));
 }
 
