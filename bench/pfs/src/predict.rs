@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_calibration::Block;
+use waggle_calibration::{Block, blocks_max};
 use waggle_instrumentation::cost::calibration::PREDICTABLE;
 use waggle_instrumentation::cost::{Calibration, Cost, Question, Span};
 use waggle_model::Reading;
@@ -18,8 +18,6 @@ use crate::settings::Settings;
 pub(crate) const PROFILES: [&str; 4] = ["default", "waits", "stages", "everything"];
 /// How long events are counted for a prediction, as `waggle pfs cost` does by itself.
 const COUNTED_FOR: Duration = Duration::from_secs(1);
-/// Most blocks that are made where some are void, as a share of those wanted.
-const MOST: f64 = 1.5;
 
 /// One profile under one load.
 #[derive(Clone, Debug)]
@@ -86,7 +84,7 @@ pub(crate) fn measure(
         predicted.push(Cost::read(&mut subject.connection, question)?.total);
     }
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
-    for _ in 0..(settings.blocks as f64 * MOST).ceil() as usize {
+    for _ in 0..blocks_max(settings.blocks) {
         let mut missing: Vec<usize> =
             (0..PROFILES.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
         random.shuffle(&mut missing);
@@ -97,7 +95,13 @@ pub(crate) fn measure(
     }
     let each = PROFILES.into_iter().zip(predicted).zip(&blocks);
     each.map(|((profile, total), blocks)| {
-        let what = || format!("{profile} under {}", load.name);
+        let what = || {
+            format!(
+                "{profile} under {}: {} blocks are too few; is the host busy?",
+                load.name,
+                blocks.len()
+            )
+        };
         Ok(Prediction {
             load,
             threads,

@@ -11,6 +11,8 @@ use crate::meter::{Meter, MeterError, steal_ticks};
 const STEAL_MAX: f64 = 0.05;
 /// Ticks of `/proc/stat` per second (proc_stat(5), `USER_HZ`, 100 on every architecture of ours).
 const TICKS_PER_S: f64 = 100.0;
+/// Most blocks that are made again because they were void: half of those wanted, and a few at any rate.
+const AGAIN_MIN: usize = 10;
 
 /// How windows are made: `off on on off` or `on off off on`, by the toss of a coin. Each window with it
 /// has one without it beside it, and a drift that is even over the block cancels.
@@ -71,6 +73,11 @@ impl Windows {
         let is_void = stolen > STEAL_MAX * begin.elapsed().as_secs_f64();
         Ok((!is_void && block.is_alive()).then_some(block))
     }
+}
+
+/// How many blocks are made at most to have so many that count.
+pub fn blocks_max(wanted: usize) -> usize {
+    wanted + (wanted / 2).max(AGAIN_MIN)
 }
 
 impl Block {

@@ -15,7 +15,7 @@ use waggle_mysql::{Connection, ConnectionError, Options};
 use waggle_stats::Random;
 
 use crate::arm::{Arm, switch};
-use crate::block::{Block, Windows};
+use crate::block::{Block, Windows, blocks_max};
 use crate::load::{PointSelects, prepare};
 use crate::meter::{Meter, MeterError};
 
@@ -32,8 +32,6 @@ const EVENTS_MIN: f64 = 0.2;
 /// there is nothing else to price it by.
 const FEW_EVENTS: f64 = 8.0;
 const MORE_OFTEN: usize = 3;
-/// Rounds that are added at most where blocks were void, as a share of those wanted.
-const REPEATS_MAX: f64 = 0.5;
 
 /// What to measure.
 pub struct Request<'a> {
@@ -183,8 +181,7 @@ impl Calibrator<'_> {
             })
             .collect();
         let mut blocks = vec![Vec::new(); arms.len()];
-        let most = (rounds as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
-        for round in 0..most {
+        for round in 0..blocks_max(rounds) {
             // What was void is made up for at the end.
             let missing = |at: &usize| wanted[*at].saturating_sub(blocks[*at].len());
             let turns = |at: usize| missing(&at).min(wanted[at] / rounds);

@@ -12,7 +12,7 @@ mod load;
 mod meter;
 
 pub use arm::Arm;
-pub use block::{Block, Windows};
+pub use block::{Block, Windows, blocks_max};
 pub use calibrate::{CalibrationError, Request, measure};
 pub use load::PointSelects;
 pub use meter::{Meter, MeterError};
