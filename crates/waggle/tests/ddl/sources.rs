@@ -132,6 +132,10 @@ fn a_session_that_has_gone_is_named_by_its_account() {
             admin.run(format!("GRANT ALL ON *.* TO {user}@localhost")).unwrap();
         }
         let mut audit = Audit::tail(&server, PFS, &["--every", "3s"]);
+        // What made it ready has gone, too: it is not to come in one poll with those below.
+        let mark = format!("{READY}_and_listed");
+        admin.run(format!("CREATE TABLE test.{mark} (a INT)")).unwrap();
+        audit.wait_for("the mark", |audit| audit.out().contains(&mark));
         let run = |user: &'static str, statement: &str| {
             let mut client = session_of(&server, Account { user, password: "" });
             client.run(statement).unwrap();
