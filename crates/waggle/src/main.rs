@@ -6,6 +6,8 @@ mod capture;
 mod cli;
 mod cost;
 mod ddl;
+#[cfg(test)]
+mod schema;
 mod verification;
 mod watch;
 

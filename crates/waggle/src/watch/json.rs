@@ -292,55 +292,16 @@ impl SessionJson {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    use serde_json::Value;
-
     use super::Line;
-
-    const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
-
-    /// Every name of a property, also of those inside.
-    fn names(schema: &Value, into: &mut Vec<String>) {
-        match schema {
-            Value::Object(members) => {
-                if let Some(Value::Object(properties)) = members.get("properties") {
-                    into.extend(properties.keys().cloned());
-                }
-                members.values().for_each(|member| names(member, into));
-            }
-            Value::Array(items) => items.iter().for_each(|item| names(item, into)),
-            _ => {}
-        }
-    }
+    use crate::schema;
 
     #[test]
     fn the_schema_of_the_reference_is_that_of_the_types() {
-        let path = Path::new(REFERENCE).join("watch-json.schema.json");
-        let schema = schemars::schema_for!(Line);
-        let now = serde_json::to_string_pretty(&schema).unwrap() + "\n";
-        if std::env::var_os("UPDATE").is_some() {
-            fs::write(&path, &now).unwrap();
-        }
-        assert!(
-            fs::read_to_string(&path).unwrap_or_default() == now,
-            "the types of the JSON of watch have changed; run UPDATE=1 cargo test -p waggle json \
-             and commit docs/reference"
-        );
+        schema::assert_kept("watch", &schemars::schema_for!(Line));
     }
 
     #[test]
     fn every_key_of_the_schema_is_explained() {
-        let text = fs::read_to_string(Path::new(REFERENCE).join("watch-json.md")).unwrap();
-        let schema = serde_json::to_value(schemars::schema_for!(Line)).unwrap();
-        let mut keys = Vec::new();
-        names(&schema, &mut keys);
-        assert!(keys.len() > 40, "{keys:?}");
-        let is_missing = |key: &&String| {
-            !text.contains(&format!("`{key}`")) && !text.contains(&format!(".{key}`"))
-        };
-        let missing: Vec<_> = keys.iter().filter(is_missing).collect();
-        assert!(missing.is_empty(), "not in docs/reference/watch-json.md: {missing:?}");
+        schema::assert_explained("watch", &schemars::schema_for!(Line), 40);
     }
 }
