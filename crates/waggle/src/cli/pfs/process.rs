@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::anyhow;
+use waggle_model::Reading;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{MARK, text};
 use waggle_probes::target::discover::{Endpoint, describe, servers};
@@ -16,6 +17,15 @@ pub(super) fn cpu_of(pid: u32) -> Option<u64> {
     let mut ticks = || fields.next()?.parse::<u64>().ok();
     let ticks = ticks()? + ticks()?;
     Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
+}
+
+/// The same for the process of a server, where there is one on this host.
+pub(super) fn cpu_of_server(pid: Option<u32>) -> Reading<u64> {
+    match pid.map(|pid| cpu_of(pid).ok_or(pid)) {
+        Some(Ok(ns)) => Reading::Value(ns),
+        Some(Err(pid)) => Reading::absent(format!("/proc/{pid}/stat cannot be read")),
+        None => Reading::absent("the process of the server was not found on this host"),
+    }
 }
 
 /// The server process of this host that takes connections where the server says that it does; `None`
