@@ -1,21 +1,16 @@
 //! The process of a server that is asked by a connection.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::anyhow;
+use waggle_calibration::Meter;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{MARK, text};
 use waggle_probes::target::discover::{Endpoint, describe, servers};
 
-/// Processor time of a process, ns: `utime` and `stime` of `/proc/PID/stat` (proc(5)), in ticks.
+/// Processor time of a process, ns.
 pub(super) fn cpu_of(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split_ascii_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    let ticks = ticks()? + ticks()?;
-    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
+    Meter::of(pid).ok()?.cpu_ns().ok()
 }
 
 /// The server process of this host that takes connections where the server says that it does; `None`
