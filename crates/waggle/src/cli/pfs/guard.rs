@@ -151,5 +151,5 @@ fn read(connection: &mut Connection, pid: Option<u32>) -> Result<Sums, Connectio
          performance_schema.events_statements_summary_global_by_event_name WHERE SUM_TIMER_WAIT > 0"
     ))?;
     let number = |at| rows.first().map_or(0, |row| text(row, at).parse().unwrap_or(0));
-    Ok(Sums { questions, cpu_ns: pid.and_then(cpu_of), timed: number(0), time_ns: number(1) })
+    Ok(Sums { questions, cpu_ns: pid.and_then(|pid| cpu_of(pid).ok()), timed: number(0), time_ns: number(1) })
 }
