@@ -1,0 +1,15 @@
+//! The overhead lab: published experiments, run again on the user's own server and hardware.
+//!
+//! A suite says what is compared under which load. It becomes a schedule of windows, in an order that
+//! follows from a seed; each window is measured on private servers under the real sysbench and kept as
+//! it was measured. What the report says is computed from the windows that were kept.
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod load;
+pub mod meter;
+pub mod report;
+pub mod suite;
+pub mod window;
+
+pub use window::{Cell, Latency, Load, Measured, Window};
