@@ -6,10 +6,22 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod begun;
+pub mod budget;
+mod capacity;
+pub mod engine;
+mod error;
+pub mod gate;
+pub mod kept;
+mod life;
 pub mod load;
 pub mod meter;
+pub mod needs;
 pub mod report;
+pub mod schedule;
 pub mod suite;
 pub mod window;
 
+pub use begun::Begun;
+pub use error::LabError;
 pub use window::{Cell, Latency, Load, Measured, Window};
