@@ -20,7 +20,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    fn new(count: usize, value: f64, error: f64, freedom: f64, confidence: f64) -> Option<Self> {
+    pub(crate) fn new(
+        count: usize,
+        value: f64,
+        error: f64,
+        freedom: f64,
+        confidence: f64,
+    ) -> Option<Self> {
         let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
         let is_share = confidence > 0.0 && confidence < 1.0;
         let reach = is_share.then(|| student.inverse_cdf(0.5 + confidence / 2.0) * error)?;
@@ -30,6 +36,22 @@ impl Estimate {
     /// Half the length of the interval.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
+    }
+
+    /// The same estimate with an interval of another confidence. `None` where that is no share.
+    pub fn at(&self, confidence: f64) -> Option<Self> {
+        Self::new(self.count, self.value, self.error, self.freedom, confidence)
+    }
+
+    /// The two-sided p value of "the true value is `truth`" by the t test that belongs to the interval
+    /// (Student, Biometrika 1908): below `1 - confidence` exactly where the interval leaves it out.
+    pub fn p_value(&self, truth: f64) -> Option<f64> {
+        let away = (self.value - truth).abs();
+        if self.error == 0.0 {
+            return Some(if away == 0.0 { 1.0 } else { 0.0 });
+        }
+        let student = StudentsT::new(0.0, 1.0, self.freedom).ok()?;
+        Some((2.0 * student.sf(away / self.error)).min(1.0)).filter(|p| p.is_finite())
     }
 }
 
@@ -148,6 +170,25 @@ mod tests {
         close(mean.high, 2.459_886);
         assert_eq!(mean.count, 10);
         close(mean.half_width(), 0.879_886);
+    }
+
+    #[test]
+    fn the_p_value_of_students_sleep_data_is_that_of_every_textbook() {
+        let mean = mean_interval(&SLEEP, 0.95).unwrap();
+        // t = 4.0621 with 9 degrees of freedom.
+        close(mean.p_value(0.0).unwrap(), 0.002_833);
+        close(mean.p_value(mean.value).unwrap(), 1.0);
+        close(mean.p_value(mean.low).unwrap(), 0.05);
+        let wide = mean.at(0.90).unwrap();
+        close(wide.low, 0.866_995);
+        close(wide.high, 2.293_005);
+    }
+
+    #[test]
+    fn values_without_any_spread_are_certain() {
+        let mean = mean_interval(&[2.0; 4], 0.95).unwrap();
+        assert_eq!(mean.p_value(0.0), Some(0.0));
+        assert_eq!(mean.p_value(2.0), Some(1.0));
     }
 
     #[test]

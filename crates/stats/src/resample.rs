@@ -1,6 +1,6 @@
 //! Intervals and tests that assume no distribution.
 
-use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::Random;
 use crate::interval::mean;
@@ -67,9 +67,33 @@ pub fn bootstrap_interval(
     Some((end((1.0 - confidence) / 2.0), end((1.0 + confidence) / 2.0)))
 }
 
+/// The confidence to ask of [`bootstrap_interval`] so that the interval of a mean of few values is as
+/// long as Student's: the bootstrap divides by `n` where the variance wants `n - 1`, and takes the
+/// normal distribution where the values are few. The quantile `z` becomes `t(n-1) · √(n / (n-1))`
+/// (Hesterberg, "What teachers should know about the bootstrap", The American Statistician 2015, the
+/// expanded percentile interval). `None` below two values.
+pub fn expanded(confidence: f64, count: usize) -> Option<f64> {
+    let freedom = count.checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
+    let is_share = confidence > 0.0 && confidence < 1.0;
+    let student = StudentsT::new(0.0, 1.0, freedom).ok().filter(|_| is_share)?;
+    let reach = student.inverse_cdf(0.5 + confidence / 2.0) * (count as f64 / freedom).sqrt();
+    Some(2.0 * Normal::new(0.0, 1.0).ok()?.cdf(reach) - 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_expanded_confidence_is_that_of_a_longer_normal_interval() {
+        // t(7) = 2.364624, times the root of 8/7: 2.527890, which a normal value exceeds on either
+        // side with the chance 0.011475.
+        let got = expanded(0.95, 8).unwrap();
+        assert!((got - (1.0 - 0.011_475)).abs() < 2e-6, "{got}");
+        assert!((expanded(0.95, 1_000_000).unwrap() - 0.95).abs() < 1e-5);
+        assert_eq!(expanded(0.95, 1), None);
+        assert_eq!(expanded(1.0, 8), None);
+    }
 
     #[test]
     fn fishers_plants_give_fishers_p() {
