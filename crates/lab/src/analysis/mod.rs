@@ -1,0 +1,109 @@
+//! From the windows that were kept to what they say.
+//!
+//! Each arm is compared with the baseline of its own block, so that what drifts from block to block
+//! drops out. Which of the two is measured first is left to chance, so that what drifts within a block
+//! favours neither. A block in which a window of the baseline is void counts for no arm; a void window of
+//! an arm takes that pair away. The arm that is set as the baseline is ([`Window::AGAIN`]) is compared
+//! like any other: what is found there is noise.
+
+pub mod coverage;
+
+mod compare;
+mod floor;
+mod interval;
+mod metric;
+mod pair;
+mod paired;
+mod pool;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use serde::Serialize;
+
+use crate::suite::Suite;
+use crate::window::{Cell, Window};
+
+pub use compare::Comparison;
+pub use floor::Floor;
+pub use interval::Interval;
+pub use metric::Metric;
+pub use paired::{PAIRS_MIN, Paired};
+pub use pool::PooledEffect;
+pub use verdict::Verdict;
+
+use compare::{CellWindows, Compared};
+
+/// What the windows of a run say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Every scenario in every cell by every metric, the second arm of the baseline among them.
+    pub comparisons: Vec<Comparison>,
+    /// The mean effect of each scenario over cells.
+    pub pooled: Vec<PooledEffect>,
+    /// What the baseline compared with itself says, by metric.
+    pub floor: Vec<Floor>,
+    /// Windows that do not count.
+    pub void: usize,
+    /// All windows.
+    pub windows: usize,
+}
+
+impl Analysis {
+    /// The comparison of an arm in a cell by a metric.
+    pub fn find(&self, cell: &Cell, arm: &str, metric: Metric) -> Option<&Comparison> {
+        let is_it = |it: &&Comparison| it.metric == metric && it.arm == arm && it.cell == *cell;
+        self.comparisons.iter().find(is_it)
+    }
+}
+
+/// Compares every scenario of a suite with the suite's baseline.
+pub fn analyse(suite: &Suite, windows: &[Window]) -> Analysis {
+    analyse_against(suite, &suite.baseline, windows)
+}
+
+/// Compares every scenario of a suite with one of them, such as the default of the server.
+pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Analysis {
+    let is_other = |name: &&str| *name != baseline;
+    let again = (baseline == suite.baseline).then_some(Window::AGAIN);
+    let names = suite.scenarios.iter().map(|scenario| scenario.name.as_str());
+    Matrix {
+        cells: suite.cells(),
+        baseline,
+        arms: names.filter(is_other).chain(again).collect(),
+        margin_percent: suite.detectable_percent,
+    }
+    .analyse(windows)
+}
+
+/// What is compared.
+struct Matrix<'a> {
+    cells: Vec<Cell>,
+    baseline: &'a str,
+    arms: Vec<&'a str>,
+    /// Smaller effects are of no interest, %.
+    margin_percent: f64,
+}
+
+impl Matrix<'_> {
+    fn analyse(&self, windows: &[Window]) -> Analysis {
+        let mut compared: Vec<Compared> = Vec::new();
+        for cell in &self.cells {
+            let in_cell = CellWindows::of(windows, cell, self.baseline);
+            for arm in &self.arms {
+                compared.extend(Metric::ALL.map(|metric| in_cell.compare(arm, metric)));
+            }
+        }
+        let pooled = PooledEffect::all(&compared, 1.0 - paired::ERROR);
+        let mut comparisons: Vec<Comparison> =
+            compared.into_iter().map(|compared| compared.comparison).collect();
+        verdict::judge(&mut comparisons, self.margin_percent);
+        Analysis {
+            floor: Floor::all(&comparisons),
+            comparisons,
+            pooled,
+            void: windows.iter().filter(|window| window.counted().is_none()).count(),
+            windows: windows.len(),
+        }
+    }
+}
