@@ -27,6 +27,7 @@ mod typical;
 
 pub use equivalence::smallest_margin;
 pub use interval::Estimate;
+pub use interval::difference;
 pub use interval::lag_one;
 pub use interval::mean_interval;
 pub use interval::ratio_interval;

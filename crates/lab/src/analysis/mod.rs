@@ -15,6 +15,7 @@ mod metric;
 mod pair;
 mod paired;
 mod pool;
+mod runs;
 #[cfg(test)]
 mod tests;
 mod verdict;
@@ -30,6 +31,7 @@ pub use interval::Interval;
 pub use metric::Metric;
 pub use paired::{PAIRS_MIN, Paired};
 pub use pool::PooledEffect;
+pub use runs::{RunDifference, compare_runs};
 pub use verdict::Verdict;
 
 use compare::{CellWindows, Compared};
@@ -64,16 +66,7 @@ pub fn analyse(suite: &Suite, windows: &[Window]) -> Analysis {
 
 /// Compares every scenario of a suite with one of them, such as the default of the server.
 pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Analysis {
-    let is_other = |name: &&str| *name != baseline;
-    let again = (baseline == suite.baseline).then_some(Window::AGAIN);
-    let names = suite.scenarios.iter().map(|scenario| scenario.name.as_str());
-    Matrix {
-        cells: suite.cells(),
-        baseline,
-        arms: names.filter(is_other).chain(again).collect(),
-        margin_percent: suite.detectable_percent,
-    }
-    .analyse(windows)
+    Matrix::of(suite, baseline).analyse(windows)
 }
 
 /// What is compared.
@@ -85,15 +78,33 @@ struct Matrix<'a> {
     margin_percent: f64,
 }
 
-impl Matrix<'_> {
-    fn analyse(&self, windows: &[Window]) -> Analysis {
-        let mut compared: Vec<Compared> = Vec::new();
+impl<'a> Matrix<'a> {
+    fn of(suite: &'a Suite, baseline: &'a str) -> Matrix<'a> {
+        let is_other = |name: &&str| *name != baseline;
+        let again = (baseline == suite.baseline).then_some(Window::AGAIN);
+        let names = suite.scenarios.iter().map(|scenario| scenario.name.as_str());
+        Matrix {
+            cells: suite.cells(),
+            baseline,
+            arms: names.filter(is_other).chain(again).collect(),
+            margin_percent: suite.detectable_percent,
+        }
+    }
+
+    /// Every arm in every cell by every metric, without a verdict yet.
+    fn compare(&self, windows: &[Window]) -> Vec<Compared> {
+        let mut compared = Vec::new();
         for cell in &self.cells {
             let in_cell = CellWindows::of(windows, cell, self.baseline);
             for arm in &self.arms {
                 compared.extend(Metric::ALL.map(|metric| in_cell.compare(arm, metric)));
             }
         }
+        compared
+    }
+
+    fn analyse(&self, windows: &[Window]) -> Analysis {
+        let compared = self.compare(windows);
         let pooled = PooledEffect::all(&compared, 1.0 - paired::ERROR);
         let mut comparisons: Vec<Comparison> =
             compared.into_iter().map(|compared| compared.comparison).collect();

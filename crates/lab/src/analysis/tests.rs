@@ -95,13 +95,16 @@ impl Run {
     }
 
     fn analyse(&self, cells: &[&Cell], margin_percent: f64) -> Analysis {
-        let matrix = Matrix {
-            cells: cells.iter().map(|cell| (*cell).clone()).collect(),
-            baseline: "off",
-            arms: vec!["on", "all", Window::AGAIN],
-            margin_percent,
-        };
-        matrix.analyse(&self.windows)
+        matrix(cells, margin_percent).analyse(&self.windows)
+    }
+}
+
+fn matrix(cells: &[&Cell], margin_percent: f64) -> Matrix<'static> {
+    Matrix {
+        cells: cells.iter().map(|cell| (*cell).clone()).collect(),
+        baseline: "off",
+        arms: vec!["on", "all", Window::AGAIN],
+        margin_percent,
     }
 }
 
@@ -281,4 +284,25 @@ fn effects_are_pooled_over_the_cells_of_one_kind_of_load() {
     assert!(all.between_percent > 0.3 && all.between_percent < 2.0, "{all:?}");
     assert_eq!(of_cpu[1].workload.as_deref(), Some("read-only"));
     assert_eq!(of_cpu[1].percent, all.percent);
+}
+
+#[test]
+fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
+    let run = |seed, drift, on| {
+        let arms = [("off", 1.0), ("on", on), ("all", 1.25), (Window::AGAIN, 1.0)];
+        let run = Run { random: Random::seeded(seed), ..Run::new(0.02, drift) };
+        run.cell(&closed(), &arms).windows
+    };
+    let (one, other) = (run(1, 0.0, 1.1), run(2, 0.05, 1.2));
+    let differences = matrix(&[&closed()], 1.0).compare_runs(&one, &other);
+    let of_cpu = |arm: &str| {
+        let is_it = |it: &&RunDifference| it.arm == arm && it.metric == Metric::CpuPerStatement;
+        differences.iter().find(is_it).unwrap()
+    };
+    let on = of_cpu("on");
+    assert!(on.is_different() && on.one.holds(10.0) && on.other.holds(20.0), "{on:?}");
+    // 1.2 / 1.1.
+    assert!(on.percent.holds(100.0 / 11.0), "{on:?}");
+    assert!(!of_cpu("all").is_different() && !of_cpu(Window::AGAIN).is_different());
+    assert!(differences.iter().all(|it| !it.metric.is_of_life()));
 }
