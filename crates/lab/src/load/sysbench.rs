@@ -73,7 +73,7 @@ pub struct Request<'a> {
     /// Tables.
     pub tables: u32,
     /// Rows of each table.
-    pub rows: u64,
+    pub rows: u32,
     /// From which the rows and the order in which they are read follow. Which session has which part of
     /// it depends on the order in which they start.
     pub seed: u64,
