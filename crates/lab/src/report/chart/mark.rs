@@ -41,19 +41,13 @@ impl Look {
             1 => " dashed",
             _ => " dotted",
         };
-        Look {
-            class: format!("c{}{dash}", number % COLOURS),
-            shape: SHAPES[number % SHAPES.len()],
-        }
+        Look { class: format!("c{}{dash}", number % COLOURS), shape: SHAPES[number % SHAPES.len()] }
     }
 
     /// A mark with this look; `more` are further classes, `tip` is what the pointer shows.
     pub(super) fn mark(&self, x: f64, y: f64, more: &str, tip: &str) -> Element {
         let class = format!("mark {} {more}", self.class);
-        Element::new("path")
-            .class(class.trim_end())
-            .with("d", self.shape.path(x, y))
-            .tip(tip)
+        Element::new("path").class(class.trim_end()).with("d", self.shape.path(x, y)).tip(tip)
     }
 }
 

@@ -80,6 +80,11 @@ impl Plot {
         TOP + (1.0 - self.y.scale.share(value)) * self.height
     }
 
+    /// The lower edge of the plot, pixels.
+    pub(super) fn foot(&self) -> f64 {
+        TOP + self.height
+    }
+
     /// Draws an element over what is there.
     pub(super) fn draw(&mut self, element: Element) {
         self.body.push(element);
@@ -108,7 +113,7 @@ impl Plot {
 
     /// The chart with a legend of these looks and names.
     pub(super) fn finish(self, title: &str, legend: &[(Look, String)]) -> Element {
-        let bottom = TOP + self.height;
+        let bottom = self.foot();
         let (legend, height) = self::legend(legend, bottom + TITLE + LINE);
         let mut axes = Vec::new();
         self.draw_x(&mut axes, bottom);
