@@ -66,9 +66,8 @@ struct Column {
 
 /// Numbers stand at the right.
 fn is_right(table: &Table, at: usize) -> bool {
-    let data = table.rows.iter().filter_map(|row| row.data.get(at));
     let is_number = |datum: &Datum| matches!(datum.kind, Kind::Number | Kind::Published);
-    data.clone().any(is_number)
+    table.rows.iter().filter_map(|row| row.data.get(at)).any(is_number)
 }
 
 fn write_row(text: &mut String, data: &[String], columns: &[Column]) {

@@ -170,11 +170,18 @@ fn at_fixed_rate(report: Report<'_>, cell: &Cell) -> Table {
     columns::table(report, words::cell(cell), cell, &list)
 }
 
-/// Comparisons with something else than the baseline of the suite.
+/// Comparisons with something else than the baseline of the suite, as the orders of the suite ask.
 fn other_baselines(report: Report<'_>) -> Vec<Block> {
     let source = report.source_metric();
     let cpu = Metric::CpuPerStatement;
-    let is_other = |one: &&Comparison| one.baseline != report.suite.baseline && one.metric == cpu;
+    let is_asked = |one: &Comparison| {
+        let orders = report.suite.orders.iter();
+        let mut asked = orders.filter(|order| order.scenarios.contains(&one.arm));
+        asked.any(|order| order.against.contains(&one.baseline))
+    };
+    let is_other = |one: &&Comparison| {
+        one.baseline != report.suite.baseline && one.metric == cpu && is_asked(one)
+    };
     let others: Vec<&Comparison> = report.analysis.comparisons.iter().filter(is_other).collect();
     if others.is_empty() {
         return Vec::new();

@@ -17,7 +17,8 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let text = format!(
         "Change against {}. Over several cells: the mean effect, where cells may differ (random \
          effects). The verdict is on the processor time of the server per statement, which is defined at \
-         any load; at saturation it is the throughput. For what holds of a single cell see below.",
+         any load; at saturation it is the throughput. That on a mean over cells goes by its interval \
+         of 95 % alone; that on a single cell is corrected for the number of comparisons, see below.",
         report.suite.baseline
     );
     let heads = vec![

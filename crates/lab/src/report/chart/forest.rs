@@ -97,7 +97,8 @@ fn draw_line(plot: &mut Plot, row: f64, line: &Line) {
                 Verdict::Void(_) => "void",
                 _ => "no ratio",
             };
-            let text = label(short, (plot.x(0.0) + 6.0, y + 4.0), "start");
+            let x = plot.right_of(0.0, short.len());
+            let text = label(short, (x, y + 4.0), "start");
             plot.draw(text.tip(format!("{}: {words}", line.name)));
         }
     }

@@ -10,8 +10,8 @@ use crate::report::element::{Element, Pixels};
 pub(super) const WIDTH: f64 = 720.0;
 /// Height of the plot of a chart that has no rows, pixels.
 pub(super) const HEIGHT: f64 = 280.0;
-/// A digit of the labels, pixels; letters are narrower on the average.
-const CHARACTER: f64 = 6.8;
+/// A digit of the labels at the size in `chart.css`, pixels; letters are narrower on the average.
+const CHARACTER: f64 = 7.4;
 const LINE: f64 = 18.0;
 const TOP: f64 = 14.0;
 const RIGHT: f64 = 24.0;
@@ -83,6 +83,12 @@ impl Plot {
     /// The lower edge of the plot, pixels.
     pub(super) fn foot(&self) -> f64 {
         TOP + self.height
+    }
+
+    /// Where a text of this many characters begins right of a value, pixels; inside the plot.
+    pub(super) fn right_of(&self, value: f64, characters: usize) -> f64 {
+        let last = WIDTH - RIGHT - characters as f64 * CHARACTER;
+        (self.x(value) + 8.0).min(last)
     }
 
     /// Draws an element over what is there.
