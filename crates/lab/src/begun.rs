@@ -14,6 +14,8 @@ pub struct Begun {
     pub suite: String,
     /// The text of the suite, so that a later waggle runs and reports what was asked.
     pub suite_text: String,
+    /// The scenarios that are run.
+    pub scenarios: Vec<String>,
     /// Its scale.
     pub scale: Scale,
     /// Lengths of windows.
@@ -40,6 +42,8 @@ impl Begun {
     /// # Errors
     /// This waggle does not understand it.
     pub fn suite(&self) -> Result<Suite, SuiteError> {
-        Suite::parse(&self.suite, &self.suite_text)
+        let mut suite = Suite::parse(&self.suite, &self.suite_text)?;
+        suite.scenarios.retain(|scenario| self.scenarios.contains(&scenario.name));
+        Ok(suite)
     }
 }

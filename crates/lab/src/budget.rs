@@ -95,6 +95,13 @@ pub fn choose(
     }
 }
 
+/// The smallest effect that so many blocks find in 4 of 5 cases, %, where pairs of windows differ by 2 %
+/// as they do on good hardware; what it was is known only after the run. `None` for too few blocks.
+pub fn detectable_percent(blocks: u32) -> Option<f64> {
+    const PAIRS_DIFFER_BY_PERCENT: f64 = 2.0;
+    Some(waggle_stats::detectable(blocks as usize, 0.05, 0.8)? * PAIRS_DIFFER_BY_PERCENT)
+}
+
 fn in_order(asked: &[Cell], chosen: &[Cell]) -> Vec<Cell> {
     asked.iter().filter(|cell| chosen.contains(cell)).cloned().collect()
 }

@@ -19,7 +19,7 @@ use crate::error::LabError;
 use crate::gate::{self, Asked};
 use crate::kept::Kept;
 use crate::life::Life;
-use crate::load::{Driver, Pace, Request};
+use crate::load::{Driver, Pace, Request, Sysbench};
 use crate::schedule::{Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload};
 use crate::window::{Cell, Measured, Window};
@@ -47,6 +47,8 @@ pub struct Engine<'a> {
     pub launcher: &'a Launcher,
     /// How loads are started.
     pub load_launcher: &'a Launcher,
+    /// What makes the load.
+    pub sysbench: &'a Sysbench,
     /// The data.
     pub template: &'a Template,
     /// Set to stop after the window that is being made.
@@ -247,7 +249,9 @@ impl Engine<'_> {
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
         let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate };
         let proof = match (events, life.events()?) {
-            (Some(earlier), Some(later)) => arm.scenario.disproof(&earlier, &later),
+            (Some(earlier), Some(later)) => {
+                arm.scenario.disproof(&earlier, &later, window.cell.threads)
+            },
             _ => None,
         };
         let void = window.void.take();
@@ -273,6 +277,7 @@ impl Engine<'_> {
         seed: u64,
     ) -> Result<Driver, LabError> {
         Ok(Driver::start(&Request {
+            sysbench: self.sysbench,
             launcher: self.load_launcher,
             directory: life.server.directory(),
             socket: &life.server.socket(),
@@ -292,21 +297,22 @@ impl Engine<'_> {
         }
         let end = (load.count()?, life.statements()?, life.meter.read()?);
         let count = end.0.since(&begin.0);
-        let sample = end.2.since(&begin.2);
+        let used = end.2.since(&begin.2);
+        let storage = used.storage.value().copied();
         Ok(Some(Measured {
-            seconds: sample.seconds,
+            seconds: used.seconds,
             transactions: count.transactions,
             statements: end.1.saturating_sub(begin.1),
-            errors: count.errors,
+            retries: count.retries,
             latency: count.latency(),
-            server_cpu_ns: sample.server_cpu_ns,
-            server_share: sample.server_share,
-            host_share: sample.host_share,
-            steal_share: sample.steal_share,
-            context_switches: sample.context_switches,
-            read_bytes: sample.read_bytes,
-            written_bytes: sample.written_bytes,
-            rss_bytes: sample.rss_bytes,
+            server_cpu_ns: used.server_cpu_ns,
+            server_share: used.server_share,
+            host_share: used.host_share,
+            steal_share: used.steal_share,
+            context_switches: used.context_switches,
+            read_bytes: storage.map(|storage| storage.read_bytes),
+            written_bytes: storage.map(|storage| storage.written_bytes),
+            rss_bytes: used.rss_bytes.value().copied(),
             performance_schema_bytes: None,
         }))
     }

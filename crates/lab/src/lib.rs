@@ -24,4 +24,5 @@ pub mod window;
 
 pub use begun::Begun;
 pub use error::LabError;
+pub use life::version_of;
 pub use window::{Cell, Latency, Load, Measured, Window};

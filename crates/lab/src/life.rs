@@ -38,6 +38,14 @@ pub(crate) fn options(server: &PrivateServer) -> Options {
     }
 }
 
+/// What a private server says of its version.
+///
+/// # Errors
+/// It cannot be reached.
+pub fn version_of(server: &PrivateServer) -> Result<String, LabError> {
+    Ok(Connection::open(&options(server), None)?.server_identity().version.clone())
+}
+
 impl Life {
     pub(crate) fn of(server: PrivateServer, number: u32) -> Result<Life, LabError> {
         let mut connection = Connection::open(&options(&server), None)?;
@@ -47,11 +55,6 @@ impl Life {
         let version = ServerVersion::parse(identity.flavour, &identity.version);
         let meter = Meter::of(server.pid())?;
         Ok(Life { number, is_warm: false, server, meter, connection, version })
-    }
-
-    /// What the server says of itself.
-    pub(crate) fn version(&self) -> String {
-        self.connection.server_identity().version.clone()
     }
 
     /// Sets what a scenario sets while the server runs, and reads it back. What does not read as it was

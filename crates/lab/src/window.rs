@@ -12,6 +12,9 @@ pub struct Cell {
     pub threads: u32,
     /// How the load is offered.
     pub load: Load,
+    /// The order of the suite in which scenarios follow each other; absent where it has only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
 }
 
 /// How a load is offered.
@@ -67,8 +70,8 @@ pub struct Measured {
     pub transactions: u64,
     /// Statements that the server counted (`Questions`), without our own.
     pub statements: u64,
-    /// Errors that sessions of the load saw.
-    pub errors: u64,
+    /// Transactions that began anew, after a deadlock or a lock that was waited for too long.
+    pub retries: u64,
     /// How long transactions took.
     pub latency: Latency,
     /// Processor time of the server process, ns.
@@ -81,12 +84,12 @@ pub struct Measured {
     pub steal_share: f64,
     /// Context switches of the whole host.
     pub context_switches: u64,
-    /// Bytes that the server had read from storage.
-    pub read_bytes: u64,
-    /// Bytes that the server had written to storage.
-    pub written_bytes: u64,
-    /// Memory of the server process in use (RSS) at the end, bytes.
-    pub rss_bytes: u64,
+    /// Bytes that the server had read from storage; absent where we may not look.
+    pub read_bytes: Option<u64>,
+    /// Bytes that the server had written to storage; absent where we may not look.
+    pub written_bytes: Option<u64>,
+    /// Memory of the server process in use (RSS) at the end, bytes; absent where it cannot be read.
+    pub rss_bytes: Option<u64>,
     /// Memory that Performance Schema itself says it uses, bytes; absent where it is off.
     pub performance_schema_bytes: Option<u64>,
 }

@@ -245,15 +245,22 @@ impl Suite {
     /// # Errors
     /// There is none of that name, or the file is no suite.
     pub fn find(name: &str) -> Result<Suite, SuiteError> {
-        if let Some((name, text)) = Suite::builtin().iter().find(|(known, _)| *known == name) {
-            return Suite::parse(name, text);
+        Suite::parse(name, &Suite::text(name)?)
+    }
+
+    /// The text of a built-in suite, or that of a file.
+    ///
+    /// # Errors
+    /// There is none of that name, or the file cannot be read.
+    pub fn text(name: &str) -> Result<String, SuiteError> {
+        if let Some((_, text)) = Suite::builtin().iter().find(|(known, _)| *known == name) {
+            return Ok((*text).to_owned());
         }
         if !name.contains('/') && !name.ends_with(".toml") {
             return Err(SuiteError::Unknown { name: name.to_owned() });
         }
-        let text = std::fs::read_to_string(name);
-        let text = text.map_err(|error| SuiteError::File { name: name.to_owned(), error })?;
-        Suite::parse(name, &text)
+        let failed = |error| SuiteError::File { name: name.to_owned(), error };
+        std::fs::read_to_string(name).map_err(failed)
     }
 
     /// Reads a suite from TOML. `name` is its name or its path.
@@ -264,24 +271,38 @@ impl Suite {
         parse::parse(name, text)
     }
 
-    /// What a run measures at most: every workload with every number of sessions as fast as it goes,
-    /// then every workload at every fixed rate.
+    /// What a run measures at most: every workload with every number of sessions as fast as it goes, in
+    /// every order, then every workload at every fixed rate, in the last order.
     pub fn cells(&self) -> Vec<Cell> {
-        let cell = |workload: &Workload, threads, load| Cell {
-            workload: workload.name.clone(),
-            threads,
-            load,
+        let orders: Vec<Option<String>> = match self.orders.as_slice() {
+            [] | [_] => vec![None],
+            several => several.iter().map(|order| Some(order.name.clone())).collect(),
         };
         let mut cells = Vec::new();
+        let mut add = |workload: &Workload, threads, load, order: &Option<String>| {
+            let (workload, order) = (workload.name.clone(), order.clone());
+            cells.push(Cell { workload, threads, load, order });
+        };
         for workload in &self.workloads {
-            let closed = self.threads.iter().map(|threads| cell(workload, *threads, Load::Closed));
-            cells.extend(closed);
+            for order in &orders {
+                self.threads.iter().for_each(|threads| add(workload, *threads, Load::Closed, order));
+            }
         }
+        let last = orders.last().cloned().flatten();
         for workload in &self.workloads {
-            let open = self.open_shares.iter().map(|share| Load::Open { share: *share });
-            cells.extend(open.map(|load| cell(workload, self.open_threads, load)));
+            for share in &self.open_shares {
+                add(workload, self.open_threads, Load::Open { share: *share }, &last);
+            }
         }
         cells
+    }
+
+    /// The order in which scenarios follow each other in a cell; `None` where all of them do, at random.
+    pub fn order(&self, cell: &Cell) -> Option<&Order> {
+        match &cell.order {
+            Some(name) => self.orders.iter().find(|order| order.name == *name),
+            None => self.orders.first(),
+        }
     }
 
     /// The different ways in which a server is started, in the order of the scenarios.

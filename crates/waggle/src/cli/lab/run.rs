@@ -14,7 +14,8 @@ use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Run, Server};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
-use waggle_lab::{LabError, gate, load};
+use waggle_lab::load::Sysbench;
+use waggle_lab::{LabError, gate, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use super::super::pfs::duration;
@@ -102,12 +103,13 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
     let program = server::program(&args.server, args.servers.as_deref())?;
     let seed = args.seed.unwrap_or_else(now_s);
     let pinned = if args.pin { halves() } else { [Vec::new(), Vec::new()] };
-    let sysbench = load::sysbench_version().map_err(|error| failed(error.into()))?;
+    let sysbench = sysbench()?;
     check(&suite, &choice, scale)?;
     announce(&suite, &choice, lengths);
     let launchers = launchers(&pinned)?;
-    let settings = suite.data.settings(scale);
-    let made = Made::make(&suite, scale, &program, &launchers, &settings).map_err(failed)?;
+    let settings = suite.settings(scale);
+    let task = Task { suite: &suite, scale, program: &program, launchers: &launchers, sysbench: &sysbench };
+    let made = task.make(&settings).map_err(failed)?;
     let facts = Facts {
         run: Run {
             command: std::env::args().collect::<Vec<_>>().join(" "),
@@ -132,19 +134,20 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
             options: settings.clone(),
             is_foreign: false,
             data_bytes: Some(made.template.bytes()),
-            buffer_pool_bytes: Some(suite.data.buffer_pool_bytes(scale)),
+            buffer_pool_bytes: Some(buffer_pool(&suite, scale)),
         },
         load: LoadFacts {
-            sysbench_version: sysbench,
+            sysbench_version: sysbench.version().to_owned(),
             tables: suite.data.tables,
             rows_per_table: u64::from(suite.data.rows.of(scale)),
         },
         not_run: choice.left_out.iter().map(not_run).collect(),
-        caveats: suite.source.caveats.clone(),
+        caveats: Vec::new(),
     };
     let begun = Begun {
         suite: suite.name.clone(),
         suite_text: Suite::text(&args.suite).map_err(|error| failed(error.into()))?,
+        scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
         scale,
         lengths,
         cells: choice.cells,
@@ -160,7 +163,7 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
         runs().join(format!("{}-{at}", suite.name))
     });
     let kept = Kept::create(&place, &begun).map_err(|error| failed(error.into()))?;
-    measure(&suite, &begun, kept, &program, &launchers, &made)
+    task.measure(&begun, kept, &made)
 }
 
 pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
@@ -169,9 +172,16 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let kept = Kept::open(&place).map_err(|error| failed(error.into()))?;
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
     let program = server::program(&begun.server, args.servers.as_deref())?;
-    load::sysbench_version().map_err(|error| failed(error.into()))?;
+    let sysbench = sysbench()?;
     let launchers = launchers(&begun.pinned)?;
-    let made = Made::make(&suite, begun.scale, &program, &launchers, &begun.settings).map_err(failed)?;
+    let task = Task {
+        suite: &suite,
+        scale: begun.scale,
+        program: &program,
+        launchers: &launchers,
+        sysbench: &sysbench,
+    };
+    let made = task.make(&begun.settings).map_err(failed)?;
     if made.version != begun.facts.server.version {
         return Err(Failure::Config(anyhow::anyhow!(
             "the run was begun with {} and {} is {}: windows of two versions cannot be compared; name \
@@ -183,7 +193,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     }
     begun.facts.run.resumed += 1;
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
-    measure(&suite, &begun, kept, &program, &launchers, &made)
+    task.measure(&begun, kept, &made)
 }
 
 /// How servers, and how loads are started.
@@ -213,20 +223,14 @@ struct Made {
     version: String,
 }
 
-impl Made {
-    fn make(
-        suite: &Suite,
-        scale: Scale,
-        program: &Program,
-        launchers: &Launchers,
-        settings: &[String],
-    ) -> Result<Made, LabError> {
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        eprintln!("data: {} tables of {} rows", suite.data.tables, suite.data.rows.of(scale));
-        let server = PrivateServer::start(program, &launchers.server, &settings)?;
-        let version = load::prepare(&launchers.load, &server, suite, scale)?;
-        Ok(Made { template: Template::of(server)?, version })
-    }
+/// The program of the load.
+fn sysbench() -> Result<Sysbench, Failure> {
+    Sysbench::find(Path::new("sysbench")).map_err(|error| failed(error.into()))
+}
+
+/// The buffer pool of a server, bytes.
+fn buffer_pool(suite: &Suite, scale: Scale) -> u64 {
+    u64::from(suite.data.buffer_pool_mib.of(scale)) << 20
 }
 
 fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
@@ -234,7 +238,7 @@ fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
     let needs = Needs {
         servers: schedule.servers_at_once() as u64,
         rows: u64::from(suite.data.tables) * u64::from(suite.data.rows.of(scale)),
-        buffer_pool: suite.data.buffer_pool_bytes(scale),
+        buffer_pool: buffer_pool(suite, scale),
         sessions: choice.cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
     needs.check(&std::env::temp_dir()).map_err(failed)
@@ -271,43 +275,71 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
 }
 
-/// Makes the windows that are missing, and writes the reports of those that are there.
-fn measure(
-    suite: &Suite,
-    begun: &Begun,
-    mut kept: Kept,
-    program: &Program,
-    launchers: &Launchers,
-    made: &Made,
-) -> Result<Outcome, Failure> {
-    let stop = stop_on_signal()?;
-    let place = kept.path().to_owned();
-    let mut line = Line { is_terminal: std::io::stderr().is_terminal(), told: 0 };
-    let mut tell = |progress: &Progress<'_>| line.tell(progress);
-    let mut engine = Engine {
-        suite,
-        schedule: Schedule::new(suite, &begun.cells, begun.blocks, begun.seed),
-        lengths: begun.lengths,
-        rows: suite.data.rows.of(begun.scale),
-        settings: begun.settings.clone(),
-        seed: begun.seed,
-        program,
-        launcher: &launchers.server,
-        load_launcher: &launchers.load,
-        template: &made.template,
-        stop: &stop,
-        tell: &mut tell,
-    };
-    let ended = engine.run(&mut kept);
-    drop(kept);
-    line.end();
-    let ended = ended.map_err(failed).inspect_err(|_| resume_with(&place))?;
-    report::write(&place)?;
-    match ended {
-        Ended::Whole => Ok(Outcome::Done),
-        Ended::Stopped => {
-            resume_with(&place);
-            Ok(Outcome::No)
+/// A suite, and what it is run with.
+struct Task<'a> {
+    suite: &'a Suite,
+    scale: Scale,
+    program: &'a Program,
+    launchers: &'a Launchers,
+    sysbench: &'a Sysbench,
+}
+
+impl Task<'_> {
+    /// Makes the data.
+    fn make(&self, settings: &[String]) -> Result<Made, LabError> {
+        let (tables, rows) = (self.suite.data.tables, self.suite.data.rows.of(self.scale));
+        eprintln!("data: {tables} tables of {rows} rows");
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
+        let version = version_of(&server)?;
+        if let Some(workload) = self.suite.workloads.first() {
+            load::prepare(&load::Request {
+                sysbench: self.sysbench,
+                launcher: &self.launchers.load,
+                socket: &server.socket(),
+                workload,
+                threads: tables,
+                tables,
+                rows,
+                seed: 1,
+                directory: server.directory(),
+            })?;
+        }
+        Ok(Made { template: Template::of(server)?, version })
+    }
+
+    /// Makes the windows that are missing, and writes the reports of those that are there.
+    fn measure(&self, begun: &Begun, mut kept: Kept, made: &Made) -> Result<Outcome, Failure> {
+        let stop = stop_on_signal()?;
+        let place = kept.path().to_owned();
+        let mut line = Line { is_terminal: std::io::stderr().is_terminal(), told: 0 };
+        let mut tell = |progress: &Progress<'_>| line.tell(progress);
+        let mut engine = Engine {
+            suite: self.suite,
+            schedule: Schedule::new(self.suite, &begun.cells, begun.blocks, begun.seed),
+            lengths: begun.lengths,
+            rows: self.suite.data.rows.of(begun.scale),
+            settings: begun.settings.clone(),
+            seed: begun.seed,
+            program: self.program,
+            launcher: &self.launchers.server,
+            load_launcher: &self.launchers.load,
+            sysbench: self.sysbench,
+            template: &made.template,
+            stop: &stop,
+            tell: &mut tell,
+        };
+        let ended = engine.run(&mut kept);
+        drop(kept);
+        line.end();
+        let ended = ended.map_err(failed).inspect_err(|_| resume_with(&place))?;
+        report::write(&place)?;
+        match ended {
+            Ended::Whole => Ok(Outcome::Done),
+            Ended::Stopped => {
+                resume_with(&place);
+                Ok(Outcome::No)
+            }
         }
     }
 }
