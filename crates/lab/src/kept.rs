@@ -207,7 +207,7 @@ mod tests {
         Window {
             number,
             block: 0,
-            cell: Cell { workload: "read-only".to_owned(), threads: 4, load: Load::Closed },
+            cell: Cell { workload: "read-only".to_owned(), threads: 4, load: Load::Closed, order: None },
             arm: "off".to_owned(),
             life: number,
             begin: jiff::Timestamp::UNIX_EPOCH,

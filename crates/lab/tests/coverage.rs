@@ -95,7 +95,7 @@ fn write_run(path: &Path) {
         let window = Window {
             number,
             block: number / 3,
-            cell: Cell { workload: "read-only".to_owned(), threads: 8, load: Load::Closed },
+            cell: Cell { workload: "read-only".to_owned(), threads: 8, load: Load::Closed, order: None },
             arm: ["off", "on", Window::AGAIN][number as usize % 3].to_owned(),
             life: 0,
             begin: Timestamp::UNIX_EPOCH,

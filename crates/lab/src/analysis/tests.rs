@@ -11,7 +11,7 @@ const BLOCKS: u32 = 20;
 const CPU_NS: f64 = 100_000.0;
 
 fn cell(threads: u32, load: Load) -> Cell {
-    Cell { workload: "read-only".to_owned(), threads, load }
+    Cell { workload: "read-only".to_owned(), threads, load, order: None }
 }
 
 /// A window whose statements take so much processor time, and which is longer by the same share.
@@ -22,7 +22,7 @@ fn measured(cpu_ns: f64) -> Measured {
         seconds: cpu_ns / CPU_NS,
         transactions: statements / 20,
         statements,
-        errors: 0,
+        retries: 0,
         latency: Latency {
             mean_ns: time_ns,
             p50_ns: time_ns,

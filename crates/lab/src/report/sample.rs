@@ -12,7 +12,7 @@ const OPEN: Load = Load::Open { share: 0.6 };
 const BASELINE: &str = "pfsoff";
 
 pub(super) fn cell(threads: u32, load: Load) -> Cell {
-    Cell { workload: "read-only".to_owned(), threads, load }
+    Cell { workload: "read-only".to_owned(), threads, load, order: None }
 }
 
 /// The shape of `rds`, with two numbers of threads.
@@ -108,7 +108,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
             seconds: 0.4,
             transactions: 500,
             statements,
-            errors: 0,
+            retries: 0,
             latency: Latency { mean_ns: 1e6, p50_ns: 9e5, ..Latency::default() },
             server_cpu_ns: (cpu_us * 1e3 * statements as f64) as u64,
             server_share: 0.9,

@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_named_with_its_load() {
-        let mut one = Cell { workload: "read-only".to_owned(), threads: 1, load: Load::Closed };
+        let mut one = Cell { workload: "read-only".to_owned(), threads: 1, load: Load::Closed, order: None };
         assert_eq!(cell(&one), "read-only, 1 thread");
         one.load = Load::Open { share: 0.3 };
         assert_eq!(cell(&one), "read-only, 1 thread, open, 30 % CPU");

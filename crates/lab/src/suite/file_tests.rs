@@ -177,7 +177,7 @@ fn a_mark_needs_a_cell_that_is_there_and_is_wrong() {
 fn what_a_source_left_out_is_absent_and_not_zero() {
     let text = SHORT.replacen("[1000, 900], qps_change = [-10.0]", "[1000, nan]", 1);
     let suite = Suite::parse("mine.toml", &text).unwrap();
-    let cell = Cell { workload: "reads".to_owned(), threads: 8, load: Load::Closed };
+    let cell = Cell { workload: "reads".to_owned(), threads: 8, load: Load::Closed, order: None };
     let [off, on] = ["off", "on"].map(|scenario| suite.published(&cell, scenario).unwrap());
     assert_eq!((off.qps, on.qps, on.percent), (Some(1000.0), None, None));
     assert_eq!(on.recomputed_percent(off), None);

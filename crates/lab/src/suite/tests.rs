@@ -20,7 +20,7 @@ fn baseline<'a>(suite: &'a Suite, of: &Published) -> &'a Published {
 }
 
 fn closed(workload: &str, threads: u32) -> Cell {
-    Cell { workload: workload.to_owned(), threads, load: Load::Closed }
+    Cell { workload: workload.to_owned(), threads, load: Load::Closed, order: None }
 }
 
 #[test]
