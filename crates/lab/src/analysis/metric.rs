@@ -65,7 +65,7 @@ impl Metric {
             Metric::LatencyP95 => latency.map(|latency| latency.p95_ns),
             Metric::LatencyP99 => latency.map(|latency| latency.p99_ns),
             Metric::ServerShare => Some(measured.server_share),
-            Metric::Rss => Some(measured.rss_bytes as f64),
+            Metric::Rss => measured.rss_bytes.map(|bytes| bytes as f64),
             Metric::PerformanceSchemaMemory => {
                 Some(measured.performance_schema_bytes.unwrap_or(0) as f64)
             }
@@ -73,7 +73,7 @@ impl Metric {
                 statements.map(|count| measured.context_switches as f64 / count)
             }
             Metric::WrittenBytesPerStatement => {
-                statements.map(|count| measured.written_bytes as f64 / count)
+                statements.zip(measured.written_bytes).map(|(count, bytes)| bytes as f64 / count)
             }
         };
         value.filter(|value| value.is_finite())

@@ -36,9 +36,9 @@ fn measured(cpu_ns: f64) -> Measured {
         host_share: 0.99,
         steal_share: 0.0,
         context_switches: statements,
-        read_bytes: 0,
-        written_bytes: 0,
-        rss_bytes: 1 << 30,
+        read_bytes: Some(0),
+        written_bytes: Some(0),
+        rss_bytes: Some(1 << 30),
         performance_schema_bytes: None,
     }
 }

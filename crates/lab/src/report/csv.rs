@@ -92,9 +92,9 @@ impl<'a> Line<'a> {
             host_share: number(|it| it.host_share),
             steal_share: number(|it| it.steal_share),
             context_switches: count(|it| it.context_switches),
-            read_bytes: count(|it| it.read_bytes),
-            written_bytes: count(|it| it.written_bytes),
-            rss_bytes: count(|it| it.rss_bytes),
+            read_bytes: measured.and_then(|it| it.read_bytes),
+            written_bytes: measured.and_then(|it| it.written_bytes),
+            rss_bytes: measured.and_then(|it| it.rss_bytes),
             performance_schema_bytes: measured.and_then(|it| it.performance_schema_bytes),
         }
     }

@@ -155,9 +155,13 @@ pub(super) fn load(load: Load) -> String {
 /// A cell in one line.
 pub(super) fn cell(cell: &Cell) -> String {
     let threads = if cell.threads == 1 { "thread" } else { "threads" };
-    match cell.load {
-        Load::Closed => format!("{}, {} {threads}", cell.workload, cell.threads),
-        load => format!("{}, {} {threads}, {}", cell.workload, cell.threads, self::load(load)),
+    let mut line = format!("{}, {} {threads}", cell.workload, cell.threads);
+    if cell.load != Load::Closed {
+        line = format!("{line}, {}", load(cell.load));
+    }
+    match &cell.order {
+        Some(order) => format!("{line}, order {order}"),
+        None => line,
     }
 }
 
