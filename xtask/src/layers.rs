@@ -33,7 +33,7 @@ enum Step {
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
 
-const LAYERS: [Layer; 11] = [
+const LAYERS: [Layer; 12] = [
     Layer {
         name: "style",
         budget: Duration::from_secs(240),
@@ -131,6 +131,14 @@ const LAYERS: [Layer; 11] = [
                 "--test",
                 "ddl",
             ]),
+        ],
+    },
+    Layer {
+        name: "lab",
+        budget: Duration::from_secs(300),
+        steps: &[
+            Step::Cargo(&["test", "--package", "waggle-lab", "--test", "it", "--test", "coverage"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "lab"]),
         ],
     },
     Layer {
