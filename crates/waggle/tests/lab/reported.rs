@@ -40,7 +40,7 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
 #[test]
 fn where_every_arm_has_a_restart_servers_come_one_after_another() {
     let place = Place::new();
-    let only = ["--only", "closed", "--blocks", "2", "--only", "off-off-disabled"];
+    let only = ["--only", "closed", "--blocks", "2", "--only", "instruments-off-metrics-off"];
     let output = place.small("line", "mysql-5.7", &only).output().unwrap();
     done(&output);
     let windows = windows(&place.run());
