@@ -153,6 +153,7 @@ const LAYERS: [Layer; 12] = [
             Step::Cargo(&["test", "--package", "waggle-bench"]),
             Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
             Step::Cargo(&["test", "--package", "waggle-bench-pfs"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-lab"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },
