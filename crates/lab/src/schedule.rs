@@ -3,7 +3,7 @@
 
 use waggle_stats::Random;
 
-use crate::suite::{Order, Scenario, Sequence, Servers, Suite};
+use crate::suite::{Scenario, Sequence, Servers, Suite};
 use crate::window::{Cell, Window};
 
 /// A scenario, or the second arm of the baseline, and which server of a block has it.
@@ -98,7 +98,7 @@ impl<'a> Schedule<'a> {
         match self.servers {
             Servers::SideBySide => {
                 for cell in shuffled(cells, random) {
-                    let arms = self.arms_of(suite.order(&self.cells[cell]), random);
+                    let arms = self.arms_of(suite, &self.cells[cell], random);
                     order.extend(arms.into_iter().map(|arm| (cell, arm)));
                 }
             }
@@ -113,18 +113,15 @@ impl<'a> Schedule<'a> {
     }
 
     /// The arms of a cell as they follow each other.
-    fn arms_of(&self, order: Option<&Order>, random: &mut Random) -> Vec<usize> {
-        let place = |arm: &Arm<'_>| match order {
-            None => Some(0),
-            Some(_) if arm.name == Window::AGAIN => Some(0),
-            Some(order) => order.scenarios.iter().position(|name| name == arm.name),
-        };
-        let mut arms: Vec<usize> =
-            (0..self.arms.len()).filter(|arm| place(&self.arms[*arm]).is_some()).collect();
-        random.shuffle(&mut arms);
-        if order.is_some_and(|order| order.sequence == Sequence::AsListed) {
+    fn arms_of(&self, suite: &Suite, cell: &Cell, random: &mut Random) -> Vec<usize> {
+        let mut arms = shuffled(self.arms.len(), random);
+        arms.retain(|arm| suite.has(cell, self.arms[*arm].name));
+        if let Some(order) = suite.order(cell).filter(|order| order.sequence == Sequence::AsListed) {
             // Stable: the second arm of the baseline is before or after the first by chance.
-            arms.sort_by_key(|arm| place(&self.arms[*arm]));
+            arms.sort_by_key(|arm| {
+                let name = &self.arms[*arm].scenario.name;
+                order.scenarios.iter().position(|scenario| scenario == name)
+            });
         }
         arms
     }

@@ -71,6 +71,7 @@ pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Ana
 
 /// What is compared.
 struct Matrix<'a> {
+    suite: &'a Suite,
     cells: Vec<Cell>,
     baseline: &'a str,
     arms: Vec<&'a str>,
@@ -84,6 +85,7 @@ impl<'a> Matrix<'a> {
         let again = (baseline == suite.baseline).then_some(Window::AGAIN);
         let names = suite.scenarios.iter().map(|scenario| scenario.name.as_str());
         Matrix {
+            suite,
             cells: suite.cells(),
             baseline,
             arms: names.filter(is_other).chain(again).collect(),
@@ -96,7 +98,7 @@ impl<'a> Matrix<'a> {
         let mut compared = Vec::new();
         for cell in &self.cells {
             let in_cell = CellWindows::of(windows, cell, self.baseline);
-            for arm in &self.arms {
+            for arm in self.arms.iter().filter(|arm| self.suite.has(cell, arm)) {
                 compared.extend(Metric::ALL.map(|metric| in_cell.compare(arm, metric)));
             }
         }

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use waggle_instrumentation::activity::Events;
 
-use crate::window::{Cell, Load};
+use crate::window::{Cell, Load, Window};
 
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must};
@@ -303,6 +303,12 @@ impl Suite {
             Some(name) => self.orders.iter().find(|order| order.name == *name),
             None => self.orders.first(),
         }
+    }
+
+    /// Whether an arm is measured in a cell.
+    pub fn has(&self, cell: &Cell, arm: &str) -> bool {
+        let has = |order: &Order| order.scenarios.iter().any(|scenario| scenario == arm);
+        arm == Window::AGAIN || self.order(cell).is_none_or(has)
     }
 
     /// The different ways in which a server is started, in the order of the scenarios.
