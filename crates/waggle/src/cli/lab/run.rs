@@ -15,7 +15,7 @@ use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Run, Server};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
 use waggle_lab::load::Sysbench;
-use waggle_lab::{LabError, gate, load, version_of};
+use waggle_lab::{Cell, LabError, gate, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use super::super::pfs::duration;
@@ -141,7 +141,7 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
             tables: suite.data.tables,
             rows_per_table: u64::from(suite.data.rows.of(scale)),
         },
-        not_run: choice.left_out.iter().map(not_run).collect(),
+        not_run: not_run(&suite, &cells, &choice),
         caveats: Vec::new(),
     };
     let begun = Begun {
@@ -267,8 +267,11 @@ fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
     }
 }
 
-fn not_run(cell: &waggle_lab::Cell) -> NotRun {
-    NotRun { cell: cell.clone(), scenario: None, why: "budget".to_owned() }
+/// The cells that are not run, those that nobody asked for and those for which there is no time.
+fn not_run(suite: &Suite, asked: &[Cell], choice: &Choice) -> Vec<NotRun> {
+    let all = suite.cells().into_iter().filter(|cell| !choice.cells.contains(cell));
+    let why = |cell: &Cell| if asked.contains(cell) { "budget" } else { "not asked" };
+    all.map(|cell| NotRun { why: why(&cell).to_owned(), scenario: None, cell }).collect()
 }
 
 fn now_s() -> u64 {
