@@ -71,10 +71,9 @@ pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Ana
 
 /// What is compared.
 struct Matrix<'a> {
-    suite: &'a Suite,
-    cells: Vec<Cell>,
+    /// Cells that have the baseline, with the other arms of each.
+    cells: Vec<(Cell, Vec<&'a str>)>,
     baseline: &'a str,
-    arms: Vec<&'a str>,
     /// Smaller effects are of no interest, %.
     margin_percent: f64,
 }
@@ -84,11 +83,16 @@ impl<'a> Matrix<'a> {
         let is_other = |name: &&str| *name != baseline;
         let again = (baseline == suite.baseline).then_some(Window::AGAIN);
         let names = suite.scenarios.iter().map(|scenario| scenario.name.as_str());
+        let arms: Vec<&str> = names.filter(is_other).chain(again).collect();
+        let with_arms = |cell: Cell| {
+            let arms: Vec<&str> =
+                arms.iter().copied().filter(|arm| suite.has(&cell, arm)).collect();
+            (cell, arms)
+        };
+        let cells = suite.cells().into_iter().filter(|cell| suite.has(cell, baseline));
         Matrix {
-            suite,
-            cells: suite.cells(),
+            cells: cells.map(with_arms).collect(),
             baseline,
-            arms: names.filter(is_other).chain(again).collect(),
             margin_percent: suite.detectable_percent,
         }
     }
@@ -96,9 +100,9 @@ impl<'a> Matrix<'a> {
     /// Every arm in every cell by every metric, without a verdict yet.
     fn compare(&self, windows: &[Window]) -> Vec<Compared> {
         let mut compared = Vec::new();
-        for cell in &self.cells {
+        for (cell, arms) in &self.cells {
             let in_cell = CellWindows::of(windows, cell, self.baseline);
-            for arm in self.arms.iter().filter(|arm| self.suite.has(cell, arm)) {
+            for arm in arms {
                 compared.extend(Metric::ALL.map(|metric| in_cell.compare(arm, metric)));
             }
         }

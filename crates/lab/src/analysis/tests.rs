@@ -100,12 +100,8 @@ impl Run {
 }
 
 fn matrix(cells: &[&Cell], margin_percent: f64) -> Matrix<'static> {
-    Matrix {
-        cells: cells.iter().map(|cell| (*cell).clone()).collect(),
-        baseline: "off",
-        arms: vec!["on", "all", Window::AGAIN],
-        margin_percent,
-    }
+    let with_arms = |cell: &&Cell| ((*cell).clone(), vec!["on", "all", Window::AGAIN]);
+    Matrix { cells: cells.iter().map(with_arms).collect(), baseline: "off", margin_percent }
 }
 
 fn closed() -> Cell {
