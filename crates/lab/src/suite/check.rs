@@ -7,7 +7,7 @@ use waggle_instrumentation::profile::{BUILTIN, builtin};
 
 use super::error::Mistake;
 use super::expect::CLASSES;
-use super::{Data, Order, Scale, Scenario, Suite, Workload};
+use super::{Data, Order, Scale, Scenario, Sequence, Servers, Suite, Workload};
 
 /// More sessions than any server of ours can have.
 const THREADS_MAX: u32 = 4096;
@@ -56,6 +56,7 @@ pub(super) fn check(suite: &Suite) -> Checked {
     let names: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
     for order in &suite.orders {
         check_order(order, &names)?;
+        sequence(order, suite.servers)?;
     }
     distinct("orders", suite.orders.iter().map(|order| order.name.as_str()))?;
     options("options", &suite.options, &OWN_OPTIONS)?;
@@ -223,6 +224,16 @@ fn check_order(order: &Order, scenarios: &[&str]) -> Checked {
         known(&key("against"), name, &own)?;
     }
     Ok(())
+}
+
+/// One after another, a server has all cells before the next one comes.
+fn sequence(order: &Order, servers: Servers) -> Checked {
+    if (order.sequence, servers) != (Sequence::AsListed, Servers::OneAfterAnother) {
+        return Ok(());
+    }
+    let key = format!("orders.{}.sequence", order.name);
+    let reason = "servers that come one after another come in a random order";
+    Err(Mistake::new(key, reason, "write random, or have the servers side_by_side"))
 }
 
 fn data(data: &Data) -> Checked {

@@ -153,6 +153,19 @@ fn a_wrong_file_is_named_with_the_place_the_reason_and_the_remedy() {
 }
 
 #[test]
+fn servers_that_come_one_after_another_have_no_listed_order() {
+    let order = "[[orders]]\nname = \"up\"\ntitle = \"t\"\nscenarios = [\"off\", \"on\"]\n";
+    let read = |servers: &str, sequence: &str| {
+        let text = SHORT.replacen("side_by_side", servers, 1);
+        Suite::parse("mine.toml", &format!("{text}\n{order}sequence = \"{sequence}\"\n"))
+    };
+    assert!(read("side_by_side", "as_listed").is_ok());
+    assert!(read("one_after_another", "random").is_ok());
+    let error = read("one_after_another", "as_listed").unwrap_err().to_string();
+    assert!(error.contains("orders.up.sequence") && error.contains("side_by_side"), "{error}");
+}
+
+#[test]
 fn a_mark_needs_a_cell_that_is_there_and_is_wrong() {
     let marked = |mark: &str| {
         let text = format!("{SHORT}\n[[contradictions]]\nworkload = \"reads\"\n{mark}");

@@ -285,7 +285,9 @@ impl Suite {
         };
         for workload in &self.workloads {
             for order in &orders {
-                self.threads.iter().for_each(|threads| add(workload, *threads, Load::Closed, order));
+                self.threads
+                    .iter()
+                    .for_each(|threads| add(workload, *threads, Load::Closed, order));
             }
         }
         let last = orders.last().cloned().flatten();
