@@ -86,7 +86,8 @@ pub fn choose(
     };
     let count = (1..=cells.len()).rev().find(|count| cost(*count, least) <= budget).unwrap_or(1);
     let most = blocks.unwrap_or(BLOCKS_MAX);
-    let blocks = (least..=most).rev().find(|blocks| cost(count, *blocks) <= budget).unwrap_or(least);
+    let blocks =
+        (least..=most).rev().find(|blocks| cost(count, *blocks) <= budget).unwrap_or(least);
     Choice {
         cells: in_order(asked, &cells[..count]),
         left_out: in_order(asked, &cells[count..]),
@@ -131,7 +132,9 @@ fn spread(levels: &[u32]) -> Vec<u32> {
         let distance = |at: usize| taken.iter().map(|other| other.abs_diff(at)).min();
         let next = match taken.is_empty() {
             true => levels.len() / 2,
-            false => left.iter().copied().max_by_key(|at| (distance(*at), usize::MAX - at)).unwrap_or(0),
+            false => {
+                left.iter().copied().max_by_key(|at| (distance(*at), usize::MAX - at)).unwrap_or(0)
+            }
         };
         left.retain(|at| *at != next);
         taken.push(next);
@@ -142,17 +145,21 @@ fn spread(levels: &[u32]) -> Vec<u32> {
 /// How long a run takes, s.
 fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks: u32) -> f64 {
     let schedule = Schedule::new(suite, cells, 0, 0);
-    let arms = schedule.arms.len() as f64;
     let servers = match schedule.keeps_servers() {
         true => schedule.servers_at_once() as f64,
-        false => arms,
+        false => schedule.arms.len() as f64,
     };
+    let arms_of =
+        |cell: &Cell| schedule.arms.iter().filter(|arm| suite.has(cell, arm.name)).count();
+    let windows: usize = cells.iter().map(arms_of).sum();
     let window = lengths.window.as_secs_f64() + lengths.settle.as_secs_f64() + SET_S;
     let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
-    let server = SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
-    let loads: f64 =
-        cells.iter().map(|cell| servers * (LOAD_S + f64::from(cell.threads) * SESSION_S)).sum();
-    let block = servers * server + loads + cells.len() as f64 * arms * window;
+    let server =
+        SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
+    // The first window of a load does not count.
+    let load = |cell: &Cell| LOAD_S + f64::from(cell.threads) * SESSION_S + window;
+    let loads: f64 = cells.iter().map(|cell| servers * load(cell)).sum();
+    let block = servers * server + loads + windows as f64 * window;
     SERVER_S + rows / ROWS_PER_S + f64::from(blocks) * block
 }
 

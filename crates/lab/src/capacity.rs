@@ -1,7 +1,9 @@
 //! How much a server can do: when it is warm, and at which rate an open load arrives.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::engine::Engine;
@@ -34,10 +36,7 @@ impl Capacities {
 }
 
 /// What the baseline of a run could do, transactions per second by workload; empty where nobody asked.
-///
-/// # Errors
-/// The file is spoiled.
-pub fn read_capacities(run: &std::path::Path) -> Result<BTreeMap<String, f64>, KeptError> {
+fn read_capacities(run: &Path) -> Result<BTreeMap<String, f64>, KeptError> {
     let path = run.join(CAPACITIES);
     let Ok(text) = fs::read(&path) else { return Ok(BTreeMap::new()) };
     serde_json::from_slice(&text).map_err(|error| KeptError::Spoiled {
@@ -48,48 +47,53 @@ pub fn read_capacities(run: &std::path::Path) -> Result<BTreeMap<String, f64>, K
 }
 
 impl Engine<'_> {
-    /// Looks at the baseline once in a run, for the workloads that have open loads.
-    pub(crate) fn capacities(&self, kept: &mut Kept) -> Result<Capacities, LabError> {
+    /// Looks at the baseline once in a run, for the workloads that have open loads. `None` where somebody
+    /// stopped it.
+    pub(crate) fn capacities(&self, kept: &mut Kept) -> Result<Option<Capacities>, LabError> {
         let mut known = read_capacities(kept.path())?;
         let open = |cell: &&Cell| cell.load != Load::Closed && !known.contains_key(&cell.workload);
         let unknown: Vec<Cell> = self.schedule.cells.iter().filter(open).cloned().collect();
-        if unknown.is_empty() {
-            return Ok(Capacities(known));
-        }
         let baseline = self.suite.scenarios.iter().find(|one| one.name == self.suite.baseline);
-        let Some(baseline) = baseline else { return Ok(Capacities(known)) };
+        let Some(baseline) = baseline.filter(|_| !unknown.is_empty()) else {
+            return Ok(Some(Capacities(known)));
+        };
         let mut life = self.life_of(baseline, kept.next_life())?;
         life.set(baseline)?;
         for cell in unknown {
-            if !known.contains_key(&cell.workload) {
-                let capacity = self.capacity(&mut life, &cell)?;
-                known.insert(cell.workload, capacity);
+            if let Entry::Vacant(free) = known.entry(cell.workload.clone()) {
+                let Some(capacity) = self.capacity(&mut life, &cell)? else { return Ok(None) };
+                free.insert(capacity);
             }
         }
         write_json(&kept.path().join(CAPACITIES), &known)?;
-        Ok(Capacities(known))
+        Ok(Some(Capacities(known)))
     }
 
-    fn capacity(&self, life: &mut Life, cell: &Cell) -> Result<f64, LabError> {
+    /// Transactions per second that the whole host would do. `None` where somebody stopped it.
+    fn capacity(&self, life: &mut Life, cell: &Cell) -> Result<Option<f64>, LabError> {
         let mut load = self.start_load(life, self.workload(cell)?, cell.threads, self.seed)?;
-        self.warm_up(&mut load, Pace::Closed)?;
+        self.warm_up(&mut load)?;
         load.go(Pace::Closed)?;
         let before = (load.count()?, life.meter.read()?);
-        self.wait(LOOK_FOR);
+        if !self.wait(LOOK_FOR) {
+            return Ok(None);
+        }
         let count = load.count()?.since(&before.0);
         let sample = life.meter.read()?.since(&before.1);
         load.pause()?;
-        Ok(count.transactions as f64 / sample.seconds / sample.host_share.max(f64::EPSILON))
+        let per_second = count.transactions as f64 / sample.seconds;
+        Ok(Some(per_second / sample.host_share.max(f64::EPSILON)))
     }
 
-    /// Lets a load run until looks at its throughput are near each other, or for as long as a warm-up
-    /// may take.
-    pub(crate) fn warm_up(&self, load: &mut Driver, pace: Pace) -> Result<(), LabError> {
+    /// Lets a load run as fast as it goes until looks at its throughput are near each other, or for as
+    /// long as a warm-up may take.
+    pub(crate) fn warm_up(&self, load: &mut Driver) -> Result<(), LabError> {
         let begin = Instant::now();
         let mut looks: Vec<f64> = Vec::new();
-        load.go(pace)?;
+        load.go(Pace::Closed)?;
         let mut before = load.count()?.transactions;
-        while !is_steady(&looks) && begin.elapsed() < self.lengths.warm_up && self.wait(LOOK_EVERY) {
+        while !is_steady(&looks) && begin.elapsed() < self.lengths.warm_up && self.wait(LOOK_EVERY)
+        {
             let now = load.count()?.transactions;
             looks.push(now.saturating_sub(before) as f64);
             before = now;

@@ -6,6 +6,7 @@
 //! servers come one after another.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -83,11 +84,11 @@ pub enum Ended {
     Stopped,
 }
 
-/// What is there while a block is run: servers, and loads of one cell.
+/// What is there while a block is run: loads of one cell, and servers, which are dropped after them.
 #[derive(Default)]
 struct Running {
-    lives: BTreeMap<usize, Life>,
     loads: BTreeMap<usize, Driver>,
+    lives: BTreeMap<usize, Life>,
 }
 
 impl Engine<'_> {
@@ -98,12 +99,14 @@ impl Engine<'_> {
     pub fn run(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
         let missing: Vec<Slot> =
             self.schedule.slots.iter().filter(|slot| !kept.has(slot.number)).copied().collect();
-        let capacities = self.capacities(kept)?;
+        let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
         let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
         let mut failing = 0;
         for block in missing.chunk_by(|one, other| one.block == other.block) {
             let mut running = Running::default();
-            for group in block.chunk_by(|one, other| self.are_together(*one, *other)) {
+            let groups: Vec<&[Slot]> =
+                block.chunk_by(|one, other| self.are_together(*one, *other)).collect();
+            for group in groups {
                 running.loads.clear();
                 self.forget(&mut running, group);
                 for slot in group {
@@ -222,36 +225,38 @@ impl Engine<'_> {
         let arm = &self.schedule.arms[slot.arm];
         let Running { lives, loads } = running;
         let Some(life) = lives.get_mut(&arm.server) else { return Ok(false) };
-        let workload = self.workload(&window.cell)?;
-        if !loads.contains_key(&arm.server) {
-            let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
-            let started = self.start_load(life, workload, window.cell.threads, seed)?;
-            loads.insert(arm.server, started);
-        }
-        let Some(load) = loads.get_mut(&arm.server) else { return Ok(false) };
+        // The first window of a load does not count: else that would be every window of a server with
+        // one arm, and few of a server with many.
+        let mut settle = self.lengths.settle;
+        let load = match loads.entry(arm.server) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => {
+                settle += self.lengths.window;
+                let workload = self.workload(&window.cell)?;
+                let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
+                free.insert(self.start_load(life, workload, window.cell.threads, seed)?)
+            }
+        };
         window.void = life.set(arm.scenario)?;
         let pace = rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         if !life.is_warm {
-            self.warm_up(load, pace)?;
+            self.warm_up(load)?;
             life.is_warm = true;
         }
         let events = life.events()?;
         load.go(pace)?;
-        if !self.wait(self.lengths.settle) {
+        if !self.wait(settle) {
             return Ok(false);
         }
         window.begin = Timestamp::now();
-        let mut measured = match self.span(life, load)? {
-            Some(measured) => measured,
-            None => return Ok(false),
-        };
+        let Some(mut measured) = self.span(life, load)? else { return Ok(false) };
         load.pause()?;
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
         let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate };
         let proof = match (events, life.events()?) {
             (Some(earlier), Some(later)) => {
                 arm.scenario.disproof(&earlier, &later, window.cell.threads)
-            },
+            }
             _ => None,
         };
         let void = window.void.take();
@@ -268,7 +273,7 @@ impl Engine<'_> {
         })
     }
 
-    /// Starts the sessions of a load. Every arm of a block has the same seed, and so the same values.
+    /// Starts the sessions of a load. Every server of a block has the same seed, and so the same values.
     pub(crate) fn start_load(
         &self,
         life: &Life,
@@ -340,7 +345,6 @@ struct Remaining {
 impl Remaining {
     fn remaining(&self) -> Option<Duration> {
         let left = self.left.saturating_sub(self.made);
-        (self.made > 0)
-            .then(|| self.begin.elapsed().mul_f64(left as f64 / self.made as f64))
+        (self.made > 0).then(|| self.begin.elapsed().mul_f64(left as f64 / self.made as f64))
     }
 }

@@ -82,7 +82,7 @@ impl<'a> Schedule<'a> {
         let mut schedule =
             Schedule { cells: cells.to_vec(), arms, slots: Vec::new(), servers: suite.servers };
         for block in 0..blocks {
-            let mut random = Random::seeded(Random::seeded(seed ^ u64::from(block) << 32).bits());
+            let mut random = Random::seeded(Random::seeded(seed ^ (u64::from(block) << 32)).bits());
             for (cell, arm) in schedule.order(suite, &mut random) {
                 let number = schedule.slots.len() as u32;
                 schedule.slots.push(Slot { number, block, cell, arm });
@@ -105,7 +105,8 @@ impl<'a> Schedule<'a> {
             Servers::OneAfterAnother => {
                 for arm in shuffled(arms, random) {
                     let cells = shuffled(cells, random).into_iter();
-                    order.extend(cells.map(|cell| (cell, arm)));
+                    let has = |cell: &usize| suite.has(&self.cells[*cell], self.arms[arm].name);
+                    order.extend(cells.filter(has).map(|cell| (cell, arm)));
                 }
             }
         }
@@ -116,7 +117,8 @@ impl<'a> Schedule<'a> {
     fn arms_of(&self, suite: &Suite, cell: &Cell, random: &mut Random) -> Vec<usize> {
         let mut arms = shuffled(self.arms.len(), random);
         arms.retain(|arm| suite.has(cell, self.arms[*arm].name));
-        if let Some(order) = suite.order(cell).filter(|order| order.sequence == Sequence::AsListed) {
+        if let Some(order) = suite.order(cell).filter(|order| order.sequence == Sequence::AsListed)
+        {
             // Stable: the second arm of the baseline is before or after the first by chance.
             arms.sort_by_key(|arm| {
                 let name = &self.arms[*arm].scenario.name;
