@@ -94,7 +94,9 @@ impl Kept {
             Err(fs::TryLockError::WouldBlock) => {
                 return Err(KeptError::InUse { path: path.to_owned() });
             }
-            Err(fs::TryLockError::Error(error)) => return Err(io_error("cannot lock", &file)(error)),
+            Err(fs::TryLockError::Error(error)) => {
+                return Err(io_error("cannot lock", &file)(error));
+            }
         }
         let text = fs::read(&file).map_err(io_error("cannot read", &file))?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -207,7 +209,12 @@ mod tests {
         Window {
             number,
             block: 0,
-            cell: Cell { workload: "read-only".to_owned(), threads: 4, load: Load::Closed, order: None },
+            cell: Cell {
+                workload: "read-only".to_owned(),
+                threads: 4,
+                load: Load::Closed,
+                order: None,
+            },
             arm: "off".to_owned(),
             life: number,
             begin: jiff::Timestamp::UNIX_EPOCH,

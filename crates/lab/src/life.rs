@@ -31,11 +31,7 @@ pub(crate) struct Life {
 
 /// How to reach a private server.
 pub(crate) fn options(server: &PrivateServer) -> Options {
-    Options {
-        user: Some("root".to_owned()),
-        socket: Some(server.socket()),
-        ..Options::default()
-    }
+    Options { user: Some("root".to_owned()), socket: Some(server.socket()), ..Options::default() }
 }
 
 /// What a private server says of its version.
@@ -62,7 +58,8 @@ impl Life {
     pub(crate) fn set(&mut self, scenario: &Scenario) -> Result<Option<String>, LabError> {
         for (name, value) in &scenario.variables {
             self.connection.rows(&format!("SET GLOBAL {name} = {value}"))?;
-            let rows = self.connection.rows(&format!("SELECT @@GLOBAL.{name} = {value} AS {MARK}"))?;
+            let rows =
+                self.connection.rows(&format!("SELECT @@GLOBAL.{name} = {value} AS {MARK}"))?;
             if rows.first().map(|row| text(row, 0)).as_deref() != Some("1") {
                 return Ok(Some(format!("{name} does not read as {value}")));
             }
@@ -78,7 +75,11 @@ impl Life {
         }
         let left = self.changes(&profile, &scenario.name)?;
         Ok(left.first().map(|first| {
-            format!("{} rows do not read as they were set, such as {}", left.len(), first.key.join(" "))
+            format!(
+                "{} rows do not read as they were set, such as {}",
+                left.len(),
+                first.key.join(" ")
+            )
         }))
     }
 
@@ -110,7 +111,8 @@ impl Life {
     /// The memory that Performance Schema says it uses, bytes; `None` where it is off.
     pub(crate) fn performance_schema_bytes(&mut self) -> Result<Option<u64>, LabError> {
         let rows = self.connection.rows("SHOW ENGINE PERFORMANCE_SCHEMA STATUS")?;
-        let is_total = |row: &&waggle_mysql::connection::Row| text(row, 1) == "performance_schema.memory";
+        let is_total =
+            |row: &&waggle_mysql::connection::Row| text(row, 1) == "performance_schema.memory";
         let total = rows.iter().find(is_total).and_then(|row| text(row, 2).parse().ok());
         Ok(total.filter(|bytes| *bytes > 0))
     }

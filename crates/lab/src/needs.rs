@@ -48,7 +48,12 @@ impl Needs {
         let free = rustix::fs::statvfs(place)
             .map(|of| of.f_bavail.saturating_mul(of.f_frsize))
             .unwrap_or(u64::MAX);
-        enough("room on the disk", self.disk_bytes(), free, "name another place with TMPDIR, or a smaller --scale")?;
+        enough(
+            "room on the disk",
+            self.disk_bytes(),
+            free,
+            "name another place with TMPDIR, or a smaller --scale",
+        )?;
         let available = available_memory().unwrap_or(u64::MAX);
         enough(
             "memory",
@@ -60,7 +65,12 @@ impl Needs {
     }
 }
 
-fn enough(what: &'static str, needed: u64, there: u64, remedy: &'static str) -> Result<(), LabError> {
+fn enough(
+    what: &'static str,
+    needed: u64,
+    there: u64,
+    remedy: &'static str,
+) -> Result<(), LabError> {
     if there >= needed {
         return Ok(());
     }
@@ -80,7 +90,8 @@ fn available_memory() -> Option<u64> {
 mod tests {
     use super::*;
 
-    const SMALL: Needs = Needs { servers: 3, rows: 1_000_000, buffer_pool: 1 << 30, sessions: 1024 };
+    const SMALL: Needs =
+        Needs { servers: 3, rows: 1_000_000, buffer_pool: 1 << 30, sessions: 1024 };
 
     #[test]
     fn a_host_that_has_too_little_is_told_of_what_and_what_to_do() {

@@ -28,7 +28,10 @@ pub(crate) struct Directory {
 impl Directory {
     /// Makes one that the user of the program may write and that has so much room, after removing
     /// those that a killed waggle left.
-    pub(crate) fn create(program: &Program, needed_mib: u64) -> Result<Directory, PrivateServerError> {
+    pub(crate) fn create(
+        program: &Program,
+        needed_mib: u64,
+    ) -> Result<Directory, PrivateServerError> {
         let parent = match program.root {
             // What is named in our environment need not exist there.
             Some(_) => program.outside(Path::new("/tmp")),

@@ -222,7 +222,8 @@ mod tests {
     fn a_list_names_programs_and_says_what_it_has() {
         let folder = tempfile::TempDir::new().unwrap();
         let list = folder.path().join("servers.toml");
-        let table = "family = \"mysql\"\nprogram = \"/bin/true\"\nbase = \"/usr\"\nmessages = \"/m\"\n";
+        let table =
+            "family = \"mysql\"\nprogram = \"/bin/true\"\nbase = \"/usr\"\nmessages = \"/m\"\n";
         fs::write(&list, format!("[one]\n{table}[two]\n{table}")).unwrap();
         let found = Program::listed(&list, "two").unwrap();
         assert_eq!((found.path(), found.flavour), (Path::new("/bin/true"), Flavour::Mysql));

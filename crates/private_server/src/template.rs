@@ -101,7 +101,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), PrivateServerError> {
         }
         match is_directory {
             true => fs::create_dir(&target)?,
-            false => drop(fs::copy(path, &target)?),
+            false => fs::copy(path, &target).map(drop)?,
         }
         let of = fs::metadata(path)?;
         chown(&target, Some(of.uid()), Some(of.gid()))
