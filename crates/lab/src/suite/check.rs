@@ -53,6 +53,9 @@ pub(super) fn check(suite: &Suite) -> Checked {
     workloads(&suite.workloads)?;
     levels(suite)?;
     scenarios(&suite.scenarios)?;
+    if suite.servers == Servers::SideBySide {
+        neighbours(&suite.scenarios)?;
+    }
     let names: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
     for order in &suite.orders {
         check_order(order, &names)?;
@@ -198,6 +201,25 @@ fn scenario_alone(scenario: &Scenario) -> Checked {
             let reason = format!("`{name} = {value}` cannot be set");
             let remedy = "give the name of a global variable and its value as SQL writes it";
             return Err(Mistake::new(key("variables"), reason, remedy));
+        }
+    }
+    Ok(())
+}
+
+/// Scenarios that share a server set the same things on it: nothing else takes back what the one before
+/// has set.
+fn neighbours(scenarios: &[Scenario]) -> Checked {
+    let sets = |one: &Scenario| -> (bool, Vec<String>) {
+        (one.profile.is_some(), one.variables.keys().cloned().collect())
+    };
+    for (at, scenario) in scenarios.iter().enumerate() {
+        let mut before = scenarios[..at].iter();
+        let is_other = |one: &&Scenario| one.start == scenario.start && sets(one) != sets(scenario);
+        if let Some(other) = before.find(is_other) {
+            let key = format!("scenarios.{}", scenario.name);
+            let reason = format!("it shares a server with {} and sets other things", other.name);
+            let remedy = "give both a profile or none, and the same variables";
+            return Err(Mistake::new(key, reason, remedy));
         }
     }
     Ok(())

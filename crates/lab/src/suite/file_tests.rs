@@ -73,7 +73,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 44] = [
+const WRONG: [(&str, &str, &[&str]); 45] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -122,6 +122,11 @@ const WRONG: [(&str, &str, &[&str]); 44] = [
     ("--max-connections=100", "--loose-datadir=/x", &["options: --datadir is set by the lab"]),
     ("schema=ON\"]", "schema=ON\", \"--socket=x\"]", &["scenarios.on.start: --socket"]),
     ("long_query_time = \"10\"", "x = \"1; DROP\"", &["scenarios.on.variables", "1; DROP"]),
+    (
+        "start = [\"--performance-schema=OFF\"]",
+        "start = [\"--performance-schema=ON\"]",
+        &["scenarios.on: it shares a server with off", "same variables"],
+    ),
     // Data.
     ("tables = 1\n", "tables = 0\n", &["data.tables: 0 tables"]),
     ("{ tiny = 10,", "{ tiny = 0,", &["data.rows.tiny: 0 is too little"]),
