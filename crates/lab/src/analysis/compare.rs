@@ -48,8 +48,9 @@ pub struct Comparison {
     pub p_sign_flip: f64,
     /// P value of "no effect" by the t test.
     pub p_student: f64,
-    /// The p value of the t test, adjusted by Holm for all comparisons of this metric: every cell with
-    /// every scenario (a family of its own: the comparisons of the baseline with itself).
+    /// The p value of the t test, adjusted by Holm for all comparisons of this metric with this
+    /// baseline: every cell with every scenario. The comparisons of the baseline with itself are a
+    /// family of their own, and so are those of an order with a scenario other than the baseline.
     pub p_holm: f64,
     /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases.
     pub detectable_percent: f64,

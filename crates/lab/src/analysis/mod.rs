@@ -22,7 +22,7 @@ mod verdict;
 
 use serde::Serialize;
 
-use crate::suite::Suite;
+use crate::suite::{Order, Suite};
 use crate::window::{Cell, Window};
 
 pub use compare::Comparison;
@@ -69,6 +69,19 @@ pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Ana
     Matrix::of(suite, baseline).analyse(windows)
 }
 
+/// Compares what the orders of a suite ask for: every scenario with the suite's baseline, then with the
+/// other scenarios that an order compares with, each pair once. What is compared with another scenario
+/// than the baseline is a family of its own for each order and scenario.
+pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
+    let mut analysis = analyse(suite, windows);
+    for matrix in suite.orders.iter().flat_map(|order| Matrix::steps(suite, order)) {
+        let further = matrix.analyse(windows);
+        analysis.comparisons.extend(further.comparisons);
+        analysis.pooled.extend(further.pooled);
+    }
+    analysis
+}
+
 /// What is compared.
 struct Matrix<'a> {
     /// Cells that have the baseline, with the other arms of each.
@@ -95,6 +108,23 @@ impl<'a> Matrix<'a> {
             baseline,
             margin_percent: suite.detectable_percent,
         }
+    }
+
+    /// A matrix for each scenario but the baseline with which an order compares. The arms before it in
+    /// that list were compared with it the other way round.
+    fn steps(suite: &'a Suite, order: &'a Order) -> Vec<Matrix<'a>> {
+        let is_run = |name: &&String| suite.scenarios.iter().any(|one| one.name == **name);
+        let against: Vec<&str> = order.against.iter().filter(is_run).map(String::as_str).collect();
+        let step = |at: usize| {
+            let mut matrix = Matrix::of(suite, against[at]);
+            matrix.cells.retain(|(cell, _)| suite.order(cell) == Some(order));
+            for (_, arms) in &mut matrix.cells {
+                arms.retain(|arm| *arm != suite.baseline && !against[..at].contains(arm));
+            }
+            matrix
+        };
+        let others = (0..against.len()).filter(|at| against[*at] != suite.baseline);
+        others.map(step).collect()
     }
 
     /// Every arm in every cell by every metric, without a verdict yet.

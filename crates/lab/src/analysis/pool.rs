@@ -20,6 +20,8 @@ pub struct PooledEffect {
     pub metric: Metric,
     /// Over the cells of this workload; over all where absent.
     pub workload: Option<String>,
+    /// The order of the scenarios in all of these cells; absent where the suite has only one.
+    pub order: Option<String>,
     /// Whether over the cells with a fixed rate of arrival; else over those with a closed load. Times and
     /// rates mean different things in the two.
     pub is_open: bool,
@@ -34,7 +36,7 @@ pub struct PooledEffect {
 }
 
 impl PooledEffect {
-    /// Over all cells and over those of each workload, wherever there are two or more.
+    /// Over all cells of an order and over those of each workload, wherever there are two or more.
     pub(super) fn all(compared: &[Compared], confidence: f64) -> Vec<PooledEffect> {
         let mut pooled = Vec::new();
         let mut known: Vec<Group<'_>> = Vec::new();
@@ -55,6 +57,7 @@ struct Group<'a> {
     baseline: &'a str,
     metric: Metric,
     is_open: bool,
+    order: Option<&'a str>,
     workload: Option<&'a str>,
 }
 
@@ -66,6 +69,7 @@ impl<'a> Group<'a> {
             baseline: &it.baseline,
             metric: it.metric,
             is_open: is_open(&it.cell),
+            order: it.cell.order.as_deref(),
             workload,
         })
     }
@@ -87,6 +91,7 @@ impl<'a> Group<'a> {
             baseline: self.baseline.to_owned(),
             metric: self.metric,
             workload: self.workload.map(str::to_owned),
+            order: self.order.map(str::to_owned),
             is_open: self.is_open,
             cells: effects.len(),
             percent: Interval { low, value, high }.map(percent),

@@ -1,5 +1,7 @@
 //! Windows with known effects, without a server.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use waggle_stats::Random;
 
@@ -283,6 +285,31 @@ fn effects_are_pooled_over_the_cells_of_one_kind_of_load() {
 }
 
 #[test]
+fn effects_of_two_orders_are_not_pooled_with_each_other() {
+    let of = |order: &str, threads| {
+        let order = Some(order.to_owned());
+        Cell { order, ..cell(threads, Load::Closed) }
+    };
+    let cells = [of("one", 1), of("one", 2), of("other", 1), of("other", 2)];
+    let run = cells
+        .iter()
+        .zip([1.04, 1.04, 1.2, 1.2])
+        .fold(Run::new(0.01, 0.0), |run, (cell, on)| run.cell(cell, &[("off", 1.0), ("on", on)]));
+    let analysis = run.analyse(&cells.iter().collect::<Vec<_>>(), 1.0);
+    for (order, percent) in [("one", 4.0), ("other", 20.0)] {
+        let is_it = |it: &&PooledEffect| {
+            it.metric == Metric::CpuPerStatement && it.order.as_deref() == Some(order)
+        };
+        let pooled: Vec<&PooledEffect> = analysis.pooled.iter().filter(is_it).collect();
+        // Over all workloads, and over the only one.
+        assert_eq!(pooled.len(), 2, "{pooled:?}");
+        for it in pooled {
+            assert!(it.cells == 2 && (it.percent.value - percent).abs() < 0.5, "{it:?}");
+        }
+    }
+}
+
+#[test]
 fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
     let run = |seed, drift, on| {
         let arms = [("off", 1.0), ("on", on), ("all", 1.25), (Window::AGAIN, 1.0)];
@@ -301,4 +328,22 @@ fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
     assert!(on.percent.holds(100.0 / 11.0), "{on:?}");
     assert!(!of_cpu("all").is_different() && !of_cpu(Window::AGAIN).is_different());
     assert!(differences.iter().all(|it| !it.metric.is_of_life()));
+}
+
+#[test]
+fn an_order_compares_each_pair_of_its_scenarios_once() {
+    let suite = Suite::find("modb").unwrap();
+    let analysis = analyse_all(&suite, &[]);
+    let is_step = |it: &&Comparison| it.baseline != suite.baseline && it.metric == Metric::Qps;
+    let steps: Vec<&Comparison> = analysis.comparisons.iter().filter(is_step).collect();
+    assert!(steps.iter().all(|it| it.cell.order.as_deref() == Some("one-factor")));
+    let pairs: BTreeSet<(&str, &str)> =
+        steps.iter().map(|it| (it.baseline.as_str(), it.arm.as_str())).collect();
+    // The default with five others, and `basic` with four; `off` is the baseline of the suite.
+    assert_eq!(pairs.len(), 5 + 4, "{pairs:?}");
+    for (baseline, arm) in &pairs {
+        assert!(*arm != suite.baseline && !pairs.contains(&(*arm, *baseline)), "{pairs:?}");
+    }
+    // One closed load and three at a fixed rate.
+    assert_eq!(steps.len(), 4 * pairs.len());
 }

@@ -2,6 +2,7 @@
 
 use crate::analysis::{Comparison, Metric, Verdict};
 use crate::report::document::{Datum, Kind, Notes, Table};
+use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION, NOT_PUBLISHED};
 use crate::report::{Absent, Report};
 use crate::suite::{Figure, Published};
@@ -85,20 +86,22 @@ impl Column {
             Column::Ratio => of(report.answer(cell, scenario, report.source_metric()), |one| {
                 words::number(1.0 + one.percent.value / 100.0, 3)
             }),
-            Column::Verdict => match report.answer(cell, scenario, Metric::CpuPerStatement) {
-                Ok(one) => verdict(&one.verdict),
-                Err(Absent(why)) => verdict(&why),
-            },
+            Column::Verdict => verdict_of(report.answer(cell, scenario, Metric::CpuPerStatement)),
         }
     }
 }
 
-/// A table with a row for each scenario.
-pub(super) fn table(report: Report<'_>, caption: String, cell: &Cell, columns: &[Column]) -> Table {
+/// A table with a row for each scenario of a cell.
+pub(super) fn table(
+    report: Report<'_>,
+    group: &Group<'_>,
+    cell: &Cell,
+    columns: &[Column],
+) -> Table {
     let mut heads = vec!["scenario".to_owned()];
     heads.extend(columns.iter().map(|column| column.head(report)));
-    let mut table = Table::new(caption, heads);
-    for scenario in &report.suite.scenarios {
+    let mut table = Table::new(words::cell(cell), heads);
+    for scenario in &group.scenarios {
         let mut row = vec![Datum::text(&scenario.name)];
         for column in columns {
             row.push(column.datum(report, cell, &scenario.name, &mut table.notes));
@@ -224,6 +227,14 @@ pub(super) fn of(
 ) -> Datum {
     match answer {
         Ok(comparison) => Datum::number(words(comparison)),
+        Err(absent) => absent.datum(),
+    }
+}
+
+/// The verdict of a comparison, or why it has none.
+pub(super) fn verdict_of(answer: Result<&Comparison, Absent>) -> Datum {
+    match answer {
+        Ok(one) => verdict(&one.verdict),
         Err(absent) => absent.datum(),
     }
 }

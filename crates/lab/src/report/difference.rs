@@ -90,6 +90,8 @@ pub(super) struct DifferenceJson<'a> {
     load: &'static str,
     /// Share of the processors that the baseline used at the fixed rate, 0 to 1; closed: `null`.
     open_share: Option<f64>,
+    /// The order of the scenarios; `null` where the suite has only one.
+    order: Option<&'a str>,
     scenario: &'a str,
     baseline: &'a str,
     metric: &'static str,
@@ -113,6 +115,7 @@ impl<'a> DifferenceJson<'a> {
             threads: it.cell.threads,
             load: row::load(it.cell.load),
             open_share: row::open_share(it.cell.load),
+            order: it.cell.order.as_deref(),
             scenario: &it.arm,
             baseline: &it.baseline,
             metric: row::key(it.metric),

@@ -3,6 +3,7 @@
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
 use crate::report::{Report, circumstances, verdicts};
+use crate::suite::{Order, Sequence};
 
 /// The first page.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
@@ -41,8 +42,15 @@ fn asked(report: Report<'_>) -> Vec<Block> {
         Block::Table(scenarios(report)),
     ];
     if suite.orders.len() > 1 {
-        let order = |order: &crate::suite::Order| format!("{}: {}", order.name, order.title);
-        blocks.push(Block::Paragraph("Orders of the scenarios in a block:".to_owned()));
+        let order = |order: &Order| match order.sequence {
+            Sequence::AsListed => {
+                format!("{}: {}. {}", order.name, order.title, words::FIXED_ORDER)
+            }
+            Sequence::Random => format!("{}: {}", order.name, order.title),
+        };
+        let text = "Orders of the scenarios in a block. Each is reported by itself; the published \
+                    figures stand beside the first one, which is that of the source.";
+        blocks.push(Block::Paragraph(text.to_owned()));
         blocks.push(Block::List(suite.orders.iter().map(order).collect()));
     }
     blocks

@@ -104,6 +104,8 @@ struct NotRunJson<'a> {
     load: &'static str,
     /// Share of the processors that the baseline would use, 0 to 1; closed: `null`.
     open_share: Option<f64>,
+    /// The order of the scenarios; `null` where the suite has only one.
+    order: Option<&'a str>,
     /// `null` for all scenarios.
     scenario: Option<&'a str>,
     reason: &'a str,
@@ -131,6 +133,8 @@ struct PooledJson<'a> {
     metric: &'static str,
     /// `null` over all workloads.
     workload: Option<&'a str>,
+    /// The order of the scenarios; `null` where the suite has only one.
+    order: Option<&'a str>,
     /// `closed` or `open`.
     load: &'static str,
     cells: usize,
@@ -183,6 +187,7 @@ impl<'a> NotRunJson<'a> {
             threads: one.cell.threads,
             load: row::load(one.cell.load),
             open_share: row::open_share(one.cell.load),
+            order: one.cell.order.as_deref(),
             scenario: one.scenario.as_deref(),
             reason: &one.why,
         }
@@ -209,6 +214,7 @@ impl<'a> PooledJson<'a> {
             baseline: &pooled.baseline,
             metric: row::key(pooled.metric),
             workload: pooled.workload.as_deref(),
+            order: pooled.order.as_deref(),
             load: if pooled.is_open { "open" } else { "closed" },
             cells: pooled.cells,
             percent,

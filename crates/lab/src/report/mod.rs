@@ -13,6 +13,7 @@ mod document;
 mod element;
 pub mod facts;
 mod first_page;
+mod group;
 mod html;
 mod json;
 mod markdown;
@@ -140,21 +141,6 @@ impl<'a> Report<'a> {
         cells
     }
 
-    /// Those of a workload under a closed load, by threads.
-    fn closed(&self, workload: &str) -> Vec<Cell> {
-        let mut cells = self.cells();
-        cells.retain(|cell| cell.workload == workload && cell.load == Load::Closed);
-        cells.sort_by_key(|cell| cell.threads);
-        cells
-    }
-
-    /// Those of a workload at a fixed rate.
-    fn open(&self, workload: &str) -> Vec<Cell> {
-        let mut cells = self.cells();
-        cells.retain(|cell| cell.workload == workload && cell.load != Load::Closed);
-        cells
-    }
-
     /// What the source printed.
     fn source_metric(&self) -> Metric {
         match self.suite.metric {
@@ -163,19 +149,24 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The comparison of a scenario with the baseline of the suite, whatever its verdict.
-    fn comparison(&self, cell: &Cell, arm: &str, metric: Metric) -> Option<&'a Comparison> {
-        self.analysis.comparisons.iter().find(|one| {
-            one.metric == metric
-                && one.arm == arm
-                && one.baseline == self.suite.baseline
-                && one.cell == *cell
-        })
+    /// The comparison with the baseline of the suite where it has numbers, or why it has none.
+    fn answer(&self, cell: &Cell, arm: &str, metric: Metric) -> Result<&'a Comparison, Absent> {
+        self.answer_against(&self.suite.baseline, cell, arm, metric)
     }
 
-    /// The comparison where it has numbers, or why it has none.
-    fn answer(&self, cell: &Cell, arm: &str, metric: Metric) -> Result<&'a Comparison, Absent> {
-        match self.comparison(cell, arm, metric) {
+    /// The same with another scenario in place of the baseline.
+    fn answer_against(
+        &self,
+        baseline: &str,
+        cell: &Cell,
+        arm: &str,
+        metric: Metric,
+    ) -> Result<&'a Comparison, Absent> {
+        let is_it = |one: &&Comparison| {
+            let is_of_arms = one.arm == arm && one.baseline == baseline;
+            one.metric == metric && is_of_arms && one.cell == *cell
+        };
+        match self.analysis.comparisons.iter().find(is_it) {
             Some(one) if one.verdict.is_known() => Ok(one),
             Some(Comparison { verdict: Verdict::Void(why), .. }) => {
                 Err(Absent(Verdict::Void(why.clone())))
@@ -214,11 +205,14 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What the source printed for a cell. It has none at a fixed rate.
+    /// What the source printed for a cell. It has none at a fixed rate, and only one order: the first
+    /// of the suite.
     fn published(&self, cell: &Cell, scenario: &str) -> Option<&'a Published> {
+        let first = self.suite.orders.first().map(|order| &order.name);
+        let is_of_source = cell.order.is_none() || cell.order.as_ref() == first;
         match cell.load {
-            Load::Closed => self.suite.published(cell, scenario),
-            Load::Open { .. } => None,
+            Load::Closed if is_of_source => self.suite.published(cell, scenario),
+            _ => None,
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Row {
     pub(super) load: &'static str,
     /// Share of the processors that the baseline used at the fixed rate, 0 to 1; closed: absent.
     pub(super) open_share: Option<f64>,
+    /// The order in which scenarios followed each other; absent where the suite has only one.
+    pub(super) order: Option<String>,
     /// The scenario, or `baseline again`.
     pub(super) scenario: String,
     /// What it is compared with.
@@ -104,6 +106,7 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
         threads: one.cell.threads,
         load: load(one.cell.load),
         open_share: open_share(one.cell.load),
+        order: one.cell.order.clone(),
         scenario: one.arm.clone(),
         baseline: one.baseline.clone(),
         metric: key(one.metric),

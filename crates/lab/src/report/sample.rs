@@ -205,6 +205,7 @@ pub(super) fn analysis() -> Analysis {
         baseline: suite.baseline.clone(),
         metric: Metric::CpuPerStatement,
         workload: Some("read-only".to_owned()),
+        order: None,
         is_open: false,
         cells: 2,
         percent: Interval { low: 3.0, value: 4.5, high: 6.0 },

@@ -1,15 +1,16 @@
 //! Tables in the shape of the source, ours beside the published figures.
 
 use crate::analysis::{Comparison, Metric};
+use crate::report::Report;
 use crate::report::columns::{self, Column};
 use crate::report::document::{Block, Datum, Table};
+use crate::report::group::Group;
 use crate::report::words::{self, DEFINITION};
-use crate::report::{Absent, Report};
-use crate::suite::{Published, Scenario};
+use crate::suite::{Order, Published, Scenario};
 use crate::window::{Cell, Window};
 
-/// Per workload: a grid of threads and scenarios where there are several numbers of threads, else a
-/// line for each scenario; then the loads at a fixed rate.
+/// Per workload and order: a grid of threads and scenarios where there are several numbers of threads,
+/// else a line for each scenario; then the loads at a fixed rate.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let mut blocks = vec![
         Block::Heading("Results in the shape of the source".to_owned()),
@@ -18,17 +19,16 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
              are recomputed from the published figures. Ours stand with their 95 % interval."
         )),
     ];
-    let workloads = report.suite.workloads.iter();
-    for workload in workloads.clone() {
-        blocks.push(Block::Subheading(workload.name.clone()));
-        let cells = report.closed(&workload.name);
-        if cells.len() > 1 {
-            blocks.push(Block::Table(grid(report, &workload.name, &cells)));
-        } else {
-            blocks.extend(cells.iter().map(|cell| Block::Table(lines(report, cell))));
+    let (open, closed): (Vec<Group<'_>>, Vec<Group<'_>>) =
+        Group::all(report).into_iter().partition(|group| group.is_open);
+    for group in &closed {
+        blocks.extend(head(report, group));
+        match group.cells.as_slice() {
+            [cell] => blocks.push(Block::Table(lines(report, group, cell))),
+            _ => blocks.push(Block::Table(grid(report, group))),
         }
+        blocks.extend(steps(report, group).map(Block::Table));
     }
-    let open: Vec<Cell> = workloads.flat_map(|workload| report.open(&workload.name)).collect();
     if !open.is_empty() {
         blocks.push(Block::Heading("Loads at a fixed rate (open loop)".to_owned()));
         blocks.push(Block::Paragraph(
@@ -37,48 +37,63 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
              Latency counts from the instant at which a transaction was due."
                 .to_owned(),
         ));
-        blocks.extend(open.iter().map(|cell| Block::Table(at_fixed_rate(report, cell))));
     }
-    blocks.extend(other_baselines(report));
+    for group in &open {
+        blocks.extend(head(report, group));
+        let tables = group.cells.iter().map(|cell| at_fixed_rate(report, group, cell));
+        blocks.extend(tables.map(Block::Table));
+        blocks.extend(steps(report, group).map(Block::Table));
+    }
     blocks
 }
 
+/// What a group is, and what has to be known of its order.
+fn head(report: Report<'_>, group: &Group<'_>) -> Vec<Block> {
+    let mut head = vec![Block::Subheading(group.name.clone())];
+    if let Some(order) = group.order.filter(|_| report.suite.orders.len() > 1) {
+        head.push(Block::Paragraph(format!("Order {}: {}.", order.name, order.title)));
+    }
+    head.extend(group.warning().map(|warning| Block::Paragraph(warning.to_owned())));
+    head
+}
+
 /// Threads from top to bottom, scenarios from left to right.
-fn grid(report: Report<'_>, workload: &str, cells: &[Cell]) -> Table {
-    let source = report.source_metric();
-    let caption = format!("{workload}: {} and processor time by threads", words::name(source));
+fn grid(report: Report<'_>, group: &Group<'_>) -> Table {
+    let source = words::name(report.source_metric());
+    let caption = format!("{}: {source} and processor time by threads", group.name);
     let mut heads = vec!["threads (sessions)".to_owned(), "figure, unit".to_owned()];
-    heads.extend(report.suite.scenarios.iter().map(|scenario| scenario.name.clone()));
+    heads.extend(group.scenarios.iter().map(|scenario| scenario.name.clone()));
     let mut table = Table::new(caption, heads);
-    for cell in cells {
-        level(report, cell, &mut table);
+    for cell in &group.cells {
+        level(report, group, cell, &mut table);
     }
     table
 }
 
 /// The rows of one number of threads.
-fn level(report: Report<'_>, cell: &Cell, table: &mut Table) {
+fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) {
     let source = report.source_metric();
     let (name, unit) = (words::name(source), words::unit(source));
     let cpu = Metric::CpuPerStatement;
     let mut notes = std::mem::take(&mut table.notes);
-    let mut rows = vec![row(report, cell, format!("{name}, {unit}"), &mut |scenario| {
+    let mut rows = vec![row(group, cell, format!("{name}, {unit}"), &mut |scenario| {
         columns::ours(report, cell, &scenario.name, source, &mut notes)
     })];
-    rows.push(row(report, cell, format!("published {name}, {unit}"), &mut |scenario| {
+    rows.push(row(group, cell, format!("published {name}, {unit}"), &mut |scenario| {
         columns::published(report, cell, &scenario.name, source, &mut notes)
     }));
-    let was_run = arms(report).any(|arm| report.answer(cell, arm, cpu).is_ok());
+    let mut arms = group.scenarios.iter().map(|one| one.name.as_str()).chain([Window::AGAIN]);
+    let was_run = arms.any(|arm| report.answer(cell, arm, cpu).is_ok());
     if was_run {
-        rows.push(row(report, cell, format!("{name}, d%"), &mut |scenario| {
+        rows.push(row(group, cell, format!("{name}, d%"), &mut |scenario| {
             percent(report, cell, scenario, source)
         }));
     }
-    rows.push(row(report, cell, format!("published {name}, d%"), &mut |scenario| {
+    rows.push(row(group, cell, format!("published {name}, d%"), &mut |scenario| {
         columns::published_percent(report, cell, &scenario.name, &mut notes)
     }));
     if was_run {
-        rows.push(row(report, cell, "processor time, µs/statement".to_owned(), &mut |scenario| {
+        rows.push(row(group, cell, "processor time, µs/statement".to_owned(), &mut |scenario| {
             match scenario.name == report.suite.baseline {
                 true => columns::ours(report, cell, &scenario.name, cpu, &mut notes),
                 false => columns::of(report.answer(cell, &scenario.name, cpu), |one| {
@@ -86,7 +101,7 @@ fn level(report: Report<'_>, cell: &Cell, table: &mut Table) {
                 }),
             }
         }));
-        rows.push(row(report, cell, "processor time, d%".to_owned(), &mut |scenario| {
+        rows.push(row(group, cell, "processor time, d%".to_owned(), &mut |scenario| {
             percent(report, cell, scenario, cpu)
         }));
     }
@@ -98,19 +113,14 @@ fn level(report: Report<'_>, cell: &Cell, table: &mut Table) {
 
 /// A row with a place for each scenario.
 fn row(
-    report: Report<'_>,
+    group: &Group<'_>,
     cell: &Cell,
     figure: String,
     datum: &mut dyn FnMut(&Scenario) -> Datum,
 ) -> Vec<Datum> {
     let mut data = vec![Datum::text(cell.threads.to_string()), Datum::text(figure)];
-    data.extend(report.suite.scenarios.iter().map(datum));
+    data.extend(group.scenarios.iter().map(|scenario| datum(scenario)));
     data
-}
-
-fn arms<'a>(report: Report<'a>) -> impl Iterator<Item = &'a str> {
-    let scenarios = report.suite.scenarios.iter().map(|scenario| scenario.name.as_str());
-    scenarios.chain([Window::AGAIN])
 }
 
 fn percent(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) -> Datum {
@@ -122,7 +132,7 @@ fn percent(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric)
 }
 
 /// A line for each scenario, with the columns that the source has.
-fn lines(report: Report<'_>, cell: &Cell) -> Table {
+fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     let source = report.source_metric();
     let is_published = |figure: fn(&Published) -> bool| report.suite.published.iter().any(figure);
     let mut list = Vec::new();
@@ -152,10 +162,10 @@ fn lines(report: Report<'_>, cell: &Cell) -> Table {
     }
     let cpu = Metric::CpuPerStatement;
     list.extend([Column::Difference(cpu), Column::Percent(cpu), Column::Verdict]);
-    columns::table(report, words::cell(cell), cell, &list)
+    columns::table(report, group, cell, &list)
 }
 
-fn at_fixed_rate(report: Report<'_>, cell: &Cell) -> Table {
+fn at_fixed_rate(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     let cpu = Metric::CpuPerStatement;
     let mut list = vec![
         Column::Ours(Metric::Tps),
@@ -167,25 +177,20 @@ fn at_fixed_rate(report: Report<'_>, cell: &Cell) -> Table {
     for metric in [Metric::LatencyP50, Metric::LatencyP95, Metric::LatencyP99] {
         list.extend([Column::Ours(metric), Column::Percent(metric)]);
     }
-    columns::table(report, words::cell(cell), cell, &list)
+    columns::table(report, group, cell, &list)
 }
 
-/// Comparisons with something else than the baseline of the suite, as the orders of the suite ask.
-fn other_baselines(report: Report<'_>) -> Vec<Block> {
-    let source = report.source_metric();
-    let cpu = Metric::CpuPerStatement;
-    let is_asked = |one: &Comparison| {
-        let orders = report.suite.orders.iter();
-        let mut asked = orders.filter(|order| order.scenarios.contains(&one.arm));
-        asked.any(|order| order.against.contains(&one.baseline))
+/// Comparisons with something else than the baseline of the suite, as the order asks; `None` where it
+/// asks for none.
+fn steps(report: Report<'_>, group: &Group<'_>) -> Option<Table> {
+    let (source, cpu) = (report.source_metric(), Metric::CpuPerStatement);
+    let is_asked = |one: &&Comparison| {
+        let against = |order: &Order| order.against.contains(&one.baseline);
+        one.metric == cpu
+            && one.baseline != report.suite.baseline
+            && group.cells.contains(&one.cell)
+            && group.order.is_some_and(against)
     };
-    let is_other = |one: &&Comparison| {
-        one.baseline != report.suite.baseline && one.metric == cpu && is_asked(one)
-    };
-    let others: Vec<&Comparison> = report.analysis.comparisons.iter().filter(is_other).collect();
-    if others.is_empty() {
-        return Vec::new();
-    }
     let heads = [
         "cell".to_owned(),
         "scenario".to_owned(),
@@ -195,35 +200,19 @@ fn other_baselines(report: Report<'_>) -> Vec<Block> {
         "processor time per statement, d% (95 % interval)".to_owned(),
         "verdict on the processor time per statement".to_owned(),
     ];
-    let mut table = Table::new("Beside another scenario than the baseline", heads.to_vec());
-    for one in others {
-        let is_same = |other: &&Comparison| {
-            other.metric == source
-                && other.cell == one.cell
-                && other.arm == one.arm
-                && other.baseline == one.baseline
-        };
-        let of_source = report.analysis.comparisons.iter().find(is_same);
+    let caption = format!("{}: beside another scenario than the baseline", group.name);
+    let mut table = Table::new(caption, heads.to_vec());
+    for one in report.analysis.comparisons.iter().filter(is_asked) {
+        let answer = |metric| report.answer_against(&one.baseline, &one.cell, &one.arm, metric);
         table.row(vec![
             Datum::text(words::cell(&one.cell)),
             Datum::text(&one.arm),
             Datum::text(&one.baseline),
-            columns::of(numbers(of_source), |other| words::percent_interval(&other.percent)),
-            columns::of(numbers(Some(one)), |one| words::difference(cpu, &one.difference)),
-            columns::of(numbers(Some(one)), |one| words::percent_interval(&one.percent)),
-            columns::verdict(&one.verdict),
+            columns::of(answer(source), |it| words::percent_interval(&it.percent)),
+            columns::of(answer(cpu), |it| words::difference(cpu, &it.difference)),
+            columns::of(answer(cpu), |it| words::percent_interval(&it.percent)),
+            columns::verdict_of(answer(cpu)),
         ]);
     }
-    let title = "Steps between scenarios".to_owned();
-    vec![Block::Heading(title), Block::Table(table)]
-}
-
-/// A comparison where it has numbers, or why it has none.
-fn numbers(comparison: Option<&Comparison>) -> Result<&Comparison, Absent> {
-    let not_run = || crate::analysis::Verdict::NotRun("the run has not come to it".to_owned());
-    match comparison {
-        Some(one) if one.verdict.is_known() => Ok(one),
-        Some(one) => Err(Absent(one.verdict.clone())),
-        None => Err(Absent(not_run())),
-    }
+    (!table.rows.is_empty()).then_some(table)
 }

@@ -124,6 +124,27 @@ fn a_published_figure_that_contradicts_its_source_has_a_note() {
 }
 
 #[test]
+fn each_order_has_a_section_of_its_own_and_the_source_stands_beside_the_first() {
+    let suite = Suite::find("modb").unwrap();
+    let analysis = crate::analysis::analyse_all(&suite, &[]);
+    let text = markdown(&suite, &facts(), &[], &analysis);
+    let section = |order: &str| {
+        let head = format!("\n### read-update, order {order}\n");
+        let (_, rest) = text.split_once(&head).unwrap_or_else(|| panic!("no {head} in {text}"));
+        rest.split("\n## ").flat_map(|part| part.split("\n### ")).next().unwrap().to_owned()
+    };
+    let published = "142,800";
+    let cumulative = section("cumulative");
+    assert!(cumulative.contains(words::FIXED_ORDER) && cumulative.contains(published));
+    assert!(!cumulative.contains("basic-history"), "{cumulative}");
+    let random = section("random");
+    assert!(!random.contains(words::FIXED_ORDER) && !random.contains(published), "{random}");
+    let one_factor = section("one-factor");
+    assert!(one_factor.contains("beside another scenario than the baseline"), "{one_factor}");
+    assert!(!one_factor.contains("all-events"), "{one_factor}");
+}
+
+#[test]
 fn a_report_of_nothing_says_that_nothing_was_run() {
     let mut facts = facts();
     facts.not_run.clear();

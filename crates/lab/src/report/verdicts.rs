@@ -2,9 +2,9 @@
 
 use crate::analysis::{Comparison, Interval, Metric, PooledEffect, Verdict};
 use crate::report::document::{Block, Datum, Row, Table};
+use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
-use crate::window::Cell;
 
 const METRIC: Metric = Metric::CpuPerStatement;
 /// An effect that is found in 4 of 5 cases is so much larger than the reach of an interval of 95 %:
@@ -32,37 +32,31 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         "verdict on the processor time per statement".to_owned(),
     ];
     let mut table = Table::new("Scenario by workload", heads);
-    for workload in &report.suite.workloads {
-        let loads = [(false, report.closed(&workload.name)), (true, report.open(&workload.name))];
-        for (is_open, cells) in loads.into_iter().filter(|(_, cells)| !cells.is_empty()) {
-            let scenarios = report.suite.scenarios.iter();
-            let others = scenarios.filter(|one| one.name != report.suite.baseline);
-            for (at, scenario) in others.enumerate() {
-                let line =
-                    Line { report, scenario, workload: &workload.name, is_open, cells: &cells };
-                table.rows.push(Row { data: line.data(), is_first: at == 0 });
-            }
+    for group in &Group::all(report) {
+        let note = group.warning().map(|warning| table.notes.number(warning));
+        for (at, scenario) in group.others(report).enumerate() {
+            let data = Line { report, scenario, group }.data(note);
+            table.rows.push(Row { data, is_first: at == 0 });
         }
     }
     vec![Block::Paragraph(text), Block::Table(table)]
 }
 
-/// One scenario under one workload.
+/// One scenario under one workload, in one order.
 struct Line<'a> {
     report: Report<'a>,
     scenario: &'a Scenario,
-    workload: &'a str,
-    is_open: bool,
-    cells: &'a [Cell],
+    group: &'a Group<'a>,
 }
 
 impl Line<'_> {
-    fn data(&self) -> Vec<Datum> {
+    /// `note` is the number of the note on the order.
+    fn data(&self, note: Option<usize>) -> Vec<Datum> {
         let counted = self.counted(METRIC);
-        let workload = match self.is_open {
-            true => format!("{}, fixed rate", self.workload),
-            false => self.workload.to_owned(),
-        };
+        let workload = Datum::text(match self.group.is_open {
+            true => format!("{}, fixed rate", self.group.name),
+            false => self.group.name.clone(),
+        });
         let absent = self.absent();
         let or_absent = |text: Option<String>| match (text, &absent) {
             (Some(text), _) => Datum::number(text),
@@ -72,8 +66,8 @@ impl Line<'_> {
         let source = self.change(self.report.source_metric());
         vec![
             Datum::text(&self.scenario.name),
-            Datum::text(workload),
-            Datum::number(format!("{} of {}", counted.len(), self.cells.len())),
+            note.into_iter().fold(workload, Datum::note),
+            Datum::number(format!("{} of {}", counted.len(), self.group.cells.len())),
             or_absent(change.map(|it| words::percent_interval(&it))),
             or_absent(micros(&counted)),
             or_absent(source.map(|it| words::percent_interval(&it))),
@@ -85,7 +79,7 @@ impl Line<'_> {
     /// The comparisons that have numbers.
     fn counted(&self, metric: Metric) -> Vec<&Comparison> {
         let answer = |cell| self.report.answer(cell, &self.scenario.name, metric).ok();
-        self.cells.iter().filter_map(answer).collect()
+        self.group.cells.iter().filter_map(answer).collect()
     }
 
     /// The mean over cells; that of the cell where only one has numbers.
@@ -94,8 +88,9 @@ impl Line<'_> {
             one.metric == metric
                 && one.arm == self.scenario.name
                 && one.baseline == self.report.suite.baseline
-                && one.workload.as_deref() == Some(self.workload)
-                && one.is_open == self.is_open
+                && one.workload.as_deref() == Some(self.group.workload)
+                && one.order.as_deref() == self.group.order_of_cells()
+                && one.is_open == self.group.is_open
         };
         let pooled = self.report.analysis.pooled.iter().find(is_it).map(|one| one.percent);
         let alone = match self.counted(metric).as_slice() {
@@ -110,7 +105,7 @@ impl Line<'_> {
     fn absent(&self) -> Verdict {
         let answer = |cell| self.report.answer(cell, &self.scenario.name, METRIC).err();
         let all: Vec<Verdict> =
-            self.cells.iter().filter_map(answer).map(|Absent(verdict)| verdict).collect();
+            self.group.cells.iter().filter_map(answer).map(|Absent(verdict)| verdict).collect();
         let is_void = |one: &&Verdict| matches!(one, Verdict::Void(_));
         let first = all.iter().find(is_void).or(all.first());
         first.cloned().unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
@@ -136,7 +131,8 @@ impl Line<'_> {
             columns::contradiction_of_change(self.report, cell, name).is_none()
         };
         let percent = |cell| self.report.published_percent(cell, &self.scenario.name);
-        let all: Vec<f64> = self.cells.iter().filter(trusted).filter_map(percent).collect();
+        let cells = self.group.cells.iter();
+        let all: Vec<f64> = cells.filter(trusted).filter_map(percent).collect();
         match range(&all) {
             None => Datum::published(words::NOT_PUBLISHED),
             Some((low, high)) => Datum::published(match all.len() {

@@ -12,6 +12,11 @@ pub(super) const NOT_PUBLISHED: &str = "not published";
 /// Beside a cell in which the baseline left processors idle.
 pub(super) const BELOW_SATURATION: &str = "below saturation: the load bounds the throughput, not the \
                                            server; read the processor time per statement";
+/// Beside what comes from an order that is the same in every block.
+pub(super) const FIXED_ORDER: &str = "The scenarios of this order follow each other as listed in every \
+                                      block. What drifts within a block, and what one scenario leaves \
+                                      to the next, is in these numbers; the interval of 95 % does not \
+                                      cover a fixed order.";
 /// What a change in per cent means, in every table and chart.
 pub(super) const DEFINITION: &str = "d% = 100*(scenario/baseline-1)";
 
@@ -304,7 +309,8 @@ mod tests {
 
     #[test]
     fn a_cell_is_named_with_its_load() {
-        let mut one = Cell { workload: "read-only".to_owned(), threads: 1, load: Load::Closed, order: None };
+        let mut one =
+            Cell { workload: "read-only".to_owned(), threads: 1, load: Load::Closed, order: None };
         assert_eq!(cell(&one), "read-only, 1 thread");
         one.load = Load::Open { share: 0.3 };
         assert_eq!(cell(&one), "read-only, 1 thread, open, 30 % CPU");

@@ -6,6 +6,7 @@ use crate::report::chart::plot::{Axis, Plot, label};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::{Figure, numbers};
 use crate::report::element::Element;
+use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
 use crate::window::{Cell, Load};
@@ -26,21 +27,25 @@ struct Line {
     published: Option<(f64, bool)>,
 }
 
-/// The change of a metric in every cell of a workload. What the source printed belongs to its own
-/// metric only.
-pub(super) fn of(report: Report<'_>, workload: &str, metric: Metric) -> Figure {
-    let cells: Vec<Cell> =
-        report.closed(workload).into_iter().chain(report.open(workload)).collect();
-    let scenarios = report.suite.scenarios.iter();
+/// The change of a metric in every cell of groups that have one name. What the source printed belongs
+/// to its own metric only.
+pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> Figure {
     let mut lines = Vec::new();
-    for cell in &cells {
-        let others = scenarios.clone().filter(|it| it.name != report.suite.baseline);
-        lines.extend(others.map(|scenario| line(report, cell, scenario, metric)));
+    for group in groups {
+        for cell in &group.cells {
+            let others = group.others(report);
+            lines.extend(others.map(|scenario| line(report, cell, scenario, metric)));
+        }
     }
-    let title = format!("{workload}: change of {} in every cell", words::name(metric));
+    let name = groups.first().map_or("", |group| group.name.as_str());
+    let title = format!("{name}: change of {} in every cell", words::name(metric));
     let axis = format!("d% of {} (%)", words::name(metric));
     let svg = draw(&title, axis, &lines);
-    Figure::new(title, CAPTION, svg)
+    let figure = Figure::new(title, CAPTION, svg);
+    match groups.first() {
+        Some(group) => figure.in_order(group),
+        None => figure,
+    }
 }
 
 fn line(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) -> Line {

@@ -11,6 +11,7 @@ mod threads;
 use crate::analysis::{Interval, Metric};
 use crate::report::Report;
 use crate::report::element::Element;
+use crate::report::group::Group;
 
 /// The style of every chart.
 pub(super) const STYLE: &str = include_str!("chart.css");
@@ -32,6 +33,14 @@ impl Figure {
         Figure { name: slug(&title), title, caption: caption.to_owned(), svg }
     }
 
+    /// With what has to be said of the order of a group.
+    fn in_order(mut self, group: &Group<'_>) -> Figure {
+        if let Some(warning) = group.warning() {
+            self.caption = format!("{} {warning}", self.caption);
+        }
+        self
+    }
+
     /// As a file of its own.
     pub(super) fn alone(self) -> super::Chart {
         let svg = self.svg.add(Element::style(STYLE)).to_string() + "\n";
@@ -42,14 +51,16 @@ impl Figure {
 /// What the comparisons say.
 pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for workload in &report.suite.workloads {
-        let name = &workload.name;
-        if report.closed(name).len() > 1 {
-            figures.push(threads::throughput(report, name));
-            figures.push(threads::changes(report, name));
+    let groups = Group::all(report);
+    for group in groups.iter().filter(|group| !group.is_open) {
+        if group.cells.len() > 1 {
+            figures.push(threads::throughput(report, group));
+            figures.push(threads::changes(report, group));
         }
-        figures.push(forest::of(report, name, report.source_metric()));
-        figures.push(forest::of(report, name, Metric::CpuPerStatement));
+        // Closed loads and those at a fixed rate.
+        let of_name: Vec<&Group<'_>> = groups.iter().filter(|it| it.name == group.name).collect();
+        figures.push(forest::of(report, &of_name, report.source_metric()));
+        figures.push(forest::of(report, &of_name, Metric::CpuPerStatement));
     }
     figures.push(floor::of(report));
     figures

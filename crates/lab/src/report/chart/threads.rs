@@ -9,7 +9,9 @@ use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::{Figure, numbers};
 use crate::report::element::{Element, Pixels};
+use crate::report::group::Group;
 use crate::report::words;
+use crate::suite::Scenario;
 use crate::window::Cell;
 
 /// How far curves are moved aside, so that their bars do not hide each other, pixels.
@@ -38,28 +40,29 @@ pub(super) struct Point {
 }
 
 /// QPS or TPS, as in the sources.
-pub(super) fn throughput(report: Report<'_>, workload: &str) -> Figure {
+pub(super) fn throughput(report: Report<'_>, group: &Group<'_>) -> Figure {
     let metric = report.source_metric();
-    let cells = report.closed(workload);
-    let curves = curves(report, |scenario| {
+    let cells = &group.cells;
+    let curves = curves(report, group, |scenario| {
         cells.iter().filter_map(|cell| rate(report, cell, scenario, metric)).collect()
     });
     let (name, unit) = (words::name(metric), words::unit(metric));
     let values = curves.iter().flat_map(|curve| &curve.points).flat_map(|it| [it.value, it.high]);
     let axis = Axis::linear(format!("{name} ({unit})"), Scale::from_zero(values));
-    let title = format!("{workload}: {name} by threads");
-    let svg = draw(&title, axis, &threads(&cells), &curves, Spread::Bars);
-    Figure::new(title, "Bars: 95 % interval of the difference from the baseline.", svg)
+    let title = format!("{}: {name} by threads", group.name);
+    let svg = draw(&title, axis, &threads(cells), &curves, Spread::Bars);
+    let caption = "Bars: 95 % interval of the difference from the baseline.";
+    Figure::new(title, caption, svg).in_order(group)
 }
 
 /// The change of QPS or TPS against the baseline, beside the published one.
-pub(super) fn changes(report: Report<'_>, workload: &str) -> Figure {
+pub(super) fn changes(report: Report<'_>, group: &Group<'_>) -> Figure {
     let metric = report.source_metric();
-    let cells = report.closed(workload);
-    let mut curves = curves(report, |scenario| {
+    let cells = &group.cells;
+    let mut curves = curves(report, group, |scenario| {
         cells.iter().filter_map(|cell| change(report, cell, scenario, metric)).collect()
     });
-    for (curve, scenario) in curves.iter_mut().zip(&report.suite.scenarios) {
+    for (curve, scenario) in curves.iter_mut().zip(&group.scenarios) {
         let published = |cell: &Cell| {
             let percent = report.published_percent(cell, &scenario.name)?;
             Some((cell.threads, percent))
@@ -73,12 +76,12 @@ pub(super) fn changes(report: Report<'_>, workload: &str) -> Figure {
     let scale = Scale::around(ours.chain(published).chain([0.0]));
     let name = words::name(metric);
     let axis = Axis::linear(format!("d% of {name} (%)"), scale);
-    let title =
-        format!("{workload}: change of {name} against {} by threads", report.suite.baseline);
-    let svg = draw(&title, axis, &threads(&cells), &curves, Spread::Bands);
+    let baseline = &report.suite.baseline;
+    let title = format!("{}: change of {name} against {baseline} by threads", group.name);
+    let svg = draw(&title, axis, &threads(cells), &curves, Spread::Bands);
     let caption =
         "Lines and bands: ours with the 95 % interval. Hollow marks: the published figures.";
-    Figure::new(title, caption, svg)
+    Figure::new(title, caption, svg).in_order(group)
 }
 
 /// How intervals are drawn.
@@ -160,15 +163,20 @@ fn threads(cells: &[Cell]) -> Vec<u32> {
     cells.iter().map(|cell| cell.threads).collect()
 }
 
-fn curves(report: Report<'_>, points: impl Fn(&str) -> Vec<Point>) -> Vec<Curve> {
-    let scenarios = report.suite.scenarios.iter().enumerate();
-    let curve = |(number, scenario): (usize, &crate::suite::Scenario)| Curve {
+/// A curve for each scenario of a group. A scenario looks the same in every group.
+fn curves(
+    report: Report<'_>,
+    group: &Group<'_>,
+    points: impl Fn(&str) -> Vec<Point>,
+) -> Vec<Curve> {
+    let number = |name: &str| report.suite.scenarios.iter().position(|one| one.name == name);
+    let curve = |scenario: &&Scenario| Curve {
         name: scenario.name.clone(),
-        look: Look::of(number),
+        look: Look::of(number(&scenario.name).unwrap_or(0)),
         points: points(&scenario.name),
         published: Vec::new(),
     };
-    scenarios.map(curve).collect()
+    group.scenarios.iter().map(curve).collect()
 }
 
 /// A throughput, with the interval of its difference from the baseline.
