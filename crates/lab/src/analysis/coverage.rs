@@ -134,7 +134,7 @@ impl Noise {
 /// a cell, in the order of time, of standard deviation 1. Arms with fewer windows than an interval needs
 /// are left out, and so is what does not vary.
 pub fn residuals(windows: &[Window], metric: Metric) -> Vec<Vec<f64>> {
-    let mut cells: Vec<(&Cell, Vec<(u32, &str, f64)>)> = Vec::new();
+    let mut cells: Vec<(&Cell, Vec<Entry<'_>>)> = Vec::new();
     for window in windows {
         let value = window.counted().and_then(|measured| metric.of(measured));
         let Some(value) = value.filter(|value| *value > 0.0) else { continue };
@@ -147,7 +147,10 @@ pub fn residuals(windows: &[Window], metric: Metric) -> Vec<Vec<f64>> {
     cells.into_iter().filter_map(|(_, entries)| without_levels(entries)).collect()
 }
 
-fn without_levels(mut entries: Vec<(u32, &str, f64)>) -> Option<Vec<f64>> {
+/// Number and arm of a window, and the logarithm of its value.
+type Entry<'a> = (u32, &'a str, f64);
+
+fn without_levels(mut entries: Vec<Entry<'_>>) -> Option<Vec<f64>> {
     entries.sort_by_key(|(number, ..)| *number);
     let mut arms: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
     for (_, arm, log) in &entries {

@@ -184,9 +184,8 @@ fn a_transaction_that_met_a_deadlock_is_counted_once_and_its_retry_as_well() {
 fn what_is_missing_is_named() {
     let mut stage = Stage::with(Version::Mariadb1011, 2);
     let nosuch = workload("oltp_nosuch", &[]);
-    let doings: [fn(&Request<'_>) -> Result<(), LoadError>; 2] = [prepare, started];
-    for doing in doings {
-        let error = stage.ask(&nosuch, 2, doing).unwrap_err();
+    let refused = [stage.ask(&nosuch, 2, prepare), stage.ask(&nosuch, 2, started)];
+    for error in refused.map(Result::unwrap_err) {
         assert!(
             matches!(&error, LoadError::Script { script } if script == "oltp_nosuch"),
             "{error}"
