@@ -31,7 +31,8 @@ const COPY_BYTES_PER_S: f64 = 300e6;
 pub struct Lengths {
     /// A window.
     pub window: Duration,
-    /// Time under load before each window, which does not count.
+    /// Time under load before each window, which does not count; before the first one of a load, a whole
+    /// window more.
     pub settle: Duration,
     /// Longest warm-up of a server; it ends when the throughput is steady.
     pub warm_up: Duration,
