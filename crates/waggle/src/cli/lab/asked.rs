@@ -6,7 +6,7 @@ use waggle_lab::{Cell, Load};
 
 use super::super::Failure;
 
-/// Confines a suite, and gives the cells that stay. A word names a workload, a number of threads, a
+/// Confines a suite, and gives the cells that stay and in which there is something to compare. A word names a workload, a number of threads, a
 /// scenario, or `closed` or `open`; words of one kind add up, kinds confine each other.
 pub(super) fn confine(suite: &mut Suite, only: &[String]) -> Result<Vec<Cell>, Failure> {
     let mut words = Words::default();
@@ -19,9 +19,17 @@ pub(super) fn confine(suite: &mut Suite, only: &[String]) -> Result<Vec<Cell>, F
             || scenario.name == baseline
             || words.scenarios.contains(&scenario.name)
     });
-    let cells: Vec<Cell> = suite.cells().into_iter().filter(|cell| words.has(cell)).collect();
+    let is_compared = |cell: &Cell| {
+        let mut others = suite.scenarios.iter().filter(|one| one.name != baseline);
+        suite.scenarios.len() == 1 || others.any(|one| suite.has(cell, &one.name))
+    };
+    let all = suite.cells().into_iter();
+    let cells: Vec<Cell> = all.filter(|cell| words.has(cell) && is_compared(cell)).collect();
     if cells.is_empty() {
-        return Err(Failure::Config(anyhow!("--only {} leaves nothing to run", only.join(" --only "))));
+        return Err(Failure::Config(anyhow!(
+            "--only {} leaves nothing to run",
+            only.join(" --only ")
+        )));
     }
     Ok(cells)
 }
@@ -84,13 +92,22 @@ mod tests {
 
     #[test]
     fn words_of_one_kind_add_up_and_kinds_confine_each_other() {
-        let (cells, suite) = only(&["read-only", "1", "32", "closed", "pfson_conon_inson"]).unwrap();
+        let (cells, suite) =
+            only(&["read-only", "1", "32", "closed", "pfson_conon_inson"]).unwrap();
         assert_eq!(cells.len(), 2);
         assert!(cells.iter().all(|cell| cell.workload == "read-only"));
         let names: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(names, ["pfsoff", "pfson_conon_inson"]);
         let (all, _) = only(&[]).unwrap();
         assert_eq!(all.len(), Suite::find("rds").unwrap().cells().len());
+    }
+
+    #[test]
+    fn cells_of_an_order_that_has_none_of_the_scenarios_do_not_stay() {
+        let mut suite = Suite::find("modb").unwrap();
+        let cells = confine(&mut suite, &["only-memory".to_owned()]).unwrap();
+        assert!(!cells.is_empty());
+        assert!(cells.iter().all(|cell| cell.order.as_deref() == Some("one-factor")), "{cells:?}");
     }
 
     #[test]

@@ -132,7 +132,11 @@ pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
             true => "whole".to_owned(),
             false => format!("{} of {} windows", line.windows, line.of),
         };
-        writeln!(out, "{:<28} {:<6} {:<20} {:<6} {state}", line.name, line.suite, line.server, line.scale)?;
+        writeln!(
+            out,
+            "{:<28} {:<6} {:<20} {:<6} {state}",
+            line.name, line.suite, line.server, line.scale
+        )?;
     }
     Ok(Outcome::Done)
 }
@@ -166,7 +170,8 @@ pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
 }
 
 fn print_json(out: &mut impl Write, value: &impl Serialize) -> Result<Outcome, Failure> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(|error| Failure::from(io::Error::from(error)))?;
+    serde_json::to_writer_pretty(&mut *out, value)
+        .map_err(|error| Failure::from(io::Error::from(error)))?;
     writeln!(out)?;
     Ok(Outcome::Done)
 }

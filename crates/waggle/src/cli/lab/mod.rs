@@ -1,8 +1,9 @@
 //! `waggle lab`
 
 mod asked;
+mod found;
 mod list;
-mod made;
+mod progress;
 mod report;
 mod run;
 mod server;

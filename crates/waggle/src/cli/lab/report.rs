@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use waggle_lab::analysis::{Analysis, analyse, compare_runs};
+use waggle_lab::analysis::{Analysis, analyse_all, compare_runs};
 use waggle_lab::begun::Begun;
 use waggle_lab::report::facts::Facts;
 use waggle_lab::suite::Suite;
@@ -78,7 +78,7 @@ impl Reported {
         let mut facts = begun.facts;
         let is_whole = windows.len() as u32 >= facts.run.windows_planned;
         facts.run.end = windows.iter().map(|window| window.begin).max().filter(|_| is_whole);
-        let analysis = analyse(&suite, &windows);
+        let analysis = analyse_all(&suite, &windows);
         Ok(Reported { suite, facts, windows, analysis })
     }
 
@@ -89,7 +89,7 @@ impl Reported {
             Format::Markdown => written::markdown(suite, facts, windows, analysis),
             Format::Csv => written::csv(suite, facts, windows, analysis),
             Format::Windows => written::windows_csv(windows),
-            Format::Json => written::json(suite, facts, windows, analysis),
+            Format::Json => written::json(suite, facts, windows, analysis) + "\n",
         }
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn write(place: &Path) -> Result<(), Failure> {
 
 pub(super) fn report(args: ReportArgs) -> Result<Outcome, Failure> {
     let reported = Reported::read(&directory(&args.run))?;
-    writeln!(io::stdout().lock(), "{}", reported.text(args.format))?;
+    io::stdout().lock().write_all(reported.text(args.format).as_bytes())?;
     Ok(Outcome::Done)
 }
 
@@ -132,7 +132,7 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{}", written::differences_json(&differences))?,
-        false => writeln!(out, "{}", written::differences(&one.facts, &other.facts, &differences))?,
+        false => write!(out, "{}", written::differences(&one.facts, &other.facts, &differences))?,
     }
     Ok(if differences.iter().any(|one| one.is_different()) { Outcome::No } else { Outcome::Done })
 }

@@ -1,30 +1,32 @@
 //! `waggle lab run` and `waggle lab resume`
 
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::anyhow;
 use jiff::Timestamp;
 use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Lengths, choose};
 use waggle_lab::engine::{Ended, Engine, Progress};
 use waggle_lab::kept::{self, Kept};
+use waggle_lab::load::Sysbench;
 use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Run, Server};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
-use waggle_lab::load::Sysbench;
 use waggle_lab::{Cell, LabError, gate, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
-use super::super::pfs::duration;
-use super::super::{Failure, Outcome, private_server, stop_on_signal};
-use super::{asked, directory, failed, made, report, runs, server};
+use super::super::{Failure, Outcome, duration, private_server, stop_on_signal};
+use super::progress::Line;
+use super::{asked, directory, failed, found, report, runs, server};
 
 /// Run a suite, and report what it shows beside what was published.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle lab run rds --server /usr/sbin/mysqld --scale tiny --time-budget 10m")]
+#[command(
+    after_help = "Example: waggle lab run rds --server /usr/sbin/mysqld --scale tiny --time-budget 10m"
+)]
 pub(super) struct RunArgs {
     /// A name from `waggle lab suites`, or the path of a TOML file.
     suite: String,
@@ -83,6 +85,50 @@ enum ScaleArg {
     Full,
 }
 
+impl RunArgs {
+    /// The directory of the run, which must not be there yet.
+    fn place(&self, suite: &Suite, begin: Timestamp) -> Result<PathBuf, Failure> {
+        let at = begin.strftime("%Y%m%dT%H%M%S");
+        let named = || runs().join(format!("{}-{at}", suite.name));
+        let place = self.output.clone().unwrap_or_else(named);
+        if place.exists() {
+            return Err(Failure::Cannot(anyhow!(
+                "{} is there already: name another directory with --output, or go on with a run by \
+                 waggle lab resume",
+                place.display()
+            )));
+        }
+        Ok(place)
+    }
+
+    fn facts(
+        &self,
+        suite: &Suite,
+        choice: &Choice,
+        lengths: Lengths,
+        seed: u64,
+        begin: Timestamp,
+    ) -> Run {
+        let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
+        Run {
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            waggle_version: env!("CARGO_PKG_VERSION").to_owned(),
+            begin,
+            end: None,
+            seed,
+            scale: Scale::from(self.scale).name().to_owned(),
+            budget_s: self.time_budget.map(|budget| budget.as_secs_f64()),
+            only: self.only.clone(),
+            blocks: choice.blocks,
+            windows_planned: schedule.slots.len() as u32,
+            window_s: lengths.window.as_secs_f64(),
+            settle_s: lengths.settle.as_secs_f64(),
+            steal_limit: gate::STEAL_MAX,
+            resumed: 0,
+        }
+    }
+}
+
 impl From<ScaleArg> for Scale {
     fn from(scale: ScaleArg) -> Scale {
         match scale {
@@ -96,51 +142,33 @@ impl From<ScaleArg> for Scale {
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
     let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
     let cells = asked::confine(&mut suite, &args.only)?;
+    let begin = Timestamp::now();
+    let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
     let mut lengths = Lengths::of(scale);
     lengths.window = args.window.unwrap_or(lengths.window);
     let choice = choose(&suite, &cells, scale, lengths, args.blocks, args.time_budget);
     let program = server::program(&args.server, args.servers.as_deref())?;
-    let seed = args.seed.unwrap_or_else(now_s);
-    let pinned = if args.pin { halves() } else { [Vec::new(), Vec::new()] };
     let sysbench = sysbench()?;
     check(&suite, &choice, scale)?;
     announce(&suite, &choice, lengths);
+    let pinned = if args.pin { halves() } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
-    let task = Task { suite: &suite, scale, program: &program, launchers: &launchers, sysbench: &sysbench };
+    let task = Task {
+        suite: &suite,
+        scale,
+        program: &program,
+        launchers: &launchers,
+        sysbench: &sysbench,
+    };
     let made = task.make(&settings).map_err(failed)?;
+    let seed = args.seed.unwrap_or_else(now_s);
     let facts = Facts {
-        run: Run {
-            command: std::env::args().collect::<Vec<_>>().join(" "),
-            waggle_version: env!("CARGO_PKG_VERSION").to_owned(),
-            begin: Timestamp::now(),
-            end: None,
-            seed,
-            scale: scale.name().to_owned(),
-            budget_s: args.time_budget.map(|budget| budget.as_secs_f64()),
-            only: args.only.clone(),
-            blocks: choice.blocks,
-            windows_planned: Schedule::new(&suite, &choice.cells, choice.blocks, seed).slots.len() as u32,
-            window_s: lengths.window.as_secs_f64(),
-            settle_s: lengths.settle.as_secs_f64(),
-            steal_limit: gate::STEAL_MAX,
-            resumed: 0,
-        },
-        host: made::host(pinned.clone()),
-        server: Server {
-            version: made.version.clone(),
-            program: Some(program.path().display().to_string()),
-            options: settings.clone(),
-            is_foreign: false,
-            data_bytes: Some(made.template.bytes()),
-            buffer_pool_bytes: Some(buffer_pool(&suite, scale)),
-        },
-        load: LoadFacts {
-            sysbench_version: sysbench.version().to_owned(),
-            tables: suite.data.tables,
-            rows_per_table: u64::from(suite.data.rows.of(scale)),
-        },
+        run: args.facts(&suite, &choice, lengths, seed, begin),
+        host: found::host(pinned.clone()),
+        server: task.server(&made, &settings),
+        load: task.load(),
         not_run: not_run(&suite, &cells, &choice),
         caveats: Vec::new(),
     };
@@ -158,10 +186,6 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
         pinned,
         facts,
     };
-    let place = args.output.unwrap_or_else(|| {
-        let at = begun.facts.run.begin.strftime("%Y%m%dT%H%M%S");
-        runs().join(format!("{}-{at}", suite.name))
-    });
     let kept = Kept::create(&place, &begun).map_err(|error| failed(error.into()))?;
     task.measure(&begun, kept, &made)
 }
@@ -183,7 +207,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     };
     let made = task.make(&begun.settings).map_err(failed)?;
     if made.version != begun.facts.server.version {
-        return Err(Failure::Config(anyhow::anyhow!(
+        return Err(Failure::Config(anyhow!(
             "the run was begun with {} and {} is {}: windows of two versions cannot be compared; name \
              the one that it was begun with, or begin a new run",
             begun.facts.server.version,
@@ -274,7 +298,8 @@ fn not_run(suite: &Suite, asked: &[Cell], choice: &Choice) -> Vec<NotRun> {
     all.map(|cell| NotRun { why: why(&cell).to_owned(), scenario: None, cell }).collect()
 }
 
-fn now_s() -> u64 {
+/// The time, s.
+pub(super) fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
 }
 
@@ -311,11 +336,32 @@ impl Task<'_> {
         Ok(Made { template: Template::of(server)?, version })
     }
 
+    /// What the report says of the server.
+    fn server(&self, made: &Made, settings: &[String]) -> Server {
+        Server {
+            version: made.version.clone(),
+            program: Some(self.program.path().display().to_string()),
+            options: settings.to_vec(),
+            is_foreign: false,
+            data_bytes: Some(made.template.bytes()),
+            buffer_pool_bytes: Some(buffer_pool(self.suite, self.scale)),
+        }
+    }
+
+    /// What the report says of the load.
+    fn load(&self) -> LoadFacts {
+        LoadFacts {
+            sysbench_version: self.sysbench.version().to_owned(),
+            tables: self.suite.data.tables,
+            rows_per_table: u64::from(self.suite.data.rows.of(self.scale)),
+        }
+    }
+
     /// Makes the windows that are missing, and writes the reports of those that are there.
     fn measure(&self, begun: &Begun, mut kept: Kept, made: &Made) -> Result<Outcome, Failure> {
         let stop = stop_on_signal()?;
         let place = kept.path().to_owned();
-        let mut line = Line { is_terminal: std::io::stderr().is_terminal(), told: 0 };
+        let mut line = Line::new();
         let mut tell = |progress: &Progress<'_>| line.tell(progress);
         let mut engine = Engine {
             suite: self.suite,
@@ -350,40 +396,4 @@ impl Task<'_> {
 fn resume_with(place: &Path) {
     let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
     eprintln!("what was measured is kept; go on with: waggle lab resume {}", place.display());
-}
-
-/// The line that says how far it is: one that is written over, or where that cannot be, one a minute.
-struct Line {
-    is_terminal: bool,
-    told: u64,
-}
-
-impl Line {
-    fn tell(&mut self, progress: &Progress<'_>) {
-        let minutes = progress.remaining.map_or_else(String::new, |left| {
-            format!(", {} min left", left.as_secs().div_ceil(60))
-        });
-        let text = format!(
-            "window {} of {}, block {} of {}{minutes}: {} with {} threads, {}",
-            progress.done + 1,
-            progress.of,
-            progress.block[0],
-            progress.block[1],
-            progress.cell.workload,
-            progress.cell.threads,
-            progress.arm
-        );
-        if self.is_terminal {
-            eprint!("\r\x1b[K{text}");
-        } else if now_s() / 60 != self.told {
-            self.told = now_s() / 60;
-            eprintln!("{text}");
-        }
-    }
-
-    fn end(&self) {
-        if self.is_terminal {
-            eprintln!();
-        }
-    }
 }

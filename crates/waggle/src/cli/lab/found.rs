@@ -1,8 +1,8 @@
-//! What a run finds: the computer, the server and the load, for the first page of the report.
+//! What a run finds: the computer, for the first page of the report.
 
 use std::fs;
 
-use waggle_lab::report::facts::Host;
+use waggle_lab::report::facts::{Host, Pinned};
 
 /// The computer.
 pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
@@ -31,7 +31,7 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
             .then(|| vendor.map_or_else(|| "unknown".to_owned(), |name| name.trim().to_owned())),
         pinned: (!pinned[0].is_empty()).then(|| {
             let [server, load] = pinned.map(|of| of.into_iter().map(|at| at as u32).collect());
-            waggle_lab::report::facts::Pinned { server, load }
+            Pinned { server, load }
         }),
     }
 }
