@@ -39,7 +39,12 @@ fn run(settings: Settings) -> Result<()> {
     let mut repetitions = Vec::new();
     for number in 0..settings.repetitions {
         let seconds = begin.elapsed().as_secs();
-        writeln!(io::stderr(), "{seconds:5} s  repetition {} of {}", number + 1, settings.repetitions)?;
+        writeln!(
+            io::stderr(),
+            "{seconds:5} s  repetition {} of {}",
+            number + 1,
+            settings.repetitions
+        )?;
         // Each has a server of its own, so that what a start does by chance is in the spread.
         let mut subject = Subject::start(&suite, &settings)?;
         repetitions.push(subject.measure(number)?);

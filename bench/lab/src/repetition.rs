@@ -62,12 +62,20 @@ impl<'a> Subject<'a> {
         let injection = Injection::attach(server.pid())?;
         load.go(Pace::Closed)?;
         sleep(WARM_UP);
-        Ok(Subject { suite, settings, injection, meter, load, _directory: directory, _server: server })
+        Ok(Subject {
+            suite,
+            settings,
+            injection,
+            meter,
+            load,
+            _directory: directory,
+            _server: server,
+        })
     }
 
     /// Measures every arm in every block. The load goes on all the time.
     pub(crate) fn measure(&mut self, repetition: u32) -> Result<Vec<Window>> {
-        let seed = self.settings.seed.wrapping_add(u64::from(repetition) << 32);
+        let seed = self.settings.seed.wrapping_add(u64::from(repetition));
         let cells = self.suite.cells();
         let schedule = Schedule::new(self.suite, &cells, self.settings.blocks, seed);
         let mut windows = Vec::new();
@@ -114,8 +122,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What an arm injects, ns: its name begins with the number of µs.
+/// What an arm injects, ns: its name is the number of µs with the unit.
 pub(crate) fn busy_ns(arm: &str) -> u32 {
-    let micros = arm.split(' ').next().and_then(|word| word.parse::<u32>().ok());
+    let micros = arm.strip_suffix("us").and_then(|number| number.parse::<u32>().ok());
     micros.map_or(0, |micros| micros * 1000)
 }

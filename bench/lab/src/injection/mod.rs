@@ -34,7 +34,7 @@ impl Injection {
         let bss = bss.context("the object has no variables")?;
         let key = 0_u32.to_ne_bytes();
         let mut value = bss.lookup(&key, MapFlags::ANY)?.context("the variables cannot be read")?;
-        // `injected` is the first variable of `mod.bpf.c`, `sends` the second.
+        // `injected` is the only variable of `mod.bpf.c`.
         value[..4].copy_from_slice(&self.process.to_ne_bytes());
         value[4..8].copy_from_slice(&busy_ns.to_ne_bytes());
         bss.update(&key, &value, MapFlags::ANY).context("the variables cannot be set")

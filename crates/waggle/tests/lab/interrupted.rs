@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ const ONLY: [&str; 12] = [
 ];
 
 /// Starts a run, and interrupts it when it has made some windows.
-fn interrupt(place: &Place, signal: Signal, after: usize) -> Child {
+fn interrupt(place: &Place, signal: Signal, after: usize) {
     let mut run = place.small("rds", "mysql-8.0", &ONLY);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
@@ -37,10 +37,8 @@ fn interrupt(place: &Place, signal: Signal, after: usize) -> Child {
         assert!(begin.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
         sleep(Duration::from_millis(20));
     }
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, signal).unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
     child.wait().unwrap();
-    child
 }
 
 /// Processes that have something in a directory: its path is among their arguments.
