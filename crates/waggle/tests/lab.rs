@@ -8,6 +8,8 @@
 
 #[path = "lab/interrupted.rs"]
 mod interrupted;
+#[path = "guide/reference.rs"]
+mod reference;
 #[path = "lab/refusals.rs"]
 mod refusals;
 #[path = "lab/reported.rs"]
@@ -43,7 +45,8 @@ impl Place {
     }
 
     fn run(&self) -> PathBuf {
-        self.dir.path().join("run")
+        // Where `waggle lab list` looks, too.
+        self.dir.path().join("lab/run")
     }
 
     /// `waggle lab`, with these words.

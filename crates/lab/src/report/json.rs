@@ -7,6 +7,7 @@ use crate::report::Report;
 use crate::report::difference::DifferenceJson;
 use crate::report::facts::{Host, LoadFacts, NotRun, Run, Server};
 use crate::report::row::{self, Row, ends, finite};
+use crate::suite::{Order, Sequence};
 
 /// Grows by one when a field changes its meaning or goes.
 const FORMAT: u32 = 1;
@@ -93,6 +94,20 @@ struct SuiteJson<'a> {
     metric: &'static str,
     /// The effect on the processor time of a statement that is declared detectable, %.
     detectable_percent: f64,
+    /// In which orders the scenarios followed each other; each is reported by itself.
+    orders: Vec<OrderJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct OrderJson<'a> {
+    name: &'a str,
+    title: &'a str,
+    /// `random`, or `as_listed`: the same in every block, which no interval covers.
+    sequence: &'static str,
+    scenarios: &'a [String],
+    /// What each is compared with.
+    against: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -164,6 +179,7 @@ impl<'a> RunJson<'a> {
                 baseline: &suite.baseline,
                 metric: row::key(report.source_metric()),
                 detectable_percent: suite.detectable_percent,
+                orders: suite.orders.iter().map(OrderJson::of).collect(),
             },
             run: &facts.run,
             host: &facts.host,
@@ -176,6 +192,21 @@ impl<'a> RunJson<'a> {
             noise_floor: analysis.floor.iter().map(FloorJson::of).collect(),
             pooled: analysis.pooled.iter().map(PooledJson::of).collect(),
             comparisons: row::all(report).collect(),
+        }
+    }
+}
+
+impl<'a> OrderJson<'a> {
+    fn of(order: &'a Order) -> OrderJson<'a> {
+        OrderJson {
+            name: &order.name,
+            title: &order.title,
+            sequence: match order.sequence {
+                Sequence::AsListed => "as_listed",
+                Sequence::Random => "random",
+            },
+            scenarios: &order.scenarios,
+            against: &order.against,
         }
     }
 }

@@ -51,7 +51,7 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
 #[test]
 fn a_run_is_not_written_over() {
     let place = Place::new();
-    fs::create_dir(place.run()).unwrap();
+    fs::create_dir_all(place.run()).unwrap();
     let only = ["--only", "read-only", "--only", "1", "--only", "closed", "--blocks", "2"];
     let (said, code) = refused(place.small("rds", "mysql-8.0", &only));
     assert!(said.contains("run") && code == Some(4), "{said}");

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{Place, done, windows};
+use super::{Place, done, reference, windows};
 
 #[test]
 fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
@@ -36,6 +36,25 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     assert!(compared.contains("No difference was found among"), "{compared}");
     let shown = done(&place.lab(&["show", run]).output().unwrap());
     assert!(shown.contains("42 of 42"), "{shown}");
+    assert_documented(&place);
+}
+
+/// What is printed as JSON has the paths of the reference.
+fn assert_documented(place: &Place) {
+    let run = place.run();
+    let run = run.to_str().unwrap();
+    let tables = reference::documented("lab-json.md");
+    assert_eq!(tables.len(), 4);
+    for (command, documented) in tables {
+        let mut words: Vec<&str> = command.split(' ').skip(2).collect();
+        match words[0] {
+            "report" => words.push(run),
+            "compare" => words.extend([run, run]),
+            _ => {}
+        }
+        let printed = done(&place.lab(&words).output().unwrap());
+        reference::compare(&command, &documented, &printed);
+    }
 }
 
 #[test]

@@ -175,3 +175,20 @@ fn print_json(out: &mut impl Write, value: &impl Serialize) -> Result<Outcome, F
     writeln!(out)?;
     Ok(Outcome::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use schemars::schema_for;
+    use waggle_lab::report;
+
+    use super::*;
+    use crate::schema::assert_explained;
+
+    #[test]
+    fn every_key_of_the_json_of_the_lab_is_explained() {
+        assert_explained("lab", &schema_for!(Vec<SuiteLine>), 4);
+        assert_explained("lab", &schema_for!(Vec<RunLine>), 7);
+        assert_explained("lab", &report::schema(), 100);
+        assert_explained("lab", &report::differences_schema(), 15);
+    }
+}
