@@ -43,11 +43,15 @@ impl<'a> Group<'a> {
         groups
     }
 
-    /// `None` where the suite has no such workload.
+    /// `None` where the suite has no such workload, or nothing to compare in such a cell.
     fn of(report: Report<'a>, cell: Cell) -> Option<Group<'a>> {
         let suite = report.suite;
         let workload = suite.workloads.iter().find(|workload| workload.name == cell.workload)?;
         let has = |scenario: &&Scenario| suite.has(&cell, &scenario.name);
+        let scenarios: Vec<&Scenario> = suite.scenarios.iter().filter(has).collect();
+        if scenarios.iter().all(|one| one.name == suite.baseline) {
+            return None;
+        }
         let name = match &cell.order {
             Some(order) => format!("{}, order {order}", cell.workload),
             None => cell.workload.clone(),
@@ -57,7 +61,7 @@ impl<'a> Group<'a> {
             workload: &workload.name,
             is_open: cell.load != Load::Closed,
             order: suite.order(&cell),
-            scenarios: suite.scenarios.iter().filter(has).collect(),
+            scenarios,
             cells: vec![cell],
         })
     }
@@ -106,6 +110,14 @@ mod tests {
         let found = groups(&suite());
         let name = "read-only".to_owned();
         assert_eq!(found, [(name.clone(), false, 2, 6), (name, true, 1, 6)]);
+    }
+
+    #[test]
+    fn what_has_nothing_but_the_baseline_is_no_group() {
+        let mut suite = Suite::find("modb").unwrap();
+        suite.scenarios.retain(|one| matches!(one.name.as_str(), "off" | "only-memory"));
+        let names: Vec<String> = groups(&suite).into_iter().map(|(name, ..)| name).collect();
+        assert_eq!(names, ["read-update, order one-factor", "read-update, order one-factor"]);
     }
 
     #[test]
