@@ -34,6 +34,11 @@ pub(super) enum Column {
 }
 
 impl Column {
+    /// Whether it shows what the source printed.
+    pub(super) fn is_of_source(self) -> bool {
+        matches!(self, Column::Published(_) | Column::PublishedPercent | Column::PublishedRatio)
+    }
+
     fn head(self, report: Report<'_>) -> String {
         let source = words::name(report.source_metric());
         let with_unit = |what: String, metric| format!("{what}, {}", words::unit(metric));

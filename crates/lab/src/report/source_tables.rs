@@ -131,7 +131,8 @@ fn percent(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric)
     columns::of(answer, |one| words::percent_interval(&one.percent))
 }
 
-/// A line for each scenario, with the columns that the source has.
+/// A line for each scenario, with the columns that the source has. Its own figures are left out where
+/// it has none of the cell, as in an order that is not that of the source.
 fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     let source = report.source_metric();
     let is_published = |figure: fn(&Published) -> bool| report.suite.published.iter().any(figure);
@@ -162,6 +163,9 @@ fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     }
     let cpu = Metric::CpuPerStatement;
     list.extend([Column::Difference(cpu), Column::Percent(cpu), Column::Verdict]);
+    if group.scenarios.iter().all(|one| report.published(cell, &one.name).is_none()) {
+        list.retain(|column| !column.is_of_source());
+    }
     columns::table(report, group, cell, &list)
 }
 
