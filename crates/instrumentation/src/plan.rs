@@ -189,7 +189,8 @@ fn add_abstract_statements(state: &mut State, added: &mut Vec<(String, String)>)
     }
 }
 
-fn is_abstract(name: &str) -> bool {
+/// Whether it is what a statement is recorded as until its name is known.
+pub(crate) fn is_abstract(name: &str) -> bool {
     name.starts_with("statement/abstract/")
 }
 

@@ -6,6 +6,7 @@ use waggle_model::Reading;
 use waggle_mysql::connection::{absent_without, text};
 use waggle_mysql::{Connection, ConnectionError};
 
+use crate::change::Change;
 use crate::table::Table;
 
 /// What tells a row of a table from the others: the values of its key columns.
@@ -41,6 +42,20 @@ impl State {
     /// One row.
     pub fn row(&self, table: Table, key: &Key) -> Option<&Settings> {
         self.tables.get(&table)?.value()?.get(key)
+    }
+
+    /// The state once changes are made.
+    #[must_use]
+    pub fn with(&self, changes: &[Change]) -> State {
+        let mut state = self.clone();
+        for Change { table, key, after, .. } in changes {
+            let Some(rows) = state.rows_mut(*table) else { continue };
+            match after {
+                Some(after) => drop(rows.insert(key.clone(), after.clone())),
+                None => drop(rows.remove(key)),
+            }
+        }
+        state
     }
 
     /// Why a table is absent.

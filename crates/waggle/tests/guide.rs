@@ -9,6 +9,8 @@
 
 #[path = "guide/page.rs"]
 mod page;
+#[path = "pfs/prices.rs"]
+mod prices;
 #[path = "guide/reference.rs"]
 mod reference;
 
@@ -17,9 +19,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use page::Page;
+use prices::Price;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use waggle_testkit::client::Command as Packet;
+use waggle_testkit::sysbench::{Length, Running, Sysbench};
 use waggle_testkit::{Account, Client, Server, Transport, Version};
 
 /// What does not come within this time does not come.
@@ -39,18 +43,41 @@ fn with_a_table() -> Server {
 
 /// Waits until so many sessions wait for a metadata lock.
 fn until_waiting(server: &Server, sessions: usize) {
+    until(server, sessions, "PROCESSLIST_STATE = 'Waiting for table metadata lock'");
+}
+
+/// Waits until there are so many threads of this kind.
+fn until(server: &Server, threads: usize, which: &str) {
     let begin = Instant::now();
     let mut client = session(server, &[]);
-    let sql = "SELECT 1 FROM performance_schema.threads WHERE PROCESSLIST_STATE = \
-               'Waiting for table metadata lock'";
-    while client.run(sql).unwrap()[0].rows.len() < sessions {
-        assert!(begin.elapsed() < PATIENCE, "nobody waits for the lock");
+    let sql = format!("SELECT 1 FROM performance_schema.threads WHERE {which}");
+    while client.run(&sql).unwrap()[0].rows.len() < threads {
+        assert!(begin.elapsed() < PATIENCE, "not within a minute: {which}");
     }
+}
+
+/// Point selects by two sessions at a steady rate, until it is dropped.
+fn busy(server: &Server) -> Running {
+    let sysbench = Sysbench::new("oltp_point_select");
+    sysbench.prepare(server).unwrap();
+    let (arguments, length) = (vec!["--rate=1000".to_owned()], Length::Time(10 * PATIENCE));
+    let running = Sysbench { arguments, length, threads: 2, ..sysbench }.start(server).unwrap();
+    until(server, 2, &format!("PROCESSLIST_USER = '{}'", Account::APP.user));
+    running
 }
 
 #[test]
 fn performance_schema_is_set_as_the_guide_says() {
-    Page::read("performance-schema.md").check(&with_a_table());
+    let server = with_a_table();
+    let _load = busy(&server);
+    Page::read("performance-schema.md").check(&server);
+}
+
+#[test]
+fn performance_schema_is_priced_as_the_guide_says() {
+    let server = with_a_table();
+    let _load = busy(&server);
+    Page::read("price-of-instrumentation.md").check(&server);
 }
 
 #[test]
@@ -121,7 +148,13 @@ fn definitions_are_listed_as_the_guide_says() {
 fn json_is_printed_as_the_reference_says() {
     let server = with_a_table();
     let state = TempDir::new().unwrap();
-    for (command, documented) in reference::documented("pfs-json.md") {
+    let prices = [
+        Price { class: "statement", events_per_statement: 1.0, rest_ns: 200.0 },
+        Price { class: "wait/io/file", events_per_statement: 1.0, rest_ns: 30.0 },
+    ];
+    prices::keep(&server, state.path(), &prices);
+    let pages = ["pfs-json.md", "pfs-cost-json.md"];
+    for (command, documented) in pages.into_iter().flat_map(reference::documented) {
         let (about, needs_account) = match command.as_str() {
             "waggle pfs plan --json" => ("minimal --schema shop", true),
             "waggle pfs apply --json" => ("minimal --for 1s", true),

@@ -27,6 +27,10 @@ mod holding;
 mod innodb;
 #[path = "it/load.rs"]
 mod load;
+#[path = "pfs/planning.rs"]
+mod planning;
+#[path = "pfs/prices.rs"]
+mod prices;
 #[path = "pfs/rights.rs"]
 mod rights;
 #[path = "it/size.rs"]

@@ -120,13 +120,28 @@ impl Calibration {
     pub fn rest(&self, class: &str, kept: Kept, sessions: f64) -> Option<Rest> {
         let [few, many] = SESSIONS;
         let (at_few, at_many) = (self.rest_at(class, kept, few)?, self.rest_at(class, kept, many)?);
-        let (few, many) = (f64::from(few), f64::from(many));
-        let share = (sessions.clamp(few, many) / few).ln() / (many / few).ln();
         Some(Rest {
-            ns: at_few.ns.towards(at_many.ns, share),
+            ns: at_few.ns.towards(at_many.ns, way_to_many(sessions)),
             source: if at_few.source == at_many.source { at_few.source } else { Source::Kind },
             is_predictable: at_few.is_predictable && at_many.is_predictable,
         })
+    }
+
+    /// Events of a class per statement of the load of the calibration, which is point selects, and those
+    /// that are timed, with all of the class on and timed; between the two numbers of sessions as
+    /// [`Self::rest`]. `None` where they were too rare to be measured.
+    pub fn events_per_statement(&self, class: &str, sessions: f64) -> Option<[f64; 2]> {
+        let with = |sessions: u32| {
+            let is_it = |one: &&Measured| {
+                one.class == class && one.kept == Kept::Sums && one.sessions == sessions
+            };
+            let measured = self.measured.iter().find(is_it)?;
+            Some([measured.events_per_statement, measured.timed_per_statement])
+        };
+        let [few, many] = SESSIONS;
+        let ([few, few_timed], [many, many_timed]) = (with(few)?, with(many)?);
+        let between = |few: f64, many: f64| few + (many - few) * way_to_many(sessions);
+        Some([between(few, many), between(few_timed, many_timed)])
     }
 
     fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<Rest> {
@@ -155,6 +170,12 @@ impl Calibration {
         let is_predictable = price.plus(extra).is_within(PREDICTABLE);
         Some(Rest { ns: rest.plus(extra), source, is_predictable })
     }
+}
+
+/// How far so many sessions are on the way from few to many, by the logarithm: 0 to 1.
+fn way_to_many(sessions: f64) -> f64 {
+    let [few, many] = SESSIONS.map(f64::from);
+    (sessions.clamp(few, many) / few).ln() / (many / few).ln()
 }
 
 #[cfg(test)]
@@ -210,6 +231,21 @@ mod tests {
         assert_eq!((rest(32.0), rest(500.0)), (70.0, 70.0));
         // log2 of 2 is a fifth of log2 of 32.
         assert!((rest(2.0) - 30.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn events_per_statement_lie_on_the_same_line() {
+        let mutex = "wait/synch/mutex";
+        let calibration = calibration(vec![
+            measured(1, mutex, Kept::Sums, 10.0, Span::ZERO),
+            measured(1, mutex, Kept::History, 99.0, Span::ZERO),
+            measured(32, mutex, Kept::Sums, 20.0, Span::ZERO),
+            measured(1, "stage", Kept::Sums, 1.0, Span::ZERO),
+        ]);
+        let [events, timed] = calibration.events_per_statement(mutex, 2.0).unwrap();
+        assert!((events - 12.0).abs() < 1e-9 && events == timed, "{events} {timed}");
+        // It was too rare with 32 sessions.
+        assert_eq!(calibration.events_per_statement("stage", 1.0), None);
     }
 
     #[test]

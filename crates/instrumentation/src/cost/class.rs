@@ -6,7 +6,7 @@ use serde::Serialize;
 use waggle_model::Reading;
 
 use super::calibration::{Kept, Rest};
-use super::{Calibration, Count, Counted, Span, timer};
+use super::{Calibration, Count, Counted, Span, Total, timer};
 use crate::class::kind_of;
 use crate::status::Timer;
 
@@ -62,6 +62,17 @@ pub struct TimerPart {
     pub ns_per_timed_event: f64,
 }
 
+/// What an event of a class costs.
+pub(super) struct Price {
+    pub(super) timer: Option<TimerPart>,
+    pub(super) timer_unknown: Option<String>,
+    pub(super) rest: Option<Rest>,
+    /// `None` where nothing of it is known.
+    pub(super) ns_per_event: Option<Span>,
+    /// A part of it is not known.
+    pub(super) is_at_least: bool,
+}
+
 /// From what prices are made.
 pub(super) struct Prices<'a> {
     pub(super) timers: &'a [Timer],
@@ -71,6 +82,29 @@ pub(super) struct Prices<'a> {
 }
 
 impl Prices<'_> {
+    /// What an event of a class costs, where this share of them is timed and so many sessions are at
+    /// work.
+    pub(super) fn price(&self, class: &str, timed_share: f64, kept: Kept, sessions: f64) -> Price {
+        let (timer, timer_unknown) = match timer::price_of(kind_of(class), self.timers, self.chosen)
+        {
+            Some(Reading::Value(price)) => (Some(TimerPart::from(price)), None),
+            Some(Reading::Absent(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let of_timer = timer.as_ref().map(|timer| timer.ns_per_timed_event * timed_share);
+        let rest = self.calibration.and_then(|all| all.rest(class, kept, sessions));
+        // An event that costs nothing was measured badly: what is known is the timer.
+        let rest = rest.filter(|rest| rest.ns.value + of_timer.unwrap_or(0.0) > 0.0);
+        let ns_per_event = match (of_timer, rest) {
+            (Some(timer), Some(rest)) => Some(rest.ns.plus(Span::exact(timer))),
+            (Some(timer), None) if timed_share > 0.0 => Some(Span::exact(timer)),
+            (None, Some(rest)) => Some(rest.ns),
+            (_, None) => None,
+        };
+        let is_at_least = rest.is_none() || timer_unknown.is_some() && timed_share > 0.0;
+        Price { timer, timer_unknown, rest, ns_per_event, is_at_least }
+    }
+
     /// What the events of a class cost.
     pub(super) fn cost(
         &self,
@@ -82,22 +116,8 @@ impl Prices<'_> {
     ) -> ClassCost {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let timed_share = share(count.timed, count.events);
-        let (timer, timer_unknown) = match timer::price_of(kind_of(class), self.timers, self.chosen)
-        {
-            Some(Reading::Value(price)) => (Some(TimerPart::from(price)), None),
-            Some(Reading::Absent(why)) => (None, Some(why)),
-            None => (None, None),
-        };
-        let of_timer = timer.as_ref().map(|timer| timer.ns_per_timed_event * timed_share);
-        let rest = self.calibration.and_then(|all| all.rest(class, kept, counted.running));
-        // An event that costs nothing was measured badly: what is known is the timer.
-        let rest = rest.filter(|rest| rest.ns.value + of_timer.unwrap_or(0.0) > 0.0);
-        let ns_per_event = match (of_timer, rest) {
-            (Some(timer), Some(rest)) => Some(rest.ns.plus(Span::exact(timer))),
-            (Some(timer), None) if timed_share > 0.0 => Some(Span::exact(timer)),
-            (None, Some(rest)) => Some(rest.ns),
-            (_, None) => None,
-        };
+        let Price { timer, timer_unknown, rest, ns_per_event, is_at_least } =
+            self.price(class, timed_share, kept, counted.running);
         let calls = counted.calls(class);
         let priced = calls.unwrap_or(count.events) as f64;
         let cores = ns_per_event.map(|price| price.times(priced / counted.seconds / 1e9));
@@ -112,9 +132,7 @@ impl Prices<'_> {
             events_per_statement: per_statement,
             timed_share,
             kept,
-            is_at_least: rest.is_none()
-                || calls.is_some()
-                || timer_unknown.is_some() && timed_share > 0.0,
+            is_at_least: is_at_least || calls.is_some(),
             is_predictable: rest.is_some_and(|rest| rest.is_predictable),
             timer,
             timer_unknown,
@@ -127,6 +145,19 @@ impl Prices<'_> {
             share_of_server: cores
                 .zip(server_cores.filter(|cores| *cores > 0.0))
                 .map(|(cores, server)| cores.times(1.0 / server)),
+        }
+    }
+}
+
+impl ClassCost {
+    /// As a sum of nothing else.
+    pub(super) fn alone(&self) -> Total {
+        Total {
+            ns_per_statement: self.ns_per_statement,
+            cores: self.cores,
+            share_of_server: self.share_of_server,
+            is_at_least: self.is_at_least,
+            is_predictable: self.is_predictable,
         }
     }
 }

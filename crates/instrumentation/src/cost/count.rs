@@ -36,7 +36,9 @@ pub struct Counted {
     pub running: f64,
     /// Processor time that the server used, ns; absent where it cannot be read.
     pub server_ns: Reading<u64>,
-    /// By class.
+    /// Events by the name of the instrument.
+    pub events: Events,
+    /// The same by class.
     pub classes: BTreeMap<String, Count>,
 }
 
@@ -87,6 +89,21 @@ const BY_TABLES: &str = "wait/lock/table";
 const ROWS_MAX: u64 = 2;
 
 impl Counted {
+    /// Statements per second.
+    pub fn statements_per_s(&self) -> f64 {
+        self.statements as f64 / self.seconds
+    }
+
+    /// So many events, or anything else, per statement; `None` where there were no statements.
+    pub fn per_statement(&self, count: u64) -> Option<f64> {
+        (self.statements > 0).then(|| count as f64 / self.statements as f64)
+    }
+
+    /// Processors that the server kept busy; `None` where that cannot be read.
+    pub fn server_cores(&self) -> Option<f64> {
+        self.server_ns.value().map(|ns| *ns as f64 / 1e9 / self.seconds)
+    }
+
     /// How many times the events of a class were timed together, at the least, where they may have been.
     pub fn calls(&self, class: &str) -> Option<u64> {
         let count = |class: &str| self.classes.get(class).map_or(0, |count| count.events);
@@ -136,19 +153,21 @@ impl Counted {
             (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Err(why.clone()),
         };
         let server_ns = pairs.iter().map(cpu).sum::<Result<u64, String>>();
+        let events = activity::difference(before, after);
         Ok(Reading::Value(Counted {
             seconds: mean(&|from, to| (to.at - from.at).as_secs_f64()),
             statements: mean(&|from, to| to.questions.saturating_sub(from.questions) as f64) as u64,
             running: mean(&|from, to| (from.running + to.running) as f64 / 2.0),
             server_ns: server_ns
                 .map_or_else(Reading::Absent, |ns| Reading::Value(ns / pairs.len() as u64)),
-            classes: classes(state, before, after),
+            classes: classes(state, &events),
+            events,
         }))
     }
 }
 
 /// Events by class, and those of timed instruments. Errors have no instrument by which they count.
-fn classes(state: &State, before: &Events, after: &Events) -> BTreeMap<String, Count> {
+pub(super) fn classes(state: &State, events: &Events) -> BTreeMap<String, Count> {
     let mut classes: BTreeMap<String, Count> = BTreeMap::new();
     let mut timed: BTreeSet<&str> = BTreeSet::new();
     for (key, settings) in state.rows(Table::Instruments) {
@@ -158,15 +177,12 @@ fn classes(state: &State, before: &Events, after: &Events) -> BTreeMap<String, C
             timed.insert(&key[0]);
         }
     }
-    let of_timed = |events: &Events| -> Events {
-        let timed = events.iter().filter(|(name, _)| timed.contains(name.as_str()));
-        timed.map(|(name, count)| (name.clone(), *count)).collect()
-    };
-    for (name, events) in activity::by_class(before, after) {
-        classes.entry(name).or_default().events = events;
-    }
-    for (name, events) in activity::by_class(&of_timed(before), &of_timed(after)) {
-        classes.entry(name).or_default().timed = events;
+    for (name, count) in events {
+        let class = classes.entry(class_of(name).to_owned()).or_default();
+        class.events += count;
+        if timed.contains(name.as_str()) {
+            class.timed += count;
+        }
     }
     classes
 }
@@ -186,13 +202,9 @@ mod tests {
             row("stage/sql/c", "NO", "NO"),
         ];
         let state = State::of([(Table::Instruments, instruments.into())]);
-        let events = |a, b| {
-            Events::from([
-                ("wait/io/file/sql/a".to_owned(), a),
-                ("wait/io/file/sql/b".to_owned(), b),
-            ])
-        };
-        let classes = classes(&state, &events(10, 100), &events(15, 107));
+        let events = [("wait/io/file/sql/a", 5), ("wait/io/file/sql/b", 7)];
+        let events = Events::from(events.map(|(name, count)| (name.to_owned(), count)));
+        let classes = classes(&state, &events);
         assert_eq!(classes["wait/io/file"], Count { enabled: 2, events: 12, timed: 5 });
         assert_eq!(classes["stage"], Count::default());
     }

@@ -36,9 +36,48 @@ pub(super) fn fixed(buffers: &BTreeMap<String, u64>) -> Fixed {
     Fixed { memory_bytes, memory_bytes_total: total, cores: None }
 }
 
+/// Buffers with a row for each object that a class records. None is made while the class is off, and
+/// none is given back when it is off again (`pfs_create_file`, `pfs_open_table` and
+/// `pfs_create_metadata_lock` in `storage/perfschema/pfs.cc`; "The Performance Schema
+/// Memory-Allocation Model" of the MySQL manual). All others have the size that they get when the
+/// server starts, or grow with sessions, whatever is on.
+const GROWING: [(&str, &[&str]); 4] = [
+    ("wait/io/file", &["file_instances"]),
+    ("wait/io/table", &["(pfs_table)", "table_io_waits_summary_by_index_usage"]),
+    ("wait/lock/metadata", &["metadata_locks"]),
+    ("wait/lock/table", &["(pfs_table)", "table_lock_waits_summary_by_table"]),
+];
+
+/// The buffers that grow with a class, and the bytes that they have now; `None` where that cannot be
+/// read.
+pub(super) fn growing(
+    class: &str,
+    buffers: &BTreeMap<String, u64>,
+) -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    let grows = GROWING.iter().find(|(of, _)| *of == class).map_or(&[][..], |(_, grows)| *grows);
+    grows.iter().map(move |name| {
+        // One that has nothing is not among them.
+        let bytes = buffers.get(*name).copied().unwrap_or(0);
+        (*name, (!buffers.is_empty()).then_some(bytes))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_buffer_that_has_nothing_yet_is_told_from_one_that_cannot_be_read() {
+        let growing = |class, buffers: &[(&str, u64)]| {
+            let buffers = buffers.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes));
+            growing(class, &buffers.collect()).collect::<Vec<_>>()
+        };
+        let locks = "wait/lock/metadata";
+        assert_eq!(growing(locks, &[("threads", 1)]), [("metadata_locks", Some(0))]);
+        assert_eq!(growing(locks, &[("metadata_locks", 8)]), [("metadata_locks", Some(8))]);
+        assert_eq!(growing(locks, &[]), [("metadata_locks", None)]);
+        assert!(growing("stage", &[("threads", 1)]).is_empty());
+    }
 
     #[test]
     fn every_buffer_is_counted_once() {

@@ -7,6 +7,7 @@
 pub mod calibration;
 mod class;
 mod count;
+mod forecast;
 mod memory;
 mod span;
 pub mod stored;
@@ -22,6 +23,7 @@ use waggle_mysql::Connection;
 pub use calibration::Calibration;
 pub use class::ClassCost;
 pub use count::{Count, Counted};
+pub use forecast::{Expected, Forecast, Origin};
 pub use span::Span;
 pub use timer::{TimerPrice, price_of};
 
@@ -60,8 +62,8 @@ pub struct Cost {
 pub struct Total {
     /// Nanoseconds per statement; `None` where there were no statements.
     pub ns_per_statement: Option<Span>,
-    /// Processors kept busy.
-    pub cores: Span,
+    /// Processors kept busy; `None` where there are events and nothing is known of their price.
+    pub cores: Option<Span>,
     /// Share of the processor time of the server; `None` where that is not known.
     pub share_of_server: Option<Span>,
     /// It is more than that: some classes have no price, or only that of the timer.
@@ -106,14 +108,11 @@ impl Cost {
         if let Some(why) = state.why_absent(Table::Instruments) {
             return Err(StatusError::Unreadable(why.to_owned()));
         }
-        let counted = Counted::read(connection, &state, question.interval, question.server_ns)?;
-        let counted = match counted {
-            Reading::Value(counted) => counted,
-            Reading::Absent(why) => return Err(StatusError::Unreadable(why)),
-        };
+        let Question { interval, calibration, server_ns } = question;
+        let counted = count_events(connection, &state, interval, server_ns)?;
         let timers = status::timers(connection)?;
         let chosen = status::class_timers(&state);
-        let prices = Prices { timers: &timers, chosen: &chosen, calibration: question.calibration };
+        let prices = Prices { timers: &timers, chosen: &chosen, calibration };
         let version = connection.server_identity().version.clone();
         let buffers = status::memory(connection)?;
         Ok(Cost::of(version, &counted, &kept(&state), &prices, memory::fixed(&buffers)))
@@ -127,7 +126,7 @@ impl Cost {
         prices: &Prices<'_>,
         fixed: Fixed,
     ) -> Cost {
-        let server_cores = counted.server_ns.value().map(|ns| *ns as f64 / 1e9 / counted.seconds);
+        let server_cores = counted.server_cores();
         let classes: Vec<ClassCost> = counted
             .classes
             .iter()
@@ -137,11 +136,13 @@ impl Cost {
         Cost {
             version,
             interval_s: counted.seconds,
-            statements_per_s: counted.statements as f64 / counted.seconds,
+            statements_per_s: counted.statements_per_s(),
             running: counted.running,
             server_cores,
             server_cores_unknown: counted.server_ns.why().map(str::to_owned),
-            total: Total::of(&classes),
+            total: Total::of(
+                classes.iter().filter(|class| class.events_per_s > 0.0).map(ClassCost::alone),
+            ),
             classes,
             fixed,
         }
@@ -149,19 +150,32 @@ impl Cost {
 }
 
 impl Total {
-    fn of(classes: &[ClassCost]) -> Total {
-        let with_events = || classes.iter().filter(|class| class.events_per_s > 0.0);
-        // `None` where the first term is not known: it is not known for any class then.
-        let sum = |part: fn(&ClassCost) -> Option<Span>| {
-            with_events().filter_map(part).reduce(Span::plus)
-        };
+    /// The sum of some, each of a class with events. What is not known of one is left out, which that one
+    /// tells by `is_at_least`.
+    fn of(each: impl Iterator<Item = Total>) -> Total {
+        let each: Vec<Total> = each.collect();
+        let sum =
+            |part: fn(&Total) -> Option<Span>| each.iter().filter_map(part).reduce(Span::plus);
         Total {
-            ns_per_statement: sum(|class| class.ns_per_statement),
-            cores: sum(|class| class.cores).unwrap_or(Span::ZERO),
-            share_of_server: sum(|class| class.share_of_server),
-            is_at_least: with_events().any(|class| class.is_at_least),
-            is_predictable: with_events().all(|class| class.is_predictable),
+            ns_per_statement: sum(|one| one.ns_per_statement),
+            cores: if each.is_empty() { Some(Span::ZERO) } else { sum(|one| one.cores) },
+            share_of_server: sum(|one| one.share_of_server),
+            is_at_least: each.iter().any(|one| one.is_at_least),
+            is_predictable: each.iter().all(|one| one.is_predictable),
         }
+    }
+}
+
+/// Counts the events of a server.
+fn count_events(
+    connection: &mut Connection,
+    state: &State,
+    interval: Duration,
+    server_ns: &mut dyn FnMut() -> Reading<u64>,
+) -> Result<Counted, StatusError> {
+    match Counted::read(connection, state, interval, server_ns)? {
+        Reading::Value(counted) => Ok(counted),
+        Reading::Absent(why) => Err(StatusError::Unreadable(why)),
     }
 }
 

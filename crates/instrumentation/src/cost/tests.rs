@@ -6,7 +6,7 @@ use super::calibration::{Host, Measured, SESSIONS, Source};
 use super::*;
 use crate::status::Timer;
 
-fn timers() -> [Timer; 2] {
+pub(super) fn timers() -> [Timer; 2] {
     [("CYCLE", 2_000_000_000, 20), ("NANOSECOND", 1_000_000_000, 100)].map(
         |(name, frequency, overhead)| Timer {
             name: name.to_owned(),
@@ -24,6 +24,7 @@ fn counted(classes: &[(&str, Count)]) -> Counted {
         statements: 1000,
         running: 1.0,
         server_ns: Reading::Value(125_000_000),
+        events: BTreeMap::new(),
         classes: classes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
     }
 }
@@ -34,7 +35,7 @@ fn cost(counted: &Counted, calibration: Option<&Calibration>) -> Cost {
     Cost::of("9".to_owned(), counted, &|_| Kept::Sums, &prices, memory::fixed(&BTreeMap::new()))
 }
 
-fn calibration(classes: &[(&str, f64)]) -> Calibration {
+pub(super) fn calibration(classes: &[(&str, f64)]) -> Calibration {
     let measured = classes.iter().flat_map(|(class, rest)| {
         SESSIONS.map(|sessions| Measured {
             sessions,
@@ -92,6 +93,9 @@ fn without_a_calibration_it_is_at_least_the_timer() {
     }
     assert!(cost.total.is_at_least);
     assert_eq!(cost.total.ns_per_statement, Some(Span::exact(200.0)));
+    // Of memory alone nothing is known, which is not nothing.
+    let memory = self::cost(&counted(&[("memory", untimed)]), None);
+    assert_eq!((memory.total.cores, memory.total.is_at_least), (None, true));
 }
 
 #[test]
@@ -137,6 +141,7 @@ fn what_is_off_and_silent_is_left_out_and_what_is_not_known_stays_unknown() {
     assert_eq!(stage.cores.unwrap(), Span::ZERO, "it is known: there were no events");
     assert_eq!(cost.server_cores_unknown.as_deref(), Some("another host"));
     assert_eq!((cost.total.ns_per_statement, cost.total.share_of_server), (None, None));
+    assert_eq!(cost.total.cores, Some(Span::ZERO));
     assert!(!cost.total.is_at_least);
 }
 

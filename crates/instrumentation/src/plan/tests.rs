@@ -146,6 +146,16 @@ fn an_account_is_recorded_alone_in_new_sessions_and_in_those_that_are_there() {
 }
 
 #[test]
+fn a_state_with_the_changes_of_a_plan_is_what_they_make_of_it() {
+    let filter = Filter { accounts: vec!["app@%".parse().unwrap()], ..Filter::default() };
+    // A row is removed, one is added, and one is written.
+    let plan = plan_of("", &filter).unwrap();
+    let after = state().with(&plan.changes);
+    assert_eq!(difference(&state(), &after), plan.changes);
+    assert_eq!(after.row(Table::Actors, &["%"; 3].map(str::to_owned).to_vec()), None);
+}
+
+#[test]
 fn a_schema_or_an_object_is_recorded_alone() {
     let filter = Filter {
         schemas: vec!["shop".into()],

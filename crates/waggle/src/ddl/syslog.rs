@@ -1,12 +1,14 @@
 //! Lines for the system's log: datagrams on its socket, as syslog(3) sends them (RFC 3164 without a
-//! host name). The format is one line of code; the crates for it bring a clock and a logger of their
-//! own, and none connects again when the daemon is restarted.
+//! host name). That is what daemons expect there: rsyslog's special parser for the local socket, and
+//! `syslog_skip_timestamp` and `syslog_parse_identifier` of journald. RFC 5424 is for the network.
+//! The format is one line of code; the crates for it bring a clock and a logger of their own, and none
+//! connects again when the daemon is restarted.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
@@ -19,9 +21,11 @@ const FACILITY: u8 = 10 << 3;
 /// `LOG_NOTICE`, and `LOG_WARNING` for what failed or is missing.
 const NOTICE: u8 = 5;
 const WARNING: u8 = 4;
-/// So long a daemon may be away, to be started anew.
-const AWAY_MAX: u32 = 100;
+/// So long a daemon may be away, to be started anew, or take nothing.
+const AWAY_MAX: Duration = Duration::from_secs(10);
 const TRY_EVERY: Duration = Duration::from_millis(100);
+/// Texts of this length stay as they are where a line does not fit into a datagram, bytes.
+const SHORT: usize = 256;
 
 /// The system's log.
 pub(crate) struct Syslog {
@@ -40,13 +44,12 @@ impl Syslog {
     }
 
     fn send(&mut self, datagram: &[u8]) -> io::Result<()> {
-        let mut tries = 0;
+        let begin = Instant::now();
         loop {
             let Err(error) = self.socket.send(datagram) else { return Ok(()) };
-            if tries == AWAY_MAX || error.raw_os_error() == Some(TOO_LONG) {
+            if begin.elapsed() >= AWAY_MAX || is_too_long(&error) {
                 return Err(error);
             }
-            tries += 1;
             sleep(TRY_EVERY);
             if let Ok(socket) = connect(&self.path) {
                 self.socket = socket;
@@ -55,12 +58,17 @@ impl Syslog {
     }
 }
 
-/// `EMSGSIZE`
-const TOO_LONG: i32 = rustix::io::Errno::MSGSIZE.raw_os_error();
+/// Whether a datagram is larger than the buffer of the socket (unix(7); `net.core.wmem_default`, 208 KiB
+/// on most hosts).
+fn is_too_long(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error())
+}
 
 fn connect(path: &Path) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     socket.connect(path)?;
+    // Nobody is kept waiting for ever by a daemon that hangs.
+    socket.set_write_timeout(Some(AWAY_MAX))?;
     Ok(socket)
 }
 
@@ -78,14 +86,145 @@ fn head(line: &Line, now: &Zoned) -> String {
     format!("<{}>{time} waggle[{}]: ", FACILITY | severity, std::process::id())
 }
 
+/// The line with half of each text, or without those who waited where the texts are short already;
+/// `None` where nothing is left to be left out.
+fn shortened(line: &Line) -> Option<Line> {
+    let Line::Statement(statement) = line else { return None };
+    let mut shorter = statement.clone();
+    let waiting = shorter.waiting.iter_mut().flatten();
+    let texts = shorter.text.iter_mut().chain(waiting.filter_map(|one| one.text.as_mut()));
+    let mut is_shorter = false;
+    for text in texts.filter(|text| text.len() > SHORT) {
+        text.truncate(text.floor_char_boundary(text.len() / 2));
+        is_shorter = true;
+    }
+    if !is_shorter {
+        shorter.waiting.take()?;
+    }
+    Some(Line::Statement(shorter))
+}
+
 impl Destination for Syslog {
     fn write(&mut self, line: &Line) -> io::Result<()> {
-        let mut datagram = head(line, &Zoned::now()).into_bytes();
-        datagram.extend(bytes_of(line)?.trim_ascii_end());
-        self.send(&datagram).map_err(|error| at(&self.path, &error))
+        let head = head(line, &Zoned::now());
+        let mut shorter = None;
+        loop {
+            let line = shorter.as_ref().unwrap_or(line);
+            let mut datagram = head.clone().into_bytes();
+            datagram.extend(bytes_of(line)?.trim_ascii_end());
+            let Err(error) = self.send(&datagram) else { return Ok(()) };
+            match shortened(line).filter(|_| is_too_long(&error)) {
+                Some(line) => shorter = Some(line),
+                None => return Err(at(&self.path, &error)),
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::Value;
+
+    use super::super::line::{Gap, ServerName, Source, StatementLine, WaitingLine};
+    use super::*;
+
+    fn server() -> ServerName {
+        ServerName { pid: Some(1), flavour: "mysql".to_owned(), version: "8.0.12".to_owned() }
+    }
+
+    fn statement(text: String, error: u32) -> Line {
+        Line::Statement(Box::new(StatementLine {
+            time: None,
+            server: server(),
+            source: Source::Tap,
+            kind: "create_table",
+            objects: Vec::new(),
+            objects_truncated: false,
+            temporary: false,
+            connection_id: Some(7),
+            user: None,
+            host: None,
+            account_absent: None,
+            default_schema: None,
+            duration_us: None,
+            error: Some(error),
+            nested: false,
+            text_bytes: Some(text.len() as u64),
+            text: Some(text),
+            waiting: None,
+        }))
+    }
+
+    /// What the socket of a daemon gets.
+    fn sent(line: &Line) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let daemon = UnixDatagram::bind(&path).unwrap();
+        Syslog::open(&path).unwrap().write(line).unwrap();
+        let mut datagram = vec![0; 1 << 23];
+        let length = daemon.recv(&mut datagram).unwrap();
+        String::from_utf8(datagram[..length].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_head_is_as_syslog_3_writes_it() {
+        let now: Zoned = "2026-11-02T03:04:05+01:00[+01:00]".parse().unwrap();
+        let own = std::process::id();
+        let head = |line: &Line| head(line, &now);
+        // LOG_AUTHPRIV with LOG_NOTICE; the day has a blank for its first digit, the time is local.
+        let done = format!("<85>Nov  2 03:04:05 waggle[{own}]: ");
+        assert_eq!(head(&statement(String::new(), 0)), done);
+        let failed = format!("<84>Nov  2 03:04:05 waggle[{own}]: ");
+        assert_eq!(head(&statement(String::new(), 1050)), failed);
+        let (server, source, by) = (server(), Source::Tap, BTreeMap::new());
+        let gap = Gap { time: now.timestamp(), server, source, missing: 1, by };
+        assert_eq!(head(&Line::Gap(gap)), failed);
+    }
+
+    #[test]
+    fn a_line_is_one_datagram_without_an_end_or_control_characters() {
+        let told = sent(&statement("CREATE TABLE t (\n\ta INT)\0".to_owned(), 0));
+        assert!(!told.contains(char::is_control), "{told:?}");
+        let (_, json) = told.split_once("]: ").unwrap();
+        let line: Value = serde_json::from_str(json).unwrap();
+        assert_eq!(line["text"], "CREATE TABLE t (\n\ta INT)\0");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_for_a_datagram_is_sent_with_shorter_texts() {
+        let limit = std::fs::read_to_string("/proc/sys/net/core/wmem_default").unwrap();
+        let limit: usize = limit.trim().parse().unwrap();
+        // Of two bytes each, so that a half can lie within one.
+        let told = sent(&statement(format!("x{}", "ä".repeat(limit)), 0));
+        let (_, json) = told.split_once("]: ").unwrap();
+        let line: Value = serde_json::from_str(json).unwrap();
+        assert!((SHORT..limit).contains(&line["text"].as_str().unwrap().len()));
+        assert_eq!(line["text_bytes"], 2 * limit + 1);
+    }
+
+    #[test]
+    fn those_who_waited_are_left_out_last() {
+        let Line::Statement(mut line) = statement("DROP TABLE t".to_owned(), 0) else {
+            panic!("it is a statement")
+        };
+        let state = "Waiting for table metadata lock".to_owned();
+        let text = Some("x".repeat(SHORT + 1));
+        let one = WaitingLine { connection_id: None, user: None, host: None, state, text };
+        line.waiting = Some(vec![one]);
+        let waiting = |line: &Line| match line {
+            Line::Statement(line) => line.waiting.clone(),
+            Line::Gap(_) => None,
+        };
+        let first = shortened(&Line::Statement(line)).unwrap();
+        assert_eq!(waiting(&first).unwrap()[0].text.as_ref().unwrap().len(), SHORT / 2);
+        let second = shortened(&first).unwrap();
+        assert_eq!(waiting(&second), None);
+        assert!(shortened(&second).is_none());
     }
 }

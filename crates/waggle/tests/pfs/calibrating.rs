@@ -54,6 +54,12 @@ fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
         let again = json(&scene.run(&["cost", "--interval", "300ms", "--json"]));
         assert_eq!(again["calibration"]["at"], calibration["at"], "{version}");
         assert!(class(&again, "statement")["events_per_s"].as_f64().unwrap() > 0.0, "{version}");
+        // What is off is planned by it.
+        let plan = json(&scene.run(&["plan", "waits", "--interval", "300ms", "--json"]));
+        let mutex = class(&plan["cost"], "wait/synch/mutex");
+        assert_eq!(mutex["events_from"], "point_selects", "{version}: {mutex}");
+        assert!(mutex["events_per_statement"].as_f64().unwrap() > 1.0, "{version}: {mutex}");
+        assert!(mutex["cores"]["value"].is_f64(), "{version}: {mutex}");
     }
 }
 

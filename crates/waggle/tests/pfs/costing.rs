@@ -33,7 +33,7 @@ pub(super) fn class<'a>(cost: &'a Value, name: &str) -> &'a Value {
     classes.iter().find(|class| class["class"] == name).unwrap_or_else(|| panic!("{name}: {cost}"))
 }
 
-fn number(value: &Value) -> f64 {
+pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 use serde_json::json;
 use waggle_testkit::client::{Client, Transport};
@@ -16,14 +16,12 @@ use super::{Scene, size, stderr};
 const STATEMENT: &str = "SELECT BENCHMARK((SELECT n FROM test.work), SHA2('x', 256))";
 /// Some tenths of a millisecond.
 const WORK: u32 = 1000;
-const SESSIONS: u32 = 4;
-/// At a fixed rate: a processor that clients and server keep for themselves leaves none to who watches.
-const EVERY: Duration = Duration::from_millis(10);
 
-/// Sessions that send statements until it is dropped.
+/// A session that sends statements until it is dropped, one after the other: a processor that now and
+/// then has nothing to do is at times the slower for it.
 struct Load {
     stop: Arc<AtomicBool>,
-    sessions: Vec<JoinHandle<()>>,
+    session: Option<JoinHandle<()>>,
 }
 
 impl Load {
@@ -32,26 +30,20 @@ impl Load {
         root.run("CREATE TABLE test.work (n INT)").unwrap();
         root.run(format!("INSERT INTO test.work VALUES ({WORK})")).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let session = |_| {
-            let (mut client, stop) = (connect(scene), Arc::clone(&stop));
-            std::thread::spawn(move || {
-                let mut next = Instant::now();
-                while !stop.load(Ordering::Relaxed) {
-                    client.run(STATEMENT).unwrap();
-                    next += EVERY;
-                    sleep(next.saturating_duration_since(Instant::now()));
-                }
-            })
-        };
-        let sessions = (0..SESSIONS).map(session).collect();
-        Self { stop, sessions }
+        let (mut client, stopped) = (connect(scene), Arc::clone(&stop));
+        let session = std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                client.run(STATEMENT).unwrap();
+            }
+        });
+        Self { stop, session: Some(session) }
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        for session in self.sessions.drain(..) {
+        if let Some(session) = self.session.take() {
             // Whether it ran as it should, the rate that the guard finds tells.
             let _ = session.join();
         }

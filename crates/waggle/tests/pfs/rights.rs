@@ -41,10 +41,12 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
         assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{version}: {said}");
 
         let file = account(&scene, &[READ]);
-        let cost = ["cost", "--interval", "10ms"];
-        for words in
-            [&["status", "--interval", "10ms"][..], &cost, &["plan", "waits"], &["persist", "io"]]
-        {
+        for words in [
+            &["status", "--interval", "10ms"][..],
+            &["cost", "--interval", "10ms"],
+            &["plan", "waits", "--interval", "10ms"],
+            &["persist", "io"],
+        ] {
             let output = run(&scene, &file, words);
             assert!(output.status.success(), "{version} {words:?}: {}", stderr(&output));
         }

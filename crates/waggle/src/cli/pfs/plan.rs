@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use serde::Serialize;
 use waggle_instrumentation::apply::what;
+use waggle_instrumentation::cost::Forecast;
 use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
 use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::{batches, switch_of};
@@ -14,20 +16,24 @@ use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, duration};
 use super::connect;
+use super::cost::Here;
 
 /// Rows in one printed statement.
 const ROWS_PRINTED: usize = 10_000;
 /// Names in one printed statement, unless all are asked for.
 const NAMES_PRINTED: usize = 3;
 
-/// Show what a profile would change, and how, without changing anything.
+/// Show what a profile would change, how, and at what cost, without changing anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle pfs plan waits -v --defaults-file /etc/mysql/waggle.cnf")]
 pub(super) struct Args {
     /// A name from `waggle pfs profiles`, or the path of a TOML file.
     profile: String,
+    /// Count events for this time.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    interval: Duration,
     #[command(flatten)]
     filter: FilterArgs,
     /// Every name.
@@ -91,16 +97,32 @@ pub(in crate::cli) fn plan(
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let profile = find(&args.profile)?;
     let mut connection = connect(args.account)?;
-    let plan = plan(&mut connection, &profile, &args.filter.into())?;
+    let filter = args.filter.into();
+    let plan = plan(&mut connection, &profile, &filter)?;
+    let here = Here::read(&mut connection, &plan, args.interval)?;
     let mut out = io::stdout().lock();
     if args.json {
-        serde_json::to_writer(&mut out, &PlanJson::of(&plan)).map_err(io::Error::from)?;
+        let json = PlanJson::of(&profile, &plan, &here);
+        serde_json::to_writer(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         writeln!(out, "{}\nexpected cost: {}\n", profile.question, profile.expected_cost)?;
-        write!(out, "{}", in_words(&plan, args.verbose))?;
+        write!(out, "{}{}", here.in_words(), not_in_it(&plan, &filter))?;
+        write!(out, "\n{}", in_words(&plan, args.verbose))?;
     }
     Ok(Outcome::Done)
+}
+
+/// What the expected cost does not know of.
+fn not_in_it(plan: &Plan, filter: &Filter) -> String {
+    let mut text = String::new();
+    if *filter != Filter::default() {
+        text.push_str("not in it: that only a part is recorded, which costs less\n");
+    }
+    if plan.changes.iter().any(|change| change.table == Table::Metrics) {
+        text.push_str("not in it: the counters of InnoDB, which are not measured\n");
+    }
+    text
 }
 
 pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
@@ -109,18 +131,32 @@ pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
 
 #[derive(Serialize)]
 struct PlanJson<'a> {
+    question: &'a str,
+    expected_cost: &'a str,
     changes: &'a [Change],
     added: &'a [(String, String)],
     impossible: &'a [(String, String)],
     later: &'a [String],
     statements: Vec<String>,
+    cost: Option<&'a Forecast>,
+    cost_missing: Option<&'a str>,
 }
 
 impl<'a> PlanJson<'a> {
-    fn of(plan: &'a Plan) -> Self {
+    fn of(profile: &'a Profile, plan: &'a Plan, here: &'a Here) -> Self {
         let Plan { changes, added, impossible, later, .. } = plan;
         let statements = batches(changes, ROWS_PRINTED).filter_map(|batch| batch.sql()).collect();
-        Self { changes, added, impossible, later, statements }
+        Self {
+            question: &profile.question,
+            expected_cost: &profile.expected_cost,
+            changes,
+            added,
+            impossible,
+            later,
+            statements,
+            cost: here.cost.value(),
+            cost_missing: here.cost.why(),
+        }
     }
 }
 

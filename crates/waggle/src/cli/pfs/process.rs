@@ -1,21 +1,26 @@
 //! The process of a server that is asked by a connection.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::anyhow;
+use waggle_calibration::{Meter, MeterError};
+use waggle_model::Reading;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{MARK, text};
 use waggle_probes::target::discover::{Endpoint, describe, servers};
 
-/// Processor time of a process, ns: `utime` and `stime` of `/proc/PID/stat` (proc(5)), in ticks.
-pub(super) fn cpu_of(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split_ascii_whitespace().skip(11);
-    let mut ticks = || fields.next()?.parse::<u64>().ok();
-    let ticks = ticks()? + ticks()?;
-    Some(ticks * (1_000_000_000 / rustix::param::clock_ticks_per_second()))
+/// Processor time of a process, ns.
+pub(super) fn cpu_of(pid: u32) -> Result<u64, MeterError> {
+    Meter::of(pid)?.cpu_ns()
+}
+
+/// The same for the process of a server, where there is one on this host.
+pub(super) fn cpu_of_server(pid: Option<u32>) -> Reading<u64> {
+    match pid.map(cpu_of) {
+        Some(Ok(ns)) => Reading::Value(ns),
+        Some(Err(error)) => Reading::absent(error.to_string()),
+        None => Reading::absent("the process of the server was not found on this host"),
+    }
 }
 
 /// The server process of this host that takes connections where the server says that it does; `None`

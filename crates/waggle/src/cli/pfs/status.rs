@@ -96,7 +96,7 @@ fn in_words(status: &Status, args: &Args) -> String {
     text
 }
 
-fn mib(bytes: u64) -> f64 {
+pub(super) fn mib(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 

@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod explain;
+mod forecast;
 mod table;
 
 use std::io::{self, Write};
@@ -18,9 +19,11 @@ use waggle_probes::target::elf::Elf;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration};
-use super::process::{cpu_of, process_of};
+use super::process::{cpu_of_server, process_of};
 use super::status::failure;
 use super::{calibrations, connect};
+
+pub(super) use forecast::Here;
 
 /// Show what Performance Schema costs the server, class by class: events, times what each costs.
 ///
@@ -70,12 +73,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         calibrate::run(&args, &mut connection, pid)?;
     }
     let prices = stored(&connection, pid)?;
-    let unknown = "the process of the server was not found on this host";
-    let mut server_ns = || match pid.map(|pid| cpu_of(pid).ok_or(pid)) {
-        Some(Ok(ns)) => Reading::Value(ns),
-        Some(Err(pid)) => Reading::absent(format!("/proc/{pid}/stat cannot be read")),
-        None => Reading::absent(unknown),
-    };
+    let mut server_ns = || cpu_of_server(pid);
     let question = Question {
         interval: args.interval,
         calibration: prices.value(),

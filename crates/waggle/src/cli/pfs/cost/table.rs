@@ -3,22 +3,21 @@
 use std::fmt::Write as _;
 
 use waggle_instrumentation::cost::calibration::Source;
-use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span};
+use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span, Total};
 use waggle_model::Reading;
+
+use super::super::status::mib;
 
 /// Writing to a string cannot fail.
 pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     let mut text = String::new();
-    let busy = match (cost.server_cores, &cost.server_cores_unknown) {
-        (Some(cores), _) => format!("{cores:.3} processors busy"),
-        (None, why) => {
-            format!("processors busy: not measured: {}", why.as_deref().unwrap_or_default())
-        }
-    };
     let _ = writeln!(
         text,
-        "{}: {:.1} statements/s, {:.1} sessions at work, {busy}\n",
-        cost.version, cost.statements_per_s, cost.running
+        "{}: {:.1} statements/s, {:.1} sessions at work, {}\n",
+        cost.version,
+        cost.statements_per_s,
+        cost.running,
+        busy(cost.server_cores, cost.server_cores_unknown.as_deref())
     );
     let _ = writeln!(
         text,
@@ -34,45 +33,56 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     for class in &cost.classes {
         let _ = writeln!(text, "  {}", line(class));
     }
-    let total = &cost.total;
-    let _ = writeln!(
-        text,
-        "  {:<18} {:>12} {:>13} {:>13} {:>13} {:>11.4} {:>9}{}",
-        "all",
-        "",
+    let _ = writeln!(text, "  {:<18} {:>12} {}", "all", "", sum(&cost.total));
+    between(&mut text, &cost.total);
+    let _ = writeln!(text, "\n{}", source_of(prices));
+    ways_out(&mut text, cost);
+    text
+}
+
+/// What the server uses.
+pub(super) fn busy(cores: Option<f64>, unknown: Option<&str>) -> String {
+    match cores {
+        Some(cores) => format!("{cores:.3} processors busy"),
+        None => format!("processors busy: not measured: {}", unknown.unwrap_or_default()),
+    }
+}
+
+/// The columns of a sum, from `per statement` on.
+pub(super) fn sum(total: &Total) -> String {
+    let note = match (total.is_at_least, total.is_predictable) {
+        (true, _) => "  at least",
+        (false, false) => "  not predictable",
+        (false, true) => "",
+    };
+    format!(
+        "{:>13} {:>13} {:>13} {:>11} {:>9}{note}",
         "",
         "",
         number(total.ns_per_statement, 1),
-        total.cores.value,
+        number(total.cores, 4),
         percent(total.share_of_server),
-        match (total.is_at_least, total.is_predictable) {
-            (true, _) => "  at least",
-            (false, false) => "  not predictable",
-            (false, true) => "",
-        }
-    );
-    if !total.is_at_least {
-        let span = total.share_of_server.map_or(String::new(), |share| {
-            format!(", {:.2} to {:.2} % of the server", share.low * 100.0, share.high * 100.0)
-        });
-        let Span { low, high, .. } = total.cores;
-        let _ = writeln!(text, "  between {low:.4} and {high:.4} processors{span}");
-    }
+    )
+}
+
+/// The interval of a sum, where it has an upper end.
+pub(super) fn between(text: &mut String, total: &Total) {
+    let Some(Span { low, high, .. }) = total.cores.filter(|_| !total.is_at_least) else { return };
+    let share = total.share_of_server.map_or(String::new(), |share| {
+        format!(", {:.2} to {:.2} % of the server", share.low * 100.0, share.high * 100.0)
+    });
+    let _ = writeln!(text, "  between {low:.4} and {high:.4} processors{share}");
+}
+
+/// Where the prices are from.
+pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
     match prices {
         Reading::Value(prices) => {
             let at = prices.at.strftime("%Y-%m-%d");
-            let _ = writeln!(
-                text,
-                "\nprices: calibrated on this host on {at}, {} blocks each",
-                prices.rounds
-            );
+            format!("prices: calibrated on this host on {at}, {} blocks each", prices.rounds)
         }
-        Reading::Absent(why) => {
-            let _ = writeln!(text, "\nprices: those of the timer only: {why}");
-        }
+        Reading::Absent(why) => format!("prices: those of the timer only: {why}"),
     }
-    ways_out(&mut text, cost);
-    text
 }
 
 fn line(class: &ClassCost) -> String {
@@ -100,11 +110,11 @@ fn line(class: &ClassCost) -> String {
     )
 }
 
-fn number(span: Option<Span>, digits: usize) -> String {
+pub(super) fn number(span: Option<Span>, digits: usize) -> String {
     span.map_or("-".to_owned(), |span| format!("{:.digits$}", span.value))
 }
 
-fn percent(share: Option<Span>) -> String {
+pub(super) fn percent(share: Option<Span>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.2} %", share.value * 100.0))
 }
 
@@ -117,7 +127,6 @@ fn ways_out(text: &mut String, cost: &Cost) {
          the processor time of code that asks whether to record: not measured; published figures run \
          from 1 to 15 % of the throughput\n",
     );
-    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let Some(total) = cost.fixed.memory_bytes_total else {
         text.push_str("  memory: not measured: the account needs PROCESS ON *.*\n");
         return;
