@@ -5,6 +5,7 @@ use crate::report::document::{Block, Datum, Row, Table};
 use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
+use crate::window::Cell;
 
 const METRIC: Metric = Metric::CpuPerStatement;
 /// An effect that is found in 4 of 5 cases is so much larger than the reach of an interval of 95 %:
