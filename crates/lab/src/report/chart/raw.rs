@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_void_window_is_a_cross_and_one_that_was_not_measured_lies_at_the_foot() {
-        let mut windows = vec![window(0, "off", 20.0), window(1, "on", 21.0), window(2, "on", 0.0)];
+        let mut windows = [window(0, "off", 20.0), window(1, "on", 21.0), window(2, "on", 0.0)];
         windows[1].void = Some("steal was 9 %".to_owned());
         windows[2].measured = None;
         let windows: Vec<&Window> = windows.iter().collect();
