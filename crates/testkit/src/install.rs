@@ -91,7 +91,7 @@ pub fn list() -> Result<String> {
     for version in Version::ALL {
         let found = Installation::find(version)?;
         let family = if version.is_mariadb() { "mariadb" } else { "mysql" };
-        list += &format!("[{}]\nfamily = \"{family}\"\n", version.name());
+        list += &format!("[{:?}]\nfamily = \"{family}\"\n", version.name());
         if let Some(tree) = &found.tree {
             list += &format!("root = {:?}\n", tree.display().to_string());
         }
