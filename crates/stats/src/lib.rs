@@ -39,7 +39,7 @@ pub use power::detectable;
 pub use random::Random;
 pub use ratio::{log_ratios, percent};
 pub use resample::bootstrap_interval;
-pub use resample::expanded;
 pub use resample::sign_flip;
+pub use resample::studentised_interval;
 pub use sequential::Watch;
 pub use typical::sign_flip_interval;

@@ -42,7 +42,7 @@ pub struct Comparison {
     pub percent: Interval,
     /// The mean difference within pairs in the unit of the metric, with the same kind of interval.
     pub difference: Interval,
-    /// The change in % with the interval of the bootstrap, 95 %; absent for fewer than ten pairs.
+    /// The change in % with the interval of the bootstrap, 95 %; absent for fewer than forty pairs.
     pub bootstrap: Option<Interval>,
     /// P value of "no effect" by the sign-flip test.
     pub p_sign_flip: f64,

@@ -8,8 +8,8 @@
 //! because of few pairs a sign-flip p cannot be small enough to survive a correction.
 
 use waggle_stats::{
-    Estimate, Random, bootstrap_interval, detectable, expanded, lag_one, mean_interval, sign_flip,
-    sign_flip_interval, smallest_margin,
+    Estimate, Random, detectable, lag_one, mean_interval, sign_flip, sign_flip_interval,
+    smallest_margin, studentised_interval,
 };
 
 use super::interval::Interval;
@@ -20,8 +20,8 @@ pub const PAIRS_MIN: usize = 6;
 pub(super) const ERROR: f64 = 0.05;
 /// The chance with which an effect of the size called detectable is found.
 const POWER: f64 = 0.8;
-/// Fewer pairs are not resampled.
-const BOOTSTRAP_PAIRS_MIN: usize = 10;
+/// Fewer pairs are not resampled: of 20 with heavy tails the interval would cover 92 % in place of 95.
+const BOOTSTRAP_PAIRS_MIN: usize = 40;
 /// Samples of the bootstrap, and patterns of signs where there are too many to try all.
 const DRAWS: usize = 2000;
 /// One report is computed from one set of windows: chance is the same each time.
@@ -34,7 +34,7 @@ pub struct Paired {
     pub interval: Interval,
     /// The mean with Student's interval.
     pub student: Estimate,
-    /// The bootstrap's interval; absent for fewer than ten pairs, or where all are equal.
+    /// The studentised bootstrap's interval; absent for fewer than forty pairs, or where all are equal.
     pub bootstrap: Option<Interval>,
     /// P value of "no effect" by the sign-flip test.
     pub p_sign_flip: f64,
@@ -78,8 +78,10 @@ pub(super) fn interval(differences: &[f64]) -> Option<Interval> {
 
 fn bootstrap(differences: &[f64], random: &mut Random) -> Option<Interval> {
     let count = differences.len();
-    let confidence = expanded(1.0 - ERROR, count).filter(|_| count >= BOOTSTRAP_PAIRS_MIN)?;
-    let (low, high) = bootstrap_interval(differences, confidence, DRAWS, random)?;
+    if count < BOOTSTRAP_PAIRS_MIN {
+        return None;
+    }
+    let (low, high) = studentised_interval(differences, 1.0 - ERROR, DRAWS, random)?;
     Some(Interval { low, value: differences.iter().sum::<f64>() / count as f64, high })
 }
 
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_same_differences_say_the_same_each_time() {
-        let differences: Vec<f64> = (0..20).map(|i| f64::from(i * 7 % 20) - 9.0).collect();
+        let differences: Vec<f64> = (0..40).map(|i| f64::from(i * 7 % 40) - 19.0).collect();
         let paired = Paired::of(&differences).unwrap();
         assert_eq!(Some(&paired), Paired::of(&differences).as_ref());
         assert!(paired.bootstrap.is_some_and(|interval| interval.holds(0.5)));

@@ -126,7 +126,6 @@ fn a_known_effect_is_found_also_where_the_level_doubles_over_the_run() {
         let cpu = found(&analysis, "on", Metric::CpuPerStatement);
         assert_eq!((cpu.pairs, cpu.void, cpu.verdict.clone()), (20, 0, Verdict::Cost));
         assert!(cpu.percent.holds(10.0) && cpu.percent.half_width() < 1.5, "{cpu:?}");
-        assert!(cpu.bootstrap.is_some_and(|it| it.holds(10.0) && it.half_width() < 1.5));
         assert!(cpu.p_holm <= 0.05 && cpu.p_sign_flip < 0.01 && cpu.is_saturated);
         let all = found(&analysis, "all", Metric::CpuPerStatement);
         assert!(all.percent.holds(25.0), "{all:?}");
@@ -231,7 +230,7 @@ fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_non
 
 #[test]
 fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
-    let cells: Vec<Cell> = (1..=40).map(|threads| cell(threads, Load::Closed)).collect();
+    let cells: Vec<Cell> = (1..=90).map(|threads| cell(threads, Load::Closed)).collect();
     let none = [("off", 1.0), ("on", 1.0), ("all", 1.0)];
     let run = cells.iter().fold(Run::new(0.02, 0.0), |run, cell| run.cell(cell, &none));
     let analysis = run.analyse(&cells.iter().collect::<Vec<_>>(), 0.1);

@@ -215,7 +215,7 @@ fn a_server_that_dies_ends_the_load_and_says_so() {
         .find_map(Result::err)
         .unwrap();
         let said = error.to_string();
-        assert!(said.contains("oltp_read_write") && said.contains("server"), "{said}");
+        assert!(said.contains("oltp_read_write") && said.contains("FATAL"), "{said}");
         assert!(said.contains("2013") || said.contains("2006"), "{said}");
         assert!(driver.pause().is_err());
     }
