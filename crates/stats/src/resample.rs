@@ -67,11 +67,11 @@ pub fn bootstrap_interval(
     Some((end((1.0 - confidence) / 2.0), end((1.0 + confidence) / 2.0)))
 }
 
-/// The interval of the mean by the studentised bootstrap (Efron, "Nonparametric standard errors and
-/// confidence intervals", Canadian Journal of Statistics 1981; Efron and Tibshirani 1993, section 12.5):
-/// the quantiles of `(mean* - mean) / error*` over resamples take the place of Student's. Of few values
-/// with heavy tails it covers what it says, where [`bootstrap_interval`] is too short. `None` below two
-/// values, without draws, or where all values are equal.
+/// The interval of the mean by the symmetric studentised bootstrap (Hall, "On symmetric bootstrap
+/// confidence intervals", Journal of the Royal Statistical Society B 1988): the quantile of
+/// `|mean* - mean| / error*` over resamples takes the place of Student's. Of values with heavy tails it
+/// covers what it says, where [`bootstrap_interval`] is too short. `None` below two values, without
+/// draws, or where all values are equal.
 pub fn studentised_interval(
     values: &[f64],
     confidence: f64,
@@ -85,14 +85,14 @@ pub fn studentised_interval(
         .filter_map(|_| {
             resample.fill_with(|| values[random.below(values.len())]);
             let drawn = mean_interval(&resample, 0.5)?;
-            Some((drawn.value - seen.value) / drawn.error).filter(|quotient| quotient.is_finite())
+            let quotient = (drawn.value - seen.value).abs() / drawn.error;
+            Some(quotient).filter(|quotient| quotient.is_finite())
         })
         .collect();
     quotients.sort_by(f64::total_cmp);
     let last = quotients.len().checked_sub(1)?;
-    let quantile = |share: f64| quotients[((share * quotients.len() as f64) as usize).min(last)];
-    let (low, high) = (quantile((1.0 - confidence) / 2.0), quantile((1.0 + confidence) / 2.0));
-    Some((seen.value - high * seen.error, seen.value - low * seen.error))
+    let quotient = quotients[((confidence * quotients.len() as f64) as usize).min(last)];
+    Some((seen.value - quotient * seen.error, seen.value + quotient * seen.error))
 }
 
 #[cfg(test)]
