@@ -11,17 +11,17 @@ use anyhow::{Context, Result, ensure};
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// The bench and its own arguments, such as `tap --pairs 40`, `sql` or `pfs`; `tap --help`,
-    /// `sql --help` and `pfs --help` list them.
+    /// The bench and its own arguments, such as `tap --pairs 40`, `sql`, `pfs` or `lab`; with
+    /// `--help` each lists them.
     #[arg(value_name = "BENCH", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
     let (package, arguments) = match args.arguments.split_first() {
-        // They need no clang.
         Some((name, rest)) if name == "sql" => ("waggle-bench-sql", rest),
         Some((name, rest)) if name == "pfs" => ("waggle-bench-pfs", rest),
+        Some((name, rest)) if name == "lab" => ("waggle-bench-lab", rest),
         _ => ("waggle-bench", &*args.arguments),
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -33,7 +33,7 @@ enum Step {
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
 
-const LAYERS: [Layer; 11] = [
+const LAYERS: [Layer; 12] = [
     Layer {
         name: "style",
         budget: Duration::from_secs(240),
@@ -134,6 +134,14 @@ const LAYERS: [Layer; 11] = [
         ],
     },
     Layer {
+        name: "lab",
+        budget: Duration::from_secs(300),
+        steps: &[
+            Step::Cargo(&["test", "--package", "waggle-lab", "--test", "it", "--test", "coverage"]),
+            Step::Cargo(&["test", "--package", "waggle", "--test", "lab"]),
+        ],
+    },
+    Layer {
         name: "terminal",
         budget: Duration::from_secs(150),
         steps: &[Step::Cargo(&["test", "--package", "waggle", "--test", "terminal"])],
@@ -145,6 +153,7 @@ const LAYERS: [Layer; 11] = [
             Step::Cargo(&["test", "--package", "waggle-bench"]),
             Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
             Step::Cargo(&["test", "--package", "waggle-bench-pfs"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-lab"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },

@@ -140,7 +140,9 @@ pub(crate) fn run() -> Result<()> {
     for version in Version::ALL {
         say(&format!("{version:<14} {}", waggle_testkit::describe(version)?));
     }
-    Ok(())
+    let list = servers.join("servers.toml");
+    fs::write(&list, waggle_testkit::list()?)
+        .with_context(|| format!("cannot write {}", list.display()))
 }
 
 /// The part that the demo needs: packages, and tracefs.

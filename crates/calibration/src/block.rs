@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 
 use waggle_stats::{Estimate, Random, ratio_interval};
 
-use crate::meter::{Meter, MeterError, steal_ticks};
+use crate::meter::{HostTime, Meter, MeterError};
 
 /// A block in which the hypervisor took more than this share of a processor is void.
 const STEAL_MAX: f64 = 0.05;
-/// Ticks of `/proc/stat` per second (proc_stat(5), `USER_HZ`, 100 on every architecture of ours).
-const TICKS_PER_S: f64 = 100.0;
 /// Most blocks that are made again because they were void: half of those wanted, and a few at any rate.
 const AGAIN_MIN: usize = 10;
 
@@ -53,7 +51,7 @@ impl Windows {
     ) -> Result<Option<Block>, E> {
         let outer = random.coin();
         let mut block = Block { with: Half::default(), without: Half::default() };
-        let (begin, stolen) = (Instant::now(), steal_ticks());
+        let (begin, stolen) = (Instant::now(), HostTime::read().steal_ticks);
         let mut now = None;
         for on in [outer, !outer, !outer, outer] {
             if now != Some(on) {
@@ -69,8 +67,9 @@ impl Windows {
             half.cpu_ns += after.1.saturating_sub(before.1) as f64;
         }
         // One tick can be the rounding of the counter.
-        let stolen = steal_ticks().saturating_sub(stolen).saturating_sub(1) as f64 / TICKS_PER_S;
-        let is_void = stolen > STEAL_MAX * begin.elapsed().as_secs_f64();
+        let stolen = HostTime::read().steal_ticks.saturating_sub(stolen).saturating_sub(1);
+        let stolen_s = stolen as f64 / HostTime::TICKS_PER_S;
+        let is_void = stolen_s > STEAL_MAX * begin.elapsed().as_secs_f64();
         Ok((!is_void && block.is_alive()).then_some(block))
     }
 }

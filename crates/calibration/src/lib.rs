@@ -15,4 +15,4 @@ pub use arm::Arm;
 pub use block::{Block, Windows, blocks_max};
 pub use calibrate::{CalibrationError, Request, measure};
 pub use load::PointSelects;
-pub use meter::{Meter, MeterError};
+pub use meter::{HostTime, Meter, MeterError};

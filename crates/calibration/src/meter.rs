@@ -1,4 +1,4 @@
-//! The processor time of a server.
+//! The processor time of a server, and that of the whole host.
 
 use std::fs;
 use std::time::Duration;
@@ -45,12 +45,52 @@ impl Meter {
     }
 }
 
-/// Time that the hypervisor took from all processors so far, in ticks (proc_stat(5), `steal`); 0 where
-/// the kernel does not tell.
-pub(crate) fn steal_ticks() -> u64 {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let line = stat.lines().next().unwrap_or_default();
-    line.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
+/// What all processors did since the host was started (proc_stat(5)). Times are in ticks, of which there
+/// are [`HostTime::TICKS_PER_S`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostTime {
+    /// Processors that are switched on.
+    pub processors: u64,
+    /// Time of all of them together: in use, idle, or taken away.
+    pub total_ticks: u64,
+    /// Of that, neither used nor taken away; waiting for storage is idle.
+    pub idle_ticks: u64,
+    /// Of that, taken by the hypervisor; 0 where the kernel does not tell.
+    pub steal_ticks: u64,
+    /// Context switches.
+    pub context_switches: u64,
+}
+
+impl HostTime {
+    /// `USER_HZ`, 100 on every architecture of ours.
+    pub const TICKS_PER_S: f64 = 100.0;
+
+    /// Reads `/proc/stat`. All is 0 where it cannot be read.
+    pub fn read() -> HostTime {
+        HostTime::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    fn parse(stat: &str) -> HostTime {
+        let mut time = HostTime::default();
+        for line in stat.lines() {
+            let mut words = line.split_whitespace();
+            let name = words.next().unwrap_or_default();
+            let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+            let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
+            match name.strip_prefix("cpu") {
+                Some("") => {
+                    // user nice system idle iowait irq softirq steal; what follows is part of user.
+                    time.total_ticks = (0..8).map(number).sum();
+                    time.idle_ticks = number(3) + number(4);
+                    time.steal_ticks = number(7);
+                }
+                Some(_) => time.processors += 1,
+                None if name == "ctxt" => time.context_switches = number(0),
+                None => {}
+            }
+        }
+        time
+    }
 }
 
 #[cfg(test)]
@@ -66,5 +106,23 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(Meter::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn the_time_of_the_host_is_read_whole_and_guests_are_not_counted_twice() {
+        // Two processors of proc_stat(5), with the interrupts cut.
+        let stat = "cpu  100 20 30 4000 50 6 7 80 9 1\ncpu0 50 10 15 2000 25 3 4 40 5 1\n\
+                    cpu1 50 10 15 2000 25 3 3 40 4 0\nintr 5 1 2\nctxt 1990473\nbtime 1062191376\n";
+        let wanted = HostTime {
+            processors: 2,
+            total_ticks: 4293,
+            idle_ticks: 4050,
+            steal_ticks: 80,
+            context_switches: 1_990_473,
+        };
+        assert_eq!(HostTime::parse(stat), wanted);
+        let now = HostTime::read();
+        assert!(now.processors > 0 && now.idle_ticks < now.total_ticks, "{now:?}");
+        assert!(now.context_switches > 0);
     }
 }

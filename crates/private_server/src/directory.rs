@@ -13,7 +13,7 @@ use crate::{PrivateServerError, Program};
 /// unix(7): `sun_path` has 108 bytes, the last of them the NUL.
 const SOCKET_PATH_MAX: usize = 107;
 /// Data, logs and tables of a private server take less (MySQL 8.0 about 180 MiB).
-const ROOM_MIB: u64 = 600;
+pub(crate) const ROOM_MIB: u64 = 600;
 const PREFIX: &str = "waggle-server-";
 /// It is locked as long as its directory is in use.
 const OWNER: &str = "owner";
@@ -26,16 +26,19 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Makes one that the user of the program may write, after removing those that a killed waggle
-    /// left.
-    pub(crate) fn create(program: &Program) -> Result<Directory, PrivateServerError> {
+    /// Makes one that the user of the program may write and that has so much room, after removing
+    /// those that a killed waggle left.
+    pub(crate) fn create(
+        program: &Program,
+        needed_mib: u64,
+    ) -> Result<Directory, PrivateServerError> {
         let parent = match program.root {
             // What is named in our environment need not exist there.
             Some(_) => program.outside(Path::new("/tmp")),
             None => env::temp_dir(),
         };
         sweep(&parent);
-        enough_room(&parent)?;
+        enough_room(&parent, needed_mib)?;
         let made = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
@@ -75,15 +78,15 @@ fn own(dir: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn enough_room(parent: &Path) -> Result<(), PrivateServerError> {
+fn enough_room(parent: &Path, needed_mib: u64) -> Result<(), PrivateServerError> {
     let space = rustix::fs::statvfs(parent)
         .map_err(|errno| PrivateServerError::io("cannot look at", parent)(errno.into()))?;
     let free_mib = space.f_bavail.saturating_mul(space.f_frsize) >> 20;
-    if free_mib >= ROOM_MIB {
+    if free_mib >= needed_mib {
         return Ok(());
     }
     let path = parent.to_owned();
-    Err(PrivateServerError::NoRoom { path, free_mib, needed_mib: ROOM_MIB })
+    Err(PrivateServerError::NoRoom { path, free_mib, needed_mib })
 }
 
 /// Removes what killed processes left: nobody holds the lock in it. Directories that are not ours, and
@@ -131,7 +134,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_before_anything_is_made() {
         // A file system without blocks: nothing is ever free in it.
-        let error = enough_room(Path::new("/proc")).unwrap_err().to_string();
+        let error = enough_room(Path::new("/proc"), 1).unwrap_err().to_string();
         assert!(error.contains("TMPDIR") && error.contains("0 MiB"), "{error}");
     }
 }

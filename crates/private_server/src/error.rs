@@ -14,6 +14,14 @@ pub enum PrivateServerError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A list of servers is wrong.
+    #[error("the list of servers {}: {reason}", path.display())]
+    List {
+        /// The list.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Files that come with the program are missing.
     #[error("{what} of {} cannot be found; name a whole installation with --mysqld", program.display())]
     Incomplete {

@@ -10,6 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Gid, Pid, Signal, Uid};
+use rustix::thread::CpuSet;
 
 use crate::{PrivateServerError, Program};
 
@@ -32,6 +33,8 @@ pub struct Launcher {
     pub program: PathBuf,
     /// What it is told before the arguments of [`Launch`].
     pub arguments: Vec<String>,
+    /// The processors that servers may use; empty for all.
+    pub processors: Vec<usize>,
 }
 
 /// What the program of a [`Launcher`] is told.
@@ -43,11 +46,24 @@ pub struct Launch {
     pub root: Option<PathBuf>,
     /// Its user and group; `None` for ours.
     pub user: Option<(u32, u32)>,
+    /// The processors that it may use; empty for all of ours.
+    pub processors: Vec<usize>,
     /// The program and its arguments.
     pub command: Vec<String>,
 }
 
 impl Launcher {
+    /// A command that becomes another program, which is to be appended as `--`, its path and its
+    /// arguments. That one has our low priority, runs on our processors only, and dies with us.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).arg(format!("--parent={}", std::process::id()));
+        command.args(self.processors.iter().map(|processor| format!("--processor={processor}")));
+        // A Ctrl-C is for us: we end it.
+        command.process_group(0);
+        command
+    }
+
     /// Starts a program; what it says goes to `log`.
     pub(crate) fn spawn(
         &self,
@@ -59,8 +75,7 @@ impl Launcher {
         let file = File::options().create(true).append(true).open(log);
         let file = file.map_err(PrivateServerError::io("cannot write", log))?;
         let copy = file.try_clone().map_err(PrivateServerError::io("cannot write", log))?;
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).arg(format!("--parent={}", std::process::id()));
+        let mut command = self.command();
         if let Some(root) = &program.root {
             command.arg("--root").arg(root);
         }
@@ -69,8 +84,6 @@ impl Launcher {
         }
         command.arg("--").arg(&program.executable).args(arguments);
         command.stdin(stdin).stdout(file).stderr(copy);
-        // A Ctrl-C is for us: we end it.
-        command.process_group(0);
         command.spawn().map_err(PrivateServerError::io("cannot start", &self.program))
     }
 }
@@ -97,6 +110,11 @@ impl Launch {
         }
         std::env::set_current_dir("/")?;
         rustix::process::nice(NICE)?;
+        if !self.processors.is_empty() {
+            let mut set = CpuSet::new();
+            self.processors.iter().for_each(|processor| set.set(*processor));
+            rustix::thread::sched_setaffinity(None, &set)?;
+        }
         if let Some((uid, gid)) = self.user {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
             rustix::thread::set_thread_groups(&[])?;

@@ -11,6 +11,7 @@ mod directory;
 mod error;
 mod launch;
 mod program;
+mod template;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -18,8 +19,9 @@ use std::process::{Child, Stdio};
 pub use error::PrivateServerError;
 pub use launch::{Launch, Launcher};
 pub use program::Program;
+pub use template::Template;
 
-use directory::Directory;
+use directory::{Directory, ROOM_MIB};
 use waggle_model::Flavour;
 
 /// A private server. Dropping it kills it and removes its files.
@@ -50,8 +52,18 @@ impl PrivateServer {
         launcher: &Launcher,
         settings: &[&str],
     ) -> Result<PrivateServer, PrivateServerError> {
-        let directory = Directory::create(program)?;
+        let directory = Directory::create(program, ROOM_MIB)?;
         data::make(program, launcher, &directory)?;
+        PrivateServer::on(directory, program, launcher, settings)
+    }
+
+    /// Starts a server on the data of a directory.
+    fn on(
+        directory: Directory,
+        program: &Program,
+        launcher: &Launcher,
+        settings: &[&str],
+    ) -> Result<PrivateServer, PrivateServerError> {
         let log = directory.path().join("error.log");
         let mut arguments = arguments(program, &directory);
         arguments.extend(

@@ -1,12 +1,41 @@
 //! The program of a server, and what comes with it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
 use waggle_model::Flavour;
 
 use crate::PrivateServerError;
+
+/// A table of a list of servers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    family: Family,
+    root: Option<PathBuf>,
+    program: PathBuf,
+    base: PathBuf,
+    messages: PathBuf,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Family {
+    Mysql,
+    Mariadb,
+}
+
+impl From<Family> for Flavour {
+    fn from(family: Family) -> Flavour {
+        match family {
+            Family::Mysql => Flavour::Mysql,
+            Family::Mariadb => Flavour::Mariadb,
+        }
+    }
+}
 
 /// The program of a server. Its paths begin at its root directory.
 #[derive(Clone, Debug)]
@@ -92,6 +121,48 @@ impl Program {
         Program { flavour, root: None, executable, base, messages, user }.checked()
     }
 
+    /// A program by its name in a list of servers, a file with a table for each:
+    ///
+    /// ```toml
+    /// [mysql-9]
+    /// family = "mysql"                # or "mariadb"
+    /// root = "/srv/trees/sid"         # its root directory, where that is not ours
+    /// program = "/usr/sbin/mysqld"    # this and what follows as seen from there
+    /// base = "/usr"
+    /// messages = "/usr/share/mysql"
+    /// ```
+    ///
+    /// # Errors
+    /// The list cannot be read, has no such name, or what it names is not there.
+    pub fn listed(list: &Path, name: &str) -> Result<Program, PrivateServerError> {
+        let failed = |reason: String| PrivateServerError::List { path: list.to_owned(), reason };
+        let text = fs::read_to_string(list).map_err(PrivateServerError::io("cannot read", list))?;
+        let mut servers: BTreeMap<String, Listed> =
+            toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+        let Some(listed) = servers.remove(name) else {
+            let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+            return Err(failed(format!("it has no {name}, but {}", names.join(", "))));
+        };
+        let is_root = rustix::process::geteuid().is_root();
+        if listed.root.is_some() && !is_root {
+            return Err(PrivateServerError::NotRoot { how: "in a root directory of its own" });
+        }
+        let program = Program {
+            flavour: listed.family.into(),
+            root: listed.root,
+            executable: listed.program,
+            base: listed.base,
+            messages: listed.messages,
+            user: is_root.then_some((0, 0)),
+        };
+        program.checked()
+    }
+
+    /// The path of the program, as seen from its root directory.
+    pub fn path(&self) -> &Path {
+        &self.executable
+    }
+
     fn checked(self) -> Result<Program, PrivateServerError> {
         let path = self.outside(&self.executable);
         match fs::metadata(&path) {
@@ -145,6 +216,22 @@ mod tests {
         assert_eq!(program.outside(Path::new("/tmp/x")), outside);
         let ours = Program { root: None, ..program };
         assert_eq!(ours.outside(Path::new("/tmp/x")), Path::new("/tmp/x"));
+    }
+
+    #[test]
+    fn a_list_names_programs_and_says_what_it_has() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let list = folder.path().join("servers.toml");
+        let table =
+            "family = \"mysql\"\nprogram = \"/bin/true\"\nbase = \"/usr\"\nmessages = \"/m\"\n";
+        fs::write(&list, format!("[one]\n{table}[two]\n{table}")).unwrap();
+        let found = Program::listed(&list, "two").unwrap();
+        assert_eq!((found.path(), found.flavour), (Path::new("/bin/true"), Flavour::Mysql));
+        let missing = Program::listed(&list, "three").unwrap_err().to_string();
+        assert!(missing.contains("one, two"), "{missing}");
+        fs::write(&list, "[one]\nfamily = \"oracle\"\n").unwrap();
+        let wrong = Program::listed(&list, "one").unwrap_err().to_string();
+        assert!(wrong.contains("servers.toml") && wrong.contains("oracle"), "{wrong}");
     }
 
     #[test]

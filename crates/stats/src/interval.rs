@@ -20,7 +20,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    fn new(count: usize, value: f64, error: f64, freedom: f64, confidence: f64) -> Option<Self> {
+    pub(crate) fn new(
+        count: usize,
+        value: f64,
+        error: f64,
+        freedom: f64,
+        confidence: f64,
+    ) -> Option<Self> {
         let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
         let is_share = confidence > 0.0 && confidence < 1.0;
         let reach = is_share.then(|| student.inverse_cdf(0.5 + confidence / 2.0) * error)?;
@@ -30,6 +36,22 @@ impl Estimate {
     /// Half the length of the interval.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
+    }
+
+    /// The same estimate with an interval of another confidence. `None` where that is no share.
+    pub fn at(&self, confidence: f64) -> Option<Self> {
+        Self::new(self.count, self.value, self.error, self.freedom, confidence)
+    }
+
+    /// The two-sided p value of "the true value is `truth`" by the t test that belongs to the interval
+    /// (Student, Biometrika 1908): below `1 - confidence` exactly where the interval leaves it out.
+    pub fn p_value(&self, truth: f64) -> Option<f64> {
+        let away = (self.value - truth).abs();
+        if self.error == 0.0 {
+            return Some(if away == 0.0 { 1.0 } else { 0.0 });
+        }
+        let student = StudentsT::new(0.0, 1.0, self.freedom).ok()?;
+        Some((2.0 * student.sf(away / self.error)).min(1.0)).filter(|p| p.is_finite())
     }
 }
 
@@ -91,17 +113,33 @@ pub fn trimmed_interval(values: &[f64], trim: f64, confidence: f64) -> Option<Es
     Estimate::new(count, value, error, (kept - 1) as f64, confidence)
 }
 
+/// How far the second of two independent means is above the first, with the interval of Welch ("The
+/// generalization of Student's problem when several different population variances are involved",
+/// Biometrika 1947) and the degrees of freedom of Satterthwaite (see [`stratified`]). `None` where
+/// `confidence` is no share.
+pub fn difference(first: &Estimate, second: &Estimate, confidence: f64) -> Option<Estimate> {
+    let (variance, freedom) = sum_of_errors(&[(1.0, first), (1.0, second)])?;
+    let count = first.count + second.count;
+    Estimate::new(count, second.value - first.value, variance.sqrt(), freedom, confidence)
+}
+
+/// The variance of a weighted sum of independent estimates, and its degrees of freedom.
+fn sum_of_errors(parts: &[(f64, &Estimate)]) -> Option<(f64, f64)> {
+    let each = || parts.iter().map(|(weight, one)| ((one.error * weight).powi(2), one.freedom));
+    let variance: f64 = each().map(|(part, _)| part).sum();
+    let spread: f64 = each().map(|(part, freedom)| part * part / freedom).sum();
+    let fewest = each().map(|(_, freedom)| freedom).reduce(f64::min)?;
+    Some((variance, if spread > 0.0 { variance * variance / spread } else { fewest }))
+}
+
 /// The mean of the means of several strata, each with the same weight whatever its size, with the
 /// degrees of freedom of Welch and Satterthwaite ("An approximate distribution of estimates of
 /// variance components", Biometrics Bulletin 1946). `None` where there is no stratum.
 pub fn stratified(strata: &[Estimate], confidence: f64) -> Option<Estimate> {
     let weight = 1.0 / strata.len() as f64;
     let value = strata.iter().map(|one| one.value * weight).sum();
-    let parts = strata.iter().map(|one| ((one.error * weight).powi(2), one.freedom));
-    let variance: f64 = parts.clone().map(|(part, _)| part).sum();
-    let spread: f64 = parts.map(|(part, freedom)| part * part / freedom).sum();
-    let fewest = strata.iter().map(|one| one.freedom).reduce(f64::min)?;
-    let freedom = if spread > 0.0 { variance * variance / spread } else { fewest };
+    let parts: Vec<(f64, &Estimate)> = strata.iter().map(|one| (weight, one)).collect();
+    let (variance, freedom) = sum_of_errors(&parts)?;
     let count = strata.iter().map(|one| one.count).sum();
     Estimate::new(count, value, variance.sqrt(), freedom, confidence)
 }
@@ -151,6 +189,25 @@ mod tests {
     }
 
     #[test]
+    fn the_p_value_of_students_sleep_data_is_that_of_every_textbook() {
+        let mean = mean_interval(&SLEEP, 0.95).unwrap();
+        // t = 4.0621 with 9 degrees of freedom.
+        close(mean.p_value(0.0).unwrap(), 0.002_833);
+        close(mean.p_value(mean.value).unwrap(), 1.0);
+        close(mean.p_value(mean.low).unwrap(), 0.05);
+        let wide = mean.at(0.90).unwrap();
+        close(wide.low, 0.866_995);
+        close(wide.high, 2.293_005);
+    }
+
+    #[test]
+    fn values_without_any_spread_are_certain() {
+        let mean = mean_interval(&[2.0; 4], 0.95).unwrap();
+        assert_eq!(mean.p_value(0.0), Some(0.0));
+        assert_eq!(mean.p_value(2.0), Some(1.0));
+    }
+
+    #[test]
     fn without_trimming_the_trimmed_interval_is_the_plain_one() {
         let plain = mean_interval(&SLEEP, 0.95).unwrap();
         let trimmed = trimmed_interval(&SLEEP, 0.0, 0.95).unwrap();
@@ -185,6 +242,20 @@ mod tests {
         close(both.error, first.error / 2.0_f64.sqrt());
         close(both.freedom, 18.0);
         close(stratified(&[first], 0.95).unwrap().high, first.high);
+    }
+
+    #[test]
+    fn the_two_halves_of_students_sleep_data_differ_as_welch_has_it() {
+        // t.test(extra ~ group, sleep) of R: df = 17.776, p = 0.07939, -3.3654832 to 0.2054832.
+        let first = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        let second = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let [first, second] = [first, second].map(|half| mean_interval(&half, 0.95).unwrap());
+        let between = difference(&first, &second, 0.95).unwrap();
+        close(between.freedom, 17.7765);
+        close(between.p_value(0.0).unwrap(), 0.07939);
+        close(between.low, -3.365_483);
+        close(between.high, 0.205_483);
+        assert_eq!(between.count, 20);
     }
 
     #[test]

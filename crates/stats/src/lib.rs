@@ -14,18 +14,32 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod equivalence;
 mod interval;
+mod multiple;
+mod pooled;
+mod power;
 mod random;
+mod ratio;
 mod resample;
 mod sequential;
+mod typical;
 
+pub use equivalence::smallest_margin;
 pub use interval::Estimate;
+pub use interval::difference;
 pub use interval::lag_one;
 pub use interval::mean_interval;
 pub use interval::ratio_interval;
 pub use interval::stratified;
 pub use interval::trimmed_interval;
+pub use multiple::holm;
+pub use pooled::{Pooled, random_effects};
+pub use power::detectable;
 pub use random::Random;
+pub use ratio::{log_ratios, percent};
 pub use resample::bootstrap_interval;
 pub use resample::sign_flip;
+pub use resample::studentised_interval;
 pub use sequential::Watch;
+pub use typical::sign_flip_interval;

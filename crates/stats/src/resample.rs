@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::Random;
-use crate::interval::mean;
+use crate::interval::{mean, mean_interval};
 
 /// Up to so many values every pattern of signs is tried (2^14 of them), beyond it some are drawn.
 const EXACT_MAX: usize = 14;
@@ -67,9 +67,49 @@ pub fn bootstrap_interval(
     Some((end((1.0 - confidence) / 2.0), end((1.0 + confidence) / 2.0)))
 }
 
+/// The interval of the mean by the symmetric studentised bootstrap (Hall, "On symmetric bootstrap
+/// confidence intervals", Journal of the Royal Statistical Society B 1988): the quantile of
+/// `|mean* - mean| / error*` over resamples takes the place of Student's. Of values with heavy tails it
+/// covers what it says, where [`bootstrap_interval`] is too short. `None` below two values, without
+/// draws, or where all values are equal.
+pub fn studentised_interval(
+    values: &[f64],
+    confidence: f64,
+    draws: usize,
+    random: &mut Random,
+) -> Option<(f64, f64)> {
+    let is_possible = draws > 0 && confidence > 0.0 && confidence < 1.0;
+    let seen = mean_interval(values, 0.5).filter(|seen| is_possible && seen.error > 0.0)?;
+    let mut resample = vec![0.0; values.len()];
+    let mut quotients: Vec<f64> = (0..draws)
+        .filter_map(|_| {
+            resample.fill_with(|| values[random.below(values.len())]);
+            let drawn = mean_interval(&resample, 0.5)?;
+            let quotient = (drawn.value - seen.value).abs() / drawn.error;
+            Some(quotient).filter(|quotient| quotient.is_finite())
+        })
+        .collect();
+    quotients.sort_by(f64::total_cmp);
+    let last = quotients.len().checked_sub(1)?;
+    let quotient = quotients[((confidence * quotients.len() as f64) as usize).min(last)];
+    Some((seen.value - quotient * seen.error, seen.value + quotient * seen.error))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn for_symmetric_data_the_studentised_bootstrap_agrees_with_student() {
+        let values: Vec<f64> = (-100..=100).map(f64::from).collect();
+        let student = mean_interval(&values, 0.95).unwrap();
+        let mut random = Random::seeded(5);
+        let (low, high) = studentised_interval(&values, 0.95, 4000, &mut random).unwrap();
+        assert!((low - student.low).abs() < 0.6, "{low} {student:?}");
+        assert!((high - student.high).abs() < 0.6, "{high} {student:?}");
+        assert_eq!(studentised_interval(&[1.0, 1.0], 0.95, 100, &mut random), None);
+        assert_eq!(studentised_interval(&[1.0, 2.0], 0.95, 0, &mut random), None);
+    }
 
     #[test]
     fn fishers_plants_give_fishers_p() {

@@ -84,6 +84,27 @@ impl Installation {
     }
 }
 
+/// The servers of every version as a list for `waggle lab run --server NAME`
+/// (`Program::listed` of `crates/private_server`).
+pub fn list() -> Result<String> {
+    let mut list = String::new();
+    for version in Version::ALL {
+        let found = Installation::find(version)?;
+        let family = if version.is_mariadb() { "mariadb" } else { "mysql" };
+        list += &format!("[{:?}]\nfamily = \"{family}\"\n", version.name());
+        if let Some(tree) = &found.tree {
+            list += &format!("root = {:?}\n", tree.display().to_string());
+        }
+        let paths =
+            [("program", &found.program), ("base", &found.base), ("messages", &found.share)];
+        for (key, path) in paths {
+            list += &format!("{key} = {:?}\n", found.inside(path).display().to_string());
+        }
+        list.push('\n');
+    }
+    Ok(list)
+}
+
 /// The line that a version's program prints about itself; an error if it is not installed.
 pub fn describe(version: Version) -> Result<String> {
     let installation = Installation::find(version)?;

@@ -35,6 +35,7 @@ pub use client::Transport;
 pub use error::Error;
 pub use error::Result;
 pub use install::describe;
+pub use install::list;
 pub use place::servers_dir;
 pub use place::target_dir;
 pub use server::Server;

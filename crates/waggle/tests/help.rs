@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The commands of each page of the reference.
-const PAGES: [(&str, &[&str]); 4] = [
+const PAGES: [(&str, &[&str]); 5] = [
     ("cli.md", &["", "watch", "verify", "doctor", "servers", "locks"]),
     (
         "cli-pfs.md",
@@ -36,6 +36,19 @@ const PAGES: [(&str, &[&str]); 4] = [
         ],
     ),
     ("cli-ddl.md", &["ddl", "ddl tail", "ddl log"]),
+    (
+        "cli-lab.md",
+        &[
+            "lab",
+            "lab run",
+            "lab resume",
+            "lab suites",
+            "lab list",
+            "lab show",
+            "lab report",
+            "lab compare",
+        ],
+    ),
 ];
 const HEAD: &str = "# The commands of waggle\n\n\
                     What `--help` prints. After a change: \

@@ -9,7 +9,7 @@ macro_rules! profiles {
 }
 
 /// Name and text of every built-in profile, in the order in which they are listed.
-pub const BUILTIN: [(&str, &str); 28] = profiles![
+pub const BUILTIN: [(&str, &str); 32] = profiles![
     "off",
     "minimal",
     "default",
@@ -33,6 +33,10 @@ pub const BUILTIN: [(&str, &str); 28] = profiles![
     "all-events",
     "all-events-history",
     "all-events-memory",
+    "basic-history",
+    "basic-memory",
+    "only-history",
+    "only-memory",
     "metrics-off",
     "metrics-on",
     "instruments-off-metrics-off",

@@ -7,6 +7,7 @@ mod account;
 mod ddl;
 mod doctor;
 mod innodb;
+mod lab;
 mod locks;
 mod pfs;
 mod private_server;
@@ -40,6 +41,7 @@ enum Command {
     Pfs(pfs::Args),
     Ddl(ddl::Args),
     Innodb(innodb::Args),
+    Lab(lab::Args),
     #[command(hide = true)]
     PrivateServer(private_server::Args),
 }
@@ -81,6 +83,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Pfs(args) => pfs::run(args),
         Command::Ddl(args) => ddl::run(args),
         Command::Innodb(args) => innodb::run(args),
+        Command::Lab(args) => lab::run(args),
         Command::PrivateServer(args) => private_server::run(args),
     };
     match ended {

@@ -22,14 +22,17 @@ pub(super) struct Args {
     /// Its user and group, as numbers.
     #[arg(long, value_name = "UID:GID", value_parser = user)]
     user: Option<(u32, u32)>,
+    /// A processor that it may use; unset: all.
+    #[arg(long = "processor", value_name = "NUMBER")]
+    processors: Vec<usize>,
     /// The program and its arguments.
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
-    let Args { parent, root, user, command } = args;
-    let launch = Launch { parent, root, user, command };
+    let Args { parent, root, user, processors, command } = args;
+    let launch = Launch { parent, root, user, processors, command };
     let error = anyhow::Error::from(launch.run());
     let program = launch.command.first().cloned().unwrap_or_default();
     Err(Failure::Cannot(error.context(format!("{program} cannot be started"))))
@@ -45,5 +48,5 @@ fn user(text: &str) -> Result<(u32, u32), String> {
 pub(super) fn launcher() -> Result<Launcher, Failure> {
     let program = std::env::current_exe().context("waggle does not find its own program");
     let program = program.map_err(Failure::Cannot)?;
-    Ok(Launcher { program, arguments: vec![COMMAND.to_owned()] })
+    Ok(Launcher { program, arguments: vec![COMMAND.to_owned()], processors: Vec::new() })
 }

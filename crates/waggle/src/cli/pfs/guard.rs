@@ -174,11 +174,7 @@ impl Guard {
 }
 
 /// A part of a measure in the slices of a look; `None` where it was not measured in all of them.
-fn value(
-    look: &[[Option<f64>; 2]],
-    measure: Measure,
-    part: fn(&mut [f64]) -> f64,
-) -> Option<f64> {
+fn value(look: &[[Option<f64>; 2]], measure: Measure, part: fn(&mut [f64]) -> f64) -> Option<f64> {
     let slices: Option<Vec<f64>> = look.iter().map(|slice| slice[measure as usize]).collect();
     slices.map(|mut slices| part(&mut slices))
 }
@@ -191,5 +187,10 @@ fn read(connection: &mut Connection, pid: Option<u32>) -> Result<Sums, Connectio
          performance_schema.events_statements_summary_global_by_event_name WHERE SUM_TIMER_WAIT > 0"
     ))?;
     let number = |at| rows.first().map_or(0, |row| text(row, at).parse().unwrap_or(0));
-    Ok(Sums { questions, cpu_ns: pid.and_then(|pid| cpu_of(pid).ok()), timed: number(0), time_ns: number(1) })
+    Ok(Sums {
+        questions,
+        cpu_ns: pid.and_then(|pid| cpu_of(pid).ok()),
+        timed: number(0),
+        time_ns: number(1),
+    })
 }

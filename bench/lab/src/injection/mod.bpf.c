@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * A cost of known size: each time that a thread of one process has sent something, a loop that is
+ * busy for so long. A server sends once for a statement that has a small result.
+ *
+ * It hangs on a tracepoint, since a breakpoint would itself cost more than what is to be injected.
+ */
+#include <linux/types.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+/*
+ * The process, and how long a thread of it is busy. Both are set while the program is attached. It is
+ * the only variable, so that it is where its section begins.
+ */
+struct {
+	__u32 process;
+	__u32 busy_ns;
+} injected;
+
+/* A look at the clock takes some 20 ns: far more looks than the longest loop needs. */
+#define LOOKS_MAX 4096
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_send, void *sk, int result, int flags)
+{
+	__u32 busy_ns = injected.busy_ns;
+
+	if (bpf_get_current_pid_tgid() >> 32 != injected.process)
+		return 0;
+	if (busy_ns == 0)
+		return 0;
+	__u64 end_ns = bpf_ktime_get_ns() + busy_ns;
+	for (int look = 0; look < LOOKS_MAX; look++) {
+		if (bpf_ktime_get_ns() >= end_ns)
+			break;
+	}
+	return 0;
+}

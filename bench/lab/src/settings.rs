@@ -1,0 +1,59 @@
+//! What a run is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use waggle_testkit::Version;
+
+/// Inject costs of known size, and see whether the lab finds them.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "cargo xtask bench lab")]
+#[command(after_help = "Example: cargo xtask bench lab --repetitions 30 --name trial")]
+pub(crate) struct Settings {
+    /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
+    #[arg(long, value_name = "NAME", default_value = "mysql-9")]
+    pub(crate) server: Version,
+    /// How often everything is measured.
+    #[arg(long, value_name = "N", default_value_t = 24)]
+    pub(crate) repetitions: u32,
+    /// Blocks of each repetition.
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    pub(crate) blocks: u32,
+    /// Length of a window, ms.
+    #[arg(long, value_name = "MS", default_value_t = 250)]
+    pub(crate) window_ms: u64,
+    /// Time under load before each window, ms.
+    #[arg(long, value_name = "MS", default_value_t = 30)]
+    pub(crate) settle_ms: u64,
+    /// A small form for tests: it shows that everything works, not what is found.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Number from which the order of everything follows.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Last part of the name of the directory of results.
+    #[arg(long, value_name = "NAME", default_value = "lab")]
+    pub(crate) name: String,
+    /// Where directories of results are made.
+    #[arg(long, value_name = "DIR", default_value = "bench/results")]
+    pub(crate) output: PathBuf,
+}
+
+impl Settings {
+    /// The small form.
+    pub(crate) fn made_quick(self) -> Settings {
+        if !self.quick {
+            return self;
+        }
+        Settings { repetitions: 2, blocks: 6, window_ms: 60, ..self }
+    }
+
+    pub(crate) fn window(&self) -> Duration {
+        Duration::from_millis(self.window_ms)
+    }
+
+    pub(crate) fn settle(&self) -> Duration {
+        Duration::from_millis(self.settle_ms)
+    }
+}

@@ -1,0 +1,182 @@
+//! One arm against its baseline, in one cell, by one metric.
+
+use serde::Serialize;
+use waggle_stats::{Estimate, percent};
+
+use crate::window::{Cell, Load, Window};
+
+use super::interval::Interval;
+use super::metric::Metric;
+use super::pair::{Blocks, Pair, Pairs, Side};
+use super::paired::{self, PAIRS_MIN, Paired};
+use super::verdict::Verdict;
+
+/// From this share of all processors on, a closed load saturates the host.
+const SATURATED_FROM: f64 = 0.95;
+
+/// An arm against its baseline. Numbers that could not be measured are not a number (in JSON: `null`).
+///
+/// Changes are of the arm against the baseline, `100 · (arm / baseline - 1)` %. Where a value is 0 there
+/// is no ratio, and `difference` alone is judged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Under what.
+    pub cell: Cell,
+    /// The scenario, or [`Window::AGAIN`].
+    pub arm: String,
+    /// The scenario that it is compared with.
+    pub baseline: String,
+    /// By what.
+    pub metric: Metric,
+    /// Pairs that count.
+    pub pairs: usize,
+    /// Pairs that do not, because a window of either arm is void.
+    pub void: usize,
+    /// The baseline, in the unit of the metric: geometric mean over the pairs (arithmetic, where a value
+    /// is 0).
+    pub baseline_value: f64,
+    /// The arm, likewise.
+    pub arm_value: f64,
+    /// The change in %, from the mean of the logarithms of the ratios within pairs, with the interval of
+    /// the sign-flip test, 95 %.
+    pub percent: Interval,
+    /// The mean difference within pairs in the unit of the metric, with the same kind of interval.
+    pub difference: Interval,
+    /// The change in % with the interval of the bootstrap, 95 %; absent for fewer than forty pairs.
+    pub bootstrap: Option<Interval>,
+    /// P value of "no effect" by the sign-flip test.
+    pub p_sign_flip: f64,
+    /// P value of "no effect" by the t test.
+    pub p_student: f64,
+    /// The p value of the t test, adjusted by Holm for all comparisons of this metric with this
+    /// baseline: every cell with every scenario. The comparisons of the baseline with itself are a
+    /// family of their own, and so are those of an order with a scenario other than the baseline.
+    pub p_holm: f64,
+    /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases.
+    pub detectable_percent: f64,
+    /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
+    pub proven_percent: f64,
+    /// Correlation of each pair with the next; far from 0 where the effect changes over time.
+    pub lag_one: Option<f64>,
+    /// Whether the baseline saturated the host: a closed load with at least 95 % of the processors in
+    /// use. Below it rates say nothing of the cost.
+    pub is_saturated: bool,
+    /// What follows.
+    pub verdict: Verdict,
+}
+
+/// A comparison with its effect on the scale of logarithms, from which effects are pooled.
+pub(super) struct Compared {
+    pub(super) comparison: Comparison,
+    pub(super) log_ratio: Option<Estimate>,
+}
+
+/// The windows of a cell with their baseline.
+pub(super) struct CellWindows<'a> {
+    cell: &'a Cell,
+    baseline: &'a str,
+    blocks: Blocks<'a>,
+    is_saturated: bool,
+}
+
+impl<'a> CellWindows<'a> {
+    pub(super) fn of(windows: &'a [Window], cell: &'a Cell, baseline: &'a str) -> CellWindows<'a> {
+        let blocks = Blocks::of(windows, cell);
+        let shares: Vec<f64> =
+            blocks.windows(baseline).filter_map(Window::counted).map(|it| it.host_share).collect();
+        let share = shares.iter().sum::<f64>() / shares.len() as f64;
+        let is_saturated = cell.load == Load::Closed && share >= SATURATED_FROM;
+        CellWindows { cell, baseline, blocks, is_saturated }
+    }
+
+    /// Compares an arm. The verdict stands only once all comparisons are known.
+    pub(super) fn compare(&self, arm: &str, metric: Metric) -> Compared {
+        if self.blocks.windows(arm).next().is_none() {
+            return self.without(arm, metric, 0, Verdict::NotRun("budget".to_owned()));
+        }
+        let Pairs { pairs, void, shared } = self.blocks.pairs(self.baseline, arm, metric);
+        if shared > 0 && pairs.len() < PAIRS_MIN {
+            let why = "memory of arms that share a server life cannot be told apart";
+            return self.without(arm, metric, void, Verdict::NotRun(why.to_owned()));
+        }
+        self.judge(arm, metric, &pairs, void).unwrap_or_else(|| {
+            let count = pairs.len();
+            let why = format!("pairs that count: {count}, void: {void}, needed: {PAIRS_MIN}");
+            let mut compared = self.without(arm, metric, void, Verdict::Void(why));
+            compared.comparison.pairs = count;
+            compared
+        })
+    }
+
+    fn judge(&self, arm: &str, metric: Metric, pairs: &[Pair], void: usize) -> Option<Compared> {
+        let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
+        let log_ratios: Option<Vec<f64>> = pairs.iter().map(Pair::log_ratio).collect();
+        let ratio = log_ratios.and_then(|logs| Paired::of(&logs));
+        let has_ratio = ratio.is_some();
+        let difference = paired::interval(&differences)?;
+        let tested = ratio.or_else(|| Paired::of(&differences))?;
+        let share = |log: f64| if has_ratio { percent(log) } else { f64::NAN };
+
+        let detectable_percent = share(tested.detectable);
+        let unknown = self.without(arm, metric, void, Verdict::Below { detectable_percent });
+        let comparison = Comparison {
+            pairs: pairs.len(),
+            baseline_value: level(pairs.iter().map(|pair| pair.baseline)),
+            arm_value: level(pairs.iter().map(|pair| pair.arm)),
+            percent: tested.interval.map(share),
+            difference,
+            bootstrap: tested.bootstrap.filter(|_| has_ratio).map(|it| it.map(share)),
+            p_sign_flip: tested.p_sign_flip,
+            p_student: tested.p_student,
+            detectable_percent,
+            proven_percent: share(tested.proven),
+            lag_one: tested.lag_one,
+            ..unknown.comparison
+        };
+        Some(Compared { comparison, log_ratio: has_ratio.then_some(tested.student) })
+    }
+
+    /// A comparison of which nothing is known but why.
+    fn without(&self, arm: &str, metric: Metric, void: usize, verdict: Verdict) -> Compared {
+        let comparison = Comparison {
+            cell: self.cell.clone(),
+            arm: arm.to_owned(),
+            baseline: self.baseline.to_owned(),
+            metric,
+            pairs: 0,
+            void,
+            baseline_value: f64::NAN,
+            arm_value: f64::NAN,
+            percent: Interval::UNKNOWN,
+            difference: Interval::UNKNOWN,
+            bootstrap: None,
+            p_sign_flip: f64::NAN,
+            p_student: f64::NAN,
+            p_holm: f64::NAN,
+            detectable_percent: f64::NAN,
+            proven_percent: f64::NAN,
+            lag_one: None,
+            is_saturated: self.is_saturated,
+            verdict,
+        };
+        Compared { comparison, log_ratio: None }
+    }
+}
+
+impl Comparison {
+    /// Whether it is the baseline compared with itself (A/A).
+    pub fn is_again(&self) -> bool {
+        self.arm == Window::AGAIN
+    }
+
+    /// The effect that is judged: the change in %, or the difference where there is no ratio.
+    pub fn effect(&self) -> Interval {
+        if self.percent.is_known() { self.percent } else { self.difference }
+    }
+}
+
+/// The geometric mean, or the arithmetic where a value is 0.
+fn level(sides: impl Iterator<Item = Side> + Clone) -> f64 {
+    let mean = Side::mean(sides);
+    mean.log.map_or(mean.value, f64::exp)
+}

@@ -1,0 +1,79 @@
+//! The noise floor: the baseline compared with itself.
+
+use serde::Serialize;
+
+use super::compare::Comparison;
+use super::metric::Metric;
+
+/// What the comparisons of the baseline with itself (A/A) say of a metric. Whatever they find is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Floor {
+    /// Of what.
+    pub metric: Metric,
+    /// How many there were, one a cell.
+    pub comparisons: usize,
+    /// Those whose interval of 95 % leaves out "no effect".
+    pub false_alarms: usize,
+    /// Half the length of their intervals, median, %; not a number where no ratio could be formed.
+    pub half_width_percent: f64,
+}
+
+impl Floor {
+    /// The floor of every metric that was compared with itself.
+    pub(super) fn all(comparisons: &[Comparison]) -> Vec<Floor> {
+        let floor = |metric: Metric| {
+            let again: Vec<&Comparison> = comparisons
+                .iter()
+                .filter(|it| it.metric == metric && it.is_again() && it.verdict.is_known())
+                .collect();
+            let widths = again.iter().map(|it| it.percent.half_width());
+            (!again.is_empty()).then(|| Floor {
+                metric,
+                comparisons: again.len(),
+                false_alarms: again.iter().filter(|it| !it.effect().holds(0.0)).count(),
+                half_width_percent: median(widths.filter(|width| width.is_finite()).collect()),
+            })
+        };
+        Metric::ALL.into_iter().filter_map(floor).collect()
+    }
+
+    /// The most false alarms that intervals of 95 % explain: 5 % of the comparisons and what chance adds
+    /// in 95 of 100 runs, by the normal approximation `0.05 n + 1.645 · √(0.05 · 0.95 · n)`.
+    pub fn false_alarms_max(&self) -> f64 {
+        let expected = 0.05 * self.comparisons as f64;
+        expected + 1.645 * (0.95 * expected).sqrt()
+    }
+}
+
+/// The middle value, or the mean of the two; not a number without values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let upper = values.len() / 2;
+    let lower = values.len().saturating_sub(1) / 2;
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    f64::midpoint(at(lower), at(upper))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn two_hundred_comparisons_may_have_fifteen_false_alarms() {
+        let floor = Floor {
+            metric: Metric::Qps,
+            comparisons: 200,
+            false_alarms: 0,
+            half_width_percent: 1.0,
+        };
+        // 10 + 1.645 · √9.5.
+        assert!((floor.false_alarms_max() - 15.07).abs() < 0.01);
+    }
+}

@@ -1,0 +1,40 @@
+//! An effect with its interval.
+
+use serde::Serialize;
+
+/// A value and where the true one lies with a confidence of 95 %. Where it could not be measured, all
+/// three are not a number (in JSON: `null`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// The estimate.
+    pub value: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Where nothing could be measured.
+    pub const UNKNOWN: Interval = Interval { low: f64::NAN, value: f64::NAN, high: f64::NAN };
+
+    /// The same interval on another scale; `scale` must grow.
+    pub fn map(self, scale: impl Fn(f64) -> f64) -> Interval {
+        Interval { low: scale(self.low), value: scale(self.value), high: scale(self.high) }
+    }
+
+    /// Whether something was measured.
+    pub fn is_known(&self) -> bool {
+        [self.low, self.value, self.high].iter().all(|end| end.is_finite())
+    }
+
+    /// Whether `truth` lies in it.
+    pub fn holds(&self, truth: f64) -> bool {
+        self.low <= truth && truth <= self.high
+    }
+
+    /// Half its length.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+}

@@ -1,0 +1,92 @@
+//! What is compared.
+
+use serde::Serialize;
+
+use crate::window::Measured;
+
+/// A number of a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Processor time of the server per statement, ns. What instruments consume, at any load; at
+    /// saturation it is the throughput.
+    CpuPerStatement,
+    /// Statements per second.
+    Qps,
+    /// Transactions per second.
+    Tps,
+    /// Mean time of a transaction, ns.
+    LatencyMean,
+    /// Median time of a transaction, ns.
+    LatencyP50,
+    /// 95th percentile of the time of a transaction, ns.
+    LatencyP95,
+    /// 99th percentile of the time of a transaction, ns.
+    LatencyP99,
+    /// Share of all processors that the server used, 0 to 1.
+    ServerShare,
+    /// Memory of the server process, bytes.
+    Rss,
+    /// Memory that Performance Schema says it uses, bytes; 0 where it is off.
+    PerformanceSchemaMemory,
+    /// Context switches of the host per statement.
+    ContextSwitchesPerStatement,
+    /// Bytes that the server had written to storage per statement.
+    WrittenBytesPerStatement,
+}
+
+impl Metric {
+    /// Every metric, the most telling first.
+    pub const ALL: [Metric; 12] = [
+        Metric::CpuPerStatement,
+        Metric::Qps,
+        Metric::Tps,
+        Metric::LatencyMean,
+        Metric::LatencyP50,
+        Metric::LatencyP95,
+        Metric::LatencyP99,
+        Metric::ServerShare,
+        Metric::Rss,
+        Metric::PerformanceSchemaMemory,
+        Metric::ContextSwitchesPerStatement,
+        Metric::WrittenBytesPerStatement,
+    ];
+
+    /// Its value in a window, in its unit; `None` where nothing happened by which to divide.
+    pub fn of(self, measured: &Measured) -> Option<f64> {
+        let statements = (measured.statements > 0).then_some(measured.statements as f64);
+        let latency = (measured.transactions > 0).then_some(&measured.latency);
+        let value = match self {
+            Metric::CpuPerStatement => measured.cpu_ns_per_statement(),
+            Metric::Qps => Some(measured.qps()),
+            Metric::Tps => Some(measured.tps()),
+            Metric::LatencyMean => latency.map(|latency| latency.mean_ns),
+            Metric::LatencyP50 => latency.map(|latency| latency.p50_ns),
+            Metric::LatencyP95 => latency.map(|latency| latency.p95_ns),
+            Metric::LatencyP99 => latency.map(|latency| latency.p99_ns),
+            Metric::ServerShare => Some(measured.server_share),
+            Metric::Rss => measured.rss_bytes.map(|bytes| bytes as f64),
+            Metric::PerformanceSchemaMemory => {
+                Some(measured.performance_schema_bytes.unwrap_or(0) as f64)
+            }
+            Metric::ContextSwitchesPerStatement => {
+                statements.map(|count| measured.context_switches as f64 / count)
+            }
+            Metric::WrittenBytesPerStatement => {
+                statements.zip(measured.written_bytes).map(|(count, bytes)| bytes as f64 / count)
+            }
+        };
+        value.filter(|value| value.is_finite())
+    }
+
+    /// Whether more of it is a gain: of the rate at which work is done. More of all else is a cost.
+    pub fn is_gain(self) -> bool {
+        matches!(self, Metric::Qps | Metric::Tps)
+    }
+
+    /// Whether it belongs to a server life rather than to a window. Memory that a server has taken is
+    /// not given back when an arm ends: arms within one life share it.
+    pub fn is_of_life(self) -> bool {
+        matches!(self, Metric::Rss | Metric::PerformanceSchemaMemory)
+    }
+}

@@ -1,0 +1,156 @@
+//! From the windows that were kept to what they say.
+//!
+//! Each arm is compared with the baseline of its own block, so that what drifts from block to block
+//! drops out. Which of the two is measured first is left to chance, so that what drifts within a block
+//! favours neither. A block in which a window of the baseline is void counts for no arm; a void window of
+//! an arm takes that pair away. The arm that is set as the baseline is ([`Window::AGAIN`]) is compared
+//! like any other: what is found there is noise.
+
+pub mod coverage;
+
+mod compare;
+mod floor;
+mod interval;
+mod metric;
+mod pair;
+mod paired;
+mod pool;
+mod runs;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+use serde::Serialize;
+
+use crate::suite::{Order, Suite};
+use crate::window::{Cell, Window};
+
+pub use compare::Comparison;
+pub use floor::Floor;
+pub use interval::Interval;
+pub use metric::Metric;
+pub use paired::{PAIRS_MIN, Paired};
+pub use pool::PooledEffect;
+pub use runs::{RunDifference, compare_runs};
+pub use verdict::Verdict;
+
+use compare::{CellWindows, Compared};
+
+/// What the windows of a run say.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Analysis {
+    /// Every scenario in every cell by every metric, the second arm of the baseline among them.
+    pub comparisons: Vec<Comparison>,
+    /// The mean effect of each scenario over cells.
+    pub pooled: Vec<PooledEffect>,
+    /// What the baseline compared with itself says, by metric.
+    pub floor: Vec<Floor>,
+    /// Windows that do not count.
+    pub void: usize,
+    /// All windows.
+    pub windows: usize,
+}
+
+impl Analysis {
+    /// The comparison of an arm in a cell by a metric.
+    pub fn find(&self, cell: &Cell, arm: &str, metric: Metric) -> Option<&Comparison> {
+        let is_it = |it: &&Comparison| it.metric == metric && it.arm == arm && it.cell == *cell;
+        self.comparisons.iter().find(is_it)
+    }
+}
+
+/// Compares every scenario of a suite with the suite's baseline.
+pub fn analyse(suite: &Suite, windows: &[Window]) -> Analysis {
+    analyse_against(suite, &suite.baseline, windows)
+}
+
+/// Compares every scenario of a suite with one of them, such as the default of the server.
+pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Analysis {
+    Matrix::of(suite, baseline).analyse(windows)
+}
+
+/// Compares what the orders of a suite ask for: every scenario with the suite's baseline, then with the
+/// other scenarios that an order compares with, each pair once. What is compared with another scenario
+/// than the baseline is a family of its own for each order and scenario.
+pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
+    let mut analysis = analyse(suite, windows);
+    for matrix in suite.orders.iter().flat_map(|order| Matrix::steps(suite, order)) {
+        let further = matrix.analyse(windows);
+        analysis.comparisons.extend(further.comparisons);
+        analysis.pooled.extend(further.pooled);
+    }
+    analysis
+}
+
+/// What is compared.
+struct Matrix<'a> {
+    /// Cells that have the baseline, with the other arms of each.
+    cells: Vec<(Cell, Vec<&'a str>)>,
+    baseline: &'a str,
+    /// Smaller effects are of no interest, %.
+    margin_percent: f64,
+}
+
+impl<'a> Matrix<'a> {
+    fn of(suite: &'a Suite, baseline: &'a str) -> Matrix<'a> {
+        let is_other = |name: &&str| *name != baseline;
+        let again = (baseline == suite.baseline).then_some(Window::AGAIN);
+        let names = suite.scenarios.iter().map(|scenario| scenario.name.as_str());
+        let arms: Vec<&str> = names.filter(is_other).chain(again).collect();
+        let with_arms = |cell: Cell| {
+            let arms: Vec<&str> =
+                arms.iter().copied().filter(|arm| suite.has(&cell, arm)).collect();
+            (cell, arms)
+        };
+        let cells = suite.cells().into_iter().filter(|cell| suite.has(cell, baseline));
+        Matrix {
+            cells: cells.map(with_arms).collect(),
+            baseline,
+            margin_percent: suite.detectable_percent,
+        }
+    }
+
+    /// A matrix for each scenario but the baseline with which an order compares. The arms before it in
+    /// that list were compared with it the other way round.
+    fn steps(suite: &'a Suite, order: &'a Order) -> Vec<Matrix<'a>> {
+        let is_run = |name: &&String| suite.scenarios.iter().any(|one| one.name == **name);
+        let against: Vec<&str> = order.against.iter().filter(is_run).map(String::as_str).collect();
+        let step = |at: usize| {
+            let mut matrix = Matrix::of(suite, against[at]);
+            matrix.cells.retain(|(cell, _)| suite.order(cell) == Some(order));
+            for (_, arms) in &mut matrix.cells {
+                arms.retain(|arm| *arm != suite.baseline && !against[..at].contains(arm));
+            }
+            matrix
+        };
+        let others = (0..against.len()).filter(|at| against[*at] != suite.baseline);
+        others.map(step).collect()
+    }
+
+    /// Every arm in every cell by every metric, without a verdict yet.
+    fn compare(&self, windows: &[Window]) -> Vec<Compared> {
+        let mut compared = Vec::new();
+        for (cell, arms) in &self.cells {
+            let in_cell = CellWindows::of(windows, cell, self.baseline);
+            for arm in arms {
+                compared.extend(Metric::ALL.map(|metric| in_cell.compare(arm, metric)));
+            }
+        }
+        compared
+    }
+
+    fn analyse(&self, windows: &[Window]) -> Analysis {
+        let compared = self.compare(windows);
+        let pooled = PooledEffect::all(&compared, 1.0 - paired::ERROR);
+        let mut comparisons: Vec<Comparison> =
+            compared.into_iter().map(|compared| compared.comparison).collect();
+        verdict::judge(&mut comparisons, self.margin_percent);
+        Analysis {
+            floor: Floor::all(&comparisons),
+            comparisons,
+            pooled,
+            void: windows.iter().filter(|window| window.counted().is_none()).count(),
+            windows: windows.len(),
+        }
+    }
+}

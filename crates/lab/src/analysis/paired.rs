@@ -1,0 +1,121 @@
+//! What differences within pairs say.
+//!
+//! An arm and its baseline are measured close together, and chance says which of them comes first. Hence
+//! what disturbs both is as likely to favour the one as the other: under "no effect" each difference
+//! could as well have had the other sign, whether the disturbance drifts, lasts over many pairs or is
+//! now and then enormous. The printed interval rests on that alone (it inverts the sign-flip test). The t
+//! test adds the assumption of values near normal; it gives the p values that many comparisons need,
+//! because of few pairs a sign-flip p cannot be small enough to survive a correction.
+
+use waggle_stats::{
+    Estimate, Random, detectable, lag_one, mean_interval, sign_flip, sign_flip_interval,
+    smallest_margin, studentised_interval,
+};
+
+use super::interval::Interval;
+
+/// Fewer pairs have no interval: `2 / 2^5` sign patterns are more than 5 %.
+pub const PAIRS_MIN: usize = 6;
+/// The chance of a false alarm that is accepted.
+pub(super) const ERROR: f64 = 0.05;
+/// The chance with which an effect of the size called detectable is found.
+const POWER: f64 = 0.8;
+/// Fewer pairs are not resampled: of 20 with heavy tails the interval would cover 92 % in place of 95.
+const BOOTSTRAP_PAIRS_MIN: usize = 40;
+/// Samples of the bootstrap, and patterns of signs where there are too many to try all.
+const DRAWS: usize = 2000;
+/// One report is computed from one set of windows: chance is the same each time.
+const SEED: u64 = 1;
+
+/// The mean of differences within pairs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Paired {
+    /// The mean with the interval of the sign-flip test.
+    pub interval: Interval,
+    /// The mean with Student's interval.
+    pub student: Estimate,
+    /// The studentised bootstrap's interval; absent for fewer than forty pairs, or where all are equal.
+    pub bootstrap: Option<Interval>,
+    /// P value of "no effect" by the sign-flip test.
+    pub p_sign_flip: f64,
+    /// P value of "no effect" by the t test.
+    pub p_student: f64,
+    /// The smallest effect that so many pairs with this spread find in 4 of 5 cases.
+    pub detectable: f64,
+    /// The smallest margin within which the effect is proven to be, by two one-sided t tests.
+    pub proven: f64,
+    /// Correlation of each pair with the next; far from 0 where the effect itself changes over time.
+    pub lag_one: Option<f64>,
+}
+
+impl Paired {
+    /// From one difference a pair, in the order of time. `None` below [`PAIRS_MIN`].
+    pub fn of(differences: &[f64]) -> Option<Paired> {
+        let count = differences.len();
+        let student = mean_interval(differences, 1.0 - ERROR)?;
+        let deviation = student.error * (count as f64).sqrt();
+        let mut random = Random::seeded(SEED);
+        Some(Paired {
+            interval: interval(differences)?,
+            bootstrap: bootstrap(differences, &mut random),
+            p_sign_flip: sign_flip(differences, DRAWS, &mut random)?,
+            p_student: student.p_value(0.0)?,
+            detectable: detectable(count, ERROR, POWER)? * deviation,
+            proven: smallest_margin(&student, ERROR)?,
+            lag_one: lag_one(differences),
+            student,
+        })
+    }
+}
+
+/// The mean of differences with the interval that is printed. `None` below [`PAIRS_MIN`].
+pub(super) fn interval(differences: &[f64]) -> Option<Interval> {
+    let value = differences.iter().sum::<f64>() / differences.len() as f64;
+    let mut random = Random::seeded(SEED);
+    let (low, high) = sign_flip_interval(differences, 1.0 - ERROR, DRAWS, &mut random)?;
+    Some(Interval { low, value, high })
+}
+
+fn bootstrap(differences: &[f64], random: &mut Random) -> Option<Interval> {
+    let count = differences.len();
+    if count < BOOTSTRAP_PAIRS_MIN {
+        return None;
+    }
+    let (low, high) = studentised_interval(differences, 1.0 - ERROR, DRAWS, random)?;
+    Some(Interval { low, value: differences.iter().sum::<f64>() / count as f64, high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_differences_of_about_two_are_an_effect_of_two() {
+        let paired = Paired::of(&[1.9, 2.3, 2.1, 1.7, 2.0, 2.2, 1.8, 2.4]).unwrap();
+        assert!((paired.interval.value - 2.05).abs() < 1e-12);
+        assert!(paired.interval.holds(2.05) && !paired.interval.holds(0.0));
+        assert_eq!(paired.p_sign_flip, 2.0 / 256.0);
+        assert!(paired.p_student < 1e-6, "{}", paired.p_student);
+        assert_eq!(paired.bootstrap, None);
+        // s = √(0.42 / 7) = 0.244949, times 1.1528.
+        assert!((paired.detectable - 0.2824).abs() < 1e-4, "{}", paired.detectable);
+        // 2.05 + 1.894579 · 0.244949 / √8.
+        assert!((paired.proven - 2.2141).abs() < 1e-4, "{}", paired.proven);
+    }
+
+    #[test]
+    fn the_same_differences_say_the_same_each_time() {
+        let differences: Vec<f64> = (0..40).map(|i| f64::from(i * 7 % 40) - 19.0).collect();
+        let paired = Paired::of(&differences).unwrap();
+        assert_eq!(Some(&paired), Paired::of(&differences).as_ref());
+        assert!(paired.bootstrap.is_some_and(|interval| interval.holds(0.5)));
+    }
+
+    #[test]
+    fn five_pairs_say_nothing_and_equal_ones_are_certain() {
+        assert_eq!(Paired::of(&[1.0, 2.0, 1.5, 1.2, 1.8]), None);
+        let paired = Paired::of(&[3.0; 6]).unwrap();
+        assert_eq!(paired.interval, Interval { low: 3.0, value: 3.0, high: 3.0 });
+        assert_eq!((paired.p_student, paired.detectable), (0.0, 0.0));
+    }
+}

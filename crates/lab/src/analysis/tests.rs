@@ -1,0 +1,349 @@
+//! Windows with known effects, without a server.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use waggle_stats::Random;
+
+use super::*;
+use crate::window::{Latency, Load, Measured};
+
+const BLOCKS: u32 = 20;
+/// Processor time of a statement of the baseline, ns.
+const CPU_NS: f64 = 100_000.0;
+
+fn cell(threads: u32, load: Load) -> Cell {
+    Cell { workload: "read-only".to_owned(), threads, load, order: None }
+}
+
+/// A window whose statements take so much processor time, and which is longer by the same share.
+fn measured(cpu_ns: f64) -> Measured {
+    let statements = 100_000;
+    let time_ns = 20.0 * cpu_ns;
+    Measured {
+        seconds: cpu_ns / CPU_NS,
+        transactions: statements / 20,
+        statements,
+        retries: 0,
+        latency: Latency {
+            mean_ns: time_ns,
+            p50_ns: time_ns,
+            p95_ns: 2.0 * time_ns,
+            p99_ns: 3.0 * time_ns,
+            max_ns: 4.0 * time_ns,
+            shape: Vec::new(),
+        },
+        server_cpu_ns: (cpu_ns * statements as f64) as u64,
+        server_share: 0.9,
+        host_share: 0.99,
+        steal_share: 0.0,
+        context_switches: statements,
+        read_bytes: Some(0),
+        written_bytes: Some(0),
+        rss_bytes: Some(1 << 30),
+        performance_schema_bytes: None,
+    }
+}
+
+/// Windows as a schedule makes them: every block has every arm once.
+struct Run {
+    windows: Vec<Window>,
+    random: Random,
+    /// Half the range of the noise, a share.
+    noise: f64,
+    /// By how much the level rises from block to block, a share.
+    drift: f64,
+}
+
+impl Run {
+    fn new(noise: f64, drift: f64) -> Run {
+        Run { windows: Vec::new(), random: Random::seeded(11), noise, drift }
+    }
+
+    /// A cell in which each arm costs so many times what the baseline costs; all in one server life.
+    fn cell(mut self, cell: &Cell, arms: &[(&str, f64)]) -> Run {
+        for block in 0..BLOCKS {
+            let level = CPU_NS * (1.0 + self.drift * f64::from(block));
+            let mut arms = arms.to_vec();
+            self.random.shuffle(&mut arms);
+            for (arm, factor) in arms {
+                let share = self.random.below(2001) as f64 / 1000.0 - 1.0;
+                let cpu_ns = level * factor * (1.0 + self.noise * share);
+                self.windows.push(Window {
+                    number: self.windows.len() as u32,
+                    block,
+                    cell: cell.clone(),
+                    arm: arm.to_owned(),
+                    life: 0,
+                    begin: Timestamp::UNIX_EPOCH,
+                    measured: Some(measured(cpu_ns)),
+                    void: None,
+                });
+            }
+        }
+        self
+    }
+
+    /// Changes the windows of an arm in some blocks.
+    fn change(
+        mut self,
+        arm: &str,
+        blocks: impl Fn(u32) -> bool,
+        change: impl Fn(&mut Window),
+    ) -> Run {
+        let chosen = self.windows.iter_mut().filter(|it| it.arm == arm && blocks(it.block));
+        chosen.for_each(change);
+        self
+    }
+
+    fn analyse(&self, cells: &[&Cell], margin_percent: f64) -> Analysis {
+        matrix(cells, margin_percent).analyse(&self.windows)
+    }
+}
+
+fn matrix(cells: &[&Cell], margin_percent: f64) -> Matrix<'static> {
+    let with_arms = |cell: &&Cell| ((*cell).clone(), vec!["on", "all", Window::AGAIN]);
+    Matrix { cells: cells.iter().map(with_arms).collect(), baseline: "off", margin_percent }
+}
+
+fn closed() -> Cell {
+    cell(8, Load::Closed)
+}
+
+fn three_arms(noise: f64, drift: f64, on: f64) -> Run {
+    let arms = [("off", 1.0), ("on", on), ("all", 1.25), (Window::AGAIN, 1.0)];
+    Run::new(noise, drift).cell(&closed(), &arms)
+}
+
+fn found<'a>(analysis: &'a Analysis, arm: &str, metric: Metric) -> &'a Comparison {
+    analysis.find(&closed(), arm, metric).unwrap()
+}
+
+#[test]
+fn a_known_effect_is_found_also_where_the_level_doubles_over_the_run() {
+    for drift in [0.0, 0.05] {
+        let analysis = three_arms(0.02, drift, 1.1).analyse(&[&closed()], 1.0);
+        let cpu = found(&analysis, "on", Metric::CpuPerStatement);
+        assert_eq!((cpu.pairs, cpu.void, cpu.verdict.clone()), (20, 0, Verdict::Cost));
+        assert!(cpu.percent.holds(10.0) && cpu.percent.half_width() < 1.5, "{cpu:?}");
+        assert!(cpu.p_holm <= 0.05 && cpu.p_sign_flip < 0.01 && cpu.is_saturated);
+        let all = found(&analysis, "all", Metric::CpuPerStatement);
+        assert!(all.percent.holds(25.0), "{all:?}");
+        if drift == 0.0 {
+            assert!(cpu.difference.holds(10_000.0), "{cpu:?}");
+            assert!((cpu.baseline_value - CPU_NS).abs() < 2000.0, "{cpu:?}");
+            assert!((cpu.arm_value - 1.1 * CPU_NS).abs() < 2000.0, "{cpu:?}");
+        }
+    }
+}
+
+#[test]
+fn fewer_statements_in_a_second_are_a_cost_and_more_are_a_gain() {
+    let slower = three_arms(0.02, 0.0, 1.1).analyse(&[&closed()], 1.0);
+    let qps = found(&slower, "on", Metric::Qps);
+    assert!(qps.verdict == Verdict::Cost && qps.percent.holds(-100.0 / 11.0), "{qps:?}");
+    let faster = three_arms(0.02, 0.0, 0.9).analyse(&[&closed()], 1.0);
+    assert_eq!(found(&faster, "on", Metric::Qps).verdict, Verdict::Gain);
+    assert_eq!(found(&faster, "on", Metric::LatencyP95).verdict, Verdict::Gain);
+}
+
+#[test]
+fn the_baseline_against_itself_is_the_floor() {
+    let analysis = three_arms(0.02, 0.05, 1.1).analyse(&[&closed()], 0.1);
+    let again = found(&analysis, Window::AGAIN, Metric::CpuPerStatement);
+    assert!(matches!(again.verdict, Verdict::Below { .. }), "{again:?}");
+    let floor = analysis.floor.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
+    assert_eq!((floor.comparisons, floor.false_alarms), (1, 0));
+    assert_eq!(floor.half_width_percent, again.percent.half_width());
+}
+
+#[test]
+fn no_effect_is_called_free_only_where_that_is_proven_at_the_margin() {
+    let run = three_arms(0.002, 0.0, 1.0);
+    let verdict = |margin| {
+        let analysis = run.analyse(&[&closed()], margin);
+        found(&analysis, "on", Metric::CpuPerStatement).verdict.clone()
+    };
+    let Verdict::Free { below_percent } = verdict(0.5) else { panic!("{:?}", verdict(0.5)) };
+    assert!(below_percent > 0.0 && below_percent < 0.5, "{below_percent}");
+    let Verdict::Below { detectable_percent } = verdict(0.01) else {
+        panic!("{:?}", verdict(0.01))
+    };
+    assert!(detectable_percent > 0.01 && detectable_percent < 0.5, "{detectable_percent}");
+}
+
+#[test]
+fn a_void_window_of_the_baseline_takes_the_block_from_all_arms_and_that_of_an_arm_one_pair() {
+    let void = |window: &mut Window| window.void = Some("steal".to_owned());
+    let run = three_arms(0.02, 0.0, 1.1).change("off", |block| block < 3, void);
+    let analysis = run.change("on", |block| block == 7, void).analyse(&[&closed()], 1.0);
+    let on = found(&analysis, "on", Metric::CpuPerStatement);
+    let all = found(&analysis, "all", Metric::CpuPerStatement);
+    assert_eq!((on.pairs, on.void, all.pairs, all.void), (16, 4, 17, 3));
+    assert_eq!((analysis.void, analysis.windows), (4, 80));
+}
+
+#[test]
+fn too_few_pairs_are_void_and_what_has_no_window_was_not_run() {
+    let void = |window: &mut Window| window.measured = None;
+    let run = three_arms(0.02, 0.0, 1.1).change("on", |block| block >= 5, void);
+    let other = cell(16, Load::Closed);
+    let analysis = run.analyse(&[&closed(), &other], 1.0);
+    let on = found(&analysis, "on", Metric::Qps);
+    assert!(matches!(&on.verdict, Verdict::Void(why) if why.contains("count: 5")), "{on:?}");
+    assert!(!on.percent.is_known() && on.p_holm.is_nan());
+    let unseen = analysis.find(&other, "on", Metric::Qps).unwrap();
+    assert_eq!(unseen.verdict, Verdict::NotRun("budget".to_owned()));
+}
+
+#[test]
+fn blocks_with_the_same_two_lives_are_one_pair() {
+    let in_one = three_arms(0.02, 0.0, 1.1).change("on", |_| true, |window| window.life = 1);
+    let analysis = in_one.analyse(&[&closed()], 1.0);
+    let on = found(&analysis, "on", Metric::CpuPerStatement);
+    assert!(on.pairs == 1 && matches!(on.verdict, Verdict::Void(_)), "{on:?}");
+
+    // Ten pairs of lives, with two blocks in each.
+    let lives = |life: u32| move |window: &mut Window| window.life = window.block / 2 * 2 + life;
+    let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, lives(0));
+    let analysis = run.change("on", |_| true, lives(1)).analyse(&[&closed()], 1.0);
+    let on = found(&analysis, "on", Metric::CpuPerStatement);
+    assert!(on.pairs == 10 && on.verdict == Verdict::Cost, "{on:?}");
+}
+
+#[test]
+fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_none_before() {
+    let more = |window: &mut Window| {
+        window.life = 1 + window.block;
+        let measured = window.measured.as_mut().unwrap();
+        measured.performance_schema_bytes = Some((200 << 20) + u64::from(window.block));
+    };
+    let run = three_arms(0.02, 0.0, 1.1).change("on", |_| true, more);
+    let analysis = run.analyse(&[&closed()], 1.0);
+    let on = found(&analysis, "on", Metric::PerformanceSchemaMemory);
+    assert!(on.verdict == Verdict::Cost && !on.percent.is_known(), "{on:?}");
+    assert!(on.difference.holds((200 << 20) as f64 + 9.5), "{on:?}");
+    assert_eq!((on.baseline_value, on.pairs), (0.0, 20));
+    let all = found(&analysis, "all", Metric::PerformanceSchemaMemory);
+    assert!(matches!(all.verdict, Verdict::NotRun(_)), "{all:?}");
+}
+
+#[test]
+fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
+    let cells: Vec<Cell> = (1..=90).map(|threads| cell(threads, Load::Closed)).collect();
+    let none = [("off", 1.0), ("on", 1.0), ("all", 1.0)];
+    let run = cells.iter().fold(Run::new(0.02, 0.0), |run, cell| run.cell(cell, &none));
+    let analysis = run.analyse(&cells.iter().collect::<Vec<_>>(), 0.1);
+    let of_cpu: Vec<&Comparison> = analysis
+        .comparisons
+        .iter()
+        .filter(|it| it.metric == Metric::CpuPerStatement && !it.is_again())
+        .collect();
+    let least = of_cpu.iter().map(|it| it.p_student).fold(1.0, f64::min);
+    assert!(least < 0.05, "{least}");
+    assert!(of_cpu.iter().all(|it| it.p_holm >= it.p_student));
+    assert!(of_cpu.iter().all(|it| matches!(it.verdict, Verdict::Below { .. })));
+    // As many times the least as there are comparisons, as long as that is below 1.
+    let adjusted = of_cpu.iter().map(|it| it.p_holm).fold(1.0, f64::min);
+    let expected = (of_cpu.len() as f64 * least).min(1.0);
+    assert!((adjusted - expected).abs() < 1e-9, "{adjusted}");
+}
+
+#[test]
+fn only_a_closed_load_that_leaves_nothing_idle_is_saturated() {
+    let idle = |window: &mut Window| window.measured.as_mut().unwrap().host_share = 0.6;
+    let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, idle);
+    assert!(!found(&run.analyse(&[&closed()], 1.0), "on", Metric::Qps).is_saturated);
+    let open = cell(8, Load::Open { share: 0.6 });
+    let run = Run::new(0.02, 0.0).cell(&open, &[("off", 1.0), ("on", 1.1)]);
+    let analysis = run.analyse(&[&open], 1.0);
+    assert!(!analysis.find(&open, "on", Metric::Qps).unwrap().is_saturated);
+}
+
+#[test]
+fn effects_are_pooled_over_the_cells_of_one_kind_of_load() {
+    let cells = [1, 2, 4].map(|threads| cell(threads, Load::Closed));
+    let open = cell(8, Load::Open { share: 0.3 });
+    let run = cells
+        .iter()
+        .zip([1.04, 1.05, 1.06])
+        .fold(Run::new(0.01, 0.0), |run, (cell, on)| run.cell(cell, &[("off", 1.0), ("on", on)]));
+    let run = run.cell(&open, &[("off", 1.0), ("on", 1.5)]);
+    let mut asked: Vec<&Cell> = cells.iter().collect();
+    asked.push(&open);
+    let analysis = run.analyse(&asked, 1.0);
+    let of_cpu: Vec<&PooledEffect> =
+        analysis.pooled.iter().filter(|it| it.metric == Metric::CpuPerStatement).collect();
+    // Over all closed cells and over those of the one workload; the open cell is alone.
+    assert_eq!(of_cpu.len(), 2, "{of_cpu:?}");
+    let all = of_cpu[0];
+    assert_eq!((all.workload.as_deref(), all.cells, all.is_open), (None, 3, false));
+    assert!(all.percent.holds(5.0) && (all.percent.value - 5.0).abs() < 0.5, "{all:?}");
+    assert!(all.between_percent > 0.3 && all.between_percent < 2.0, "{all:?}");
+    assert_eq!(of_cpu[1].workload.as_deref(), Some("read-only"));
+    assert_eq!(of_cpu[1].percent, all.percent);
+}
+
+#[test]
+fn effects_of_two_orders_are_not_pooled_with_each_other() {
+    let of = |order: &str, threads| {
+        let order = Some(order.to_owned());
+        Cell { order, ..cell(threads, Load::Closed) }
+    };
+    let cells = [of("one", 1), of("one", 2), of("other", 1), of("other", 2)];
+    let run = cells
+        .iter()
+        .zip([1.04, 1.04, 1.2, 1.2])
+        .fold(Run::new(0.01, 0.0), |run, (cell, on)| run.cell(cell, &[("off", 1.0), ("on", on)]));
+    let analysis = run.analyse(&cells.iter().collect::<Vec<_>>(), 1.0);
+    for (order, percent) in [("one", 4.0), ("other", 20.0)] {
+        let is_it = |it: &&PooledEffect| {
+            it.metric == Metric::CpuPerStatement && it.order.as_deref() == Some(order)
+        };
+        let pooled: Vec<&PooledEffect> = analysis.pooled.iter().filter(is_it).collect();
+        // Over all workloads, and over the only one.
+        assert_eq!(pooled.len(), 2, "{pooled:?}");
+        for it in pooled {
+            assert!(it.cells == 2 && (it.percent.value - percent).abs() < 0.5, "{it:?}");
+        }
+    }
+}
+
+#[test]
+fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
+    let run = |seed, drift, on| {
+        let arms = [("off", 1.0), ("on", on), ("all", 1.25), (Window::AGAIN, 1.0)];
+        let run = Run { random: Random::seeded(seed), ..Run::new(0.02, drift) };
+        run.cell(&closed(), &arms).windows
+    };
+    let (one, other) = (run(1, 0.0, 1.1), run(2, 0.05, 1.2));
+    let differences = matrix(&[&closed()], 1.0).compare_runs(&one, &other);
+    let of_cpu = |arm: &str| {
+        let is_it = |it: &&RunDifference| it.arm == arm && it.metric == Metric::CpuPerStatement;
+        differences.iter().find(is_it).unwrap()
+    };
+    let on = of_cpu("on");
+    assert!(on.is_different() && on.one.holds(10.0) && on.other.holds(20.0), "{on:?}");
+    // 1.2 / 1.1.
+    assert!(on.percent.holds(100.0 / 11.0), "{on:?}");
+    assert!(!of_cpu("all").is_different() && !of_cpu(Window::AGAIN).is_different());
+    assert!(differences.iter().all(|it| !it.metric.is_of_life()));
+}
+
+#[test]
+fn an_order_compares_each_pair_of_its_scenarios_once() {
+    let suite = Suite::find("modb").unwrap();
+    let analysis = analyse_all(&suite, &[]);
+    let is_step = |it: &&Comparison| it.baseline != suite.baseline && it.metric == Metric::Qps;
+    let steps: Vec<&Comparison> = analysis.comparisons.iter().filter(is_step).collect();
+    assert!(steps.iter().all(|it| it.cell.order.as_deref() == Some("one-factor")));
+    let pairs: BTreeSet<(&str, &str)> =
+        steps.iter().map(|it| (it.baseline.as_str(), it.arm.as_str())).collect();
+    // The default with five others, and `basic` with four; `off` is the baseline of the suite.
+    assert_eq!(pairs.len(), 5 + 4, "{pairs:?}");
+    for (baseline, arm) in &pairs {
+        assert!(*arm != suite.baseline && !pairs.contains(&(*arm, *baseline)), "{pairs:?}");
+    }
+    // One closed load and three at a fixed rate.
+    assert_eq!(steps.len(), 4 * pairs.len());
+}

@@ -1,0 +1,49 @@
+//! What was asked of a run, as `run.json` keeps it: enough to resume it and to report it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::budget::Lengths;
+use crate::report::facts::Facts;
+use crate::suite::{Scale, Suite, SuiteError};
+use crate::window::Cell;
+
+/// A run that was begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Begun {
+    /// Name of the suite.
+    pub suite: String,
+    /// The text of the suite, so that a later waggle runs and reports what was asked.
+    pub suite_text: String,
+    /// The scenarios that are run.
+    pub scenarios: Vec<String>,
+    /// Its scale.
+    pub scale: Scale,
+    /// Lengths of windows.
+    pub lengths: Lengths,
+    /// The cells that are run.
+    pub cells: Vec<Cell>,
+    /// How often each arm is measured in each cell.
+    pub blocks: u32,
+    /// From which the order follows.
+    pub seed: u64,
+    /// How the server was named: `--server`.
+    pub server: String,
+    /// Settings of every server.
+    pub settings: Vec<String>,
+    /// Processors of the server, and of the load; empty where nothing is pinned.
+    pub pinned: [Vec<usize>; 2],
+    /// The circumstances.
+    pub facts: Facts,
+}
+
+impl Begun {
+    /// The suite as it was.
+    ///
+    /// # Errors
+    /// This waggle does not understand it.
+    pub fn suite(&self) -> Result<Suite, SuiteError> {
+        let mut suite = Suite::parse(&self.suite, &self.suite_text)?;
+        suite.scenarios.retain(|scenario| self.scenarios.contains(&scenario.name));
+        Ok(suite)
+    }
+}

@@ -1,0 +1,198 @@
+//! What fits into a time: which cells, and how many blocks.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::Schedule;
+use crate::suite::{Scale, Suite};
+use crate::window::{Cell, Load};
+
+/// Fewer blocks cannot tell a cost: the smallest p of 8 pairs by their signs is 0.008, that of 5 is
+/// 0.06.
+pub const BLOCKS_MIN: u32 = 8;
+/// More blocks are made only where somebody asks for them.
+const BLOCKS_MAX: u32 = 40;
+/// Setting an arm and reading it back.
+const SET_S: f64 = 0.15;
+/// Starting sysbench, and each of its sessions.
+const LOAD_S: f64 = 0.5;
+const SESSION_S: f64 = 0.0015;
+/// Starting a server, until it is warm.
+const SERVER_S: f64 = 6.0;
+/// Rows per second when data is made, and bytes of a row with its index.
+const ROWS_PER_S: f64 = 40_000.0;
+/// What a row takes on the disk, bytes; copies are made at 300 MB/s.
+pub(crate) const ROW_BYTES: f64 = 260.0;
+const COPY_BYTES_PER_S: f64 = 300e6;
+
+/// How long things take at a scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lengths {
+    /// A window.
+    pub window: Duration,
+    /// Time under load before each window, which does not count; before the first one of a load, a whole
+    /// window more.
+    pub settle: Duration,
+    /// Longest warm-up of a server; it ends when the throughput is steady.
+    pub warm_up: Duration,
+}
+
+impl Lengths {
+    /// Those of a scale.
+    pub fn of(scale: Scale) -> Lengths {
+        let ms = Duration::from_millis;
+        match scale {
+            Scale::Tiny => Lengths { window: ms(400), settle: ms(150), warm_up: ms(3000) },
+            Scale::Small => Lengths { window: ms(2000), settle: ms(400), warm_up: ms(10_000) },
+            Scale::Full => Lengths { window: ms(10_000), settle: ms(1000), warm_up: ms(60_000) },
+        }
+    }
+}
+
+/// What is run, and what is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The cells that are run.
+    pub cells: Vec<Cell>,
+    /// The cells that do not fit.
+    pub left_out: Vec<Cell>,
+    /// How often each arm is measured in each cell.
+    pub blocks: u32,
+    /// How long it will take, s, by a rough reckoning.
+    pub seconds: f64,
+}
+
+/// Chooses from the cells that were asked for. Without a budget all are run. With one, as many levels
+/// as have at least [`BLOCKS_MIN`] blocks: those of the sources before those at a fixed rate, and
+/// numbers of threads in the middle and at the ends before those between.
+pub fn choose(
+    suite: &Suite,
+    asked: &[Cell],
+    scale: Scale,
+    lengths: Lengths,
+    blocks: Option<u32>,
+    budget: Option<Duration>,
+) -> Choice {
+    let cells = by_worth(asked);
+    let least = blocks.unwrap_or(BLOCKS_MIN);
+    let cost = |count: usize, blocks: u32| seconds(suite, &cells[..count], scale, lengths, blocks);
+    let Some(budget) = budget.map(|budget| budget.as_secs_f64()) else {
+        return Choice {
+            seconds: cost(cells.len(), least),
+            cells: in_order(asked, &cells),
+            left_out: Vec::new(),
+            blocks: least,
+        };
+    };
+    let count = (1..=cells.len()).rev().find(|count| cost(*count, least) <= budget).unwrap_or(1);
+    let most = blocks.unwrap_or(BLOCKS_MAX);
+    let blocks =
+        (least..=most).rev().find(|blocks| cost(count, *blocks) <= budget).unwrap_or(least);
+    Choice {
+        cells: in_order(asked, &cells[..count]),
+        left_out: in_order(asked, &cells[count..]),
+        blocks,
+        seconds: cost(count, blocks),
+    }
+}
+
+/// The smallest effect that so many blocks find in 4 of 5 cases, %, where pairs of windows differ by 2 %
+/// as they do on good hardware; what it was is known only after the run. `None` for too few blocks.
+pub fn detectable_percent(blocks: u32) -> Option<f64> {
+    const PAIRS_DIFFER_BY_PERCENT: f64 = 2.0;
+    Some(waggle_stats::detectable(blocks as usize, 0.05, 0.8)? * PAIRS_DIFFER_BY_PERCENT)
+}
+
+fn in_order(asked: &[Cell], chosen: &[Cell]) -> Vec<Cell> {
+    asked.iter().filter(|cell| chosen.contains(cell)).cloned().collect()
+}
+
+/// The cells that say most first.
+fn by_worth(asked: &[Cell]) -> Vec<Cell> {
+    let mut levels: Vec<u32> = closed(asked).map(|cell| cell.threads).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let mut cells = Vec::new();
+    for level in spread(&levels) {
+        cells.extend(closed(asked).filter(|cell| cell.threads == level).cloned());
+    }
+    cells.extend(asked.iter().filter(|cell| cell.load != Load::Closed).cloned());
+    cells
+}
+
+fn closed(cells: &[Cell]) -> impl Iterator<Item = &Cell> {
+    cells.iter().filter(|cell| cell.load == Load::Closed)
+}
+
+/// The middle first, then whatever is farthest from what was taken.
+fn spread(levels: &[u32]) -> Vec<u32> {
+    let mut left: Vec<usize> = (0..levels.len()).collect();
+    let mut taken: Vec<usize> = Vec::new();
+    while !left.is_empty() {
+        let distance = |at: usize| taken.iter().map(|other| other.abs_diff(at)).min();
+        let next = match taken.is_empty() {
+            true => levels.len() / 2,
+            false => {
+                left.iter().copied().max_by_key(|at| (distance(*at), usize::MAX - at)).unwrap_or(0)
+            }
+        };
+        left.retain(|at| *at != next);
+        taken.push(next);
+    }
+    taken.into_iter().map(|at| levels[at]).collect()
+}
+
+/// How long a run takes, s.
+fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks: u32) -> f64 {
+    let schedule = Schedule::new(suite, cells, 0, 0);
+    let servers = match schedule.keeps_servers() {
+        true => schedule.servers_at_once() as f64,
+        false => schedule.arms.len() as f64,
+    };
+    let arms_of =
+        |cell: &Cell| schedule.arms.iter().filter(|arm| suite.has(cell, arm.name)).count();
+    let windows: usize = cells.iter().map(arms_of).sum();
+    let window = lengths.window.as_secs_f64() + lengths.settle.as_secs_f64() + SET_S;
+    let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
+    let server =
+        SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
+    // The first window of a load does not count.
+    let load = |cell: &Cell| LOAD_S + f64::from(cell.threads) * SESSION_S + window;
+    let loads: f64 = cells.iter().map(|cell| servers * load(cell)).sum();
+    let block = servers * server + loads + windows as f64 * window;
+    SERVER_S + rows / ROWS_PER_S + f64::from(blocks) * block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_and_the_ends_come_first() {
+        let levels = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
+        assert_eq!(spread(&levels)[..3], [32, 1, 1024]);
+        assert_eq!(spread(&levels).len(), levels.len());
+        assert_eq!(spread(&[7]), [7]);
+        assert!(spread(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_budget_takes_levels_before_it_takes_blocks() {
+        let suite = Suite::find("rds").unwrap();
+        let asked = suite.cells();
+        let lengths = Lengths::of(Scale::Tiny);
+        let choose = |budget: Option<u64>| {
+            let budget = budget.map(Duration::from_secs);
+            choose(&suite, &asked, Scale::Tiny, lengths, None, budget)
+        };
+        let (whole, tight) = (choose(None), choose(Some(600)));
+        assert_eq!(whole.cells.len(), asked.len());
+        assert!(whole.left_out.is_empty());
+        assert!(tight.seconds <= 600.0 && tight.blocks >= BLOCKS_MIN, "{tight:?}");
+        assert!(tight.cells.iter().any(|cell| cell.threads == 32));
+        assert_eq!(tight.cells.len() + tight.left_out.len(), asked.len());
+        // Too short for anything: one cell at least.
+        assert_eq!(choose(Some(1)).cells.len(), 1);
+    }
+}

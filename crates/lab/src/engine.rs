@@ -1,0 +1,350 @@
+//! Makes the windows of a schedule.
+//!
+//! Servers that a block compares are there side by side, each on a copy of the same data and with its
+//! own sysbench; only one of them is at work at a time. So windows of different servers are
+//! neighbours in time as those of one server are. Where a suite wants a restart for every arm, the
+//! servers come one after another.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use waggle_private_server::{Launcher, Program, Template};
+
+use crate::budget::Lengths;
+use crate::capacity::Capacities;
+use crate::error::LabError;
+use crate::gate::{self, Asked};
+use crate::kept::Kept;
+use crate::life::Life;
+use crate::load::{Driver, Pace, Request, Sysbench};
+use crate::schedule::{Schedule, Slot};
+use crate::suite::{Scenario, Suite, Workload};
+use crate::window::{Cell, Measured, Window};
+
+/// So many windows in a row may fail before the run ends.
+const FAILING_MAX: usize = 5;
+
+/// What a run works with.
+pub struct Engine<'a> {
+    /// What is compared.
+    pub suite: &'a Suite,
+    /// In which order.
+    pub schedule: Schedule<'a>,
+    /// How long things take.
+    pub lengths: Lengths,
+    /// Rows of a table.
+    pub rows: u32,
+    /// Settings of every server.
+    pub settings: Vec<String>,
+    /// From which everything random follows.
+    pub seed: u64,
+    /// The server.
+    pub program: &'a Program,
+    /// How servers are started.
+    pub launcher: &'a Launcher,
+    /// How loads are started.
+    pub load_launcher: &'a Launcher,
+    /// What makes the load.
+    pub sysbench: &'a Sysbench,
+    /// The data.
+    pub template: &'a Template,
+    /// Set to stop after the window that is being made.
+    pub stop: &'a AtomicBool,
+    /// Told before each window.
+    pub tell: &'a mut dyn FnMut(&Progress<'_>),
+}
+
+/// How far a run is.
+#[derive(Debug)]
+pub struct Progress<'a> {
+    /// Windows that were made.
+    pub done: usize,
+    /// Windows in all.
+    pub of: usize,
+    /// Time that the rest will take; `None` before the first window.
+    pub remaining: Option<Duration>,
+    /// Which block, from 1, and how many there are.
+    pub block: [u32; 2],
+    /// The cell.
+    pub cell: &'a Cell,
+    /// The arm.
+    pub arm: &'a str,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every window was made.
+    Whole,
+    /// Somebody stopped it; it can be resumed.
+    Stopped,
+}
+
+/// What is there while a block is run: loads of one cell, and servers, which are dropped after them.
+#[derive(Default)]
+struct Running {
+    loads: BTreeMap<usize, Driver>,
+    lives: BTreeMap<usize, Life>,
+}
+
+impl Engine<'_> {
+    /// Makes every window that is not there yet.
+    ///
+    /// # Errors
+    /// A server or a load cannot be started, or windows keep failing. What was measured is kept.
+    pub fn run(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
+        let missing: Vec<Slot> =
+            self.schedule.slots.iter().filter(|slot| !kept.has(slot.number)).copied().collect();
+        let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
+        let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
+        let mut failing = 0;
+        for block in missing.chunk_by(|one, other| one.block == other.block) {
+            let mut running = Running::default();
+            let groups: Vec<&[Slot]> =
+                block.chunk_by(|one, other| self.are_together(*one, *other)).collect();
+            for group in groups {
+                running.loads.clear();
+                self.forget(&mut running, group);
+                for slot in group {
+                    if self.stop.load(Ordering::Relaxed) {
+                        return Ok(Ended::Stopped);
+                    }
+                    self.report(kept, *slot, &pace);
+                    let Some(window) = self.window(&mut running, kept, *slot, &capacities)? else {
+                        return Ok(Ended::Stopped);
+                    };
+                    failing = if window.measured.is_none() { failing + 1 } else { 0 };
+                    let reason = window.void.clone().unwrap_or_default();
+                    kept.append(&window)?;
+                    pace.made += 1;
+                    if failing >= FAILING_MAX {
+                        return Err(LabError::Failing { count: failing, reason });
+                    }
+                }
+            }
+        }
+        Ok(Ended::Whole)
+    }
+
+    /// Whether the loads of one window serve the next one.
+    fn are_together(&self, one: Slot, other: Slot) -> bool {
+        one.cell == other.cell && (self.schedule.keeps_servers() || one.arm == other.arm)
+    }
+
+    /// Ends the servers that the next windows do not need.
+    fn forget(&self, running: &mut Running, next: &[Slot]) {
+        if !self.schedule.keeps_servers() {
+            let needed = |server: &usize| {
+                next.iter().any(|slot| self.schedule.arms[slot.arm].server == *server)
+            };
+            running.lives.retain(|server, _| needed(server));
+        }
+    }
+
+    fn report(&mut self, kept: &Kept, slot: Slot, pace: &Remaining) {
+        let blocks = self.schedule.slots.last().map_or(0, |last| last.block + 1);
+        (self.tell)(&Progress {
+            done: kept.count(),
+            of: self.schedule.slots.len(),
+            remaining: pace.remaining(),
+            block: [slot.block + 1, blocks],
+            cell: &self.schedule.cells[slot.cell],
+            arm: self.schedule.arms[slot.arm].name,
+        });
+    }
+
+    /// Makes one window. `None` where somebody stopped it.
+    fn window(
+        &self,
+        running: &mut Running,
+        kept: &mut Kept,
+        slot: Slot,
+        capacities: &Capacities,
+    ) -> Result<Option<Window>, LabError> {
+        let arm = &self.schedule.arms[slot.arm];
+        self.start_life(running, kept, arm.server)?;
+        let mut window = Window {
+            number: slot.number,
+            block: slot.block,
+            cell: self.schedule.cells[slot.cell].clone(),
+            arm: arm.name.to_owned(),
+            life: running.lives.get(&arm.server).map_or(0, |life| life.number),
+            begin: Timestamp::now(),
+            measured: None,
+            void: None,
+        };
+        let rate = capacities.rate(&window.cell);
+        match self.measure(running, slot, rate, &mut window) {
+            Ok(true) => Ok(Some(window)),
+            Ok(false) => Ok(None),
+            Err(error @ (LabError::Suite(_) | LabError::Kept(_) | LabError::Scenario { .. })) => {
+                Err(error)
+            }
+            Err(error) => {
+                // Whatever broke is started anew for the next window.
+                running.loads.remove(&arm.server);
+                running.lives.remove(&arm.server);
+                window.void = Some(error.to_string());
+                Ok(Some(window))
+            }
+        }
+    }
+
+    fn start_life(
+        &self,
+        running: &mut Running,
+        kept: &mut Kept,
+        server: usize,
+    ) -> Result<(), LabError> {
+        let arm = self.schedule.arms.iter().find(|arm| arm.server == server);
+        if let (Some(arm), false) = (arm, running.lives.contains_key(&server)) {
+            running.lives.insert(server, self.life_of(arm.scenario, kept.next_life())?);
+        }
+        Ok(())
+    }
+
+    /// Starts a server as a scenario wants it.
+    pub(crate) fn life_of(&self, scenario: &Scenario, number: u32) -> Result<Life, LabError> {
+        let settings: Vec<&str> =
+            self.settings.iter().chain(&scenario.start).map(String::as_str).collect();
+        Life::of(self.template.start(self.program, self.launcher, &settings)?, number)
+    }
+
+    /// Fills a window. `false` where somebody stopped it.
+    fn measure(
+        &self,
+        running: &mut Running,
+        slot: Slot,
+        rate: Option<f64>,
+        window: &mut Window,
+    ) -> Result<bool, LabError> {
+        let arm = &self.schedule.arms[slot.arm];
+        let Running { lives, loads } = running;
+        let Some(life) = lives.get_mut(&arm.server) else { return Ok(false) };
+        // The first window of a load does not count: else that would be every window of a server with
+        // one arm, and few of a server with many.
+        let mut settle = self.lengths.settle;
+        let load = match loads.entry(arm.server) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => {
+                settle += self.lengths.window;
+                let workload = self.workload(&window.cell)?;
+                let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
+                free.insert(self.start_load(life, workload, window.cell.threads, seed)?)
+            }
+        };
+        window.void = life.set(arm.scenario)?;
+        let pace = rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
+        if !life.is_warm {
+            self.warm_up(load)?;
+            life.is_warm = true;
+        }
+        let events = life.events()?;
+        load.go(pace)?;
+        if !self.wait(settle) {
+            return Ok(false);
+        }
+        window.begin = Timestamp::now();
+        let Some(mut measured) = self.span(life, load)? else { return Ok(false) };
+        load.pause()?;
+        measured.performance_schema_bytes = life.performance_schema_bytes()?;
+        let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate };
+        let proof = match (events, life.events()?) {
+            (Some(earlier), Some(later)) => {
+                arm.scenario.disproof(&earlier, &later, window.cell.threads)
+            }
+            _ => None,
+        };
+        let void = window.void.take();
+        window.void = void.or(proof).or_else(|| gate::judge(&measured, &asked));
+        window.measured = Some(measured);
+        Ok(true)
+    }
+
+    pub(crate) fn workload(&self, cell: &Cell) -> Result<&Workload, LabError> {
+        let found = self.suite.workloads.iter().find(|workload| workload.name == cell.workload);
+        found.ok_or_else(|| LabError::Scenario {
+            scenario: cell.workload.clone(),
+            reason: "the suite has no such workload".to_owned(),
+        })
+    }
+
+    /// Starts the sessions of a load. Every server of a block has the same seed, and so the same values.
+    pub(crate) fn start_load(
+        &self,
+        life: &Life,
+        workload: &Workload,
+        threads: u32,
+        seed: u64,
+    ) -> Result<Driver, LabError> {
+        Ok(Driver::start(&Request {
+            sysbench: self.sysbench,
+            launcher: self.load_launcher,
+            directory: life.server.directory(),
+            socket: &life.server.socket(),
+            workload,
+            threads,
+            tables: self.suite.data.tables,
+            rows: self.rows,
+            seed,
+        })?)
+    }
+
+    /// What happens in one window. `None` where somebody stopped it.
+    fn span(&self, life: &mut Life, load: &mut Driver) -> Result<Option<Measured>, LabError> {
+        let begin = (load.count()?, life.statements()?, life.meter.read()?);
+        if !self.wait(self.lengths.window) {
+            return Ok(None);
+        }
+        let end = (load.count()?, life.statements()?, life.meter.read()?);
+        let count = end.0.since(&begin.0);
+        let used = end.2.since(&begin.2);
+        let storage = used.storage.value().copied();
+        Ok(Some(Measured {
+            seconds: used.seconds,
+            transactions: count.transactions,
+            statements: end.1.saturating_sub(begin.1),
+            retries: count.retries,
+            latency: count.latency(),
+            server_cpu_ns: used.server_cpu_ns,
+            server_share: used.server_share,
+            host_share: used.host_share,
+            steal_share: used.steal_share,
+            context_switches: used.context_switches,
+            read_bytes: storage.map(|storage| storage.read_bytes),
+            written_bytes: storage.map(|storage| storage.written_bytes),
+            rss_bytes: used.rss_bytes.value().copied(),
+            performance_schema_bytes: None,
+        }))
+    }
+
+    /// Waits. `false` where somebody stopped it meanwhile.
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if self.stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            sleep(left.min(Duration::from_millis(100)));
+        }
+        !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// How long the rest takes.
+struct Remaining {
+    begin: Instant,
+    made: usize,
+    left: usize,
+}
+
+impl Remaining {
+    fn remaining(&self) -> Option<Duration> {
+        let left = self.left.saturating_sub(self.made);
+        (self.made > 0).then(|| self.begin.elapsed().mul_f64(left as f64 / self.made as f64))
+    }
+}

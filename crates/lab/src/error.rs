@@ -1,0 +1,67 @@
+//! Why a run cannot go on.
+
+use waggle_instrumentation::PlanError;
+use waggle_mysql::ConnectionError;
+use waggle_private_server::PrivateServerError;
+
+use crate::kept::KeptError;
+use crate::load::LoadError;
+use crate::meter::MeterError;
+use crate::suite::SuiteError;
+
+/// Why a run cannot begin or go on. What was measured is kept in every case.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// The suite.
+    #[error(transparent)]
+    Suite(#[from] SuiteError),
+    /// The files of the run.
+    #[error(transparent)]
+    Kept(#[from] KeptError),
+    /// A private server.
+    #[error(transparent)]
+    Server(#[from] PrivateServerError),
+    /// The load.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The connection to a private server.
+    #[error("a private server: {0}")]
+    Connection(#[from] ConnectionError),
+    /// The process of a private server.
+    #[error(transparent)]
+    Meter(#[from] MeterError),
+    /// A profile that a scenario names.
+    #[error("scenario {scenario}: {reason}")]
+    Scenario {
+        /// The scenario.
+        scenario: String,
+        /// Why it cannot be set.
+        reason: String,
+    },
+    /// The host has too little of something.
+    #[error("{what}: {needed} are needed and {there} are there; {remedy}")]
+    TooLittle {
+        /// Of what.
+        what: &'static str,
+        /// How much is needed, with its unit.
+        needed: String,
+        /// How much is there, with its unit.
+        there: String,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// Window after window fails.
+    #[error("{count} windows in a row failed, the last one since {reason}")]
+    Failing {
+        /// How many.
+        count: usize,
+        /// Why the last one did.
+        reason: String,
+    },
+}
+
+impl LabError {
+    pub(crate) fn plan(scenario: &str) -> impl FnOnce(PlanError) -> LabError {
+        move |error| LabError::Scenario { scenario: scenario.to_owned(), reason: error.to_string() }
+    }
+}

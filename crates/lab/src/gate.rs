@@ -1,0 +1,86 @@
+//! Whether a window counts. The rules are fixed before anything is measured and are the same for every
+//! arm.
+
+use crate::window::Measured;
+
+/// The hypervisor may take so much of the processors.
+pub const STEAL_MAX: f64 = 0.05;
+/// A window may be so much longer than asked: then the lab itself had to wait.
+const LONGER_MAX: f64 = 1.25;
+/// A load at a fixed rate has to reach so much of it.
+const RATE_MIN: f64 = 0.95;
+
+/// What a window should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Asked {
+    /// Its length, s.
+    pub seconds: f64,
+    /// Transactions per second that arrive; `None` in a closed load.
+    pub rate: Option<f64>,
+}
+
+/// Why a window does not count; `None` where it does.
+pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
+    if measured.transactions == 0 || measured.statements == 0 {
+        return Some("no transaction ended in it".to_owned());
+    }
+    if measured.steal_share > STEAL_MAX {
+        let percent = 100.0 * measured.steal_share;
+        return Some(format!("the hypervisor took {percent:.1} % of the processors"));
+    }
+    if measured.seconds > asked.seconds * LONGER_MAX {
+        let (seconds, asked) = (measured.seconds, asked.seconds);
+        return Some(format!("it took {seconds:.2} s instead of {asked:.2} s"));
+    }
+    let rate = asked.rate?;
+    // A Poisson number of arrivals differs from its mean by its root (three times that is rare).
+    let mean = rate * measured.seconds;
+    let least = (RATE_MIN * mean).min(mean - 3.0 * mean.sqrt());
+    ((measured.transactions as f64) < least).then(|| {
+        format!("overloaded: {:.0} of {rate:.0} transactions per second ended", measured.tps())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::Latency;
+
+    fn measured() -> Measured {
+        Measured {
+            seconds: 2.0,
+            transactions: 2000,
+            statements: 40_000,
+            retries: 0,
+            latency: Latency::default(),
+            server_cpu_ns: 1,
+            server_share: 0.5,
+            host_share: 1.0,
+            steal_share: 0.0,
+            context_switches: 1,
+            read_bytes: None,
+            written_bytes: None,
+            rss_bytes: None,
+            performance_schema_bytes: None,
+        }
+    }
+
+    #[test]
+    fn each_rule_says_what_is_wrong() {
+        let closed = Asked { seconds: 2.0, rate: None };
+        assert_eq!(judge(&measured(), &closed), None);
+        let bad = [
+            (Measured { transactions: 0, ..measured() }, "no transaction"),
+            (Measured { steal_share: 0.08, ..measured() }, "8.0 %"),
+            (Measured { seconds: 3.0, ..measured() }, "3.00 s instead of 2.00 s"),
+        ];
+        for (measured, said) in bad {
+            let why = judge(&measured, &closed).unwrap();
+            assert!(why.contains(said), "{why}");
+        }
+        let open = |rate| judge(&measured(), &Asked { rate: Some(rate), ..closed });
+        assert_eq!(open(1000.0), None);
+        assert_eq!(open(1040.0), None);
+        assert!(open(1200.0).unwrap().contains("1000 of 1200"));
+    }
+}

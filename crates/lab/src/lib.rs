@@ -1,0 +1,28 @@
+//! The overhead lab: published experiments, run again on the user's own server and hardware.
+//!
+//! A suite says what is compared under which load. It becomes a schedule of windows, in an order that
+//! follows from a seed; each window is measured on private servers under the real sysbench and kept as
+//! it was measured. What the report says is computed from the windows that were kept.
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod begun;
+pub mod budget;
+mod capacity;
+pub mod engine;
+mod error;
+pub mod gate;
+pub mod kept;
+mod life;
+pub mod load;
+pub mod meter;
+pub mod needs;
+pub mod report;
+pub mod schedule;
+pub mod suite;
+pub mod window;
+
+pub use begun::Begun;
+pub use error::LabError;
+pub use life::version_of;
+pub use window::{Cell, Latency, Load, Measured, Window};

@@ -1,0 +1,17 @@
+//! The load: the real sysbench, in sessions that can stand still, be counted and be given a rate.
+//!
+//! sysbench 1.0 runs a small script of ours (`lab.lua`), which runs a stock script unchanged and
+//! replaces the loop around it. Between windows its sessions stand still, connected and with their
+//! statements prepared, so that a window can follow a change of settings at once.
+
+mod board;
+mod count;
+mod driver;
+mod error;
+mod histogram;
+mod sysbench;
+
+pub use count::Count;
+pub use driver::{Driver, Pace};
+pub use error::LoadError;
+pub use sysbench::{DATABASE, Request, Sysbench, prepare};

@@ -1,0 +1,222 @@
+//! The program sysbench, and its tables.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZero;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use waggle_mysql::{Connection, Options};
+use waggle_private_server::Launcher;
+
+use super::LoadError;
+use crate::suite::Workload;
+
+/// The database of the load (the default of sysbench).
+pub const DATABASE: &str = "sbtest";
+/// As whom the sessions log in: on a private server `root` has no password.
+const USER: &str = "root";
+/// The interface to scripts that `lab.lua` was written for is that of 1.0.
+const VERSION: &str = "1.0.";
+/// Lines in a message.
+const LINES: usize = 6;
+
+/// The program.
+#[derive(Clone, Debug)]
+pub struct Sysbench {
+    program: PathBuf,
+    version: String,
+}
+
+impl Sysbench {
+    /// Looks for it and asks for its version. A name without a slash is looked for in `PATH`.
+    ///
+    /// # Errors
+    /// It is missing, cannot be run, or has another version.
+    pub fn find(program: &Path) -> Result<Sysbench, LoadError> {
+        let program = anywhere(program)?;
+        let asked = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
+        let asked = match asked {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(LoadError::Missing { program });
+            }
+            asked => asked.map_err(LoadError::system(format!("run {}", program.display())))?,
+        };
+        let said = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+        match said.strip_prefix("sysbench ").filter(|version| version.starts_with(VERSION)) {
+            Some(version) => Ok(Sysbench { version: version.to_owned(), program }),
+            None => Err(LoadError::Version { program, said }),
+        }
+    }
+
+    /// Its version, such as `1.0.20`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+}
+
+/// What is to be loaded, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The program.
+    pub sysbench: &'a Sysbench,
+    /// Starts it, at the priority of private servers. It is pinned to the processors of the launcher:
+    /// its threads inherit them.
+    pub launcher: &'a Launcher,
+    /// The socket of the server.
+    pub socket: &'a Path,
+    /// The script and its arguments, which win over ours.
+    pub workload: &'a Workload,
+    /// Sessions.
+    pub threads: u32,
+    /// Tables.
+    pub tables: u32,
+    /// Rows of each table.
+    pub rows: u32,
+    /// From which the rows and the order in which they are read follow. Which session has which part of
+    /// it depends on the order in which they start.
+    pub seed: u64,
+    /// A directory for files of ours; nothing is left there but the script.
+    pub directory: &'a Path,
+}
+
+impl Request<'_> {
+    /// A command that becomes sysbench with a script.
+    pub(super) fn command(&self, script: &Path, threads: u32) -> Command {
+        let mut command = self.launcher.command();
+        command.arg("--").arg(&self.sysbench.program).arg(script);
+        command.args(["--db-driver=mysql", "--mysql-password=", "--time=0", "--events=0"]);
+        command.arg(format!("--mysql-db={DATABASE}"));
+        command.arg(format!("--mysql-user={USER}"));
+        command.arg(format!("--mysql-socket={}", self.socket.display()));
+        command.arg(format!("--threads={threads}"));
+        command.arg(format!("--tables={}", self.tables));
+        command.arg(format!("--table-size={}", self.rows));
+        command.arg(format!("--rand-seed={}", seed(self.seed)));
+        command.args(&self.workload.arguments);
+        command
+    }
+
+    /// The script as sysbench is to find it.
+    pub(super) fn script(&self) -> Result<PathBuf, LoadError> {
+        anywhere(Path::new(&self.workload.script))
+    }
+}
+
+/// A path that holds in every working directory; a name without a slash stays a name.
+fn anywhere(path: &Path) -> Result<PathBuf, LoadError> {
+    match path.components().count() {
+        1 if path.is_relative() => Ok(path.to_owned()),
+        _ => std::path::absolute(path).map_err(LoadError::system("find the working directory")),
+    }
+}
+
+/// sysbench takes a positive `int`, and the clock in place of 0.
+fn seed(seed: u64) -> u64 {
+    seed % (i32::MAX as u64) + 1
+}
+
+/// Makes the tables by `sysbench … prepare`, some of them at once.
+///
+/// # Errors
+/// The script is missing or fails, or the server refuses something.
+pub fn prepare(request: &Request<'_>) -> Result<(), LoadError> {
+    let options = Options {
+        user: Some(USER.to_owned()),
+        socket: Some(request.socket.to_owned()),
+        ..Options::default()
+    };
+    let mut connection = Connection::open(&options, None)?;
+    connection.rows(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = request.tables.min(processors as u32).max(1);
+    let mut command = request.command(&request.script()?, threads);
+    command.arg("prepare");
+    let (mut child, log) = spawn(command, Stdio::null(), request.directory)?;
+    let status = child.wait().map_err(LoadError::system("wait for sysbench"))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(failed(&request.workload.script, "its tables cannot be made", &log)),
+    }
+}
+
+/// Starts a command; what it says goes to a file without a name.
+pub(super) fn spawn(
+    mut command: Command,
+    stdin: Stdio,
+    dir: &Path,
+) -> Result<(Child, File), LoadError> {
+    let in_dir = || LoadError::system(format!("make a file in {}", dir.display()));
+    let log = tempfile::tempfile_in(dir).map_err(in_dir())?;
+    let out = log.try_clone().map_err(in_dir())?;
+    let err = log.try_clone().map_err(in_dir())?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let child = command.stdin(stdin).stdout(out).stderr(err).spawn();
+    Ok((child.map_err(LoadError::system(format!("start {program}")))?, log))
+}
+
+/// What is to be told where sysbench has failed.
+pub(super) fn failed(script: &str, how: impl Into<String>, log: &File) -> LoadError {
+    let text = log.metadata().and_then(|found| {
+        let mut bytes = vec![0; usize::try_from(found.len()).unwrap_or(0)];
+        log.read_exact_at(&mut bytes, 0).map(|()| String::from_utf8_lossy(&bytes).into_owned())
+    });
+    let text = text.unwrap_or_default();
+    let script = script.to_owned();
+    // As `lab.lua` and as sysbench itself say it.
+    if text.contains("no such script: ") || text.contains("Cannot find benchmark ") {
+        return LoadError::Script { script };
+    }
+    LoadError::Failed { script, how: how.into(), said: reason(&text) }
+}
+
+/// The first lines that tell of an error, since each session can repeat them; where there are none the
+/// last lines.
+fn reason(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let errors = lines.iter().copied().filter(|line| line.starts_with("FATAL: "));
+    let errors: Vec<&str> = errors.take(LINES).collect();
+    match errors.is_empty() {
+        true => lines[lines.len().saturating_sub(LINES)..].join("\n"),
+        false => errors.join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_missing_or_another_is_named() {
+        let missing = Sysbench::find(Path::new("/nosuch/sysbench")).unwrap_err();
+        assert!(matches!(missing, LoadError::Missing { .. }));
+        let said = missing.to_string();
+        assert!(said.contains("/nosuch/sysbench") && said.contains("install"), "{said}");
+        let said = Sysbench::find(Path::new("echo")).unwrap_err().to_string();
+        assert!(said.contains("echo") && said.contains("1.0"), "{said}");
+    }
+
+    #[test]
+    fn names_stay_names_and_paths_become_absolute() {
+        assert_eq!(anywhere(Path::new("oltp_read_only")).unwrap(), Path::new("oltp_read_only"));
+        assert_eq!(anywhere(Path::new("/a/b.lua")).unwrap(), Path::new("/a/b.lua"));
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(anywhere(Path::new("./b.lua")).unwrap(), here.join("b.lua"));
+    }
+
+    #[test]
+    fn every_seed_is_one_for_sysbench() {
+        let largest = i32::MAX as u64;
+        assert_eq!([seed(0), seed(largest - 1), seed(largest)], [1, largest, 1]);
+        assert!((1..=largest).contains(&seed(u64::MAX)));
+    }
+
+    #[test]
+    fn the_first_error_is_told_and_without_one_the_end() {
+        let many: String = (0..200).map(|n| format!("FATAL: error {n}\n")).collect();
+        let said = reason(&format!("sysbench 1.0.20\n\nThreads started!\n{many}"));
+        assert!(said.starts_with("FATAL: error 0\n") && said.lines().count() == LINES, "{said}");
+        assert_eq!(reason("one\n\ntwo\n"), "one\ntwo");
+    }
+}

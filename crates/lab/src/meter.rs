@@ -1,0 +1,221 @@
+//! What a server and the host use during a window.
+
+use std::fs;
+use std::time::Instant;
+
+use waggle_calibration::HostTime;
+use waggle_model::Reading;
+
+pub use waggle_calibration::MeterError;
+
+/// Reads one server process and the host that it runs on.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    process: waggle_calibration::Meter,
+    pid: u32,
+}
+
+/// What was used so far.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    at: Instant,
+    cpu_ns: u64,
+    host: HostTime,
+    storage: Reading<Storage>,
+    rss_bytes: Reading<u64>,
+}
+
+/// What a process had moved from and to storage (proc_pid_io(5)), not what it read from or wrote to the
+/// page cache. Writing counts when a page becomes dirty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+/// What was used between two samples. Shares are of all processors, 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Usage {
+    /// Time between them, s.
+    pub seconds: f64,
+    /// Processor time of all threads of the server, ns.
+    pub server_cpu_ns: u64,
+    /// What the server used.
+    pub server_share: f64,
+    /// What was in use at all. It is counted in ticks of 10 ms.
+    pub host_share: f64,
+    /// What the hypervisor took. It is counted in ticks of 10 ms.
+    pub steal_share: f64,
+    /// Context switches of the whole host.
+    pub context_switches: u64,
+    /// What the server had moved; absent where we may not read it (only its user and root may).
+    pub storage: Reading<Storage>,
+    /// Memory of the server in use (RSS) at the end, bytes.
+    pub rss_bytes: Reading<u64>,
+}
+
+impl Meter {
+    /// Finds the clock of a process.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn of(pid: u32) -> Result<Meter, MeterError> {
+        Ok(Meter { process: waggle_calibration::Meter::of(pid)?, pid })
+    }
+
+    /// Reads everything.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub fn read(&self) -> Result<Sample, MeterError> {
+        // Time and processor time belong together: nothing stands between them.
+        let (at, cpu_ns) = (Instant::now(), self.process.cpu_ns()?);
+        Ok(Sample {
+            at,
+            cpu_ns,
+            host: HostTime::read(),
+            storage: self.file("io", storage),
+            rss_bytes: self.file("statm", rss_bytes),
+        })
+    }
+
+    fn file<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Reading<T> {
+        let path = format!("/proc/{}/{name}", self.pid);
+        match fs::read_to_string(&path) {
+            Err(error) => Reading::absent(format!("{path}: {error}")),
+            Ok(text) => match parse(&text) {
+                Some(value) => Reading::Value(value),
+                None => Reading::absent(format!("{path} does not hold what proc(5) says")),
+            },
+        }
+    }
+}
+
+impl Sample {
+    /// What was used since an earlier sample of the same meter.
+    pub fn since(&self, earlier: &Sample) -> Usage {
+        let ticks =
+            |part: fn(&HostTime) -> u64| part(&self.host).saturating_sub(part(&earlier.host));
+        let total = ticks(|host| host.total_ticks);
+        let (idle, steal) = (ticks(|host| host.idle_ticks), ticks(|host| host.steal_ticks));
+        let share = |part: u64| part as f64 / total.max(1) as f64;
+        let seconds = self.at.duration_since(earlier.at).as_secs_f64();
+        let server_cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
+        let storage = match (&self.storage, &earlier.storage) {
+            (Reading::Value(now), Reading::Value(before)) => Reading::Value(now.since(before)),
+            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::absent(why.clone()),
+        };
+        Usage {
+            seconds,
+            server_cpu_ns,
+            server_share: server_cpu_ns as f64
+                / (seconds * 1e9 * self.host.processors.max(1) as f64),
+            host_share: share(total.saturating_sub(idle + steal)),
+            steal_share: share(steal),
+            context_switches: ticks(|host| host.context_switches),
+            storage,
+            rss_bytes: self.rss_bytes.clone(),
+        }
+    }
+}
+
+impl Storage {
+    fn since(self, earlier: &Storage) -> Storage {
+        Storage {
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
+        }
+    }
+}
+
+/// Reads `/proc/PID/io` (proc_pid_io(5)).
+fn storage(text: &str) -> Option<Storage> {
+    let number = |name: &str| {
+        let mut lines = text.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
+    };
+    Some(Storage { read_bytes: number("read_bytes")?, written_bytes: number("write_bytes")? })
+}
+
+/// Reads `/proc/PID/statm` (proc_pid_statm(5)): sizes in pages, the second is that in use.
+fn rss_bytes(text: &str) -> Option<u64> {
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn shares_are_of_all_processors_and_counts_are_differences() {
+        let at = Instant::now();
+        let host = HostTime {
+            processors: 2,
+            total_ticks: 1000,
+            idle_ticks: 600,
+            steal_ticks: 10,
+            context_switches: 7000,
+        };
+        let moved =
+            |read_bytes, written_bytes| Reading::Value(Storage { read_bytes, written_bytes });
+        let (storage, rss_bytes) = (moved(4096, 8192), Reading::Value(1 << 20));
+        let before = Sample { at, cpu_ns: 5_000_000_000, host, storage, rss_bytes };
+        let after = Sample {
+            at: at + Duration::from_secs(2),
+            cpu_ns: 6_000_000_000,
+            host: HostTime {
+                total_ticks: 1400,
+                idle_ticks: 800,
+                steal_ticks: 30,
+                context_switches: 7500,
+                ..host
+            },
+            storage: moved(4096, 20_480),
+            rss_bytes: Reading::Value(2 << 20),
+        };
+        let usage = after.since(&before);
+        assert_eq!((usage.seconds, usage.server_cpu_ns), (2.0, 1_000_000_000));
+        assert_eq!((usage.server_share, usage.host_share, usage.steal_share), (0.25, 0.45, 0.05));
+        assert_eq!((usage.context_switches, usage.storage), (500, moved(0, 12_288)));
+        assert_eq!(usage.rss_bytes, Reading::Value(2 << 20));
+        let closed = Sample { storage: Reading::absent("not ours"), ..before.clone() };
+        assert_eq!(after.since(&closed).storage.why(), Some("not ours"));
+        assert_eq!(before.since(&before).host_share, 0.0);
+    }
+
+    #[test]
+    fn what_this_process_does_is_seen() {
+        let meter = Meter::of(std::process::id()).unwrap();
+        let before = meter.read().unwrap();
+        let mut memory = vec![0_u8; 64 << 20];
+        memory.iter_mut().step_by(4096).for_each(|byte| *byte = std::hint::black_box(1));
+        while meter.read().unwrap().cpu_ns < before.cpu_ns + 20_000_000 {
+            std::hint::black_box(&memory);
+        }
+        let usage = meter.read().unwrap().since(&before);
+        assert!(usage.server_cpu_ns >= 20_000_000 && usage.server_share > 0.0, "{usage:?}");
+        let grown =
+            *usage.rss_bytes.value().unwrap() as f64 - *before.rss_bytes.value().unwrap() as f64;
+        assert!(grown > 32e6, "{grown}");
+        assert!(usage.storage.value().is_some(), "{usage:?}");
+        assert!(Meter::of(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn files_of_proc_are_read_and_others_are_not() {
+        let io = "rchar: 1948\nwchar: 0\nsyscr: 7\nread_bytes: 4096\nwrite_bytes: 12288\n\
+                  cancelled_write_bytes: 0\n";
+        let moved = Storage { read_bytes: 4096, written_bytes: 12_288 };
+        assert_eq!((storage(io), storage("")), (Some(moved), None));
+        let page = rustix::param::page_size() as u64;
+        assert_eq!(
+            (rss_bytes("3151 1126 994 6 0 204 0"), rss_bytes("")),
+            (Some(1126 * page), None)
+        );
+    }
+}

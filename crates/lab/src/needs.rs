@@ -1,0 +1,108 @@
+//! What a run needs of the host, looked at before anything is started.
+
+use std::fs;
+use std::path::Path;
+
+use crate::budget::ROW_BYTES;
+use crate::error::LabError;
+
+/// What a server takes beside its data: system tables, undo and redo logs, bytes.
+const SERVER_BYTES: u64 = 400 << 20;
+/// What a server takes in memory beside its buffer pool, and for each session with the session of the
+/// load on the other side, bytes.
+const SERVER_MEMORY: u64 = 500 << 20;
+const SESSION_MEMORY: u64 = 2 << 20;
+
+/// What a run takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// Servers that are there at the same time.
+    pub servers: u64,
+    /// Rows of all tables.
+    pub rows: u64,
+    /// Buffer pool of a server, bytes.
+    pub buffer_pool: u64,
+    /// Most sessions at one server.
+    pub sessions: u64,
+}
+
+impl Needs {
+    /// Room on the disk: the data, and a copy for each server.
+    pub fn disk_bytes(&self) -> u64 {
+        let data = SERVER_BYTES + (self.rows as f64 * ROW_BYTES) as u64;
+        (self.servers + 1) * data
+    }
+
+    /// Memory. A buffer pool holds no more than the data.
+    pub fn memory_bytes(&self) -> u64 {
+        let data = (self.rows as f64 * ROW_BYTES) as u64;
+        let pool = self.buffer_pool.min(data + (64 << 20));
+        self.servers * (SERVER_MEMORY + pool + self.sessions * SESSION_MEMORY)
+    }
+
+    /// Looks whether the host has it.
+    ///
+    /// # Errors
+    /// It has too little of something: what, how much, and what to do.
+    pub fn check(&self, place: &Path) -> Result<(), LabError> {
+        let free = rustix::fs::statvfs(place)
+            .map(|of| of.f_bavail.saturating_mul(of.f_frsize))
+            .unwrap_or(u64::MAX);
+        enough(
+            "room on the disk",
+            self.disk_bytes(),
+            free,
+            "name another place with TMPDIR, or a smaller --scale",
+        )?;
+        let available = available_memory().unwrap_or(u64::MAX);
+        enough(
+            "memory",
+            self.memory_bytes(),
+            available,
+            "choose a smaller --scale, or fewer threads with --only",
+        )?;
+        Ok(())
+    }
+}
+
+fn enough(
+    what: &'static str,
+    needed: u64,
+    there: u64,
+    remedy: &'static str,
+) -> Result<(), LabError> {
+    if there >= needed {
+        return Ok(());
+    }
+    let words = |bytes: u64| format!("{} MiB", bytes >> 20);
+    Err(LabError::TooLittle { what, needed: words(needed), there: words(there), remedy })
+}
+
+/// `MemAvailable` of proc_meminfo(5), bytes.
+fn available_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Needs =
+        Needs { servers: 3, rows: 1_000_000, buffer_pool: 1 << 30, sessions: 1024 };
+
+    #[test]
+    fn a_host_that_has_too_little_is_told_of_what_and_what_to_do() {
+        assert!(SMALL.disk_bytes() > 4 * 260_000_000);
+        assert!(SMALL.memory_bytes() > 3 * 1024 * SESSION_MEMORY);
+        // A file system without blocks: nothing is ever free in it.
+        let disk = SMALL.check(Path::new("/proc")).unwrap_err().to_string();
+        assert!(disk.contains("room on the disk") && disk.contains("TMPDIR"), "{disk}");
+        let huge = Needs { sessions: 1 << 40, ..SMALL };
+        let memory = huge.check(&std::env::temp_dir()).unwrap_err().to_string();
+        assert!(memory.contains("memory") && memory.contains("--only"), "{memory}");
+        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}

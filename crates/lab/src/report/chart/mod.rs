@@ -1,0 +1,103 @@
+//! Charts as SVG, made by small functions.
+
+mod floor;
+mod forest;
+mod mark;
+mod plot;
+mod raw;
+mod scale;
+mod threads;
+
+use crate::analysis::{Interval, Metric};
+use crate::report::Report;
+use crate::report::element::Element;
+use crate::report::group::Group;
+
+/// The style of every chart.
+pub(super) const STYLE: &str = include_str!("chart.css");
+
+/// A chart with what is said about it.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    /// A name for links and files.
+    pub(super) name: String,
+    /// What it shows.
+    pub(super) title: String,
+    /// How to read it.
+    pub(super) caption: String,
+    pub(super) svg: Element,
+}
+
+impl Figure {
+    fn new(title: String, caption: &str, svg: Element) -> Figure {
+        Figure { name: slug(&title), title, caption: caption.to_owned(), svg }
+    }
+
+    /// With what has to be said of the order of a group.
+    fn in_order(mut self, group: &Group<'_>) -> Figure {
+        if let Some(warning) = group.warning() {
+            self.caption = format!("{} {warning}", self.caption);
+        }
+        self
+    }
+
+    /// As a file of its own.
+    pub(super) fn alone(self) -> super::Chart {
+        let svg = self.svg.add(Element::style(STYLE)).to_string() + "\n";
+        super::Chart { name: self.name, title: self.title, svg }
+    }
+}
+
+/// What the comparisons say.
+pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    let groups = Group::all(report);
+    for group in groups.iter().filter(|group| !group.is_open) {
+        if group.cells.len() > 1 {
+            figures.push(threads::throughput(report, group));
+            figures.push(threads::changes(report, group));
+        }
+        // Closed loads and those at a fixed rate.
+        let of_name: Vec<&Group<'_>> = groups.iter().filter(|it| it.name == group.name).collect();
+        figures.push(forest::of(report, &of_name, report.source_metric()));
+        figures.push(forest::of(report, &of_name, Metric::CpuPerStatement));
+    }
+    figures.push(floor::of(report));
+    figures
+}
+
+/// Every window, a chart for each cell that was run.
+pub(super) fn of_windows(report: Report<'_>) -> Vec<Figure> {
+    let was_run = |cell: &crate::Cell| report.windows.iter().any(|one| one.cell == *cell);
+    let mut cells = report.cells();
+    cells.retain(was_run);
+    cells.iter().map(|cell| raw::of(report, cell)).collect()
+}
+
+/// Letters, digits and single hyphens.
+fn slug(title: &str) -> String {
+    let mut slug = String::new();
+    for c in title.chars() {
+        match c.is_ascii_alphanumeric() {
+            true => slug.push(c.to_ascii_lowercase()),
+            false if !slug.is_empty() && !slug.ends_with('-') => slug.push('-'),
+            false => {}
+        }
+    }
+    slug.trim_end_matches('-').to_owned()
+}
+
+/// The ends and the value.
+fn numbers(interval: &Interval) -> [f64; 3] {
+    [interval.low, interval.value, interval.high]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_for_a_file_has_nothing_that_a_shell_minds() {
+        assert_eq!(slug("read-only, 32 threads: d% of «QPS»/s"), "read-only-32-threads-d-of-qps-s");
+    }
+}

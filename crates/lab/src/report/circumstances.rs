@@ -1,0 +1,101 @@
+//! The circumstances of a run as a table.
+
+use jiff::Timestamp;
+
+use crate::report::document::{Datum, Table};
+use crate::report::facts::{Facts, Host, LoadFacts, Run, Server};
+use crate::report::words::{self, NOT_MEASURED};
+
+/// Every fact with its unit.
+pub(super) fn table(facts: &Facts) -> Table {
+    let heads = vec!["fact".to_owned(), "value, unit".to_owned()];
+    let mut table = Table::new("Where, when and how it was measured", heads);
+    let facts = server(&facts.server)
+        .into_iter()
+        .chain(load(&facts.load))
+        .chain(host(&facts.host))
+        .chain(run(&facts.run));
+    for (name, value) in facts {
+        table.row(vec![Datum::text(name), Datum::text(value)]);
+    }
+    table
+}
+
+fn server(server: &Server) -> Vec<(&'static str, String)> {
+    let whose = match (&server.program, server.is_foreign) {
+        (_, true) => "a server that runs already; only dynamic scenarios were measured".to_owned(),
+        (Some(program), false) => format!("private servers of {program}"),
+        (None, false) => "private servers".to_owned(),
+    };
+    let options = match server.options.is_empty() {
+        true => "those of its configuration".to_owned(),
+        false => server.options.join(" "),
+    };
+    vec![
+        ("server", server.version.clone()),
+        ("whose", whose),
+        ("settings of every arm", options),
+        ("size of the data", amount(server.data_bytes)),
+        ("buffer pool", amount(server.buffer_pool_bytes)),
+    ]
+}
+
+fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
+    let rows = words::number(load.rows_per_table as f64, 0);
+    vec![
+        ("load", load.sysbench_version.clone()),
+        ("tables", format!("{} of {rows} rows each", load.tables)),
+    ]
+}
+
+fn host(host: &Host) -> Vec<(&'static str, String)> {
+    let unknown = || "not known".to_owned();
+    let pinned = host.pinned.as_ref().map_or("not pinned".to_owned(), |pinned| {
+        let list = |processors: &[u32]| {
+            processors.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+        };
+        format!("server on {}, load on {}", list(&pinned.server), list(&pinned.load))
+    });
+    vec![
+        ("host", host.name.clone()),
+        ("processors", format!("{} online", host.processors)),
+        ("model of the processor", host.cpu_model.clone().unwrap_or_else(unknown)),
+        ("processors of server and load", pinned),
+        ("memory", words::bytes(host.memory_bytes as f64)),
+        ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none known".to_owned())),
+        ("kernel", host.kernel.clone()),
+        ("operating system", host.system.clone().unwrap_or_else(unknown)),
+    ]
+}
+
+fn run(run: &Run) -> Vec<(&'static str, String)> {
+    let end = run.end.map_or("not finished".to_owned(), time);
+    let budget = run.budget_s.map_or("none".to_owned(), words::duration);
+    let only = match run.only.is_empty() {
+        true => "everything".to_owned(),
+        false => run.only.join(", "),
+    };
+    let window = words::duration(run.window_s);
+    let settle = words::duration(run.settle_s);
+    vec![
+        ("waggle", run.waggle_version.clone()),
+        ("command", run.command.clone()),
+        ("begin and end", format!("{} to {end}", time(run.begin))),
+        ("taken up again", format!("{} times", run.resumed)),
+        ("scale", run.scale.clone()),
+        ("confined to", only),
+        ("time budget", budget),
+        ("seed of the order", run.seed.to_string()),
+        ("blocks of each cell", run.blocks.to_string()),
+        ("window", format!("{window}, after {settle} under load that do not count")),
+        ("a window is void above a steal of", words::share(run.steal_limit * 100.0)),
+    ]
+}
+
+fn amount(bytes: Option<u64>) -> String {
+    bytes.map_or(NOT_MEASURED.to_owned(), |bytes| words::bytes(bytes as f64))
+}
+
+fn time(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}

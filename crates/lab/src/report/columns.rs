@@ -1,0 +1,268 @@
+//! Tables with a row for each scenario of a cell.
+
+use crate::analysis::{Comparison, Metric, Verdict};
+use crate::report::document::{Datum, Kind, Notes, Table};
+use crate::report::group::Group;
+use crate::report::words::{self, BELOW_SATURATION, NOT_PUBLISHED};
+use crate::report::{Absent, Report};
+use crate::suite::{Figure, Published};
+use crate::window::{Cell, Load};
+
+const BASELINE: &str = "baseline";
+const MIB: f64 = (1 << 20) as f64;
+
+/// What a column shows of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Column {
+    /// A metric in its unit.
+    Ours(Metric),
+    /// What the source printed in its place.
+    Published(Metric),
+    /// The change of a metric in per cent.
+    Percent(Metric),
+    /// The change in the metric of the source, from its figures.
+    PublishedPercent,
+    /// The change of a metric in its unit.
+    Difference(Metric),
+    /// The metric of the source over that of the baseline.
+    Ratio,
+    PublishedRatio,
+    /// What Performance Schema says of its own memory.
+    PerformanceSchemaMemory,
+    /// On the processor time per statement.
+    Verdict,
+}
+
+impl Column {
+    /// Whether it shows what the source printed.
+    pub(super) fn is_of_source(self) -> bool {
+        matches!(self, Column::Published(_) | Column::PublishedPercent | Column::PublishedRatio)
+    }
+
+    fn head(self, report: Report<'_>) -> String {
+        let source = words::name(report.source_metric());
+        let with_unit = |what: String, metric| format!("{what}, {}", words::unit(metric));
+        match self {
+            Column::Ours(metric) => with_unit(words::name(metric).to_owned(), metric),
+            Column::Published(Metric::Rss) => "published memory over the baseline, MiB".to_owned(),
+            Column::Published(metric) => {
+                with_unit(format!("published {}", words::name(metric)), metric)
+            }
+            Column::Percent(metric) => format!("{}, d% (95 % interval)", words::name(metric)),
+            Column::PublishedPercent => format!("published {source}, d%"),
+            Column::Difference(Metric::Rss) => {
+                "memory of the server (RSS) over the baseline, MiB (95 % interval)".to_owned()
+            }
+            Column::Difference(metric) => {
+                let unit = words::unit(metric);
+                format!("{} over the baseline, {unit} (95 % interval)", words::name(metric))
+            }
+            Column::Ratio => format!("{source} over that of the baseline, ratio"),
+            Column::PublishedRatio => {
+                format!("published {source} over that of the baseline, ratio")
+            }
+            Column::PerformanceSchemaMemory => {
+                with_unit(words::name(Metric::PerformanceSchemaMemory).to_owned(), Metric::Rss)
+            }
+            Column::Verdict => "verdict on the processor time per statement".to_owned(),
+        }
+    }
+
+    fn datum(self, report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes) -> Datum {
+        let is_baseline = scenario == report.suite.baseline;
+        match self {
+            Column::Ours(metric) => ours(report, cell, scenario, metric, notes),
+            Column::Published(metric) => published(report, cell, scenario, metric, notes),
+            Column::PublishedPercent => published_percent(report, cell, scenario, notes),
+            Column::PublishedRatio => published_ratio(report, cell, scenario, notes),
+            Column::PerformanceSchemaMemory => {
+                match report.performance_schema_bytes(cell, scenario) {
+                    Some(bytes) => Datum::number(words::plain(bytes / MIB)),
+                    None => Datum::new("no window with Performance Schema on", Kind::NotRun),
+                }
+            }
+            _ if is_baseline => Datum::text(BASELINE),
+            Column::Percent(metric) => of(report.answer(cell, scenario, metric), |one| {
+                words::percent_interval(&one.percent)
+            }),
+            Column::Difference(metric) => of(report.answer(cell, scenario, metric), |one| {
+                words::difference(metric, &one.difference)
+            }),
+            Column::Ratio => of(report.answer(cell, scenario, report.source_metric()), |one| {
+                words::number(1.0 + one.percent.value / 100.0, 3)
+            }),
+            Column::Verdict => verdict_of(report.answer(cell, scenario, Metric::CpuPerStatement)),
+        }
+    }
+}
+
+/// A table with a row for each scenario of a cell.
+pub(super) fn table(
+    report: Report<'_>,
+    group: &Group<'_>,
+    cell: &Cell,
+    columns: &[Column],
+) -> Table {
+    let mut heads = vec!["scenario".to_owned()];
+    heads.extend(columns.iter().map(|column| column.head(report)));
+    let mut table = Table::new(words::cell(cell), heads);
+    for scenario in &group.scenarios {
+        let mut row = vec![Datum::text(&scenario.name)];
+        for column in columns {
+            row.push(column.datum(report, cell, &scenario.name, &mut table.notes));
+        }
+        table.row(row);
+    }
+    table
+}
+
+/// A metric as it was measured, in its unit, marked where the baseline left processors idle.
+pub(super) fn ours(
+    report: Report<'_>,
+    cell: &Cell,
+    scenario: &str,
+    metric: Metric,
+    notes: &mut Notes,
+) -> Datum {
+    if scenario == report.suite.baseline {
+        return match report.baseline(cell, metric) {
+            Ok(value) => Datum::number(words::value(metric, value)),
+            Err(absent) => absent.datum(),
+        };
+    }
+    match report.answer(cell, scenario, metric) {
+        Ok(one) => {
+            let datum = Datum::number(words::value(metric, one.arm_value));
+            let is_rate = matches!(metric, Metric::Qps | Metric::Tps);
+            match is_rate && cell.load == Load::Closed && !one.is_saturated {
+                true => datum.note(notes.number(BELOW_SATURATION)),
+                false => datum,
+            }
+        }
+        Err(absent) => absent.datum(),
+    }
+}
+
+/// What the source printed, marked where it contradicts itself.
+pub(super) fn published(
+    report: Report<'_>,
+    cell: &Cell,
+    scenario: &str,
+    metric: Metric,
+    notes: &mut Notes,
+) -> Datum {
+    let published = report.published(cell, scenario);
+    let value = published.and_then(|one| published_value(one, metric));
+    let contradicts = published.and_then(|one| contradiction(one, report.source_metric(), metric));
+    marked(value.map(words::plain), contradicts, notes)
+}
+
+/// The change that follows from the published figures, marked where they contradict themselves.
+pub(super) fn published_percent(
+    report: Report<'_>,
+    cell: &Cell,
+    scenario: &str,
+    notes: &mut Notes,
+) -> Datum {
+    if scenario == report.suite.baseline {
+        return Datum::text(BASELINE);
+    }
+    let percent = report.published_percent(cell, scenario).map(words::percent);
+    marked(percent, contradiction_of_change(report, cell, scenario), notes)
+}
+
+fn published_ratio(report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes) -> Datum {
+    if scenario == report.suite.baseline {
+        return Datum::text(BASELINE);
+    }
+    let percent = report.published_percent(cell, scenario);
+    let ratio = percent.map(|percent| words::number(1.0 + percent / 100.0, 3));
+    marked(ratio, contradiction_of_change(report, cell, scenario), notes)
+}
+
+fn marked(text: Option<String>, contradicts: Option<&str>, notes: &mut Notes) -> Datum {
+    let Some(text) = text else { return Datum::new(NOT_PUBLISHED, Kind::Published) };
+    let datum = Datum::published(text);
+    let Some(why) = contradicts else { return datum };
+    datum.note(notes.number(&format!("the source contradicts itself; out of the verdict: {why}")))
+}
+
+/// Why a change of the metric of the source cannot be trusted: its own figure, or that of the baseline.
+pub(super) fn contradiction_of_change<'a>(
+    report: Report<'a>,
+    cell: &Cell,
+    scenario: &str,
+) -> Option<&'a str> {
+    let of = |scenario| report.published(cell, scenario).and_then(|one| one.contradicts.as_deref());
+    of(scenario).or_else(|| of(&report.suite.baseline))
+}
+
+/// Why a figure contradicts something else in the source.
+pub(super) fn contradiction(published: &Published, source: Metric, metric: Metric) -> Option<&str> {
+    if metric == source {
+        return published.contradicts.as_deref();
+    }
+    let figure = match metric {
+        Metric::Qps => Figure::Qps,
+        Metric::Tps => Figure::Tps,
+        Metric::LatencyMean => Figure::Latency,
+        Metric::ServerShare => Figure::Cpu,
+        Metric::Rss => Figure::Memory,
+        _ => return None,
+    };
+    published.further.iter().find(|one| one.figure == figure)?.contradicts.as_deref()
+}
+
+/// A figure of the source in the unit of the table.
+pub(super) fn published_value(published: &Published, metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::Qps => published.qps,
+        Metric::Tps => published.tps,
+        Metric::LatencyMean => published.latency_ms,
+        Metric::ServerShare => published.cpu_percent,
+        Metric::Rss => published.memory_bytes.map(|bytes| bytes / MIB),
+        _ => None,
+    }
+}
+
+/// What a comparison says in words, or why it says nothing.
+pub(super) fn of(
+    answer: Result<&Comparison, Absent>,
+    words: impl FnOnce(&Comparison) -> String,
+) -> Datum {
+    match answer {
+        Ok(comparison) => Datum::number(words(comparison)),
+        Err(absent) => absent.datum(),
+    }
+}
+
+/// The verdict of a comparison, or why it has none.
+pub(super) fn verdict_of(answer: Result<&Comparison, Absent>) -> Datum {
+    match answer {
+        Ok(one) => verdict(&one.verdict),
+        Err(absent) => absent.datum(),
+    }
+}
+
+/// A verdict with its colour.
+pub(super) fn verdict(verdict: &Verdict) -> Datum {
+    Datum::new(words::verdict(verdict), kind(verdict))
+}
+
+/// How a verdict looks.
+pub(super) fn kind(verdict: &Verdict) -> Kind {
+    match verdict {
+        Verdict::Cost => Kind::Cost,
+        Verdict::Gain => Kind::Gain,
+        Verdict::Below { .. } => Kind::Below,
+        Verdict::Free { .. } => Kind::Free,
+        Verdict::Void(_) => Kind::Void,
+        Verdict::NotRun(_) => Kind::NotRun,
+    }
+}
+
+impl Absent {
+    pub(super) fn datum(&self) -> Datum {
+        verdict(&self.0)
+    }
+}

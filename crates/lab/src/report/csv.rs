@@ -1,0 +1,103 @@
+//! Comparisons and windows as CSV.
+
+use serde::Serialize;
+
+use crate::report::{Report, row};
+use crate::window::{Measured, Window};
+
+/// A line for each comparison.
+pub(super) fn comparisons(report: Report<'_>) -> String {
+    lines(row::all(report))
+}
+
+/// A line for each window.
+pub(super) fn windows(windows: &[Window]) -> String {
+    lines(windows.iter().map(Line::of))
+}
+
+/// Writing plain fields to memory cannot fail.
+fn lines(lines: impl Iterator<Item = impl Serialize>) -> String {
+    let mut to = csv::Writer::from_writer(Vec::new());
+    lines.for_each(|line| drop(to.serialize(line)));
+    String::from_utf8(to.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+/// A window. The names of the fields are the names of the columns.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    number: u32,
+    block: u32,
+    workload: &'a str,
+    threads: u32,
+    load: &'static str,
+    open_share: Option<f64>,
+    order: Option<&'a str>,
+    arm: &'a str,
+    life: u32,
+    begin: String,
+    /// Why it does not count; empty where it does.
+    void: Option<&'a str>,
+    seconds: Option<f64>,
+    transactions: Option<u64>,
+    statements: Option<u64>,
+    retries: Option<u64>,
+    qps: Option<f64>,
+    tps: Option<f64>,
+    cpu_ns_per_statement: Option<f64>,
+    latency_mean_ns: Option<f64>,
+    latency_p50_ns: Option<f64>,
+    latency_p95_ns: Option<f64>,
+    latency_p99_ns: Option<f64>,
+    latency_max_ns: Option<f64>,
+    server_cpu_ns: Option<u64>,
+    server_share: Option<f64>,
+    host_share: Option<f64>,
+    steal_share: Option<f64>,
+    context_switches: Option<u64>,
+    read_bytes: Option<u64>,
+    written_bytes: Option<u64>,
+    rss_bytes: Option<u64>,
+    performance_schema_bytes: Option<u64>,
+}
+
+impl<'a> Line<'a> {
+    fn of(window: &'a Window) -> Line<'a> {
+        let measured = window.measured.as_ref();
+        let number = |of: fn(&Measured) -> f64| measured.map(of).and_then(row::finite);
+        let count = |of: fn(&Measured) -> u64| measured.map(of);
+        Line {
+            number: window.number,
+            block: window.block,
+            workload: &window.cell.workload,
+            threads: window.cell.threads,
+            load: row::load(window.cell.load),
+            open_share: row::open_share(window.cell.load),
+            order: window.cell.order.as_deref(),
+            arm: &window.arm,
+            life: window.life,
+            begin: window.begin.to_string(),
+            void: window.void.as_deref(),
+            seconds: number(|it| it.seconds),
+            transactions: count(|it| it.transactions),
+            statements: count(|it| it.statements),
+            retries: count(|it| it.retries),
+            qps: number(Measured::qps),
+            tps: number(Measured::tps),
+            cpu_ns_per_statement: measured.and_then(Measured::cpu_ns_per_statement),
+            latency_mean_ns: number(|it| it.latency.mean_ns),
+            latency_p50_ns: number(|it| it.latency.p50_ns),
+            latency_p95_ns: number(|it| it.latency.p95_ns),
+            latency_p99_ns: number(|it| it.latency.p99_ns),
+            latency_max_ns: number(|it| it.latency.max_ns),
+            server_cpu_ns: count(|it| it.server_cpu_ns),
+            server_share: number(|it| it.server_share),
+            host_share: number(|it| it.host_share),
+            steal_share: number(|it| it.steal_share),
+            context_switches: count(|it| it.context_switches),
+            read_bytes: measured.and_then(|it| it.read_bytes),
+            written_bytes: measured.and_then(|it| it.written_bytes),
+            rss_bytes: measured.and_then(|it| it.rss_bytes),
+            performance_schema_bytes: measured.and_then(|it| it.performance_schema_bytes),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Whether two runs differ, in words and as JSON.
+
+use serde::Serialize;
+
+use crate::analysis::{Metric, RunDifference};
+use crate::report::document::{Block, Datum, Table};
+use crate::report::facts::Facts;
+use crate::report::row::{self, ends, finite};
+use crate::report::{markdown, words};
+
+/// Two runs beside each other, as Markdown.
+pub(super) fn in_words(one: &Facts, other: &Facts, differences: &[RunDifference]) -> String {
+    let different: Vec<&RunDifference> =
+        differences.iter().filter(|it| it.is_different()).collect();
+    let compared = words::count(differences.len(), "effect", "effects");
+    let answer = match (differences.is_empty(), different.is_empty()) {
+        (true, _) => "No effect was measured in both runs: nothing can be compared.".to_owned(),
+        (false, true) => format!("No difference was found among {compared}."),
+        (false, false) => format!("{} of {compared} differ.", different.len()),
+    };
+    let how = "An effect is the change of a scenario against its baseline in the same run. The levels \
+               are not compared. A difference has stayed significant at 5 % after Holm's correction over \
+               all differences of its metric.";
+    let mut blocks = vec![
+        Block::Paragraph(answer),
+        Block::Table(runs(one, other)),
+        Block::Paragraph(how.to_owned()),
+    ];
+    if !different.is_empty() {
+        blocks.push(Block::Table(table("Effects that differ", different.into_iter())));
+    }
+    let of_cpu = differences.iter().filter(|it| it.metric == Metric::CpuPerStatement);
+    if of_cpu.clone().next().is_some() {
+        blocks.push(Block::Table(table("All effects on processor time per statement", of_cpu)));
+    }
+    markdown::of("waggle lab: two runs", &blocks)
+}
+
+/// What the two runs are.
+fn runs(one: &Facts, other: &Facts) -> Table {
+    let heads = ["fact", "first run", "second run"].map(str::to_owned).to_vec();
+    let mut table = Table::new("The runs", heads);
+    let both = |of: fn(&Facts) -> String| [Datum::text(of(one)), Datum::text(of(other))];
+    let rows = [
+        ("begin", both(|facts| facts.run.begin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())),
+        ("server", both(|facts| facts.server.version.clone())),
+        ("host", both(|facts| facts.host.name.clone())),
+        ("scale", both(|facts| facts.run.scale.clone())),
+        ("seed of the order", both(|facts| facts.run.seed.to_string())),
+        ("blocks of each cell", both(|facts| facts.run.blocks.to_string())),
+    ];
+    for (name, [one, other]) in rows {
+        table.row(vec![Datum::text(name), one, other]);
+    }
+    table
+}
+
+fn table<'a>(caption: &str, differences: impl Iterator<Item = &'a RunDifference>) -> Table {
+    let heads = [
+        "cell",
+        "scenario",
+        "metric",
+        "first run, d% (95 % interval)",
+        "second run, d% (95 % interval)",
+        "second against first, d% (95 % interval)",
+        "p after Holm (0 to 1)",
+    ];
+    let mut table = Table::new(caption, heads.map(str::to_owned).to_vec());
+    for it in differences {
+        table.row(vec![
+            Datum::text(words::cell(&it.cell)),
+            Datum::text(&it.arm),
+            Datum::text(words::name(it.metric)),
+            Datum::number(words::percent_interval(&it.one)),
+            Datum::number(words::percent_interval(&it.other)),
+            Datum::number(words::percent_interval(&it.percent)),
+            Datum::number(words::number(it.p_holm, 4)),
+        ]);
+    }
+    table
+}
+
+/// One difference. Changes are in %.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct DifferenceJson<'a> {
+    workload: &'a str,
+    threads: u32,
+    /// `closed` or `open`.
+    load: &'static str,
+    /// Share of the processors that the baseline used at the fixed rate, 0 to 1; closed: `null`.
+    open_share: Option<f64>,
+    /// The order of the scenarios; `null` where the suite has only one.
+    order: Option<&'a str>,
+    scenario: &'a str,
+    baseline: &'a str,
+    metric: &'static str,
+    /// Change against the baseline in the first run: low end, value, high end, %.
+    first_percent: [Option<f64>; 3],
+    /// The same in the second run.
+    second_percent: [Option<f64>; 3],
+    /// How much more it is in the second run, with its interval of 95 %.
+    percent: [Option<f64>; 3],
+    /// P value of "the same in both", and after Holm.
+    p_student: Option<f64>,
+    p_holm: Option<f64>,
+    /// Whether the runs differ in it.
+    different: bool,
+}
+
+impl<'a> DifferenceJson<'a> {
+    pub(super) fn of(it: &'a RunDifference) -> DifferenceJson<'a> {
+        DifferenceJson {
+            workload: &it.cell.workload,
+            threads: it.cell.threads,
+            load: row::load(it.cell.load),
+            open_share: row::open_share(it.cell.load),
+            order: it.cell.order.as_deref(),
+            scenario: &it.arm,
+            baseline: &it.baseline,
+            metric: row::key(it.metric),
+            first_percent: ends(&it.one),
+            second_percent: ends(&it.other),
+            percent: ends(&it.percent),
+            p_student: finite(it.p_student),
+            p_holm: finite(it.p_holm),
+            different: it.is_different(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a report says that is neither in a window nor follows from windows.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::window::Cell;
+
+/// The circumstances of a run. What could not be found out is absent, and the report says so.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The run itself.
+    pub run: Run,
+    /// The computer.
+    pub host: Host,
+    /// The server under test.
+    pub server: Server,
+    /// What it was loaded with.
+    pub load: LoadFacts,
+    /// What was left out, and why.
+    pub not_run: Vec<NotRun>,
+    /// What a reader has to know before trusting a number, one sentence each.
+    pub caveats: Vec<String>,
+}
+
+/// The run itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Run {
+    /// The command as it was given.
+    pub command: String,
+    /// Version of waggle.
+    pub waggle_version: String,
+    /// When the first server was started.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub begin: Timestamp,
+    /// When the last window ended; absent while windows of the schedule are missing.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub end: Option<Timestamp>,
+    /// From which the order of the windows follows.
+    pub seed: u64,
+    /// `tiny`, `small` or `full`.
+    pub scale: String,
+    /// The time that was allowed, s; absent where none was set.
+    pub budget_s: Option<f64>,
+    /// Cells, scenarios or workloads to which it was confined; empty where it was not.
+    pub only: Vec<String>,
+    /// How often each arm is measured in each cell by the schedule.
+    pub blocks: u32,
+    /// Windows of the whole schedule.
+    pub windows_planned: u32,
+    /// Length of a window, s.
+    pub window_s: f64,
+    /// Time under load before each window that does not count, s.
+    pub settle_s: f64,
+    /// A window in which the hypervisor took more than this share of all processors is void, 0 to 1.
+    pub steal_limit: f64,
+    /// How often it was interrupted and taken up again.
+    pub resumed: u32,
+}
+
+/// The computer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Name and version of the operating system.
+    pub system: Option<String>,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Model of the processor.
+    pub cpu_model: Option<String>,
+    /// Processors that are online.
+    pub processors: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// The hypervisor under which it runs; absent where none is known.
+    pub hypervisor: Option<String>,
+    /// Who had which processors; absent where nothing was pinned.
+    pub pinned: Option<Pinned>,
+}
+
+/// Who had which processors.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Pinned {
+    /// Those of the server.
+    pub server: Vec<u32>,
+    /// Those of the load.
+    pub load: Vec<u32>,
+}
+
+/// The server under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Server {
+    /// What it says of its version, with the comment of its build.
+    pub version: String,
+    /// The program; absent where somebody else had started it.
+    pub program: Option<String>,
+    /// Options with which every arm was started, as on a command line.
+    pub options: Vec<String>,
+    /// Whether it was a server of somebody else (`--dsn`), in which only dynamic arms are measured.
+    pub is_foreign: bool,
+    /// Size of its data before the first window, bytes.
+    pub data_bytes: Option<u64>,
+    /// Size of its buffer pool, bytes.
+    pub buffer_pool_bytes: Option<u64>,
+}
+
+/// The load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadFacts {
+    /// What sysbench says of its version.
+    pub sysbench_version: String,
+    /// Tables.
+    pub tables: u32,
+    /// Rows of each table.
+    pub rows_per_table: u64,
+}
+
+/// What was not run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotRun {
+    /// The cell.
+    pub cell: Cell,
+    /// The scenario; absent for all of them.
+    pub scenario: Option<String>,
+    /// Why, in a few words, as in `not run: budget`.
+    pub why: String,
+}

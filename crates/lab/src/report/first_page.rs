@@ -1,0 +1,153 @@
+//! What a reader needs before any table: the question, the verdicts, the noise, the circumstances.
+
+use crate::report::document::{Block, Datum, Table};
+use crate::report::words::{self, DEFINITION};
+use crate::report::{Report, circumstances, verdicts};
+use crate::suite::{Order, Sequence};
+
+/// The first page.
+pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
+    let mut blocks = asked(report);
+    blocks.push(Block::Heading("Verdicts".to_owned()));
+    blocks.extend(verdicts::blocks(report));
+    blocks.push(Block::Heading("Noise floor".to_owned()));
+    blocks.extend(noise(report));
+    blocks.push(Block::Heading("Environment".to_owned()));
+    blocks.push(Block::Table(circumstances::table(report.facts)));
+    blocks.push(Block::Heading("Caveats".to_owned()));
+    blocks.push(Block::List(caveats(report)));
+    blocks
+}
+
+/// The question, the verdicts and the noise, in short.
+pub(super) fn summary(report: Report<'_>) -> Vec<Block> {
+    let suite = report.suite;
+    let mut blocks = vec![
+        Block::Paragraph(format!("Suite {}: {}", suite.name, suite.title)),
+        Block::Paragraph(unfinished(report)),
+    ];
+    blocks.extend(verdicts::blocks(report));
+    blocks.extend(noise(report));
+    blocks
+}
+
+fn asked(report: Report<'_>) -> Vec<Block> {
+    let suite = report.suite;
+    let source = &suite.source;
+    let mut blocks = vec![
+        Block::Heading("What was asked".to_owned()),
+        Block::Paragraph(format!("Suite {}: {}", suite.name, suite.title)),
+        Block::Paragraph(format!("Source: {}; {}; {}", source.what, source.server, source.load)),
+        Block::Paragraph(unfinished(report)),
+        Block::Table(scenarios(report)),
+    ];
+    if suite.orders.len() > 1 {
+        let order = |order: &Order| match order.sequence {
+            Sequence::AsListed => {
+                format!("{}: {}. {}", order.name, order.title, words::FIXED_ORDER)
+            }
+            Sequence::Random => format!("{}: {}", order.name, order.title),
+        };
+        let text = "Orders of the scenarios in a block. Each is reported by itself; the published \
+                    figures stand beside the first one, which is that of the source.";
+        blocks.push(Block::Paragraph(text.to_owned()));
+        blocks.push(Block::List(suite.orders.iter().map(order).collect()));
+    }
+    blocks
+}
+
+/// How much of the schedule was run, and how much of it counts.
+fn unfinished(report: Report<'_>) -> String {
+    let (analysis, run) = (report.analysis, &report.facts.run);
+    let planned = run.windows_planned as usize;
+    let windows = words::count(analysis.windows, "window", "windows");
+    let (void, of) = (analysis.void, analysis.windows);
+    let share = words::share(100.0 * void as f64 / of.max(1) as f64);
+    let made = match analysis.windows < planned {
+        true => format!("The run is not finished: {windows} of {planned} were made"),
+        false => format!("The run is finished: {windows} were made"),
+    };
+    format!("{made}; {void} of them ({share}) are void and count for nothing.")
+}
+
+/// What each scenario sets.
+fn scenarios(report: Report<'_>) -> Table {
+    let heads = ["scenario", "what it is", "static: options of a start", "dynamic: what is set"];
+    let heads = heads.map(str::to_owned).to_vec();
+    let mut table = Table::new("What was compared", heads);
+    let or_nothing = |text: String| if text.is_empty() { "nothing".to_owned() } else { text };
+    for scenario in &report.suite.scenarios {
+        let profile = scenario.profile.iter().map(|profile| format!("profile {profile}"));
+        let variables = scenario.variables.iter().map(|(name, value)| format!("{name} = {value}"));
+        let dynamic: Vec<String> = profile.chain(variables).collect();
+        let name = match scenario.name == report.suite.baseline {
+            true => format!("{} (baseline)", scenario.name),
+            false => scenario.name.clone(),
+        };
+        table.row(vec![
+            Datum::text(name),
+            Datum::text(&scenario.title),
+            Datum::text(or_nothing(scenario.start.join(" "))),
+            Datum::text(or_nothing(dynamic.join(", "))),
+        ]);
+    }
+    table
+}
+
+/// What the comparisons of the baseline with itself show.
+fn noise(report: Report<'_>) -> Vec<Block> {
+    let declared = report.suite.detectable_percent;
+    let text = format!(
+        "In every block a second arm is set as the baseline is. What differs between the two is noise, \
+         and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
+         declares an effect of {} on the processor time per statement detectable.",
+        words::share(declared)
+    );
+    let heads = [
+        "metric",
+        "A/A comparisons (number)",
+        "false alarms (number)",
+        "most false alarms that chance explains (number)",
+        "half-width of the 95 % interval, median (%)",
+    ];
+    let mut table =
+        Table::new("The baseline compared with itself", heads.map(str::to_owned).to_vec());
+    for floor in &report.analysis.floor {
+        table.row(vec![
+            Datum::text(words::name(floor.metric)),
+            Datum::number(words::number(floor.comparisons as f64, 0)),
+            Datum::number(words::number(floor.false_alarms as f64, 0)),
+            Datum::number(words::number(floor.false_alarms_max().floor(), 0)),
+            Datum::number(words::share(floor.half_width_percent)),
+        ]);
+    }
+    if table.rows.is_empty() {
+        let why =
+            "No comparison of the baseline with itself has enough windows: the noise is not known.";
+        return vec![Block::Paragraph(text), Block::Paragraph(why.to_owned())];
+    }
+    vec![Block::Paragraph(text), Block::Table(table)]
+}
+
+fn caveats(report: Report<'_>) -> Vec<String> {
+    let mut caveats = vec![format!(
+        "{DEFINITION}. A loss of 20 % of the throughput is a ratio of 1.25 the other way round; sources \
+         that print the ratio seem to find more."
+    )];
+    caveats.push(
+        "A verdict of cost or gain has stayed significant at 5 % after Holm's correction over all \
+         comparisons of its metric. \"Below what we can detect\" is no proof of zero; \"proven below\" is \
+         a proof that the effect is smaller than that."
+            .to_owned(),
+    );
+    caveats.push(
+        "Published figures come from other hardware and other versions, without intervals. They are \
+         printed beside ours, and take no part in our numbers."
+            .to_owned(),
+    );
+    let of_source = &report.suite.source.caveats;
+    caveats.extend(of_source.iter().map(|one| format!("Of the source: {one}")));
+    let of_run = report.facts.caveats.iter().filter(|one| !of_source.contains(one));
+    caveats.extend(of_run.cloned());
+    caveats
+}

@@ -1,0 +1,258 @@
+//! The report as JSON, without the raw windows, and the differences of two runs. What is not there is `null`.
+
+use serde::Serialize;
+
+use crate::analysis::{Floor, PooledEffect, RunDifference};
+use crate::report::Report;
+use crate::report::difference::DifferenceJson;
+use crate::report::facts::{Host, LoadFacts, NotRun, Run, Server};
+use crate::report::row::{self, Row, ends, finite};
+use crate::suite::{Order, Sequence};
+
+/// Grows by one when a field changes its meaning or goes.
+const FORMAT: u32 = 1;
+
+/// What a run says.
+pub(super) fn of_run(report: Report<'_>) -> String {
+    text(&RunJson::of(report))
+}
+
+/// Whether two runs differ.
+pub(super) fn of_differences(differences: &[RunDifference]) -> String {
+    let different = differences.iter().any(RunDifference::is_different);
+    let differences = differences.iter().map(DifferenceJson::of).collect();
+    text(&ComparedJson { format: FORMAT, different, differences })
+}
+
+/// Keys are names of fields, and numbers are finite: writing to memory cannot fail.
+fn text(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// The types of the JSON of a run.
+#[cfg(feature = "schema")]
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(RunJson<'_>)
+}
+
+/// The types of the JSON of two runs.
+#[cfg(feature = "schema")]
+pub fn differences_schema() -> schemars::Schema {
+    schemars::schema_for!(ComparedJson<'_>)
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ComparedJson<'a> {
+    /// Version of this shape.
+    format: u32,
+    /// Whether they differ in anything.
+    different: bool,
+    /// Every effect that both have.
+    differences: Vec<DifferenceJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct RunJson<'a> {
+    /// Version of this shape.
+    format: u32,
+    suite: SuiteJson<'a>,
+    run: &'a Run,
+    host: &'a Host,
+    server: &'a Server,
+    load: &'a LoadFacts,
+    /// What a reader has to know before trusting a number.
+    caveats: &'a [String],
+    /// What was left out, and why.
+    not_run: Vec<NotRunJson<'a>>,
+    /// Windows that were made.
+    windows: usize,
+    /// Those of them that do not count.
+    void_windows: usize,
+    /// What the baseline compared with itself shows, by metric.
+    noise_floor: Vec<FloorJson>,
+    /// The mean effect of each scenario over cells.
+    pooled: Vec<PooledJson<'a>>,
+    /// Every scenario in every cell by every metric.
+    comparisons: Vec<Row>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SuiteJson<'a> {
+    name: &'a str,
+    title: &'a str,
+    /// Where the published figures come from.
+    source: &'a str,
+    source_server: &'a str,
+    source_load: &'a str,
+    source_caveats: &'a [String],
+    /// The scenario that the others are compared with.
+    baseline: &'a str,
+    /// The throughput that the source printed: `qps` or `tps`.
+    metric: &'static str,
+    /// The effect on the processor time of a statement that is declared detectable, %.
+    detectable_percent: f64,
+    /// In which orders the scenarios followed each other; each is reported by itself.
+    orders: Vec<OrderJson<'a>>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct OrderJson<'a> {
+    name: &'a str,
+    title: &'a str,
+    /// `random`, or `as_listed`: the same in every block, which no interval covers.
+    sequence: &'static str,
+    scenarios: &'a [String],
+    /// What each is compared with.
+    against: &'a [String],
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct NotRunJson<'a> {
+    workload: &'a str,
+    threads: u32,
+    /// `closed` or `open`.
+    load: &'static str,
+    /// Share of the processors that the baseline would use, 0 to 1; closed: `null`.
+    open_share: Option<f64>,
+    /// The order of the scenarios; `null` where the suite has only one.
+    order: Option<&'a str>,
+    /// `null` for all scenarios.
+    scenario: Option<&'a str>,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct FloorJson {
+    metric: &'static str,
+    /// How many comparisons there were, one a cell.
+    comparisons: usize,
+    /// Those whose interval leaves out 0.
+    false_alarms: usize,
+    /// The most that chance explains.
+    false_alarms_max: Option<f64>,
+    /// Half the length of their intervals, median, %.
+    half_width_percent: Option<f64>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct PooledJson<'a> {
+    scenario: &'a str,
+    baseline: &'a str,
+    metric: &'static str,
+    /// `null` over all workloads.
+    workload: Option<&'a str>,
+    /// The order of the scenarios; `null` where the suite has only one.
+    order: Option<&'a str>,
+    /// `closed` or `open`.
+    load: &'static str,
+    cells: usize,
+    /// The mean change, %, with its interval of 95 %.
+    percent: Option<f64>,
+    percent_low: Option<f64>,
+    percent_high: Option<f64>,
+    /// Standard deviation of the true changes of cells, %.
+    between_percent: Option<f64>,
+    /// Share of the spread of cells that noise does not explain (I²), 0 to 1.
+    heterogeneity: Option<f64>,
+}
+
+impl<'a> RunJson<'a> {
+    fn of(report: Report<'a>) -> RunJson<'a> {
+        let Report { suite, facts, analysis, .. } = report;
+        let source = &suite.source;
+        RunJson {
+            format: FORMAT,
+            suite: SuiteJson {
+                name: &suite.name,
+                title: &suite.title,
+                source: &source.what,
+                source_server: &source.server,
+                source_load: &source.load,
+                source_caveats: &source.caveats,
+                baseline: &suite.baseline,
+                metric: row::key(report.source_metric()),
+                detectable_percent: suite.detectable_percent,
+                orders: suite.orders.iter().map(OrderJson::of).collect(),
+            },
+            run: &facts.run,
+            host: &facts.host,
+            server: &facts.server,
+            load: &facts.load,
+            caveats: &facts.caveats,
+            not_run: facts.not_run.iter().map(NotRunJson::of).collect(),
+            windows: analysis.windows,
+            void_windows: analysis.void,
+            noise_floor: analysis.floor.iter().map(FloorJson::of).collect(),
+            pooled: analysis.pooled.iter().map(PooledJson::of).collect(),
+            comparisons: row::all(report).collect(),
+        }
+    }
+}
+
+impl<'a> OrderJson<'a> {
+    fn of(order: &'a Order) -> OrderJson<'a> {
+        OrderJson {
+            name: &order.name,
+            title: &order.title,
+            sequence: match order.sequence {
+                Sequence::AsListed => "as_listed",
+                Sequence::Random => "random",
+            },
+            scenarios: &order.scenarios,
+            against: &order.against,
+        }
+    }
+}
+
+impl<'a> NotRunJson<'a> {
+    fn of(one: &'a NotRun) -> NotRunJson<'a> {
+        NotRunJson {
+            workload: &one.cell.workload,
+            threads: one.cell.threads,
+            load: row::load(one.cell.load),
+            open_share: row::open_share(one.cell.load),
+            order: one.cell.order.as_deref(),
+            scenario: one.scenario.as_deref(),
+            reason: &one.why,
+        }
+    }
+}
+
+impl FloorJson {
+    fn of(floor: &Floor) -> FloorJson {
+        FloorJson {
+            metric: row::key(floor.metric),
+            comparisons: floor.comparisons,
+            false_alarms: floor.false_alarms,
+            false_alarms_max: finite(floor.false_alarms_max()),
+            half_width_percent: finite(floor.half_width_percent),
+        }
+    }
+}
+
+impl<'a> PooledJson<'a> {
+    fn of(pooled: &'a PooledEffect) -> PooledJson<'a> {
+        let [percent_low, percent, percent_high] = ends(&pooled.percent);
+        PooledJson {
+            scenario: &pooled.arm,
+            baseline: &pooled.baseline,
+            metric: row::key(pooled.metric),
+            workload: pooled.workload.as_deref(),
+            order: pooled.order.as_deref(),
+            load: if pooled.is_open { "open" } else { "closed" },
+            cells: pooled.cells,
+            percent,
+            percent_low,
+            percent_high,
+            between_percent: finite(pooled.between_percent),
+            heterogeneity: finite(pooled.heterogeneity),
+        }
+    }
+}

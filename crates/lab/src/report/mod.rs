@@ -1,0 +1,234 @@
+//! What a run says, as one file of HTML, as Markdown, as CSV and as JSON.
+//!
+//! The report is put together once, as a list of blocks (`document`), which HTML and Markdown print.
+//! Numbers become words in `words` only. Everything from outside is escaped where it is written:
+//! there is no other way to write it.
+
+mod chart;
+mod circumstances;
+mod columns;
+mod csv;
+mod difference;
+mod document;
+mod element;
+pub mod facts;
+mod first_page;
+mod group;
+mod html;
+mod json;
+mod markdown;
+mod row;
+mod source_tables;
+mod verdicts;
+mod words;
+
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tests;
+
+#[cfg(feature = "schema")]
+pub use json::{differences_schema, schema};
+
+use crate::analysis::{Analysis, Comparison, Metric, RunDifference, Verdict};
+use crate::report::document::Block;
+use crate::report::facts::{Facts, NotRun};
+use crate::suite::{Published, SourceMetric, Suite};
+use crate::window::{Cell, Load, Window};
+
+/// A chart as a file of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chart {
+    /// A name for a file, without an ending.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// The picture, with its style.
+    pub svg: String,
+}
+
+/// The report as one file of HTML, which needs nothing beside it.
+pub fn html(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    let report = Report { suite, facts, windows, analysis };
+    html::of(&report.title(), &report.blocks())
+}
+
+/// The report as Markdown.
+pub fn markdown(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    let report = Report { suite, facts, windows, analysis };
+    markdown::of(&report.title(), &report.blocks())
+}
+
+/// The charts of the HTML report, each by itself.
+pub fn charts(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> Vec<Chart> {
+    let report = Report { suite, facts, windows, analysis };
+    let figures = chart::of_results(report).into_iter().chain(chart::of_windows(report));
+    figures.map(chart::Figure::alone).collect()
+}
+
+/// The first page without the circumstances, as Markdown: for the end of a run.
+pub fn summary(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    let report = Report { suite, facts, windows, analysis };
+    markdown::of(&report.title(), &first_page::summary(report))
+}
+
+/// Every comparison beside the published figure as CSV, a line each, the names of the columns first. What
+/// is not there is empty.
+pub fn csv(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    csv::comparisons(Report { suite, facts, windows, analysis })
+}
+
+/// Every window as it was measured as CSV, a line each, the names of the columns first. What was not
+/// measured is empty.
+pub fn windows_csv(windows: &[Window]) -> String {
+    csv::windows(windows)
+}
+
+/// Everything but the raw windows as JSON.
+pub fn json(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    json::of_run(Report { suite, facts, windows, analysis })
+}
+
+/// Whether two runs differ, as Markdown.
+pub fn differences(one: &Facts, other: &Facts, differences: &[RunDifference]) -> String {
+    difference::in_words(one, other, differences)
+}
+
+/// Whether two runs differ, as JSON.
+pub fn differences_json(differences: &[RunDifference]) -> String {
+    json::of_differences(differences)
+}
+
+/// Everything a report is made of.
+#[derive(Clone, Copy)]
+struct Report<'a> {
+    suite: &'a Suite,
+    facts: &'a Facts,
+    windows: &'a [Window],
+    analysis: &'a Analysis,
+}
+
+/// Why there is no number: a verdict that says so.
+#[derive(Clone, Debug, PartialEq)]
+struct Absent(Verdict);
+
+impl<'a> Report<'a> {
+    fn title(&self) -> String {
+        format!("waggle lab: {} on {}", self.suite.name, self.facts.server.version)
+    }
+
+    fn blocks(self) -> Vec<Block> {
+        let mut blocks = first_page::blocks(self);
+        blocks.push(Block::Heading("Charts".to_owned()));
+        blocks.push(Block::Figures(chart::of_results(self)));
+        blocks.extend(source_tables::blocks(self));
+        blocks.push(Block::Heading("Raw windows".to_owned()));
+        let windows = words::count(self.windows.len(), "window", "windows");
+        let title = format!("{windows}, a mark each, by cell");
+        let figures = vec![Block::Figures(chart::of_windows(self))];
+        blocks.push(Block::Folded(title, figures));
+        blocks
+    }
+
+    /// The cells of the suite, and those that were run besides.
+    fn cells(&self) -> Vec<Cell> {
+        let mut cells = self.suite.cells();
+        for comparison in &self.analysis.comparisons {
+            if !cells.contains(&comparison.cell) {
+                cells.push(comparison.cell.clone());
+            }
+        }
+        cells
+    }
+
+    /// What the source printed.
+    fn source_metric(&self) -> Metric {
+        match self.suite.metric {
+            SourceMetric::Qps => Metric::Qps,
+            SourceMetric::Tps => Metric::Tps,
+        }
+    }
+
+    /// The comparison with the baseline of the suite where it has numbers, or why it has none.
+    fn answer(&self, cell: &Cell, arm: &str, metric: Metric) -> Result<&'a Comparison, Absent> {
+        self.answer_against(&self.suite.baseline, cell, arm, metric)
+    }
+
+    /// The same with another scenario in place of the baseline.
+    fn answer_against(
+        &self,
+        baseline: &str,
+        cell: &Cell,
+        arm: &str,
+        metric: Metric,
+    ) -> Result<&'a Comparison, Absent> {
+        let is_it = |one: &&Comparison| {
+            let is_of_arms = one.arm == arm && one.baseline == baseline;
+            one.metric == metric && is_of_arms && one.cell == *cell
+        };
+        match self.analysis.comparisons.iter().find(is_it) {
+            Some(one) if one.verdict.is_known() => Ok(one),
+            Some(Comparison { verdict: Verdict::Void(why), .. }) => {
+                Err(Absent(Verdict::Void(why.clone())))
+            }
+            Some(Comparison { verdict: Verdict::NotRun(why), .. }) => {
+                Err(self.absent(cell, arm, why))
+            }
+            _ => Err(self.absent(cell, arm, "the run has not come to it")),
+        }
+    }
+
+    /// Why something was not run: what the run says of it, else `otherwise`.
+    fn absent(&self, cell: &Cell, arm: &str, otherwise: &str) -> Absent {
+        let is_it = |one: &&NotRun| {
+            one.cell == *cell && one.scenario.as_deref().is_none_or(|scenario| scenario == arm)
+        };
+        let known = self.facts.not_run.iter().find(is_it);
+        Absent(Verdict::NotRun(known.map_or(otherwise, |one| &one.why).to_owned()))
+    }
+
+    /// What the baseline had in a cell: the mean of the comparison that has most pairs.
+    fn baseline(&self, cell: &Cell, metric: Metric) -> Result<f64, Absent> {
+        let of_cell = self.analysis.comparisons.iter().filter(|one| {
+            one.metric == metric
+                && one.baseline == self.suite.baseline
+                && one.cell == *cell
+                && one.verdict.is_known()
+                && one.baseline_value.is_finite()
+        });
+        match of_cell.max_by_key(|one| one.pairs) {
+            Some(comparison) => Ok(comparison.baseline_value),
+            None => match self.answer(cell, Window::AGAIN, metric) {
+                Ok(comparison) => Ok(comparison.baseline_value),
+                Err(absent) => Err(absent),
+            },
+        }
+    }
+
+    /// What the source printed for a cell. It has none at a fixed rate, and only one order: the first
+    /// of the suite.
+    fn published(&self, cell: &Cell, scenario: &str) -> Option<&'a Published> {
+        let first = self.suite.orders.first().map(|order| &order.name);
+        let is_of_source = cell.order.is_none() || cell.order.as_ref() == first;
+        match cell.load {
+            Load::Closed if is_of_source => self.suite.published(cell, scenario),
+            _ => None,
+        }
+    }
+
+    /// The change in per cent from the published figures.
+    fn published_percent(&self, cell: &Cell, scenario: &str) -> Option<f64> {
+        let baseline = self.published(cell, &self.suite.baseline)?;
+        self.published(cell, scenario)?.recomputed_percent(baseline).filter(|it| it.is_finite())
+    }
+
+    /// Memory that Performance Schema said it used, mean of the windows that count, bytes; `None` where
+    /// no window has it.
+    fn performance_schema_bytes(&self, cell: &Cell, arm: &str) -> Option<f64> {
+        let of_arm = self.windows.iter().filter(|one| one.arm == arm && one.cell == *cell);
+        let counted = of_arm.filter_map(Window::counted);
+        let bytes: Vec<u64> = counted.filter_map(|one| one.performance_schema_bytes).collect();
+        let sum: f64 = bytes.iter().map(|bytes| *bytes as f64).sum();
+        (!bytes.is_empty()).then(|| sum / bytes.len() as f64)
+    }
+}

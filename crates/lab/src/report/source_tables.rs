@@ -1,0 +1,222 @@
+//! Tables in the shape of the source, ours beside the published figures.
+
+use crate::analysis::{Comparison, Metric};
+use crate::report::Report;
+use crate::report::columns::{self, Column};
+use crate::report::document::{Block, Datum, Table};
+use crate::report::group::Group;
+use crate::report::words::{self, DEFINITION};
+use crate::suite::{Order, Published, Scenario};
+use crate::window::{Cell, Window};
+
+/// Per workload and order: a grid of threads and scenarios where there are several numbers of threads,
+/// else a line for each scenario; then the loads at a fixed rate.
+pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
+    let mut blocks = vec![
+        Block::Heading("Results in the shape of the source".to_owned()),
+        Block::Paragraph(format!(
+            "{DEFINITION}; below 0 is a loss of throughput, or less processor time. Published changes \
+             are recomputed from the published figures. Ours stand with their 95 % interval."
+        )),
+    ];
+    let (open, closed): (Vec<Group<'_>>, Vec<Group<'_>>) =
+        Group::all(report).into_iter().partition(|group| group.is_open);
+    for group in &closed {
+        blocks.extend(head(report, group));
+        match group.cells.as_slice() {
+            [cell] => blocks.push(Block::Table(lines(report, group, cell))),
+            _ => blocks.push(Block::Table(grid(report, group))),
+        }
+        blocks.extend(steps(report, group).map(Block::Table));
+    }
+    if !open.is_empty() {
+        blocks.push(Block::Heading("Loads at a fixed rate (open loop)".to_owned()));
+        blocks.push(Block::Paragraph(
+            "The same rate for every scenario, at which the baseline uses the named share of all \
+             processors. Throughput is given here, so read the processor time and the latency. \
+             Latency counts from the instant at which a transaction was due."
+                .to_owned(),
+        ));
+    }
+    for group in &open {
+        blocks.extend(head(report, group));
+        let tables = group.cells.iter().map(|cell| at_fixed_rate(report, group, cell));
+        blocks.extend(tables.map(Block::Table));
+        blocks.extend(steps(report, group).map(Block::Table));
+    }
+    blocks
+}
+
+/// What a group is, and what has to be known of its order.
+fn head(report: Report<'_>, group: &Group<'_>) -> Vec<Block> {
+    let mut head = vec![Block::Subheading(group.name.clone())];
+    if let Some(order) = group.order.filter(|_| report.suite.orders.len() > 1) {
+        head.push(Block::Paragraph(format!("Order {}: {}.", order.name, order.title)));
+    }
+    head.extend(group.warning().map(|warning| Block::Paragraph(warning.to_owned())));
+    head
+}
+
+/// Threads from top to bottom, scenarios from left to right.
+fn grid(report: Report<'_>, group: &Group<'_>) -> Table {
+    let source = words::name(report.source_metric());
+    let caption = format!("{}: {source} and processor time by threads", group.name);
+    let mut heads = vec!["threads (sessions)".to_owned(), "figure, unit".to_owned()];
+    heads.extend(group.scenarios.iter().map(|scenario| scenario.name.clone()));
+    let mut table = Table::new(caption, heads);
+    for cell in &group.cells {
+        level(report, group, cell, &mut table);
+    }
+    table
+}
+
+/// The rows of one number of threads.
+fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) {
+    let source = report.source_metric();
+    let (name, unit) = (words::name(source), words::unit(source));
+    let cpu = Metric::CpuPerStatement;
+    let mut notes = std::mem::take(&mut table.notes);
+    let mut rows = vec![row(group, cell, format!("{name}, {unit}"), &mut |scenario| {
+        columns::ours(report, cell, &scenario.name, source, &mut notes)
+    })];
+    rows.push(row(group, cell, format!("published {name}, {unit}"), &mut |scenario| {
+        columns::published(report, cell, &scenario.name, source, &mut notes)
+    }));
+    let mut arms = group.scenarios.iter().map(|one| one.name.as_str()).chain([Window::AGAIN]);
+    let was_run = arms.any(|arm| report.answer(cell, arm, cpu).is_ok());
+    if was_run {
+        rows.push(row(group, cell, format!("{name}, d%"), &mut |scenario| {
+            percent(report, cell, scenario, source)
+        }));
+    }
+    rows.push(row(group, cell, format!("published {name}, d%"), &mut |scenario| {
+        columns::published_percent(report, cell, &scenario.name, &mut notes)
+    }));
+    if was_run {
+        rows.push(row(group, cell, "processor time, µs/statement".to_owned(), &mut |scenario| {
+            match scenario.name == report.suite.baseline {
+                true => columns::ours(report, cell, &scenario.name, cpu, &mut notes),
+                false => columns::of(report.answer(cell, &scenario.name, cpu), |one| {
+                    words::difference(cpu, &one.difference)
+                }),
+            }
+        }));
+        rows.push(row(group, cell, "processor time, d%".to_owned(), &mut |scenario| {
+            percent(report, cell, scenario, cpu)
+        }));
+    }
+    table.notes = notes;
+    let mut rows = rows.into_iter();
+    rows.next().into_iter().for_each(|first| table.first_row(first));
+    rows.for_each(|row| table.row(row));
+}
+
+/// A row with a place for each scenario.
+fn row(
+    group: &Group<'_>,
+    cell: &Cell,
+    figure: String,
+    datum: &mut dyn FnMut(&Scenario) -> Datum,
+) -> Vec<Datum> {
+    let mut data = vec![Datum::text(cell.threads.to_string()), Datum::text(figure)];
+    data.extend(group.scenarios.iter().map(|scenario| datum(scenario)));
+    data
+}
+
+fn percent(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) -> Datum {
+    if scenario.name == report.suite.baseline {
+        return Datum::text("baseline");
+    }
+    let answer = report.answer(cell, &scenario.name, metric);
+    columns::of(answer, |one| words::percent_interval(&one.percent))
+}
+
+/// A line for each scenario, with the columns that the source has. Its own figures are left out where
+/// it has none of the cell, as in an order that is not that of the source.
+fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
+    let source = report.source_metric();
+    let is_published = |figure: fn(&Published) -> bool| report.suite.published.iter().any(figure);
+    let mut list = Vec::new();
+    for (metric, is_there) in [
+        (Metric::Qps, is_published(|one| one.qps.is_some())),
+        (Metric::Tps, is_published(|one| one.tps.is_some())),
+    ] {
+        if is_there || metric == source {
+            list.extend([Column::Ours(metric), Column::Published(metric)]);
+        }
+    }
+    if source == Metric::Tps {
+        list.extend([Column::Ratio, Column::PublishedRatio]);
+    }
+    list.extend([Column::Percent(source), Column::PublishedPercent]);
+    list.push(Column::Ours(Metric::LatencyMean));
+    if is_published(|one| one.latency_ms.is_some()) {
+        list.push(Column::Published(Metric::LatencyMean));
+    }
+    list.push(Column::Ours(Metric::ServerShare));
+    if is_published(|one| one.cpu_percent.is_some()) {
+        list.push(Column::Published(Metric::ServerShare));
+    }
+    if is_published(|one| one.memory_bytes.is_some()) {
+        list.extend([Column::Difference(Metric::Rss), Column::Published(Metric::Rss)]);
+        list.push(Column::PerformanceSchemaMemory);
+    }
+    let cpu = Metric::CpuPerStatement;
+    list.extend([Column::Difference(cpu), Column::Percent(cpu), Column::Verdict]);
+    if group.scenarios.iter().all(|one| report.published(cell, &one.name).is_none()) {
+        list.retain(|column| !column.is_of_source());
+    }
+    columns::table(report, group, cell, &list)
+}
+
+fn at_fixed_rate(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
+    let cpu = Metric::CpuPerStatement;
+    let mut list = vec![
+        Column::Ours(Metric::Tps),
+        Column::Ours(Metric::ServerShare),
+        Column::Difference(cpu),
+        Column::Percent(cpu),
+        Column::Verdict,
+    ];
+    for metric in [Metric::LatencyP50, Metric::LatencyP95, Metric::LatencyP99] {
+        list.extend([Column::Ours(metric), Column::Percent(metric)]);
+    }
+    columns::table(report, group, cell, &list)
+}
+
+/// Comparisons with something else than the baseline of the suite, as the order asks; `None` where it
+/// asks for none.
+fn steps(report: Report<'_>, group: &Group<'_>) -> Option<Table> {
+    let (source, cpu) = (report.source_metric(), Metric::CpuPerStatement);
+    let is_asked = |one: &&Comparison| {
+        let against = |order: &Order| order.against.contains(&one.baseline);
+        one.metric == cpu
+            && one.baseline != report.suite.baseline
+            && group.cells.contains(&one.cell)
+            && group.order.is_some_and(against)
+    };
+    let heads = [
+        "cell".to_owned(),
+        "scenario".to_owned(),
+        "in place of the baseline".to_owned(),
+        format!("{}, d% (95 % interval)", words::name(source)),
+        "processor time, µs/statement (95 % interval)".to_owned(),
+        "processor time per statement, d% (95 % interval)".to_owned(),
+        "verdict on the processor time per statement".to_owned(),
+    ];
+    let caption = format!("{}: beside another scenario than the baseline", group.name);
+    let mut table = Table::new(caption, heads.to_vec());
+    for one in report.analysis.comparisons.iter().filter(is_asked) {
+        let answer = |metric| report.answer_against(&one.baseline, &one.cell, &one.arm, metric);
+        table.row(vec![
+            Datum::text(words::cell(&one.cell)),
+            Datum::text(&one.arm),
+            Datum::text(&one.baseline),
+            columns::of(answer(source), |it| words::percent_interval(&it.percent)),
+            columns::of(answer(cpu), |it| words::difference(cpu, &it.difference)),
+            columns::of(answer(cpu), |it| words::percent_interval(&it.percent)),
+            columns::verdict_of(answer(cpu)),
+        ]);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}

@@ -1,0 +1,222 @@
+//! What every format says, and what none may say.
+
+use std::collections::BTreeSet;
+
+use super::sample::{analysis, cell, facts, suite, unknown, windows};
+use super::*;
+use crate::analysis::Interval;
+
+/// Every start of an element has its end, every attribute its quotes, and no text is left unescaped.
+pub(super) fn assert_well_formed(text: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = text.strip_prefix("<!DOCTYPE html>").unwrap_or(text);
+    while let Some((before, after)) = rest.split_once('<') {
+        for entity in before.split('&').skip(1) {
+            let is_known =
+                ["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|it| entity.starts_with(it));
+            assert!(is_known, "&{entity}");
+        }
+        let (tag, after) = after.split_once('>').expect("a tag that does not end");
+        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "<{tag}>");
+        let name = tag.split_whitespace().next().expect("a tag without a name");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "</{name}> ends something else");
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+        rest = after;
+    }
+    assert!(open.is_empty(), "{open:?} have no end");
+}
+
+/// Whether a text has a word of its own.
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric()).any(|one| one == word)
+}
+
+#[test]
+fn the_markdown_of_a_small_report() {
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("report", markdown(&suite(), &facts(), &windows(), &analysis()));
+    });
+}
+
+#[test]
+fn the_page_is_well_formed_and_needs_nothing_beside_it() {
+    let page = html(&suite(), &facts(), &windows(), &analysis());
+    assert_well_formed(&page);
+    for outside in ["<script", "src=", "@import", "url(", "<link", "https:"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let ids: Vec<&str> =
+        page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+    for link in page.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(ids.contains(&link), "#{link} leads nowhere");
+    }
+}
+
+#[test]
+fn what_comes_from_outside_is_text_and_nothing_else() {
+    let page = html(&suite(), &facts(), &windows(), &analysis());
+    assert!(page.contains("9.3.0 &lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(page.contains("a&lt;b&gt;&amp;host"));
+    let text = markdown(&suite(), &facts(), &windows(), &analysis());
+    assert!(text.contains("9.3.0 &lt;script&gt;") && !text.contains("<script"));
+}
+
+#[test]
+fn every_verdict_is_printed_and_no_place_is_empty() {
+    let text = markdown(&suite(), &facts(), &windows(), &analysis());
+    let words = [
+        "cost",
+        "gain",
+        "below what we can detect (1.2 %)",
+        "proven below 0.80 %",
+        "void: the hypervisor took 9 %",
+        "not run: budget",
+        "not run: no window",
+    ];
+    let page = html(&suite(), &facts(), &windows(), &analysis());
+    for words in words {
+        assert!(text.contains(words), "{words}");
+        assert!(page.contains(words), "{words}");
+    }
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        assert!(line.trim_matches('|').split('|').all(|datum| !datum.trim().is_empty()), "{line}");
+    }
+    assert!(
+        !page.contains("<td class=\"number\"></td>") && !page.contains("<td class=\"text\"></td>")
+    );
+}
+
+#[test]
+fn what_was_not_measured_is_never_printed_as_a_number() {
+    let mut analysis = analysis();
+    for one in &mut analysis.comparisons {
+        let verdict = Verdict::Below { detectable_percent: f64::NAN };
+        let cell = one.cell.clone();
+        *one = Comparison { cell, ..unknown(&one.arm, one.metric, verdict) };
+    }
+    let (suite, facts) = (suite(), facts());
+    let outputs = [
+        html(&suite, &facts, &windows(), &analysis),
+        markdown(&suite, &facts, &windows(), &analysis),
+        csv(&suite, &facts, &windows(), &analysis),
+        json(&suite, &facts, &windows(), &analysis),
+        summary(&suite, &facts, &windows(), &analysis),
+        windows_csv(&windows()),
+    ];
+    for output in outputs {
+        assert!(output.len() > 100, "{output}");
+        for word in ["NaN", "inf", "infinity"] {
+            assert!(!has_word(&output, word), "{word} in {output}");
+        }
+    }
+}
+
+#[test]
+fn a_published_figure_that_contradicts_its_source_has_a_note() {
+    let text = markdown(&suite(), &facts(), &windows(), &analysis());
+    let note = "the source contradicts itself; out of the verdict: two columns are exchanged";
+    assert!(text.contains(&format!("<sup>2</sup> {note}")), "{text}");
+    assert!(text.contains("<sup>1</sup> below saturation"), "{text}");
+}
+
+#[test]
+fn each_order_has_a_section_of_its_own_and_the_source_stands_beside_the_first() {
+    let suite = Suite::find("modb").unwrap();
+    let analysis = crate::analysis::analyse_all(&suite, &[]);
+    let text = markdown(&suite, &facts(), &[], &analysis);
+    let section = |order: &str| {
+        let head = format!("\n### read-update, order {order}\n");
+        let (_, rest) = text.split_once(&head).unwrap_or_else(|| panic!("no {head} in {text}"));
+        rest.split("\n## ").flat_map(|part| part.split("\n### ")).next().unwrap().to_owned()
+    };
+    let published = "142,800";
+    let cumulative = section("cumulative");
+    assert!(cumulative.contains(words::FIXED_ORDER) && cumulative.contains(published));
+    assert!(!cumulative.contains("basic-history"), "{cumulative}");
+    let random = section("random");
+    for absent in [words::FIXED_ORDER, "published"] {
+        assert!(!random.contains(absent), "{absent}: {random}");
+    }
+    let one_factor = section("one-factor");
+    assert!(one_factor.contains("beside another scenario than the baseline"), "{one_factor}");
+    assert!(!one_factor.contains("all-events"), "{one_factor}");
+}
+
+#[test]
+fn a_report_of_nothing_says_that_nothing_was_run() {
+    let mut facts = facts();
+    facts.not_run.clear();
+    let text = markdown(&suite(), &facts, &[], &Analysis::default());
+    assert!(text.contains("not run: the run has not come to it"), "{text}");
+    assert!(text.contains("0 windows of 400 were made"), "{text}");
+    assert_well_formed(&html(&suite(), &facts, &[], &Analysis::default()));
+}
+
+#[test]
+fn every_comparison_and_every_window_is_a_line_of_csv() {
+    let (suite, facts, analysis) = (suite(), facts(), analysis());
+    let text = csv(&suite, &facts, &windows(), &analysis);
+    let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+    let heads = reader.headers().unwrap().clone();
+    let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), analysis.comparisons.len());
+    let at = |head: &str| heads.iter().position(|one| one == head).unwrap();
+    let budget: Vec<&::csv::StringRecord> =
+        rows.iter().filter(|row| &row[at("reason")] == "budget").collect();
+    assert_eq!(budget.len(), 5 * Metric::ALL.len());
+    assert!(budget.iter().all(|row| row[at("percent")].is_empty() && &row[at("load")] == "open"));
+    assert_eq!(windows_csv(&windows()).lines().count(), 1 + windows().len());
+}
+
+#[test]
+fn the_json_has_every_comparison_and_null_where_there_is_no_number() {
+    let (suite, facts, analysis) = (suite(), facts(), analysis());
+    let text = json(&suite, &facts, &windows(), &analysis);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let comparisons = value["comparisons"].as_array().unwrap();
+    assert_eq!(comparisons.len(), analysis.comparisons.len());
+    let void = comparisons.iter().find(|one| one["verdict"] == "void").unwrap();
+    assert!(void["percent"].is_null() && void["reason"] == "the hypervisor took 9 %");
+    assert_eq!(value["run"]["seed"], 7);
+    assert_eq!(value["not_run"][0]["reason"], "budget");
+}
+
+#[test]
+fn two_runs_are_told_apart() {
+    let difference = |p_holm| RunDifference {
+        cell: cell(32, Load::Closed),
+        arm: "all on".to_owned(),
+        baseline: "off".to_owned(),
+        metric: Metric::CpuPerStatement,
+        one: Interval { low: 4.0, value: 5.0, high: 6.0 },
+        other: Interval { low: 8.0, value: 9.0, high: 10.0 },
+        percent: Interval { low: 2.0, value: 3.8, high: 5.0 },
+        p_student: 0.001,
+        p_holm,
+    };
+    let text = differences(&facts(), &facts(), &[difference(0.001), difference(0.9)]);
+    assert!(text.contains("1 of 2 effects differ."), "{text}");
+    let text = differences(&facts(), &facts(), &[difference(0.9)]);
+    assert!(text.contains("No difference was found among 1 effect."), "{text}");
+    let text = differences(&facts(), &facts(), &[]);
+    assert!(text.contains("nothing can be compared"), "{text}");
+    let value: serde_json::Value =
+        serde_json::from_str(&differences_json(&[difference(0.001)])).unwrap();
+    assert_eq!(value["different"], true);
+    assert_eq!(value["differences"][0]["percent"][1], 3.8);
+}
+
+#[test]
+fn every_chart_is_a_file_of_its_own() {
+    let charts = charts(&suite(), &facts(), &windows(), &analysis());
+    // Throughput, change, two forests and the noise floor; the windows of one cell.
+    assert_eq!(charts.len(), 6);
+    for chart in charts {
+        assert_well_formed(&chart.svg);
+        assert!(chart.svg.starts_with("<svg xmlns=") && chart.svg.contains("<style>"));
+    }
+}

@@ -1,0 +1,191 @@
+//! A verdict for each scenario and workload, over its cells.
+
+use crate::analysis::{Comparison, Interval, Metric, PooledEffect, Verdict};
+use crate::report::document::{Block, Datum, Row, Table};
+use crate::report::group::Group;
+use crate::report::{Absent, Report, columns, words};
+use crate::suite::Scenario;
+use crate::window::Cell;
+
+const METRIC: Metric = Metric::CpuPerStatement;
+/// An effect that is found in 4 of 5 cases is so much larger than the reach of an interval of 95 %:
+/// `(z(0.975) + z(0.8)) / z(0.975)` by the normal approximation.
+const DETECTABLE_PER_REACH: f64 = (1.959_96 + 0.841_62) / 1.959_96;
+
+/// The table, and how to read it.
+pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
+    let source = words::name(report.source_metric());
+    let text = format!(
+        "Change against {}. Over several cells: the mean effect, where cells may differ (random \
+         effects). The verdict is on the processor time of the server per statement, which is defined at \
+         any load; at saturation it is the throughput. That on a mean over cells goes by its interval \
+         of 95 % alone; that on a single cell is corrected for the number of comparisons, see below.",
+        report.suite.baseline
+    );
+    let heads = vec![
+        "scenario".to_owned(),
+        "workload".to_owned(),
+        "cells that count (number)".to_owned(),
+        "processor time per statement, d% (95 % interval)".to_owned(),
+        "processor time, µs/statement, lowest to highest cell".to_owned(),
+        format!("{source}, d% (95 % interval)"),
+        format!("published {source}, d%, lowest to highest cell"),
+        "verdict on the processor time per statement".to_owned(),
+    ];
+    let mut table = Table::new("Scenario by workload", heads);
+    for group in &Group::all(report) {
+        let note = group.warning().map(|warning| table.notes.number(warning));
+        for (at, scenario) in group.others(report).enumerate() {
+            let data = Line { report, scenario, group }.data(note);
+            table.rows.push(Row { data, is_first: at == 0 });
+        }
+    }
+    vec![Block::Paragraph(text), Block::Table(table)]
+}
+
+/// One scenario under one workload, in one order.
+struct Line<'a> {
+    report: Report<'a>,
+    scenario: &'a Scenario,
+    group: &'a Group<'a>,
+}
+
+impl Line<'_> {
+    /// `note` is the number of the note on the order.
+    fn data(&self, note: Option<usize>) -> Vec<Datum> {
+        let counted = self.counted(METRIC);
+        let workload = Datum::text(match self.group.is_open {
+            true => format!("{}, fixed rate", self.group.name),
+            false => self.group.name.clone(),
+        });
+        let absent = self.absent();
+        let or_absent = |text: Option<String>| match (text, &absent) {
+            (Some(text), _) => Datum::number(text),
+            (None, verdict) => columns::verdict(verdict),
+        };
+        let change = self.change(METRIC);
+        let source = self.change(self.report.source_metric());
+        vec![
+            Datum::text(&self.scenario.name),
+            note.into_iter().fold(workload, Datum::note),
+            Datum::number(format!("{} of {}", counted.len(), self.group.cells.len())),
+            or_absent(change.map(|it| words::percent_interval(&it))),
+            or_absent(micros(&counted)),
+            or_absent(source.map(|it| words::percent_interval(&it))),
+            self.published(),
+            columns::verdict(&self.verdict(change, &counted, absent.clone())),
+        ]
+    }
+
+    /// The comparisons that have numbers.
+    fn counted(&self, metric: Metric) -> Vec<&Comparison> {
+        let answer = |cell| self.report.answer(cell, &self.scenario.name, metric).ok();
+        self.group.cells.iter().filter_map(answer).collect()
+    }
+
+    /// The mean over cells; that of the cell where only one has numbers.
+    fn change(&self, metric: Metric) -> Option<Interval> {
+        let is_it = |one: &&PooledEffect| {
+            one.metric == metric
+                && one.arm == self.scenario.name
+                && one.baseline == self.report.suite.baseline
+                && one.workload.as_deref() == Some(self.group.workload)
+                && one.order.as_deref() == self.group.order_of_cells()
+                && one.is_open == self.group.is_open
+        };
+        let pooled = self.report.analysis.pooled.iter().find(is_it).map(|one| one.percent);
+        let alone = match self.counted(metric).as_slice() {
+            [one] => Some(one.percent),
+            _ => None,
+        };
+        pooled.or(alone).filter(Interval::is_known)
+    }
+
+    /// Why there are no numbers. One reason stands for all cells where they have the same; void ones
+    /// come before those that were not run.
+    fn absent(&self) -> Verdict {
+        let answer = |cell| self.report.answer(cell, &self.scenario.name, METRIC).err();
+        let all: Vec<Verdict> =
+            self.group.cells.iter().filter_map(answer).map(|Absent(verdict)| verdict).collect();
+        let is_void = |one: &&Verdict| matches!(one, Verdict::Void(_));
+        let first = all.iter().find(is_void).or(all.first());
+        first.cloned().unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
+    }
+
+    fn verdict(
+        &self,
+        change: Option<Interval>,
+        counted: &[&Comparison],
+        absent: Verdict,
+    ) -> Verdict {
+        match (counted, change) {
+            ([], _) => absent,
+            ([one], _) => one.verdict.clone(),
+            (_, Some(change)) => pooled(&change, self.report.suite.detectable_percent),
+            (_, None) => absent,
+        }
+    }
+
+    fn published(&self) -> Datum {
+        let trusted = |cell: &&Cell| {
+            let name = &self.scenario.name;
+            columns::contradiction_of_change(self.report, cell, name).is_none()
+        };
+        let percent = |cell| self.report.published_percent(cell, &self.scenario.name);
+        let cells = self.group.cells.iter();
+        let all: Vec<f64> = cells.filter(trusted).filter_map(percent).collect();
+        match range(&all) {
+            None => Datum::published(words::NOT_PUBLISHED),
+            Some((low, high)) => Datum::published(match all.len() {
+                1 => words::percent(low),
+                _ => format!("{} to {}", words::percent(low), words::percent(high)),
+            }),
+        }
+    }
+}
+
+/// What a mean over cells says, by its interval; `margin` is what the suite cares for, %.
+fn pooled(change: &Interval, margin: f64) -> Verdict {
+    let farthest = change.low.abs().max(change.high.abs());
+    if change.low > 0.0 {
+        Verdict::Cost
+    } else if change.high < 0.0 {
+        Verdict::Gain
+    } else if farthest <= margin {
+        Verdict::Free { below_percent: farthest }
+    } else {
+        Verdict::Below { detectable_percent: change.half_width() * DETECTABLE_PER_REACH }
+    }
+}
+
+/// What a statement takes longer: the interval of the only cell, or the span over several.
+fn micros(counted: &[&Comparison]) -> Option<String> {
+    if let [one] = counted {
+        return Some(words::difference(METRIC, &one.difference));
+    }
+    let values: Vec<f64> = counted.iter().map(|one| one.difference.value).collect();
+    let (low, high) = range(&values)?;
+    let micros = |ns: f64| words::signed(ns * words::factor(METRIC), 2);
+    Some(format!("{} to {}", micros(low), micros(high)))
+}
+
+/// The lowest and the highest finite value.
+fn range(values: &[f64]) -> Option<(f64, f64)> {
+    let finite = values.iter().copied().filter(|value| value.is_finite());
+    finite.map(|value| (value, value)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_mean_over_cells_gives_its_verdict() {
+        let verdict = |low, value, high| pooled(&Interval { low, value, high }, 1.0);
+        assert_eq!(verdict(0.1, 1.0, 2.0), Verdict::Cost);
+        assert_eq!(verdict(-2.0, -1.0, -0.1), Verdict::Gain);
+        assert_eq!(verdict(-0.3, 0.1, 0.5), Verdict::Free { below_percent: 0.5 });
+        let Verdict::Below { detectable_percent } = verdict(-1.0, 0.5, 2.0) else { panic!() };
+        assert!((detectable_percent - 2.144).abs() < 0.001, "{detectable_percent}");
+    }
+}

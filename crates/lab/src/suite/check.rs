@@ -1,0 +1,357 @@
+//! Whether a suite can be run.
+
+use std::collections::BTreeSet;
+
+use waggle_instrumentation::class::class_of;
+use waggle_instrumentation::profile::{BUILTIN, builtin};
+
+use super::error::Mistake;
+use super::expect::CLASSES;
+use super::{Data, Order, Scale, Scenario, Sequence, Servers, Suite, Workload};
+
+/// More sessions than any server of ours can have.
+const THREADS_MAX: u32 = 4096;
+const TABLES_MAX: u32 = 1000;
+/// The least that every server takes, MiB.
+const POOL_MIN: u32 = 5;
+const REDO_MIN: u32 = 16;
+/// Options that are the lab's own: where a server is and who reaches it.
+const OWN_OPTIONS: [&str; 13] = [
+    "basedir",
+    "bind-address",
+    "datadir",
+    "defaults-extra-file",
+    "defaults-file",
+    "no-defaults",
+    "pid-file",
+    "port",
+    "skip-networking",
+    "socket",
+    "tmpdir",
+    "user",
+    "innodb-data-home-dir",
+];
+/// Arguments of sysbench that are the lab's own; those that end with `-` are beginnings.
+const OWN_ARGUMENTS: [&str; 10] = [
+    "db-driver",
+    "events",
+    "mysql-",
+    "pgsql-",
+    "rand-seed",
+    "rate",
+    "table-size",
+    "tables",
+    "threads",
+    "time",
+];
+
+type Checked = Result<(), Mistake>;
+
+/// Everything but the columns of the tables.
+pub(super) fn check(suite: &Suite) -> Checked {
+    texts(suite)?;
+    workloads(&suite.workloads)?;
+    levels(suite)?;
+    scenarios(&suite.scenarios)?;
+    if suite.servers == Servers::SideBySide {
+        neighbours(&suite.scenarios)?;
+    }
+    let names: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
+    for order in &suite.orders {
+        check_order(order, &names)?;
+        sequence(order, suite.servers)?;
+    }
+    distinct("orders", suite.orders.iter().map(|order| order.name.as_str()))?;
+    options("options", &suite.options, &OWN_OPTIONS)?;
+    data(&suite.data)?;
+    for feed in &suite.feeds {
+        if !CLASSES.contains(&class_of(feed)) {
+            let reason = format!("{feed} is of none of the classes that are looked at");
+            let remedy = format!("name an instrument of one of {}", CLASSES.join(", "));
+            return Err(Mistake::new("feeds", reason, remedy));
+        }
+    }
+    cells(suite)
+}
+
+/// The baseline, and the columns of the tables: scenarios of the suite, the baseline among them.
+pub(super) fn columns(
+    columns: &[String],
+    baseline: &str,
+    scenarios: &[Scenario],
+    are_used: bool,
+) -> Checked {
+    let names: Vec<&str> = scenarios.iter().map(|one| one.name.as_str()).collect();
+    known("baseline", baseline, &names)?;
+    for column in columns {
+        known("columns", column, &names)?;
+    }
+    distinct("columns", columns.iter().map(String::as_str))?;
+    if are_used || !columns.is_empty() {
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        known("baseline", baseline, &columns).map_err(|mistake| Mistake {
+            remedy: "name the baseline among columns".to_owned(),
+            ..mistake
+        })?;
+    }
+    Ok(())
+}
+
+fn texts(suite: &Suite) -> Checked {
+    let source = &suite.source;
+    for (key, text) in [
+        ("title", &suite.title),
+        ("source.what", &source.what),
+        ("source.server", &source.server),
+        ("source.load", &source.load),
+    ] {
+        if text.trim().is_empty() {
+            return Err(Mistake::new(key, "it is empty", "say it in a few words"));
+        }
+    }
+    Ok(())
+}
+
+fn workloads(workloads: &[Workload]) -> Checked {
+    some("workloads", workloads.len())?;
+    distinct("workloads", workloads.iter().map(|workload| workload.name.as_str()))?;
+    for Workload { name, script, arguments } in workloads {
+        identifier("workloads", name)?;
+        let key = format!("workloads.{name}.script");
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if script.is_empty() || !script.chars().all(is_name) {
+            let reason = format!("`{script}` is no name of a script");
+            let remedy =
+                "name one that comes with sysbench, such as oltp_read_write, without a path";
+            return Err(Mistake::new(key, reason, remedy));
+        }
+        options(&format!("workloads.{name}.arguments"), arguments, &OWN_ARGUMENTS)?;
+    }
+    Ok(())
+}
+
+/// Numbers of sessions, rates, and the effect to be shown.
+fn levels(suite: &Suite) -> Checked {
+    some("threads", suite.threads.len())?;
+    for (key, threads) in suite
+        .threads
+        .iter()
+        .map(|threads| ("threads", *threads))
+        .chain([("open_threads", suite.open_threads)])
+    {
+        if !(1..=THREADS_MAX).contains(&threads) {
+            let reason = format!("{threads} sessions cannot be run");
+            return Err(Mistake::new(key, reason, format!("give 1 to {THREADS_MAX}")));
+        }
+    }
+    let names: Vec<String> = suite.threads.iter().map(u32::to_string).collect();
+    distinct("threads", names.iter().map(String::as_str))?;
+    for share in &suite.open_shares {
+        if !(*share > 0.0 && *share < 1.0) {
+            let reason = format!("{share} is no share of the processors that a rate can hold");
+            return Err(Mistake::new("open_shares", reason, "give shares between 0 and 1"));
+        }
+    }
+    let shares: Vec<String> = suite.open_shares.iter().map(f64::to_string).collect();
+    distinct("open_shares", shares.iter().map(String::as_str))?;
+    let percent = suite.detectable_percent;
+    if !(percent > 0.0 && percent <= 100.0) {
+        let reason = format!("{percent} % is no effect that can be looked for");
+        return Err(Mistake::new("detectable_percent", reason, "give more than 0, at most 100"));
+    }
+    Ok(())
+}
+
+fn scenarios(scenarios: &[Scenario]) -> Checked {
+    some("scenarios", scenarios.len())?;
+    distinct("scenarios", scenarios.iter().map(|scenario| scenario.name.as_str()))?;
+    for scenario in scenarios {
+        identifier("scenarios", &scenario.name)?;
+        scenario_alone(scenario)?;
+    }
+    Ok(())
+}
+
+fn scenario_alone(scenario: &Scenario) -> Checked {
+    let key = |what: &str| format!("scenarios.{}.{what}", scenario.name);
+    options(&key("start"), &scenario.start, &OWN_OPTIONS)?;
+    if let Some(profile) = &scenario.profile {
+        match builtin(profile) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                let remedy = "mend the profile";
+                return Err(Mistake::new(key("profile"), error.to_string(), remedy));
+            }
+            None => {
+                let reason = format!("there is no built-in profile {profile}");
+                let remedy = format!("name one of {}", BUILTIN.map(|(name, _)| name).join(", "));
+                return Err(Mistake::new(key("profile"), reason, remedy));
+            }
+        }
+        if scenario.start.iter().any(|option| turns_off(option)) {
+            let reason = "its start turns Performance Schema off, and there is nothing to set then";
+            return Err(Mistake::new(key("profile"), reason, "leave out the one or the other"));
+        }
+    }
+    for (name, value) in &scenario.variables {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        let is_value = |c: char| !c.is_control() && c != ';';
+        let is_right = !name.is_empty() && name.chars().all(is_name);
+        if !is_right || value.is_empty() || !value.chars().all(is_value) {
+            let reason = format!("`{name} = {value}` cannot be set");
+            let remedy = "give the name of a global variable and its value as SQL writes it";
+            return Err(Mistake::new(key("variables"), reason, remedy));
+        }
+    }
+    Ok(())
+}
+
+/// Scenarios that share a server set the same things on it: nothing else takes back what the one before
+/// has set.
+fn neighbours(scenarios: &[Scenario]) -> Checked {
+    let sets = |one: &Scenario| -> (bool, Vec<String>) {
+        (one.profile.is_some(), one.variables.keys().cloned().collect())
+    };
+    for (at, scenario) in scenarios.iter().enumerate() {
+        let mut before = scenarios[..at].iter();
+        let is_other = |one: &&Scenario| one.start == scenario.start && sets(one) != sets(scenario);
+        if let Some(other) = before.find(is_other) {
+            let key = format!("scenarios.{}", scenario.name);
+            let reason = format!("it shares a server with {} and sets other things", other.name);
+            let remedy = "give both a profile or none, and the same variables";
+            return Err(Mistake::new(key, reason, remedy));
+        }
+    }
+    Ok(())
+}
+
+/// Whether an option starts the server without Performance Schema.
+fn turns_off(option: &str) -> bool {
+    let (name, value) = name_and_value(option);
+    let is_off = value.is_some_and(|value| matches!(value.to_lowercase().as_str(), "off" | "0"));
+    name == "skip-performance-schema" || name == "performance-schema" && is_off
+}
+
+fn check_order(order: &Order, scenarios: &[&str]) -> Checked {
+    identifier("orders", &order.name)?;
+    let key = |what: &str| format!("orders.{}.{what}", order.name);
+    some(&key("scenarios"), order.scenarios.len())?;
+    distinct(&key("scenarios"), order.scenarios.iter().map(String::as_str))?;
+    distinct(&key("against"), order.against.iter().map(String::as_str))?;
+    for name in &order.scenarios {
+        known(&key("scenarios"), name, scenarios)?;
+    }
+    let own: Vec<&str> = order.scenarios.iter().map(String::as_str).collect();
+    for name in &order.against {
+        known(&key("against"), name, &own)?;
+    }
+    Ok(())
+}
+
+/// One after another, a server has all cells before the next one comes.
+fn sequence(order: &Order, servers: Servers) -> Checked {
+    if (order.sequence, servers) != (Sequence::AsListed, Servers::OneAfterAnother) {
+        return Ok(());
+    }
+    let key = format!("orders.{}.sequence", order.name);
+    let reason = "servers that come one after another come in a random order";
+    Err(Mistake::new(key, reason, "write random, or have the servers side_by_side"))
+}
+
+fn data(data: &Data) -> Checked {
+    if !(1..=TABLES_MAX).contains(&data.tables) {
+        let reason = format!("{} tables cannot be made", data.tables);
+        return Err(Mistake::new("data.tables", reason, format!("give 1 to {TABLES_MAX}")));
+    }
+    for (key, least, sizes) in [
+        ("data.rows", 1, data.rows),
+        ("data.buffer_pool_mib", POOL_MIN, data.buffer_pool_mib),
+        ("data.redo_log_mib", REDO_MIN, data.redo_log_mib),
+    ] {
+        for scale in Scale::ALL {
+            if sizes.of(scale) < least {
+                let key = format!("{key}.{}", scale.name());
+                let reason = format!("{} is too little", sizes.of(scale));
+                return Err(Mistake::new(key, reason, format!("give {least} or more")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The cells of the source are cells of the suite.
+fn cells(suite: &Suite) -> Checked {
+    for published in &suite.published {
+        let key = format!("published, {}", published.table);
+        let names: Vec<&str> = suite.workloads.iter().map(|one| one.name.as_str()).collect();
+        known(&key, &published.workload, &names)?;
+        if !suite.threads.contains(&published.threads) {
+            let reason = format!("{} threads are none of the suite", published.threads);
+            return Err(Mistake::new(key, reason, "name them under threads as well"));
+        }
+    }
+    Ok(())
+}
+
+fn some(key: &str, count: usize) -> Checked {
+    match count {
+        0 => Err(Mistake::new(key, "it is empty", "give one at least")),
+        _ => Ok(()),
+    }
+}
+
+fn known(key: &str, name: &str, names: &[&str]) -> Checked {
+    if names.contains(&name) {
+        return Ok(());
+    }
+    let reason = format!("there is no {name}");
+    Err(Mistake::new(key, reason, format!("name one of {}", names.join(", "))))
+}
+
+fn distinct<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Checked {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let reason = format!("{name} is there twice");
+            return Err(Mistake::new(key, reason, "keep one of them"));
+        }
+    }
+    Ok(())
+}
+
+/// A name that can be part of the name of a file.
+fn identifier(key: &str, name: &str) -> Checked {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !name.is_empty() && name.chars().all(is_part) {
+        return Ok(());
+    }
+    let reason = format!("`{name}` is no name");
+    Err(Mistake::new(key, reason, "use letters, digits, - and _"))
+}
+
+/// Options as on a command line, none of which is the lab's own.
+fn options(key: &str, options: &[String], own: &[&str]) -> Checked {
+    for option in options {
+        let (name, _) = name_and_value(option);
+        if !option.starts_with("--") || name.is_empty() || option.chars().any(char::is_control) {
+            let reason = format!("`{option}` is no option");
+            return Err(Mistake::new(key, reason, "write it as --name=value"));
+        }
+        let is_own = |own: &&str| name == *own || own.ends_with('-') && name.starts_with(*own);
+        if own.iter().any(is_own) {
+            let reason = format!("--{name} is set by the lab itself");
+            return Err(Mistake::new(key, reason, "take it out"));
+        }
+    }
+    Ok(())
+}
+
+/// An option without its dashes, with `-` for `_` and without `loose-`, and its value.
+fn name_and_value(option: &str) -> (String, Option<&str>) {
+    let (name, value) = match option.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (option, None),
+    };
+    let name = name.trim_start_matches('-').to_lowercase().replace('_', "-");
+    (name.strip_prefix("loose-").unwrap_or(&name).to_owned(), value)
+}

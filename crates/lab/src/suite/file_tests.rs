@@ -1,0 +1,224 @@
+//! Files of users: read by their path, and refused with a reason.
+
+use proptest::prelude::*;
+use waggle_instrumentation::profile::builtin;
+
+use super::{Suite, SuiteError};
+use crate::window::{Cell, Load};
+
+/// A suite as short as one can be.
+const SHORT: &str = r#"
+title = "a title"
+baseline = "off"
+metric = "qps"
+threads = [1, 8]
+open_shares = [0.3]
+open_threads = 8
+servers = "side_by_side"
+detectable_percent = 2.0
+feeds = ["statement/com/Execute"]
+options = ["--max-connections=100"]
+columns = ["off", "on"]
+
+[source]
+what = "somebody"
+server = "a server"
+load = "a load"
+caveats = []
+
+[data]
+tables = 1
+rows = { tiny = 10, small = 100, full = 1000 }
+buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
+redo_log_mib = { tiny = 16, small = 16, full = 16 }
+
+[[workloads]]
+name = "reads"
+script = "oltp_read_only"
+arguments = ["--rand-type=uniform"]
+
+[[scenarios]]
+name = "off"
+title = "nothing"
+start = ["--performance-schema=OFF"]
+
+[[scenarios]]
+name = "on"
+title = "something"
+start = ["--performance-schema=ON"]
+profile = "basic"
+variables = { long_query_time = "10" }
+
+[[published]]
+table = "results"
+workload = "reads"
+rows = [{ threads = 8, qps = [1000, 900], qps_change = [-10.0] }]
+"#;
+
+#[test]
+fn a_suite_of_the_users_own_is_found_by_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mine.toml");
+    std::fs::write(&path, SHORT).unwrap();
+    let suite = Suite::find(path.to_str().unwrap()).unwrap();
+    assert_eq!(suite.name, "mine");
+    assert_eq!(suite.cells().len(), 3);
+    assert_eq!(suite.orders[0].scenarios, ["off", "on"]);
+    assert_eq!(suite.orders[0].against, ["off"]);
+    assert!(builtin(suite.scenarios[1].profile.as_deref().unwrap()).is_some());
+    let error = Suite::find("./nosuch.toml").unwrap_err();
+    assert!(matches!(error, SuiteError::File { .. }), "{error}");
+    let error = Suite::find("nosuch").unwrap_err().to_string();
+    assert!(error.contains("nosuch") && error.contains("rds, line, modb"), "{error}");
+}
+
+/// What is changed in a short suite, into what, and what the message says of it.
+const WRONG: [(&str, &str, &[&str]); 45] = [
+    // Of the wrong shape: with the line.
+    ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
+    ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
+    ("title = \"a title\"", "", &["missing field `title`"]),
+    ("threads = [1, 8]", "threads = [1, -8]", &["line 5", "-8"]),
+    ("threads = [1, 8]", "threads = [1, 8", &["line"]),
+    ("script = \"oltp", "path = \"oltp", &["unknown field `path`"]),
+    ("threads = 8, qps", "thread = 8, qps", &["unknown field `thread`"]),
+    ("rows = { tiny = 10,", "rows = { small = 10,", &["duplicate key"]),
+    // Empty.
+    ("title = \"a title\"", "title = \" \"", &["title", "empty"]),
+    ("threads = [1, 8]", "threads = []", &["threads", "empty"]),
+    ("what = \"somebody\"", "what = \"\"", &["source.what", "empty"]),
+    // Sessions and rates.
+    ("threads = [1, 8]", "threads = [0, 8]", &["threads: 0 sessions", "1 to 4096"]),
+    ("threads = [1, 8]", "threads = [8, 5000]", &["threads: 5000 sessions"]),
+    ("threads = [1, 8]", "threads = [8, 8]", &["threads: 8 is there twice"]),
+    ("open_threads = 8", "open_threads = 0", &["open_threads: 0 sessions"]),
+    ("open_shares = [0.3]", "open_shares = [1.0]", &["open_shares: 1 is no share"]),
+    ("open_shares = [0.3]", "open_shares = [nan]", &["open_shares"]),
+    ("open_shares = [0.3]", "open_shares = [0.3, 0.3]", &["open_shares: 0.3 is there twice"]),
+    ("percent = 2.0", "percent = -2.0", &["detectable_percent: -2 %"]),
+    ("percent = 2.0", "percent = inf", &["detectable_percent"]),
+    // Names.
+    ("baseline = \"off\"", "baseline = \"of\"", &["baseline", "there is no of", "off, on"]),
+    ("name = \"on\"", "name = \"off\"", &["there is no on", "off, off"]),
+    ("columns = [\"off\", \"on\"]", "columns = [\"on\", \"on\"]", &["columns: on is there twice"]),
+    ("columns = [\"off\", \"on\"]", "columns = [\"on\"]", &["baseline", "among columns"]),
+    ("name = \"reads\"", "name = \"re/ads\"", &["workloads: `re/ads` is no name"]),
+    (
+        "profile = \"basic\"",
+        "profile = \"basics\"",
+        &["scenarios.on.profile", "basics", "ddl-audit"],
+    ),
+    (
+        "=OFF\"]",
+        "=OFF\"]\nprofile = \"off\"",
+        &["scenarios.off.profile", "turns Performance Schema off"],
+    ),
+    ("\"statement/com/Execute\"", "\"error\"", &["feeds: error", "wait/io/table"]),
+    // Scripts, options and variables.
+    ("oltp_read_only", "/usr/x/oltp_read_only", &["workloads.reads.script", "without a path"]),
+    ("oltp_read_only", "oltp.lua", &["`oltp.lua` is no name of a script"]),
+    ("--rand-type=uniform", "--table_size=5", &["workloads.reads.arguments", "--table-size"]),
+    ("--rand-type=uniform", "rand-type", &["`rand-type` is no option"]),
+    ("--max-connections=100", "--loose-datadir=/x", &["options: --datadir is set by the lab"]),
+    ("schema=ON\"]", "schema=ON\", \"--socket=x\"]", &["scenarios.on.start: --socket"]),
+    ("long_query_time = \"10\"", "x = \"1; DROP\"", &["scenarios.on.variables", "1; DROP"]),
+    (
+        "start = [\"--performance-schema=OFF\"]",
+        "start = [\"--performance-schema=ON\"]",
+        &["scenarios.on: it shares a server with off", "same variables"],
+    ),
+    // Data.
+    ("tables = 1\n", "tables = 0\n", &["data.tables: 0 tables"]),
+    ("{ tiny = 10,", "{ tiny = 0,", &["data.rows.tiny: 0 is too little"]),
+    // What the source printed.
+    ("qps = [1000, 900]", "qps = [1000]", &["reads, 8 threads: qps: 1 numbers for 2 columns"]),
+    ("[-10.0]", "[0.0, -10.0]", &["qps_change: 2 numbers for 1 columns"]),
+    ("[-10.0]", "[-11.0]", &["8 threads, on", "-11 %", "-10.00 %", "[[contradictions]]"]),
+    ("qps = [1000, 900]", "qps = [1000, -900]", &["qps: -900 cannot have been printed"]),
+    ("workload = \"reads\"", "workload = \"writes\"", &["published, results: there is no writes"]),
+    ("threads = 8, qps", "threads = 9, qps", &["9 threads are none of the suite"]),
+    (
+        "-10.0] }]",
+        "-10.0] }, { threads = 8, qps = [1, 1] }]",
+        &["8 threads, off: it is there twice"],
+    ),
+];
+
+#[test]
+fn a_wrong_file_is_named_with_the_place_the_reason_and_the_remedy() {
+    for (from, to, said) in WRONG {
+        assert!(SHORT.contains(from), "{from}");
+        let error = Suite::parse("mine.toml", &SHORT.replacen(from, to, 1));
+        let error = error.err().unwrap_or_else(|| panic!("{to} was taken")).to_string();
+        assert!(error.starts_with("suite mine.toml: "), "{error}");
+        for part in said {
+            assert!(error.contains(part), "{part} is not in: {error}");
+        }
+    }
+}
+
+#[test]
+fn servers_that_come_one_after_another_have_no_listed_order() {
+    let order = "[[orders]]\nname = \"up\"\ntitle = \"t\"\nscenarios = [\"off\", \"on\"]\n";
+    let read = |servers: &str, sequence: &str| {
+        let text = SHORT.replacen("side_by_side", servers, 1);
+        Suite::parse("mine.toml", &format!("{text}\n{order}sequence = \"{sequence}\"\n"))
+    };
+    assert!(read("side_by_side", "as_listed").is_ok());
+    assert!(read("one_after_another", "random").is_ok());
+    let error = read("one_after_another", "as_listed").unwrap_err().to_string();
+    assert!(error.contains("orders.up.sequence") && error.contains("side_by_side"), "{error}");
+}
+
+#[test]
+fn a_mark_needs_a_cell_that_is_there_and_is_wrong() {
+    let marked = |mark: &str| {
+        let text = format!("{SHORT}\n[[contradictions]]\nworkload = \"reads\"\n{mark}");
+        Suite::parse("mine.toml", &text).unwrap_err().to_string()
+    };
+    for (mark, said) in [
+        ("threads = 9\nscenarios = [\"on\"]\nwhy = \"w\"", "no table has a cell of on"),
+        ("threads = 8\nscenarios = []\nwhy = \"w\"", "scenarios is empty"),
+        ("threads = 8\nscenarios = [\"on\"]\nwhy = \" \"", "why is empty"),
+        ("threads = 8\nscenarios = [\"on\"]\nwhy = \"w\"", "Qps agrees with all else"),
+        (
+            "threads = 8\nscenarios = [\"on\"]\nfigure = \"latency\"\nwhy = \"w\"",
+            "Latency agrees with all else",
+        ),
+    ] {
+        let error = marked(mark);
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn what_a_source_left_out_is_absent_and_not_zero() {
+    let text = SHORT.replacen("[1000, 900], qps_change = [-10.0]", "[1000, nan]", 1);
+    let suite = Suite::parse("mine.toml", &text).unwrap();
+    let cell = Cell { workload: "reads".to_owned(), threads: 8, load: Load::Closed, order: None };
+    let [off, on] = ["off", "on"].map(|scenario| suite.published(&cell, scenario).unwrap());
+    assert_eq!((off.qps, on.qps, on.percent), (Some(1000.0), None, None));
+    assert_eq!(on.recomputed_percent(off), None);
+}
+
+proptest! {
+    #[test]
+    fn no_change_of_a_suite_makes_its_reader_panic(
+        which in 0..4_usize,
+        edits in proptest::collection::vec(
+            (any::<prop::sample::Index>(), 0..40_usize, "[-+.0-9a-z_=%\\[\\]{}\"#,\n é]{0,12}"),
+            1..4,
+        ),
+    ) {
+        let builtin = Suite::builtin();
+        let text = builtin.get(which).map_or(SHORT, |(_, text)| *text);
+        let mut chars: Vec<char> = text.chars().collect();
+        for (at, gone, put) in edits {
+            let from = at.index(chars.len() + 1);
+            let to = (from + gone).min(chars.len());
+            chars.splice(from..to, put.chars());
+        }
+        let text: String = chars.into_iter().collect();
+        let _ = Suite::parse("mine.toml", &text);
+    }
+}

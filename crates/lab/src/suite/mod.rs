@@ -1,0 +1,348 @@
+//! What is compared, under which load, and what its source published.
+//!
+//! A suite is a TOML file. Those that come with waggle are in `suites/`; a user's own is named by its
+//! path. Reading one checks that it can be run and that what it quotes does not contradict itself:
+//! see `agree`.
+
+mod agree;
+mod check;
+mod error;
+mod expect;
+#[cfg(test)]
+mod file_tests;
+mod parse;
+mod published;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use waggle_instrumentation::activity::Events;
+
+use crate::window::{Cell, Load, Window};
+
+pub use error::{Mistake, SuiteError};
+pub use expect::{Expect, Must};
+pub use published::{Figure, Further, Published};
+
+/// A published experiment, or one of the user's own.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Suite {
+    /// Its name: that of its file.
+    pub name: String,
+    /// What it asks, in a line.
+    pub title: String,
+    /// Where its figures come from.
+    pub source: Source,
+    /// The scenario that the others are compared with.
+    pub baseline: String,
+    /// What the source printed.
+    pub metric: SourceMetric,
+    /// The loads.
+    pub workloads: Vec<Workload>,
+    /// Numbers of sessions of the closed loads.
+    pub threads: Vec<u32>,
+    /// Shares of the processors that the baseline uses under the open loads, 0 to 1.
+    pub open_shares: Vec<f64>,
+    /// Number of sessions of the open loads.
+    pub open_threads: u32,
+    /// What is compared.
+    pub scenarios: Vec<Scenario>,
+    /// In which orders, and what is read from each.
+    pub orders: Vec<Order>,
+    /// How the servers of a block are had.
+    pub servers: Servers,
+    /// What every server is told at its start, as on its command line.
+    pub options: Vec<String>,
+    /// The data.
+    pub data: Data,
+    /// Instruments of which every workload makes events on every server where they are on.
+    pub feeds: Vec<String>,
+    /// The effect on the processor time of a statement that a run shall be able to show, %.
+    pub detectable_percent: f64,
+    /// What the source printed, cell by cell.
+    pub published: Vec<Published>,
+}
+
+/// Where the figures of a suite come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Who published what, and when where that is known.
+    pub what: String,
+    /// The server and its hardware.
+    pub server: String,
+    /// The load.
+    pub load: String,
+    /// What a reader of its figures has to know.
+    pub caveats: Vec<String>,
+}
+
+/// The throughput that a source printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceMetric {
+    /// Statements per second.
+    Qps,
+    /// Transactions per second.
+    Tps,
+}
+
+/// A load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// A script that comes with sysbench, without its extension.
+    pub script: String,
+    /// What the script is told beside sessions, tables and rows.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+}
+
+/// What is set in an arm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name, as in the source where the source has it.
+    pub name: String,
+    /// What it is, in a line.
+    pub title: String,
+    /// What the server is told at its start, as on its command line: the static part.
+    #[serde(default)]
+    pub start: Vec<String>,
+    /// The built-in profile of `waggle_instrumentation` that is applied: the dynamic part.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// Global variables that are set while the server runs, with their values as SQL writes them.
+    #[serde(default)]
+    pub variables: BTreeMap<String, String>,
+    /// What the events of a window have to show; it follows from the profile.
+    #[serde(skip)]
+    pub expects: Vec<Expect>,
+}
+
+/// An order in which scenarios are measured, and what is read from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// Its name.
+    pub name: String,
+    /// What it answers, in a line.
+    pub title: String,
+    /// Whether a block has the scenarios as listed.
+    pub sequence: Sequence,
+    /// The scenarios.
+    pub scenarios: Vec<String>,
+    /// Those of them that each is compared with; the baseline where nothing is said.
+    #[serde(default)]
+    pub against: Vec<String>,
+}
+
+/// How the scenarios of a block follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sequence {
+    /// As listed, in every block.
+    AsListed,
+    /// In a random order, another one in each block.
+    Random,
+}
+
+/// How the servers of a block are had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Servers {
+    /// Those that differ in their start run at the same time, and only one of them is at work.
+    SideBySide,
+    /// One after another: every arm has a restart.
+    OneAfterAnother,
+}
+
+/// The tables of the load, and room for them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Data {
+    /// Number of tables.
+    pub tables: u32,
+    /// Rows of each.
+    pub rows: ByScale<u32>,
+    /// Size of the buffer pool, MiB.
+    pub buffer_pool_mib: ByScale<u32>,
+    /// Size of the redo log, MiB.
+    pub redo_log_mib: ByScale<u32>,
+}
+
+/// How large an experiment is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Minutes: it shows that everything works, and large effects.
+    Tiny,
+    /// An hour or so.
+    Small,
+    /// The size of the source, where it says it.
+    Full,
+}
+
+/// A value for each [`Scale`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ByScale<T> {
+    tiny: T,
+    small: T,
+    full: T,
+}
+
+impl Scale {
+    /// All, the smallest first.
+    pub const ALL: [Scale; 3] = [Scale::Tiny, Scale::Small, Scale::Full];
+
+    /// Its name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Tiny => "tiny",
+            Scale::Small => "small",
+            Scale::Full => "full",
+        }
+    }
+}
+
+impl<T: Copy> ByScale<T> {
+    /// The value for a scale.
+    pub fn of(&self, scale: Scale) -> T {
+        match scale {
+            Scale::Tiny => self.tiny,
+            Scale::Small => self.small,
+            Scale::Full => self.full,
+        }
+    }
+}
+
+impl Scenario {
+    /// Why events of Performance Schema between two readings cannot come from this scenario; `None`
+    /// where they can. `threads` is the number of sessions of the load.
+    pub fn disproof(&self, earlier: &Events, later: &Events, threads: u32) -> Option<String> {
+        expect::disproof(&self.expects, earlier, later, threads)
+    }
+}
+
+impl Suite {
+    /// Name and text of every built-in suite, in the order in which they are listed.
+    pub fn builtin() -> [(&'static str, &'static str); 3] {
+        [
+            ("rds", include_str!("../../../../suites/rds.toml")),
+            ("line", include_str!("../../../../suites/line.toml")),
+            ("modb", include_str!("../../../../suites/modb.toml")),
+        ]
+    }
+
+    /// A built-in suite by its name, or one from a file by its path.
+    ///
+    /// # Errors
+    /// There is none of that name, or the file is no suite.
+    pub fn find(name: &str) -> Result<Suite, SuiteError> {
+        Suite::parse(name, &Suite::text(name)?)
+    }
+
+    /// The text of a built-in suite, or that of a file.
+    ///
+    /// # Errors
+    /// There is none of that name, or the file cannot be read.
+    pub fn text(name: &str) -> Result<String, SuiteError> {
+        if let Some((_, text)) = Suite::builtin().iter().find(|(known, _)| *known == name) {
+            return Ok((*text).to_owned());
+        }
+        if !name.contains('/') && !name.ends_with(".toml") {
+            return Err(SuiteError::Unknown { name: name.to_owned() });
+        }
+        let failed = |error| SuiteError::File { name: name.to_owned(), error };
+        std::fs::read_to_string(name).map_err(failed)
+    }
+
+    /// Reads a suite from TOML. `name` is its name or its path.
+    ///
+    /// # Errors
+    /// It is no TOML, or no suite, or it contradicts itself.
+    pub fn parse(name: &str, text: &str) -> Result<Suite, SuiteError> {
+        parse::parse(name, text)
+    }
+
+    /// What a run measures at most: every workload with every number of sessions as fast as it goes, in
+    /// every order, then every workload at every fixed rate, in the last order.
+    pub fn cells(&self) -> Vec<Cell> {
+        let orders: Vec<Option<String>> = match self.orders.as_slice() {
+            [] | [_] => vec![None],
+            several => several.iter().map(|order| Some(order.name.clone())).collect(),
+        };
+        let mut cells = Vec::new();
+        let mut add = |workload: &Workload, threads, load, order: &Option<String>| {
+            let (workload, order) = (workload.name.clone(), order.clone());
+            cells.push(Cell { workload, threads, load, order });
+        };
+        for workload in &self.workloads {
+            for order in &orders {
+                self.threads
+                    .iter()
+                    .for_each(|threads| add(workload, *threads, Load::Closed, order));
+            }
+        }
+        let last = orders.last().cloned().flatten();
+        for workload in &self.workloads {
+            for share in &self.open_shares {
+                add(workload, self.open_threads, Load::Open { share: *share }, &last);
+            }
+        }
+        cells
+    }
+
+    /// The order in which scenarios follow each other in a cell; `None` where all of them do, at random.
+    pub fn order(&self, cell: &Cell) -> Option<&Order> {
+        match &cell.order {
+            Some(name) => self.orders.iter().find(|order| order.name == *name),
+            None => self.orders.first(),
+        }
+    }
+
+    /// Whether an arm is measured in a cell.
+    pub fn has(&self, cell: &Cell, arm: &str) -> bool {
+        let has = |order: &Order| order.scenarios.iter().any(|scenario| scenario == arm);
+        arm == Window::AGAIN || self.order(cell).is_none_or(has)
+    }
+
+    /// The different ways in which a server is started, in the order of the scenarios.
+    pub fn lives(&self) -> Vec<&[String]> {
+        let mut lives: Vec<&[String]> = Vec::new();
+        for scenario in &self.scenarios {
+            if !lives.contains(&scenario.start.as_slice()) {
+                lives.push(&scenario.start);
+            }
+        }
+        lives
+    }
+
+    /// What every server is told at its start, with what depends on the scale.
+    pub fn settings(&self, scale: Scale) -> Vec<String> {
+        let pool = self.data.buffer_pool_mib.of(scale);
+        let redo = self.data.redo_log_mib.of(scale);
+        let mut settings = self.options.clone();
+        settings.push(format!("--innodb-buffer-pool-size={pool}M"));
+        // Before MySQL 8.0.30 two files make the log.
+        settings.push(format!("--loose-innodb-redo-log-capacity={redo}M"));
+        settings.push(format!("--loose-innodb-log-file-size={}M", redo / 2));
+        settings
+    }
+
+    /// What the source printed of a scenario in a cell. No source has an open load.
+    pub fn published(&self, cell: &Cell, scenario: &str) -> Option<&Published> {
+        self.published.iter().find(|published| {
+            cell.load == Load::Closed
+                && published.workload == cell.workload
+                && published.threads == cell.threads
+                && published.scenario == scenario
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! What a source printed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::SourceMetric;
+
+/// What the tables of sources have columns for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Statements per second.
+    Qps,
+    /// Transactions per second.
+    Tps,
+    /// Mean latency of a transaction, ms.
+    Latency,
+    /// Use of the processors, %.
+    Cpu,
+    /// Memory beyond that of the baseline, bytes.
+    Memory,
+}
+
+/// A cell of a table of the source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Published {
+    /// Which table of the source it stands in.
+    pub table: String,
+    /// The workload.
+    pub workload: String,
+    /// Sessions.
+    pub threads: u32,
+    /// The scenario.
+    pub scenario: String,
+    /// What [`Published::percent`] is a change of.
+    pub metric: SourceMetric,
+    /// Statements per second.
+    pub qps: Option<f64>,
+    /// Transactions per second.
+    pub tps: Option<f64>,
+    /// Mean latency, ms.
+    pub latency_ms: Option<f64>,
+    /// Use of the processors, %.
+    pub cpu_percent: Option<f64>,
+    /// Memory beyond that of the baseline, bytes.
+    pub memory_bytes: Option<f64>,
+    /// Change of the metric against the baseline as it was printed, %; negative is less.
+    pub percent: Option<f64>,
+    /// Why the throughput or its change contradicts something else in the source; it is out of the
+    /// verdict then.
+    pub contradicts: Option<String>,
+    /// What is printed of the other figures, or wrong with them.
+    pub further: Vec<Further>,
+}
+
+/// What is printed of a figure beside the metric.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Further {
+    /// The figure.
+    pub figure: Figure,
+    /// Its change against the baseline as it was printed, %.
+    pub percent: Option<f64>,
+    /// Why it contradicts something else in the source.
+    pub contradicts: Option<String>,
+}
+
+impl Published {
+    /// The change of the metric against the baseline that follows from the printed figures, %:
+    /// `100 (x / baseline - 1)`. `None` where one of them was not printed.
+    pub fn recomputed_percent(&self, baseline: &Published) -> Option<f64> {
+        let (value, base) = (self.throughput()?, baseline.throughput()?);
+        (base > 0.0).then(|| 100.0 * (value / base - 1.0))
+    }
+
+    fn throughput(&self) -> Option<f64> {
+        match self.metric {
+            SourceMetric::Qps => self.qps,
+            SourceMetric::Tps => self.tps,
+        }
+    }
+}
+
+impl SourceMetric {
+    /// As a figure.
+    pub(super) fn figure(self) -> Figure {
+        match self {
+            SourceMetric::Qps => Figure::Qps,
+            SourceMetric::Tps => Figure::Tps,
+        }
+    }
+}
+
+/// A number as it was printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Printed {
+    pub(super) value: f64,
+    /// Half a unit of its last digit: as much as rounding can have taken or added.
+    pub(super) half: f64,
+}
+
+impl Printed {
+    /// `text` is the file that the number stands in: only there are the zeros at its end.
+    pub(super) fn read(text: &str, number: &Spanned<f64>) -> Printed {
+        let literal = text.get(number.span()).unwrap_or_default();
+        let digits = literal.split_once('.').map_or("", |(_, digits)| digits);
+        let places = digits.chars().take_while(char::is_ascii_digit).count();
+        Printed { value: *number.get_ref(), half: 0.5 * 0.1_f64.powi(places as i32) }
+    }
+
+    pub(super) fn times(self, factor: f64) -> Printed {
+        Printed { value: self.value * factor, half: self.half * factor }
+    }
+
+    pub(super) fn low(self) -> f64 {
+        self.value - self.half
+    }
+
+    pub(super) fn high(self) -> f64 {
+        self.value + self.half
+    }
+
+    /// Whether both can be the same number, rounded.
+    pub(super) fn fits(self, other: Printed) -> bool {
+        (self.value - other.value).abs() <= (self.half + other.half) * (1.0 + 1e-9)
+    }
+}
+
+/// A cell as it was read, with what rounding can have done to its numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) table: String,
+    pub(super) workload: String,
+    pub(super) threads: u32,
+    pub(super) scenario: String,
+    pub(super) figures: BTreeMap<Figure, Printed>,
+    /// Changes against the baseline, %.
+    pub(super) changes: BTreeMap<Figure, Printed>,
+}
+
+impl Entry {
+    /// Whether both are of the same cell and scenario.
+    pub(super) fn is_of(&self, workload: &str, threads: u32, scenario: &str) -> bool {
+        self.workload == workload && self.threads == threads && self.scenario == scenario
+    }
+
+    /// How a person names it.
+    pub(super) fn key(&self) -> String {
+        let Entry { table, workload, threads, scenario, .. } = self;
+        format!("published, {table}: {workload}, {threads} threads, {scenario}")
+    }
+
+    pub(super) fn published(
+        self,
+        metric: SourceMetric,
+        contradictions: &BTreeMap<Figure, String>,
+    ) -> Published {
+        let value =
+            |figure: Figure| self.figures.get(&figure).map(|printed: &Printed| printed.value);
+        let change =
+            |figure: Figure| self.changes.get(&figure).map(|printed: &Printed| printed.value);
+        let why = |figure: Figure| contradictions.get(&figure).cloned();
+        let others = [Figure::Qps, Figure::Tps, Figure::Latency, Figure::Cpu, Figure::Memory];
+        let others = others.into_iter().filter(|figure| *figure != metric.figure());
+        let further = others
+            .map(|figure| Further { figure, percent: change(figure), contradicts: why(figure) })
+            .filter(|further| further.percent.is_some() || further.contradicts.is_some());
+        Published {
+            metric,
+            qps: value(Figure::Qps),
+            tps: value(Figure::Tps),
+            latency_ms: value(Figure::Latency),
+            cpu_percent: value(Figure::Cpu),
+            memory_bytes: value(Figure::Memory),
+            percent: change(metric.figure()),
+            contradicts: why(metric.figure()),
+            further: further.collect(),
+            table: self.table,
+            workload: self.workload,
+            threads: self.threads,
+            scenario: self.scenario,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Numbers {
+        numbers: Vec<Spanned<f64>>,
+    }
+
+    #[test]
+    fn the_zeros_at_the_end_of_a_printed_number_tell_how_it_was_rounded() {
+        let text = "numbers = [ -21.30, 8.1, 47176, +0.855 ]";
+        let numbers: Numbers = toml::from_str(text).unwrap();
+        let printed: Vec<Printed> =
+            numbers.numbers.iter().map(|number| Printed::read(text, number)).collect();
+        let expected = [(-21.3, 0.005), (8.1, 0.05), (47176.0, 0.5), (0.855, 0.0005)];
+        for (printed, (value, half)) in printed.iter().zip(expected) {
+            assert_eq!(printed.value, value);
+            assert!((printed.half - half).abs() < 1e-12, "{printed:?}");
+        }
+        assert!(!printed[0].fits(Printed { value: -21.31, half: 0.004 }));
+        assert!(printed[0].fits(Printed { value: -21.31, half: 0.005 }));
+    }
+}

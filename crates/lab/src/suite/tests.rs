@@ -1,0 +1,215 @@
+//! The suites that come with waggle.
+
+use super::{Figure, Must, Published, Scale, Sequence, Servers, Suite};
+use crate::window::{Cell, Load};
+
+/// A row with its indexes, bytes: LINE names 2.4 GB for 10 tables of 1,000,000 rows.
+const ROW_BYTES: u64 = 260;
+const MIB: u64 = 1 << 20;
+
+fn suite(name: &str) -> Suite {
+    Suite::find(name).unwrap()
+}
+
+fn baseline<'a>(suite: &'a Suite, of: &Published) -> &'a Published {
+    let is_base = |one: &&Published| {
+        (&one.table, &one.workload, one.threads) == (&of.table, &of.workload, of.threads)
+            && one.scenario == suite.baseline
+    };
+    suite.published.iter().find(is_base).unwrap()
+}
+
+fn closed(workload: &str, threads: u32) -> Cell {
+    Cell { workload: workload.to_owned(), threads, load: Load::Closed, order: None }
+}
+
+#[test]
+fn every_suite_that_comes_with_waggle_can_be_read() {
+    for (name, text) in Suite::builtin() {
+        let suite = Suite::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(suite.name, name);
+        assert_eq!(suite, Suite::find(name).unwrap());
+        assert!(!suite.source.caveats.is_empty(), "{name}");
+        for scenario in &suite.scenarios {
+            let is_on = scenario.start == ["--performance-schema=ON"];
+            assert_eq!(is_on, scenario.profile.is_some(), "{name} {}", scenario.name);
+        }
+    }
+}
+
+#[test]
+fn rds_has_the_198_cells_of_its_source_and_open_ones() {
+    let suite = suite("rds");
+    let (closed, open): (Vec<Cell>, Vec<Cell>) =
+        suite.cells().into_iter().partition(|cell| cell.load == Load::Closed);
+    assert_eq!((closed.len(), open.len()), (33, 9));
+    let mut printed = 0;
+    for cell in &closed {
+        for scenario in &suite.scenarios {
+            let published = suite.published(cell, &scenario.name).unwrap();
+            assert!(published.qps.is_some());
+            assert_eq!(published.percent.is_none(), scenario.name == suite.baseline);
+            printed += 1;
+        }
+    }
+    assert_eq!(printed, 198);
+    assert!(open.iter().all(|cell| suite.published(cell, "pfsoff").is_none()));
+    assert!(open.iter().all(|cell| cell.threads == 32));
+    assert_eq!(suite.published.len(), 198 + 18);
+}
+
+#[test]
+fn figures_stand_in_the_cells_that_the_sources_have_them_in() {
+    let rds = suite("rds");
+    for (workload, threads, scenario, qps, percent) in [
+        ("read-only", 1, "pfson_conoff_insoff", 3209.0, -7.16),
+        ("read-write", 1, "pfson_conoff_insoff", 2754.0, -8.1),
+        ("read-only", 1024, "pfson_conon_inson", 33696.0, -29.11),
+        ("write-only", 8, "pfson_conon_ins_sqlon", 22360.0, -12.82),
+        ("write-only", 1024, "pfson_conon_inson", 32256.0, -32.18),
+        ("read-write", 128, "pfson_conoff_inson", 35488.0, -14.87),
+    ] {
+        let published = rds.published(&closed(workload, threads), scenario).unwrap();
+        assert_eq!((published.qps, published.percent), (Some(qps), Some(percent)));
+    }
+    let line = suite("line");
+    let fastest = line.published(&closed("read-write", 10), "instruments-off-metrics-off").unwrap();
+    assert_eq!((fastest.tps, fastest.latency_ms), (Some(3506.25), Some(2.28)));
+    assert!((fastest.percent.unwrap() - 3.1).abs() < 1e-9);
+    let modb = suite("modb");
+    let last = modb.published(&closed("read-update", 256), "all-events-memory").unwrap();
+    assert_eq!(
+        (last.qps, last.tps, last.latency_ms),
+        (Some(105_600.0), Some(21_120.0), Some(16.1))
+    );
+    assert_eq!((last.cpu_percent, last.memory_bytes), (Some(97.0), Some(1.8e9)));
+    let cpu = last.further.iter().find(|further| further.figure == Figure::Cpu).unwrap();
+    assert_eq!((cpu.percent, &cpu.contradicts), (Some(24.0), &None));
+}
+
+/// Reckoned anew, without the code that marks.
+#[test]
+fn every_printed_change_follows_from_its_figures_or_is_marked() {
+    for (name, of_print) in [("rds", 0.006), ("line", 0.051), ("modb", 0.06)] {
+        let suite = suite(name);
+        for published in suite.published.iter().filter(|one| one.percent.is_some()) {
+            let base = baseline(&suite, published);
+            let recomputed = published.recomputed_percent(base).unwrap();
+            // Figures are rounded as well: half of the last digit of both, relative to the baseline.
+            let of_figures = if name == "rds" { 100.0 / base.qps.unwrap() } else { 0.0 };
+            let agrees = (recomputed - published.percent.unwrap()).abs() < of_print + of_figures;
+            assert!(agrees || published.contradicts.is_some(), "{published:?}: {recomputed}");
+        }
+    }
+}
+
+#[test]
+fn the_cells_that_contradict_their_source_are_these() {
+    let marked = |name: &str| -> Vec<(String, String, u32, String)> {
+        let suite = suite(name);
+        let marked = suite.published.iter().filter(|one| one.contradicts.is_some());
+        marked
+            .map(|one| {
+                let Published { table, workload, threads, scenario, .. } = one.clone();
+                (table, workload, threads, scenario)
+            })
+            .collect()
+    };
+    let expected = [
+        ("by sessions", "read-only", 16, "pfson_conon_ins_sqlon"),
+        ("by sessions", "read-only", 32, "pfson_conoff_inson"),
+        ("by sessions", "read-only", 512, "pfson_conoff_insoff"),
+        ("by sessions", "read-write", 16, "pfson_conon_inson"),
+        ("by sessions", "read-write", 256, "pfson_conon_insoff"),
+        ("by sessions", "write-only", 32, "pfson_conoff_insoff"),
+        ("by sessions", "write-only", 32, "pfson_conon_insoff"),
+        ("by sessions", "write-only", 32, "pfson_conon_inson"),
+        ("by sessions", "write-only", 64, "pfson_conoff_inson"),
+        ("summary", "read-only", 32, "pfson_conoff_inson"),
+        ("summary", "write-only", 32, "pfson_conoff_insoff"),
+        ("summary", "write-only", 32, "pfson_conon_insoff"),
+        ("summary", "write-only", 32, "pfson_conon_inson"),
+    ];
+    let expected = expected.map(|(table, workload, threads, scenario)| {
+        (table.to_owned(), workload.to_owned(), threads, scenario.to_owned())
+    });
+    assert_eq!(marked("rds"), expected);
+    // Theirs are latencies, not throughputs.
+    assert!(marked("line").is_empty() && marked("modb").is_empty());
+    for (name, count) in [("line", 9), ("modb", 4)] {
+        let suite = suite(name);
+        let latencies = suite.published.iter().flat_map(|one| &one.further);
+        let wrong = latencies.filter(|one| one.contradicts.is_some());
+        assert!(wrong.clone().all(|one| one.figure == Figure::Latency));
+        assert_eq!(wrong.count(), count, "{name}");
+    }
+}
+
+#[test]
+fn a_digit_that_is_changed_in_a_suite_is_noticed() {
+    let text = Suite::builtin()[0].1;
+    for (from, to, key) in [
+        ("41111", "41117", "read-only, 32 threads, pfson_conoff_insoff"),
+        ("-16.97", "-16.79", "read-only, 32 threads, pfson_conon_inson"),
+        ("[49230,", "[49330,", "read-only, 64 threads"),
+        // A number that was marked as wrong and is right now.
+        ("-13.14", "-14.27", "read-only, 16 threads, pfson_conon_ins_sqlon"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let error = Suite::parse("rds", &text.replacen(from, to, 1)).unwrap_err().to_string();
+        assert!(error.contains(key) && error.contains("contradictions"), "{error}");
+    }
+}
+
+#[test]
+fn the_buffer_pool_holds_the_data_at_every_scale() {
+    for (name, _) in Suite::builtin() {
+        let data = suite(name).data;
+        for scale in Scale::ALL {
+            let rows = u64::from(data.rows.of(scale)) * u64::from(data.tables);
+            let pool = u64::from(data.buffer_pool_mib.of(scale)) * MIB;
+            // A tenth of it is for what else the server keeps there.
+            assert!(rows * ROW_BYTES * 10 / 9 < pool, "{name} {scale:?}");
+        }
+    }
+}
+
+#[test]
+fn what_needs_a_restart_and_what_does_not_is_told_apart() {
+    let on = ["--performance-schema=ON".to_owned()];
+    let off = ["--performance-schema=OFF".to_owned()];
+    assert_eq!(suite("rds").lives(), [&off[..], &on[..]]);
+    assert_eq!(suite("modb").lives(), [&off[..], &on[..]]);
+    assert_eq!(suite("line").lives(), [&on[..]]);
+    assert_eq!(suite("line").servers, Servers::OneAfterAnother);
+    let settings = suite("line").settings(Scale::Full);
+    assert!(settings.contains(&"--innodb-buffer-pool-load-at-startup=OFF".to_owned()));
+    assert!(settings.contains(&"--innodb-buffer-pool-size=4096M".to_owned()), "{settings:?}");
+}
+
+#[test]
+fn modb_is_read_in_three_orders_and_the_others_in_a_random_one() {
+    let orders = suite("modb").orders;
+    let names: Vec<&str> = orders.iter().map(|order| order.name.as_str()).collect();
+    assert_eq!(names, ["cumulative", "random", "one-factor"]);
+    assert_eq!(orders[0].sequence, Sequence::AsListed);
+    assert_eq!(orders[0].against, ["off"]);
+    assert_eq!(orders[2].against, ["off", "default", "basic"]);
+    let rds = suite("rds");
+    assert_eq!(rds.orders.len(), 1);
+    assert_eq!((rds.orders[0].sequence, rds.orders[0].scenarios.len()), (Sequence::Random, 6));
+}
+
+#[test]
+fn what_events_have_to_show_follows_from_the_profile_of_a_scenario() {
+    let rds = suite("rds");
+    let grown = |name: &str| -> Vec<String> {
+        let scenario = rds.scenarios.iter().find(|one| one.name == name).unwrap();
+        let grows = scenario.expects.iter().filter(|one| one.must == Must::Grow);
+        grows.map(|one| one.class.clone()).collect()
+    };
+    assert!(rds.scenarios[0].expects.is_empty());
+    assert_eq!(grown("pfson_conon_ins_sqlon"), ["statement"]);
+    assert_eq!(grown("pfson_conon_inson").len(), rds.feeds.len());
+    assert!(grown("pfson_conoff_inson").is_empty());
+}

@@ -1,0 +1,130 @@
+//! What is measured: a window of one arm in one cell.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Under what an arm is measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Name of the workload.
+    pub workload: String,
+    /// Sessions of the load.
+    pub threads: u32,
+    /// How the load is offered.
+    pub load: Load,
+    /// The order of the suite in which scenarios follow each other; absent where it has only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+}
+
+/// How a load is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Load {
+    /// Every session sends its next transaction when the last one has ended.
+    Closed,
+    /// Transactions arrive at a fixed mean rate, whatever the server does.
+    Open {
+        /// Share of the processors that the baseline used at this rate, 0 to 1.
+        share: f64,
+    },
+}
+
+/// One window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Its place in the schedule, from 0.
+    pub number: u32,
+    /// Which pass over all arms.
+    pub block: u32,
+    /// Under what.
+    pub cell: Cell,
+    /// What was set: the name of a scenario, or [`Window::AGAIN`] for the second arm of the baseline.
+    pub arm: String,
+    /// Which start of a server it was, counted over the whole run.
+    pub life: u32,
+    /// When it began.
+    pub begin: Timestamp,
+    /// What was measured; absent where nothing could be.
+    pub measured: Option<Measured>,
+    /// Why it does not count; absent where it does.
+    pub void: Option<String>,
+}
+
+impl Window {
+    /// The arm that is set as the baseline is: what differs between the two is noise (A/A).
+    pub const AGAIN: &str = "baseline again";
+
+    /// What was measured, where it counts.
+    pub fn counted(&self) -> Option<&Measured> {
+        self.measured.as_ref().filter(|_| self.void.is_none())
+    }
+}
+
+/// What was measured in a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Its length, s.
+    pub seconds: f64,
+    /// Transactions that ended.
+    pub transactions: u64,
+    /// Statements that the server counted (`Questions`), without our own.
+    pub statements: u64,
+    /// Transactions that began anew, after a deadlock or a lock that was waited for too long.
+    pub retries: u64,
+    /// How long transactions took.
+    pub latency: Latency,
+    /// Processor time of the server process, ns.
+    pub server_cpu_ns: u64,
+    /// Share of all processors that the server used, 0 to 1.
+    pub server_share: f64,
+    /// Share of all processors that was in use, 0 to 1.
+    pub host_share: f64,
+    /// Share of all processors that the hypervisor took, 0 to 1.
+    pub steal_share: f64,
+    /// Context switches of the whole host.
+    pub context_switches: u64,
+    /// Bytes that the server had read from storage; absent where we may not look.
+    pub read_bytes: Option<u64>,
+    /// Bytes that the server had written to storage; absent where we may not look.
+    pub written_bytes: Option<u64>,
+    /// Memory of the server process in use (RSS) at the end, bytes; absent where it cannot be read.
+    pub rss_bytes: Option<u64>,
+    /// Memory that Performance Schema itself says it uses, bytes; absent where it is off.
+    pub performance_schema_bytes: Option<u64>,
+}
+
+impl Measured {
+    /// Statements per second.
+    pub fn qps(&self) -> f64 {
+        self.statements as f64 / self.seconds
+    }
+
+    /// Transactions per second.
+    pub fn tps(&self) -> f64 {
+        self.transactions as f64 / self.seconds
+    }
+
+    /// Processor time of the server per statement, ns; `None` without statements.
+    pub fn cpu_ns_per_statement(&self) -> Option<f64> {
+        (self.statements > 0).then(|| self.server_cpu_ns as f64 / self.statements as f64)
+    }
+}
+
+/// How long transactions took, from a histogram whose steps are below 0.4 %. In an open load the time
+/// counts from the instant at which the transaction was due.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean, ns.
+    pub mean_ns: f64,
+    /// Median, ns.
+    pub p50_ns: f64,
+    /// 95th percentile, ns.
+    pub p95_ns: f64,
+    /// 99th percentile, ns.
+    pub p99_ns: f64,
+    /// Longest, ns.
+    pub max_ns: f64,
+    /// The shape: upper edge of a bucket in ns and its count, in steps of 6 %; empty buckets are left out.
+    pub shape: Vec<(u64, u64)>,
+}

@@ -1,0 +1,4 @@
+//! The lab on real servers.
+
+#[cfg(test)]
+mod load;

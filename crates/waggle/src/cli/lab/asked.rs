@@ -1,0 +1,119 @@
+//! What `--only` confines a run to.
+
+use anyhow::anyhow;
+use waggle_lab::suite::Suite;
+use waggle_lab::{Cell, Load};
+
+use super::super::Failure;
+
+/// Confines a suite, and gives the cells that stay and in which there is something to compare. A word names a workload, a number of threads, a
+/// scenario, or `closed` or `open`; words of one kind add up, kinds confine each other.
+pub(super) fn confine(suite: &mut Suite, only: &[String]) -> Result<Vec<Cell>, Failure> {
+    let mut words = Words::default();
+    for word in only {
+        words.take(suite, word)?;
+    }
+    let baseline = suite.baseline.clone();
+    suite.scenarios.retain(|scenario| {
+        words.scenarios.is_empty()
+            || scenario.name == baseline
+            || words.scenarios.contains(&scenario.name)
+    });
+    let is_compared = |cell: &Cell| {
+        let mut others = suite.scenarios.iter().filter(|one| one.name != baseline);
+        suite.scenarios.len() == 1 || others.any(|one| suite.has(cell, &one.name))
+    };
+    let all = suite.cells().into_iter();
+    let cells: Vec<Cell> = all.filter(|cell| words.has(cell) && is_compared(cell)).collect();
+    if cells.is_empty() {
+        return Err(Failure::Config(anyhow!(
+            "--only {} leaves nothing to run",
+            only.join(" --only ")
+        )));
+    }
+    Ok(cells)
+}
+
+#[derive(Default)]
+struct Words {
+    workloads: Vec<String>,
+    threads: Vec<u32>,
+    scenarios: Vec<String>,
+    is_open: Vec<bool>,
+}
+
+impl Words {
+    fn take(&mut self, suite: &Suite, word: &str) -> Result<(), Failure> {
+        let is_scenario = suite.scenarios.iter().any(|scenario| scenario.name == word);
+        let is_workload = suite.workloads.iter().any(|workload| workload.name == word);
+        let threads = word.parse().ok().filter(|count| suite.threads.contains(count));
+        match (word, threads) {
+            ("closed", _) => self.is_open.push(false),
+            ("open", _) => self.is_open.push(true),
+            (_, Some(threads)) => self.threads.push(threads),
+            _ if is_workload => self.workloads.push(word.to_owned()),
+            _ if is_scenario => self.scenarios.push(word.to_owned()),
+            _ => return Err(Failure::Config(anyhow!("{}", unknown(suite, word)))),
+        }
+        Ok(())
+    }
+
+    fn has(&self, cell: &Cell) -> bool {
+        let is_open = cell.load != Load::Closed;
+        (self.workloads.is_empty() || self.workloads.contains(&cell.workload))
+            && (self.threads.is_empty() || self.threads.contains(&cell.threads))
+            && (self.is_open.is_empty() || self.is_open.contains(&is_open))
+    }
+}
+
+fn unknown(suite: &Suite, word: &str) -> String {
+    let workloads = suite.workloads.iter().map(|workload| workload.name.clone());
+    let threads = suite.threads.iter().map(u32::to_string);
+    let scenarios = suite.scenarios.iter().map(|scenario| scenario.name.clone());
+    let known: Vec<String> = workloads.chain(threads).chain(scenarios).collect();
+    format!(
+        "--only {word}: suite {} has no such workload, number of threads or scenario; it has closed, \
+         open, {}",
+        suite.name,
+        known.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(words: &[&str]) -> Result<(Vec<Cell>, Suite), Failure> {
+        let mut suite = Suite::find("rds").unwrap();
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let cells = confine(&mut suite, &words)?;
+        Ok((cells, suite))
+    }
+
+    #[test]
+    fn words_of_one_kind_add_up_and_kinds_confine_each_other() {
+        let (cells, suite) =
+            only(&["read-only", "1", "32", "closed", "pfson_conon_inson"]).unwrap();
+        assert_eq!(cells.len(), 2);
+        assert!(cells.iter().all(|cell| cell.workload == "read-only"));
+        let names: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["pfsoff", "pfson_conon_inson"]);
+        let (all, _) = only(&[]).unwrap();
+        assert_eq!(all.len(), Suite::find("rds").unwrap().cells().len());
+    }
+
+    #[test]
+    fn cells_of_an_order_that_has_none_of_the_scenarios_do_not_stay() {
+        let mut suite = Suite::find("modb").unwrap();
+        let cells = confine(&mut suite, &["only-memory".to_owned()]).unwrap();
+        assert!(!cells.is_empty());
+        assert!(cells.iter().all(|cell| cell.order.as_deref() == Some("one-factor")), "{cells:?}");
+    }
+
+    #[test]
+    fn an_unknown_word_is_told_with_those_that_are_known() {
+        let Err(Failure::Config(error)) = only(&["3"]) else { panic!("3 is no level") };
+        let said = error.to_string();
+        assert!(said.contains("read-only") && said.contains("1024"), "{said}");
+    }
+}

@@ -1,0 +1,194 @@
+//! `waggle lab suites`, `list` and `show`
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde::Serialize;
+use waggle_lab::begun::Begun;
+use waggle_lab::kept;
+use waggle_lab::suite::Suite;
+
+use super::super::{Failure, Outcome};
+use super::{directory, failed, runs};
+
+/// List the suites.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle lab suites")]
+pub(super) struct SuitesArgs {
+    /// One JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// List the runs that are kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle lab list --json")]
+pub(super) struct ListArgs {
+    /// One JSON array.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show what was asked of a run and how far it is.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle lab show rds-20260314T101500")]
+pub(super) struct ShowArgs {
+    /// Its name as in `waggle lab list`, or its directory.
+    run: PathBuf,
+    /// Print it as it is kept (run.json).
+    #[arg(long)]
+    json: bool,
+}
+
+/// A suite in a list.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SuiteLine {
+    /// Its name.
+    name: String,
+    /// What it is.
+    title: String,
+    /// The published source.
+    source: String,
+    /// Arms, without the second one of the baseline.
+    scenarios: usize,
+    /// Cells.
+    cells: usize,
+}
+
+pub(super) fn suites(args: SuitesArgs) -> Result<Outcome, Failure> {
+    let mut lines = Vec::new();
+    for (name, _) in Suite::builtin() {
+        let suite = Suite::find(name).map_err(|error| failed(error.into()))?;
+        lines.push(SuiteLine {
+            name: suite.name.clone(),
+            title: suite.title.clone(),
+            source: suite.source.what.clone(),
+            scenarios: suite.scenarios.len(),
+            cells: suite.cells().len(),
+        });
+    }
+    let mut out = io::stdout().lock();
+    if args.json {
+        return print_json(&mut out, &lines);
+    }
+    for line in lines {
+        let SuiteLine { name, title, source, scenarios, cells } = line;
+        writeln!(out, "{name:<6} {title}\n       {scenarios} scenarios, {cells} cells; {source}")?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A run in a list.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RunLine {
+    /// Its name.
+    name: String,
+    /// Its suite.
+    suite: String,
+    /// What the server says of its version.
+    server: String,
+    /// Its scale.
+    scale: String,
+    /// When it began.
+    begin: String,
+    /// Windows that were made.
+    windows: usize,
+    /// Windows in all.
+    of: u32,
+    /// Windows that do not count.
+    void: usize,
+}
+
+pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
+    let mut lines: Vec<RunLine> = Vec::new();
+    for entry in fs::read_dir(runs()).into_iter().flatten().flatten() {
+        // What is no run of this waggle is left alone.
+        let Ok(begun) = kept::read_run::<Begun>(&entry.path()) else { continue };
+        let Ok(windows) = kept::read_windows(&entry.path()) else { continue };
+        lines.push(RunLine {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            suite: begun.suite,
+            server: begun.facts.server.version,
+            scale: begun.facts.run.scale,
+            begin: begun.facts.run.begin.to_string(),
+            windows: windows.len(),
+            of: begun.facts.run.windows_planned,
+            void: windows.iter().filter(|window| window.void.is_some()).count(),
+        });
+    }
+    lines.sort_by(|one, other| one.begin.cmp(&other.begin));
+    let mut out = io::stdout().lock();
+    if args.json {
+        return print_json(&mut out, &lines);
+    }
+    if lines.is_empty() {
+        writeln!(out, "no run is kept in {}", runs().display())?;
+    }
+    for line in lines {
+        let state = match line.windows as u32 >= line.of {
+            true => "whole".to_owned(),
+            false => format!("{} of {} windows", line.windows, line.of),
+        };
+        writeln!(
+            out,
+            "{:<28} {:<6} {:<20} {:<6} {state}",
+            line.name, line.suite, line.server, line.scale
+        )?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
+    let place = directory(&args.run);
+    let begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        return print_json(&mut out, &begun);
+    }
+    let windows = kept::read_windows(&place).map_err(|error| failed(error.into()))?;
+    let facts = &begun.facts;
+    writeln!(out, "{}", place.display())?;
+    writeln!(out, "  command   {}", facts.run.command)?;
+    writeln!(out, "  server    {}, {}", facts.server.version, begun.server)?;
+    writeln!(out, "  settings  {}", begun.settings.join(" "))?;
+    writeln!(out, "  began     {}, resumed {} times", facts.run.begin, facts.run.resumed)?;
+    writeln!(out, "  seed      {}", begun.seed)?;
+    writeln!(out, "  cells     {}, not run {}", begun.cells.len(), facts.not_run.len())?;
+    writeln!(out, "  windows   {} of {}", windows.len(), facts.run.windows_planned)?;
+    for window in windows.iter().filter(|window| window.void.is_some()) {
+        let why = window.void.as_deref().unwrap_or_default();
+        writeln!(
+            out,
+            "  void      window {}: {} with {} threads, {}: {why}",
+            window.number, window.cell.workload, window.cell.threads, window.arm
+        )?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn print_json(out: &mut impl Write, value: &impl Serialize) -> Result<Outcome, Failure> {
+    serde_json::to_writer_pretty(&mut *out, value)
+        .map_err(|error| Failure::from(io::Error::from(error)))?;
+    writeln!(out)?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::schema_for;
+    use waggle_lab::report;
+
+    use super::*;
+    use crate::schema::assert_explained;
+
+    #[test]
+    fn every_key_of_the_json_of_the_lab_is_explained() {
+        assert_explained("lab", &schema_for!(Vec<SuiteLine>), 4);
+        assert_explained("lab", &schema_for!(Vec<RunLine>), 7);
+        assert_explained("lab", &report::schema(), 100);
+        assert_explained("lab", &report::differences_schema(), 15);
+    }
+}

@@ -1,0 +1,73 @@
+//! `waggle lab`
+
+mod asked;
+mod found;
+mod list;
+mod progress;
+mod report;
+mod run;
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use waggle_instrumentation::journal;
+use waggle_lab::LabError;
+
+use super::{Failure, Outcome};
+
+/// Published overhead experiments, run again on your own server and hardware.
+///
+/// A suite compares settings under a load, in short windows in a random order, on private servers that
+/// are started for it; no server in use is touched. Every window is kept; a run that is interrupted
+/// can be resumed.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Run(run::RunArgs),
+    Resume(run::ResumeArgs),
+    Suites(list::SuitesArgs),
+    List(list::ListArgs),
+    Show(list::ShowArgs),
+    Report(report::ReportArgs),
+    Compare(report::CompareArgs),
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    match args.command {
+        Command::Run(args) => run::run(args),
+        Command::Resume(args) => run::resume(args),
+        Command::Suites(args) => list::suites(args),
+        Command::List(args) => list::list(args),
+        Command::Show(args) => list::show(args),
+        Command::Report(args) => report::report(args),
+        Command::Compare(args) => report::compare(args),
+    }
+}
+
+/// Where runs are kept.
+fn runs() -> PathBuf {
+    let environment = |name: &str| std::env::var(name).ok();
+    let is_root = rustix::process::geteuid().is_root();
+    journal::state_directory(environment, is_root).join("lab")
+}
+
+/// The directory of a run: by its name among those that are kept, or by its path.
+fn directory(run: &Path) -> PathBuf {
+    match run.components().count() {
+        1 if !run.is_dir() => runs().join(run),
+        _ => run.to_owned(),
+    }
+}
+
+/// Wrong configuration is what a suite or a name in it is; the rest is of the host.
+fn failed(error: LabError) -> Failure {
+    match error {
+        LabError::Suite(_) | LabError::Scenario { .. } => Failure::Config(error.into()),
+        _ => Failure::Cannot(error.into()),
+    }
+}

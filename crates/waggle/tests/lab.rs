@@ -1,0 +1,84 @@
+//! `waggle lab` with real servers and the real sysbench, small.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "clippy sees tests in #[test] functions only"
+)]
+
+#[path = "lab/interrupted.rs"]
+mod interrupted;
+#[path = "guide/reference.rs"]
+mod reference;
+#[path = "lab/refusals.rs"]
+mod refusals;
+#[path = "lab/reported.rs"]
+mod reported;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A place for runs and for the files of servers.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        let place = Place { dir: TempDir::new().unwrap() };
+        fs::create_dir(place.servers()).unwrap();
+        fs::write(place.list(), waggle_testkit::list().unwrap()).unwrap();
+        place
+    }
+
+    /// Where private servers have their files, unless they live in a tree of their own.
+    fn servers(&self) -> PathBuf {
+        self.dir.path().join("tmp")
+    }
+
+    fn list(&self) -> PathBuf {
+        self.dir.path().join("servers.toml")
+    }
+
+    fn run(&self) -> PathBuf {
+        // Where `waggle lab list` looks, too.
+        self.dir.path().join("lab/run")
+    }
+
+    /// `waggle lab`, with these words.
+    fn lab(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
+        command.arg("lab").args(words).stdin(Stdio::null());
+        command.env("TMPDIR", self.servers()).env("WAGGLE_STATE_DIR", self.dir.path());
+        command
+    }
+
+    /// `waggle lab run` of a suite, as small as can be.
+    fn small(&self, suite: &str, server: &str, more: &[&str]) -> Command {
+        let mut command = self.lab(&["run", suite, "--server", server]);
+        command.arg("--servers").arg(self.list()).arg("--output").arg(self.run());
+        command.args(["--scale", "tiny", "--window", "200ms", "--seed", "7"]).args(more);
+        command
+    }
+}
+
+/// The windows of a run, as they are kept.
+fn windows(run: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(run.join("windows.jsonl")).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What it printed, where it did what was asked.
+fn done(output: &Output) -> String {
+    let said = stderr(output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}

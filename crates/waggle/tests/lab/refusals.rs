@@ -1,0 +1,58 @@
+//! What cannot be run is told before anything is started.
+
+use std::fs;
+use std::process::Command;
+
+use super::{Place, stderr};
+
+/// What is said, and how it ends.
+fn refused(mut command: Command) -> (String, Option<i32>) {
+    let output = command.output().unwrap();
+    (stderr(&output), output.status.code())
+}
+
+#[test]
+fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
+    let place = Place::new();
+    let bad = place.dir.path().join("bad.toml");
+    fs::write(&bad, "title = \"t\"\nbaseline = 3\n").unwrap();
+    let no_sysbench = {
+        let mut command = place.small("rds", "mysql-8.0", &[]);
+        command.env("PATH", "/nosuch");
+        command
+    };
+    let no_room = {
+        let mut command = place.small("rds", "mysql-8.0", &[]);
+        // A file system without blocks: nothing is ever free in it.
+        command.env("TMPDIR", "/proc");
+        command
+    };
+    let cases = [
+        (place.small("nosuch", "mysql-8.0", &[]), "nosuch", 3),
+        (place.small(bad.to_str().unwrap(), "mysql-8.0", &[]), "bad.toml", 3),
+        (place.small("rds", "mysql-3.23", &[]), "mysql-3.23", 3),
+        (place.small("rds", "/nosuch/mysqld", &[]), "/nosuch/mysqld", 3),
+        (place.small("rds", "mysql-8.0", &["--only", "nosuch"]), "--only nosuch", 3),
+        (place.small("rds", "mysql-8.0", &["--blocks", "1"]), "--blocks", 2),
+        (no_sysbench, "sysbench", 4),
+        (no_room, "room on the disk", 4),
+        (place.lab(&["resume", "nosuch"]), "nosuch", 4),
+        (place.lab(&["report", "nosuch"]), "nosuch", 4),
+    ];
+    for (command, named, code) in cases {
+        let (said, ended) = refused(command);
+        assert!(said.contains(named), "{named}: {said}");
+        assert_eq!(ended, Some(code), "{named}: {said}");
+        assert!(!place.run().exists(), "{named}: a run was begun");
+        assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0, "{named}");
+    }
+}
+
+#[test]
+fn a_run_is_not_written_over() {
+    let place = Place::new();
+    fs::create_dir_all(place.run()).unwrap();
+    let only = ["--only", "read-only", "--only", "1", "--only", "closed", "--blocks", "2"];
+    let (said, code) = refused(place.small("rds", "mysql-8.0", &only));
+    assert!(said.contains("run") && code == Some(4), "{said}");
+}

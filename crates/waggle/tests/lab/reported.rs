@@ -1,0 +1,85 @@
+//! A run is made, listed and reported.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{Place, done, reference, windows};
+
+#[test]
+fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
+    let place = Place::new();
+    let only = ["--only", "read-only", "--only", "4", "--only", "closed", "--blocks", "6"];
+    let printed = done(&place.small("rds", "mysql-9", &only).output().unwrap());
+    assert!(printed.contains("report.html"), "{printed}");
+    let windows = windows(&place.run());
+    assert_eq!(windows.len(), 6 * 7);
+    let void: Vec<&Value> = windows.iter().filter(|window| !window["void"].is_null()).collect();
+    assert!(void.len() <= windows.len() / 20, "{void:?}");
+    let lives: std::collections::BTreeSet<u64> =
+        windows.iter().filter_map(|window| window["life"].as_u64()).collect();
+    assert_eq!(lives.len(), 6 * 3, "three servers a block, none of them twice");
+
+    let markdown = fs::read_to_string(place.run().join("report.md")).unwrap();
+    for scenario in ["pfsoff", "pfson_conoff_insoff", "pfson_conon_inson"] {
+        assert!(markdown.contains(scenario), "{markdown}");
+    }
+    let run = place.run();
+    let run = run.to_str().unwrap();
+    let report = |format| done(&place.lab(&["report", run, "--format", format]).output().unwrap());
+    let json: Value = serde_json::from_str(&report("json")).unwrap();
+    assert!(json.is_object());
+    assert_eq!(report("windows").lines().count(), 1 + windows.len());
+    assert!(report("html").starts_with("<!"));
+    let compared = place.lab(&["compare", run, run]).output().unwrap();
+    let compared = done(&compared);
+    assert!(compared.contains("No difference was found among"), "{compared}");
+    let shown = done(&place.lab(&["show", run]).output().unwrap());
+    assert!(shown.contains("42 of 42"), "{shown}");
+    assert_documented(&place);
+}
+
+/// What is printed as JSON has the paths of the reference.
+fn assert_documented(place: &Place) {
+    let run = place.run();
+    let run = run.to_str().unwrap();
+    let tables = reference::documented("lab-json.md");
+    assert_eq!(tables.len(), 4);
+    for (command, documented) in tables {
+        let mut words: Vec<&str> = command.split(' ').skip(2).collect();
+        match words[0] {
+            "report" => words.push(run),
+            "compare" => words.extend([run, run]),
+            _ => {}
+        }
+        let printed = done(&place.lab(&words).output().unwrap());
+        reference::compare(&command, &documented, &printed);
+    }
+}
+
+#[test]
+fn where_every_arm_has_a_restart_servers_come_one_after_another() {
+    let place = Place::new();
+    let only = ["--only", "closed", "--blocks", "2", "--only", "instruments-off-metrics-off"];
+    let output = place.small("line", "mysql-5.7", &only).output().unwrap();
+    done(&output);
+    let windows = windows(&place.run());
+    let lives: std::collections::BTreeSet<u64> =
+        windows.iter().filter_map(|window| window["life"].as_u64()).collect();
+    assert_eq!((windows.len(), lives.len()), (2 * 3, 2 * 3));
+    assert!(windows.iter().all(|window| window["void"].is_null()), "{windows:?}");
+}
+
+#[test]
+fn suites_and_runs_are_listed() {
+    let place = Place::new();
+    let suites = done(&place.lab(&["suites"]).output().unwrap());
+    for name in ["rds", "line", "modb"] {
+        assert!(suites.contains(name), "{suites}");
+    }
+    let none = done(&place.lab(&["list"]).output().unwrap());
+    assert!(none.contains("no run is kept"), "{none}");
+    let json: Value =
+        serde_json::from_str(&done(&place.lab(&["list", "--json"]).output().unwrap())).unwrap();
+    assert_eq!(json, Value::Array(Vec::new()));
+}
