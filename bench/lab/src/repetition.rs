@@ -103,22 +103,7 @@ impl<'a> Subject<'a> {
         sleep(self.settings.window());
         let count = self.load.count()?.since(&before.0);
         let used = self.meter.read()?.since(&before.1);
-        Ok(Measured {
-            seconds: used.seconds,
-            transactions: count.transactions,
-            statements: count.transactions,
-            retries: count.retries,
-            latency: count.latency(),
-            server_cpu_ns: used.server_cpu_ns,
-            server_share: used.server_share,
-            host_share: used.host_share,
-            steal_share: used.steal_share,
-            context_switches: used.context_switches,
-            read_bytes: None,
-            written_bytes: None,
-            rss_bytes: None,
-            performance_schema_bytes: None,
-        })
+        Ok(Measured::of(&count, count.transactions, &used))
     }
 }
 

@@ -301,25 +301,8 @@ impl Engine<'_> {
             return Ok(None);
         }
         let end = (load.count()?, life.statements()?, life.meter.read()?);
-        let count = end.0.since(&begin.0);
-        let used = end.2.since(&begin.2);
-        let storage = used.storage.value().copied();
-        Ok(Some(Measured {
-            seconds: used.seconds,
-            transactions: count.transactions,
-            statements: end.1.saturating_sub(begin.1),
-            retries: count.retries,
-            latency: count.latency(),
-            server_cpu_ns: used.server_cpu_ns,
-            server_share: used.server_share,
-            host_share: used.host_share,
-            steal_share: used.steal_share,
-            context_switches: used.context_switches,
-            read_bytes: storage.map(|storage| storage.read_bytes),
-            written_bytes: storage.map(|storage| storage.written_bytes),
-            rss_bytes: used.rss_bytes.value().copied(),
-            performance_schema_bytes: None,
-        }))
+        let statements = end.1.saturating_sub(begin.1);
+        Ok(Some(Measured::of(&end.0.since(&begin.0), statements, &end.2.since(&begin.2))))
     }
 
     /// Waits. `false` where somebody stopped it meanwhile.

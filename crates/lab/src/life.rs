@@ -1,5 +1,7 @@
 //! One start of a private server, and what is set on it.
 
+use std::path::Path;
+
 use waggle_instrumentation::activity::{self, Events};
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::profile::Profile;
@@ -29,9 +31,13 @@ pub(crate) struct Life {
     version: ServerVersion,
 }
 
+/// As whom we and the sessions of a load log in: on a private server `root` has no password.
+pub(crate) const USER: &str = "root";
+
 /// How to reach a private server.
-pub(crate) fn options(server: &PrivateServer) -> Options {
-    Options { user: Some("root".to_owned()), socket: Some(server.socket()), ..Options::default() }
+pub(crate) fn options(socket: &Path) -> Options {
+    let (user, socket) = (Some(USER.to_owned()), Some(socket.to_owned()));
+    Options { user, socket, ..Options::default() }
 }
 
 /// What a private server says of its version.
@@ -39,12 +45,12 @@ pub(crate) fn options(server: &PrivateServer) -> Options {
 /// # Errors
 /// It cannot be reached.
 pub fn version_of(server: &PrivateServer) -> Result<String, LabError> {
-    Ok(Connection::open(&options(server), None)?.server_identity().version.clone())
+    Ok(Connection::open(&options(&server.socket()), None)?.server_identity().version.clone())
 }
 
 impl Life {
     pub(crate) fn of(server: PrivateServer, number: u32) -> Result<Life, LabError> {
-        let mut connection = Connection::open(&options(&server), None)?;
+        let mut connection = Connection::open(&options(&server.socket()), None)?;
         // Dates and zeros as profiles write them.
         connection.rows("SET SESSION sql_mode = ''")?;
         let identity = connection.server_identity();

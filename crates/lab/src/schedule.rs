@@ -46,22 +46,21 @@ pub struct Schedule<'a> {
 /// has a server of its own where scenarios do not share one, since it shall differ from the baseline
 /// as they do.
 pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
-    let mut starts: Vec<&[String]> = Vec::new();
-    let mut arms = Vec::new();
-    for scenario in &suite.scenarios {
-        let known = starts.iter().position(|start| *start == scenario.start);
-        let server = match (suite.servers, known) {
-            (Servers::SideBySide, Some(known)) => known,
-            _ => {
-                starts.push(&scenario.start);
-                starts.len() - 1
-            }
-        };
-        arms.push(Arm { name: &scenario.name, scenario, server });
-    }
+    let lives = suite.lives();
+    let shared = |scenario: &Scenario| lives.iter().position(|start| *start == scenario.start);
+    let server = |(at, scenario): (usize, &Scenario)| match suite.servers {
+        Servers::SideBySide => shared(scenario).unwrap_or(at),
+        Servers::OneAfterAnother => at,
+    };
+    let servers: Vec<usize> = suite.scenarios.iter().enumerate().map(server).collect();
+    let count = servers.iter().max().map_or(0, |last| last + 1);
+    let with_server = suite.scenarios.iter().zip(servers);
+    let mut arms: Vec<Arm<'_>> = with_server
+        .map(|(scenario, server)| Arm { name: &scenario.name, scenario, server })
+        .collect();
     let baseline = arms.iter().find(|arm| arm.name == suite.baseline).cloned();
     arms.extend(baseline.map(|baseline| {
-        let server = if starts.len() == 1 { baseline.server } else { starts.len() };
+        let server = if count == 1 { baseline.server } else { count };
         Arm { name: Window::AGAIN, server, ..baseline }
     }));
     arms

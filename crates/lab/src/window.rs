@@ -3,6 +3,9 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::load::Count;
+use crate::meter::Usage;
+
 /// Under what an arm is measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -95,6 +98,28 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// What the load did and what server and host used meanwhile. The memory of Performance Schema is
+    /// read apart from it.
+    pub fn of(count: &Count, statements: u64, used: &Usage) -> Measured {
+        let storage = used.storage.value().copied();
+        Measured {
+            seconds: used.seconds,
+            transactions: count.transactions,
+            statements,
+            retries: count.retries,
+            latency: count.latency(),
+            server_cpu_ns: used.server_cpu_ns,
+            server_share: used.server_share,
+            host_share: used.host_share,
+            steal_share: used.steal_share,
+            context_switches: used.context_switches,
+            read_bytes: storage.map(|storage| storage.read_bytes),
+            written_bytes: storage.map(|storage| storage.written_bytes),
+            rss_bytes: used.rss_bytes.value().copied(),
+            performance_schema_bytes: None,
+        }
+    }
+
     /// Statements per second.
     pub fn qps(&self) -> f64 {
         self.statements as f64 / self.seconds

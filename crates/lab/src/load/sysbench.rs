@@ -7,16 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use waggle_mysql::{Connection, Options};
+use waggle_mysql::Connection;
 use waggle_private_server::Launcher;
 
 use super::LoadError;
+use crate::life::{USER, options};
 use crate::suite::Workload;
 
 /// The database of the load (the default of sysbench).
 pub const DATABASE: &str = "sbtest";
-/// As whom the sessions log in: on a private server `root` has no password.
-const USER: &str = "root";
 /// The interface to scripts that `lab.lua` was written for is that of 1.0.
 const VERSION: &str = "1.0.";
 /// Lines in a message.
@@ -122,12 +121,7 @@ fn seed(seed: u64) -> u64 {
 /// # Errors
 /// The script is missing or fails, or the server refuses something.
 pub fn prepare(request: &Request<'_>) -> Result<(), LoadError> {
-    let options = Options {
-        user: Some(USER.to_owned()),
-        socket: Some(request.socket.to_owned()),
-        ..Options::default()
-    };
-    let mut connection = Connection::open(&options, None)?;
+    let mut connection = Connection::open(&options(request.socket), None)?;
     connection.rows(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = request.tables.min(processors as u32).max(1);
