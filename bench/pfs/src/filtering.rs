@@ -22,41 +22,60 @@ const READ: &str = "SELECT EVENT_NAME, SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) \
                     FROM performance_schema.events_waits_summary_by_thread_by_event_name";
 const SESSIONS: &str = "TYPE = 'FOREGROUND' AND PROCESSLIST_USER = 'app'";
 
-/// A way to see the waits of one session of eight.
+/// Which of the eight sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// All are recorded and read.
+pub(crate) enum Which {
+    None,
+    One,
     All,
-    /// All are recorded; the reader has a `WHERE`.
-    Where,
-    /// Only that session is recorded; all is read.
-    Before,
+}
+
+impl Which {
+    fn name(self) -> &'static str {
+        match self {
+            Which::None => "none",
+            Which::One => "one",
+            Which::All => "all",
+        }
+    }
+}
+
+/// A way to see the waits of one session of eight: which of them are recorded, and which are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) recorded: Which,
+    pub(crate) read: Which,
 }
 
 impl Way {
-    pub(crate) const ALL: [Way; 3] = [Way::All, Way::Where, Way::Before];
+    pub(crate) const ALL: [Way; 5] = [
+        Way { recorded: Which::All, read: Which::None },
+        Way { recorded: Which::All, read: Which::All },
+        Way { recorded: Which::All, read: Which::One },
+        Way { recorded: Which::One, read: Which::None },
+        Way { recorded: Which::One, read: Which::One },
+    ];
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Way::All => "all sessions recorded, all read",
-            Way::Where => "all sessions recorded, one read by a WHERE",
-            Way::Before => "one session recorded, all read",
-        }
+    pub(crate) fn names(self) -> [&'static str; 2] {
+        [self.recorded.name(), self.read.name()]
     }
 
-    fn query(self, thread: &str) -> String {
-        let filter = match self {
-            Way::Where => format!(" WHERE THREAD_ID = {thread}"),
-            Way::All | Way::Before => String::new(),
+    /// What is read of a session's waits.
+    fn query(self, thread: &str) -> Option<String> {
+        let filter = match self.read {
+            Which::None => return None,
+            Which::One => format!(" WHERE THREAD_ID = {thread}"),
+            Which::All => String::new(),
         };
-        format!("{READ}{filter} GROUP BY EVENT_NAME")
+        Some(format!("{READ}{filter} GROUP BY EVENT_NAME"))
     }
 
     /// Which sessions are recorded.
     fn switch(self, thread: &str) -> String {
-        let on = match self {
-            Way::Before => format!("IF(THREAD_ID = {thread}, 'YES', 'NO')"),
-            Way::All | Way::Where => "'YES'".to_owned(),
+        let on = match self.recorded {
+            Which::None => "'NO'".to_owned(),
+            Which::One => format!("IF(THREAD_ID = {thread}, 'YES', 'NO')"),
+            Which::All => "'YES'".to_owned(),
         };
         format!("UPDATE performance_schema.threads SET INSTRUMENTED = {on} WHERE {SESSIONS}")
     }
@@ -76,15 +95,15 @@ struct Reader {
 }
 
 impl Reader {
-    fn start(options: &Options, query: String) -> Result<Reader> {
+    fn start(options: &Options, query: Option<String>) -> Result<Reader> {
         let mut connection = Connection::open(options, None)?;
         let on = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
         let (is_on, is_over) = (on.clone(), stop.clone());
         let thread = std::thread::spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
-                if is_on.load(Ordering::Relaxed) {
-                    connection.rows(&query)?;
+                if let Some(query) = query.as_ref().filter(|_| is_on.load(Ordering::Relaxed)) {
+                    connection.rows(query)?;
                 }
                 sleep(READ_EVERY);
             }
@@ -128,7 +147,7 @@ pub(crate) fn measure(
             blocks[at].extend(block?);
         }
     }
-    subject.send(&[Way::All.switch(&thread)])?;
+    subject.send(&[Way::ALL[0].switch(&thread)])?;
     drop(running);
     let each = Way::ALL.into_iter().zip(&blocks);
     each.map(|(way, blocks)| {

@@ -23,9 +23,10 @@ use waggle_instrumentation::cost::Calibration;
 use waggle_instrumentation::cost::calibration::Host;
 use waggle_stats::Random;
 
+use predict::Prediction;
 use report::Outcome;
 use server::Subject;
-use settings::Settings;
+use settings::{Part, Settings};
 
 fn main() -> ExitCode {
     match run(Settings::parse().made_quick()) {
@@ -47,33 +48,31 @@ fn run(settings: Settings) -> Result<()> {
     let begin = Instant::now();
     let machine = report::machine();
     let mut random = Random::seeded(settings.seed);
-    say(begin, "prices from point selects alone")?;
-    let calibration = calibrate(&settings, begin)?;
-    let mut predictions = Vec::new();
-    let mut subject = Subject::start(&settings)?;
-    for threads in settings.threads() {
-        for load in settings.loads() {
-            say(begin, &format!("{} with {threads} threads", load.name))?;
-            let running = load.start(&subject.server, threads)?;
-            predictions.extend(predict::measure(
-                &mut subject,
-                &calibration,
-                &settings,
-                &mut random,
-                (load, threads),
-            )?);
-            drop(running);
-        }
+    let mut prices = None;
+    if settings.has(Part::Prices) {
+        say(begin, "prices from point selects alone")?;
+        prices = Some(calibrate(&settings, begin)?);
     }
-    say(begin, "filtering after and before")?;
-    let filtering = filtering::measure(&mut subject, &settings, &mut random)?;
-    say(begin, "what applying does to 32 sessions")?;
-    let applying = apply::measure(&mut subject, &settings, &mut random)?;
+    let mut subject = Subject::start(&settings)?;
+    let mut predictions = Vec::new();
+    if let Some(prices) = &prices {
+        predictions = predict(&mut subject, prices, &settings, &mut random, begin)?;
+    }
+    let mut filtering = Vec::new();
+    if settings.has(Part::Filtering) {
+        say(begin, "filtering after and before")?;
+        filtering = filtering::measure(&mut subject, &settings, &mut random)?;
+    }
+    let mut applying = None;
+    if settings.has(Part::Applying) {
+        say(begin, "what applying does to 32 sessions")?;
+        applying = Some(apply::measure(&mut subject, &settings, &mut random)?);
+    }
     let version = subject.server.version_string().to_owned();
     let outcome = Outcome {
         machine,
         version,
-        calibration,
+        prices,
         predictions,
         filtering,
         applying,
@@ -82,6 +81,27 @@ fn run(settings: Settings) -> Result<()> {
     };
     writeln!(io::stdout(), "{}", outcome.write()?.display())?;
     Ok(())
+}
+
+/// Every profile under every load.
+fn predict(
+    subject: &mut Subject,
+    prices: &Calibration,
+    settings: &Settings,
+    random: &mut Random,
+    begin: Instant,
+) -> Result<Vec<Prediction>> {
+    let mut predictions = Vec::new();
+    for threads in settings.threads() {
+        for load in settings.loads() {
+            say(begin, &format!("{} with {threads} threads", load.name))?;
+            let running = load.start(&subject.server, threads)?;
+            let under = (load, threads);
+            predictions.extend(predict::measure(subject, prices, settings, random, under)?);
+            drop(running);
+        }
+    }
+    Ok(predictions)
 }
 
 /// On a server of its own, which nobody has used before.

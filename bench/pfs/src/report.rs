@@ -10,7 +10,7 @@ use waggle_instrumentation::cost::{Calibration, Span};
 use waggle_stats::Estimate;
 
 use crate::apply::{Applying, LIMIT_MS, PROFILE, median};
-use crate::filtering::{Filtering, Way};
+use crate::filtering::{Filtering, Way, Which};
 use crate::predict::Prediction;
 use crate::server::CONFIDENCE;
 use crate::settings::Settings;
@@ -20,10 +20,10 @@ pub(crate) struct Outcome {
     pub(crate) settings: Settings,
     pub(crate) machine: Value,
     pub(crate) version: String,
-    pub(crate) calibration: Calibration,
+    pub(crate) prices: Option<Calibration>,
     pub(crate) predictions: Vec<Prediction>,
     pub(crate) filtering: Vec<Filtering>,
-    pub(crate) applying: Applying,
+    pub(crate) applying: Option<Applying>,
     pub(crate) seconds: f64,
 }
 
@@ -48,6 +48,9 @@ pub(crate) fn machine() -> Value {
     })
 }
 
+/// For what was not asked for.
+const NOT_RUN: &str = "- | not run";
+
 /// A way to tell what is said of a limit.
 fn kept(is_kept: bool) -> &'static str {
     if is_kept { "kept" } else { "NOT KEPT" }
@@ -69,18 +72,49 @@ fn in_words(Estimate { low, value, high, .. }: Estimate) -> String {
     span_in_words(Span { low, value, high }, 0)
 }
 
+/// The prices, class by class.
+fn table_of(prices: &Calibration) -> String {
+    let mut page =
+        "\n## The prices\n\nFrom point selects alone. A class with fewer than 0.2 events \
+                    per statement is not measured.\n\n\
+                    | sessions | class | kept | events per statement | added, ns per statement | \
+                    timer, ns per event | rest, ns per event |\n|---|---|---|---|---|---|---|\n"
+            .to_owned();
+    for one in &prices.measured {
+        let kept = match one.kept {
+            Kept::Sums => "sums",
+            Kept::History => "history",
+            Kept::HistoryLong => "long history",
+        };
+        page += &format!(
+            "| {} | {} | {kept} | {:.2} | {} | {:.1} | {} |\n",
+            one.sessions,
+            one.class,
+            one.events_per_statement,
+            span_in_words(one.added_ns, 0),
+            one.timer_ns,
+            one.rest_ns.map_or("-".to_owned(), |rest| span_in_words(rest, 0)),
+        );
+    }
+    page
+}
+
 impl Outcome {
-    /// Whether all sessions, read by a `WHERE`, cost as much as without it, and one session less than
-    /// all: the intervals say.
-    fn filters_before(&self) -> bool {
-        let of = |way: Way| self.filtering.iter().find(|one| one.way == way).map(|one| one.added);
-        match (of(Way::All), of(Way::Where), of(Way::Before)) {
-            (Some(all), Some(by_where), Some(before)) => {
-                let saves_nothing = by_where.low <= all.high && all.low <= by_where.high;
-                saves_nothing && before.high < all.low.min(by_where.low)
-            }
-            _ => false,
-        }
+    /// What a way adds, where it was measured.
+    fn added(&self, recorded: Which, read: Which) -> Option<Estimate> {
+        let way = Way { recorded, read };
+        self.filtering.iter().find(|one| one.way == way).map(|one| one.added)
+    }
+
+    /// Whether a `WHERE` leaves what recording all costs, and to record one only does not: the
+    /// intervals say. `None` where it was not measured.
+    fn filters_before(&self) -> Option<bool> {
+        let all = self.added(Which::All, Which::None)?;
+        let one = self.added(Which::One, Which::None)?;
+        let all_by_where = self.added(Which::All, Which::One)?;
+        let one_by_where = self.added(Which::One, Which::One)?;
+        let saves_nothing = all_by_where.high >= all.low;
+        Some(saves_nothing && one.high < all.low && one_by_where.high < all_by_where.low)
     }
 
     /// The summary for programs.
@@ -101,10 +135,20 @@ impl Outcome {
                 "is_honest": one.is_honest(),
             })
         });
-        let filtering = self
-            .filtering
-            .iter()
-            .map(|one| json!({ "way": one.way.name(), "added_ns": interval(one.added) }));
+        let filtering = self.filtering.iter().map(|one| {
+            let [recorded, read] = one.way.names();
+            json!({ "recorded": recorded, "read": read, "added_ns": interval(one.added) })
+        });
+        let applying = self.applying.as_ref().map(|applying| {
+            json!({
+                "profile": PROFILE,
+                "added_ms": applying.added_ms(),
+                "limit_ms": LIMIT_MS,
+                "with_ms": applying.with_ms,
+                "without_ms": applying.without_ms,
+                "took_ms": applying.took_ms,
+            })
+        });
         json!({
             "machine": self.machine,
             "server": self.version,
@@ -113,22 +157,16 @@ impl Outcome {
                 "rounds": settings.rounds,
                 "blocks": settings.blocks,
                 "applies": settings.applies,
+                "only": settings.only.map(|only| format!("{only:?}").to_lowercase()),
                 "quick": settings.quick,
                 "confidence": CONFIDENCE,
             },
             "seconds": self.seconds,
-            "calibration": self.calibration.measured,
+            "calibration": self.prices.as_ref().map(|prices| &prices.measured),
             "predictions": predictions.collect::<Vec<_>>(),
             "filtering": filtering.collect::<Vec<_>>(),
             "filters_before": self.filters_before(),
-            "applying": {
-                "profile": PROFILE,
-                "added_ms": self.applying.added_ms(),
-                "limit_ms": LIMIT_MS,
-                "with_ms": self.applying.with_ms,
-                "without_ms": self.applying.without_ms,
-                "took_ms": self.applying.took_ms,
-            },
+            "applying": applying,
         })
     }
 
@@ -156,9 +194,15 @@ impl Outcome {
             if self.settings.quick { " The small form: it says nothing of the price." } else { "" },
         );
         page += &self.verdicts();
-        page += &self.predicted_and_measured();
-        page += &self.filtered();
-        page += &self.prices();
+        if self.prices.is_some() {
+            page += &self.predicted_and_measured();
+        }
+        if !self.filtering.is_empty() {
+            page += &self.filtered();
+        }
+        if let Some(prices) = &self.prices {
+            page += &table_of(prices);
+        }
         page
     }
 
@@ -166,20 +210,30 @@ impl Outcome {
         let honest = self.predictions.iter().filter(|one| one.is_honest()).count();
         let right = self.predictions.iter().filter(|one| one.is_right()).count();
         let all = self.predictions.len();
-        let added = self.applying.added_ms();
+        let predicted = match &self.prices {
+            Some(_) => format!("{honest} of {all}; within: {right} | {}", kept(honest == all)),
+            None => NOT_RUN.to_owned(),
+        };
+        let filtered = match self.filters_before() {
+            Some(is_so) => format!("see below | {}", kept(is_so)),
+            None => NOT_RUN.to_owned(),
+        };
+        let applied = self.applying.as_ref().map_or(NOT_RUN.to_owned(), |applying| {
+            let added = applying.added_ms();
+            format!(
+                "{added:.1} ms over {} pairs; an apply took {:.0} ms | {}",
+                applying.with_ms.len(),
+                median(applying.took_ms.clone()),
+                kept(added < LIMIT_MS),
+            )
+        });
         format!(
             "| limit | measured | verdict |\n|---|---|---|\n\
              | the interval of measured by predicted within 1/{PREDICTABLE} and {PREDICTABLE}, or the \
-             product says that it cannot predict it | {honest} of {all}; within: {right} | {} |\n\
-             | a `WHERE` saves nothing, recording less does | see below | {} |\n\
+             product says that it cannot predict it | {predicted} |\n\
+             | a `WHERE` does not save what recording costs, recording less does | {filtered} |\n\
              | the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
-             beside it: median below {LIMIT_MS} ms | {added:.1} ms over {} pairs; an apply took {:.0} ms \
-             | {} |\n\n",
-            kept(honest == all),
-            kept(self.filters_before()),
-            self.applying.with_ms.len(),
-            median(self.applying.took_ms.clone()),
-            kept(added < LIMIT_MS),
+             beside it: median below {LIMIT_MS} ms | {applied} |\n\n",
         )
     }
 
@@ -214,35 +268,11 @@ impl Outcome {
         let mut page =
             "\n## To ask for less, or to record less\n\nThe waits of one of eight sessions \
                         under `read write`, read ten times a second.\n\n\
-                        | way | added, ns per statement |\n|---|---|\n"
+                        | recorded | read | added, ns per statement |\n|---|---|---|\n"
                 .to_owned();
         for one in &self.filtering {
-            page += &format!("| {} | {} |\n", one.way.name(), in_words(one.added));
-        }
-        page
-    }
-
-    fn prices(&self) -> String {
-        let mut page = "\n## The prices\n\nFrom point selects alone. A class with fewer than 0.2 events \
-                        per statement is not measured.\n\n\
-                        | sessions | class | kept | events per statement | added, ns per statement | \
-                        timer, ns per event | rest, ns per event |\n|---|---|---|---|---|---|---|\n"
-            .to_owned();
-        for one in &self.calibration.measured {
-            let kept = match one.kept {
-                Kept::Sums => "sums",
-                Kept::History => "history",
-                Kept::HistoryLong => "long history",
-            };
-            page += &format!(
-                "| {} | {} | {kept} | {:.2} | {} | {:.1} | {} |\n",
-                one.sessions,
-                one.class,
-                one.events_per_statement,
-                span_in_words(one.added_ns, 0),
-                one.timer_ns,
-                one.rest_ns.map_or("-".to_owned(), |rest| span_in_words(rest, 0)),
-            );
+            let [recorded, read] = one.way.names();
+            page += &format!("| {recorded} | {read} | {} |\n", in_words(one.added));
         }
         page
     }

@@ -7,6 +7,17 @@ use waggle_testkit::Version;
 
 use crate::load::{LOADS, Load};
 
+/// What can be asked for alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Predicted against measured, with the prices that it needs.
+    Prices,
+    /// Filtering before and after.
+    Filtering,
+    /// What applying does to the sessions.
+    Applying,
+}
+
 /// Compare what `waggle pfs cost` predicts with what is measured.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo xtask bench pfs")]
@@ -24,6 +35,9 @@ pub(crate) struct Settings {
     /// How often a profile is applied while the longest statement is looked for.
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) applies: usize,
+    /// Only this part.
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Option<Part>,
     /// A small form for tests: it shows that everything works, not what anything costs.
     #[arg(long)]
     pub(crate) quick: bool,
@@ -45,6 +59,10 @@ impl Settings {
             return self;
         }
         Settings { rounds: 2, blocks: 2, applies: 2, ..self }
+    }
+
+    pub(crate) fn has(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
     }
 
     pub(crate) fn threads(&self) -> Vec<u32> {

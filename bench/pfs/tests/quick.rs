@@ -31,7 +31,7 @@ fn the_small_form_predicts_measures_filters_and_applies() {
         assert!(one["without_ns"].as_f64().unwrap() > 0.0, "{one:#}");
         assert!(one["ratio"]["high"].is_f64(), "{one:#}");
     }
-    assert_eq!(list("filtering").len(), 3);
+    assert_eq!(list("filtering").len(), 5);
     let applying = &summary["applying"];
     assert_eq!(applying["with_ms"].as_array().unwrap().len(), 2);
     let longest = applying["without_ms"].as_array().unwrap();
@@ -40,5 +40,20 @@ fn the_small_form_predicts_measures_filters_and_applies() {
     assert!(kinds.iter().any(|one| one["class"] == "wait/synch/mutex"), "{kinds:#?}");
     let page = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(page.contains("| read write | 2 | waits |"), "{page}");
-    assert!(page.contains("one read by a WHERE"), "{page}");
+    assert!(page.contains("| all | one |"), "{page}");
+}
+
+#[test]
+fn a_part_runs_alone() {
+    let output = tempfile::tempdir().unwrap();
+    let bench = Command::new(env!("CARGO_BIN_EXE_waggle-bench-pfs"))
+        .args(["--quick", "--only", "filtering", "--output"])
+        .arg(output.path())
+        .output()
+        .unwrap();
+    assert!(bench.status.success(), "{}", String::from_utf8_lossy(&bench.stderr));
+    let directory = fs::read_dir(output.path()).unwrap().next().unwrap().unwrap().path();
+    let page = fs::read_to_string(directory.join("README.md")).unwrap();
+    assert!(page.contains("| all | one |") && page.contains("| - | not run |"), "{page}");
+    assert!(!page.contains("## The prices"), "{page}");
 }
