@@ -48,7 +48,7 @@ use waggle_mysql::{Connection, Options, Sources};
 use waggle_testkit::{Server, Version};
 
 /// What does not come within this time does not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A server with Performance Schema on, and a place for journals.
 struct Scene {
