@@ -21,7 +21,7 @@ use crate::gate::{self, Asked};
 use crate::kept::Kept;
 use crate::life::Life;
 use crate::load::{Driver, Pace, Request, Sysbench};
-use crate::schedule::{Schedule, Slot};
+use crate::schedule::{Arm, Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload};
 use crate::window::{Cell, Measured, Window};
 
@@ -166,19 +166,22 @@ impl Engine<'_> {
         capacities: &Capacities,
     ) -> Result<Option<Window>, LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        self.start_life(running, kept, arm.server)?;
+        let known = running.lives.get(&arm.server).map(|life| life.number);
+        let life = known.unwrap_or_else(|| kept.next_life());
         let mut window = Window {
             number: slot.number,
             block: slot.block,
             cell: self.schedule.cells[slot.cell].clone(),
             arm: arm.name.to_owned(),
-            life: running.lives.get(&arm.server).map_or(0, |life| life.number),
+            life,
+            session: kept.session(),
             begin: Timestamp::now(),
             measured: None,
             void: None,
         };
         let rate = capacities.rate(&window.cell);
-        match self.measure(running, slot, rate, &mut window) {
+        let made = self.start_life(running, arm, life);
+        match made.and_then(|()| self.measure(running, slot, rate, &mut window)) {
             Ok(true) => Ok(Some(window)),
             Ok(false) => Ok(None),
             Err(error @ (LabError::Suite(_) | LabError::Kept(_) | LabError::Scenario { .. })) => {
@@ -194,15 +197,10 @@ impl Engine<'_> {
         }
     }
 
-    fn start_life(
-        &self,
-        running: &mut Running,
-        kept: &mut Kept,
-        server: usize,
-    ) -> Result<(), LabError> {
-        let arm = self.schedule.arms.iter().find(|arm| arm.server == server);
-        if let (Some(arm), false) = (arm, running.lives.contains_key(&server)) {
-            running.lives.insert(server, self.life_of(arm.scenario, kept.next_life())?);
+    /// Starts the server of an arm where it does not run.
+    fn start_life(&self, running: &mut Running, arm: &Arm<'_>, life: u32) -> Result<(), LabError> {
+        if let Entry::Vacant(free) = running.lives.entry(arm.server) {
+            free.insert(self.life_of(arm.scenario, life)?);
         }
         Ok(())
     }

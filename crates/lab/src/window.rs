@@ -46,6 +46,9 @@ pub struct Window {
     pub arm: String,
     /// Which start of a server it was, counted over the whole run.
     pub life: u32,
+    /// In which part of the run it was made, from 0: an interruption ends a part.
+    #[serde(default)]
+    pub session: u32,
     /// When it began.
     pub begin: Timestamp,
     /// What was measured; absent where nothing could be.

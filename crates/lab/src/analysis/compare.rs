@@ -30,7 +30,8 @@ pub struct Comparison {
     pub metric: Metric,
     /// Pairs that count.
     pub pairs: usize,
-    /// Pairs that do not, because a window of either arm is void.
+    /// Pairs that do not, because a window of either arm is void, or because the run was interrupted
+    /// between the two.
     pub void: usize,
     /// The baseline, in the unit of the metric: geometric mean over the pairs (arithmetic, where a value
     /// is 0).

@@ -27,7 +27,8 @@ pub(super) struct Pair {
 pub(super) struct Pairs {
     /// Those that count, in the order of time.
     pub(super) pairs: Vec<Pair>,
-    /// Blocks that do not count, because a window of either arm is void.
+    /// Blocks that do not count, because a window of either arm is void, or because the run was
+    /// interrupted between the two.
     pub(super) void: usize,
     /// Blocks that do not count, because the metric belongs to the server life that both arms share.
     pub(super) shared: usize,
@@ -70,8 +71,12 @@ impl<'a> Blocks<'a> {
                 found.shared += 1;
                 continue;
             }
+            // They are no neighbours in time: the level may be another one.
+            let mut sessions = of_baseline.iter().chain(of_arm).map(|window| window.session);
+            let first = sessions.next();
+            let is_parted = sessions.any(|session| Some(session) != first);
             match (Side::of(of_baseline, metric), Side::of(of_arm, metric)) {
-                (Some(baseline), Some(arm)) => {
+                (Some(baseline), Some(arm)) if !is_parted => {
                     let unit = (lives, if is_one_life { *block } else { 0 });
                     units.entry(unit).or_default().push(Pair { baseline, arm });
                 }

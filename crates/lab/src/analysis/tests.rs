@@ -75,6 +75,7 @@ impl Run {
                     cell: cell.clone(),
                     arm: arm.to_owned(),
                     life: 0,
+                    session: 0,
                     begin: Timestamp::UNIX_EPOCH,
                     measured: Some(measured(cpu_ns)),
                     void: None,
@@ -181,6 +182,24 @@ fn a_void_window_of_the_baseline_takes_the_block_from_all_arms_and_that_of_an_ar
     let all = found(&analysis, "all", Metric::CpuPerStatement);
     assert_eq!((on.pairs, on.void, all.pairs, all.void), (16, 4, 17, 3));
     assert_eq!((analysis.void, analysis.windows), (4, 80));
+}
+
+#[test]
+fn an_interruption_takes_the_pairs_that_it_parts_and_no_others() {
+    let later = |window: &mut Window| window.session = 1;
+    // The run was interrupted in block 12, after its windows of the baseline and of "all".
+    let mut run = three_arms(0.02, 0.0, 1.1);
+    for (arm, from) in [("off", 13), ("all", 13), ("on", 12), (Window::AGAIN, 12)] {
+        run = run.change(arm, move |block| block >= from, later);
+    }
+    let analysis = run.analyse(&[&closed()], 1.0);
+    let counts = |arm| {
+        let found = found(&analysis, arm, Metric::CpuPerStatement);
+        (found.pairs, found.void)
+    };
+    assert_eq!([counts("all"), counts("on"), counts(Window::AGAIN)], [(20, 0), (19, 1), (19, 1)]);
+    // Its windows count for themselves.
+    assert_eq!((analysis.void, analysis.windows), (0, 80));
 }
 
 #[test]
