@@ -262,6 +262,7 @@ fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
     let needs = Needs {
         servers: schedule.servers_at_once() as u64,
         rows: u64::from(suite.data.tables) * u64::from(suite.data.rows.of(scale)),
+        redo_log: u64::from(suite.data.redo_log_mib.of(scale)) << 20,
         buffer_pool: buffer_pool(suite, scale),
         sessions: choice.cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
