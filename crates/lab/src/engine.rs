@@ -89,6 +89,8 @@ pub enum Ended {
 struct Running {
     loads: BTreeMap<usize, Driver>,
     lives: BTreeMap<usize, Life>,
+    /// The arm that has the servers for itself, where it does.
+    alone: Option<usize>,
 }
 
 impl Engine<'_> {
@@ -108,7 +110,7 @@ impl Engine<'_> {
                 block.chunk_by(|one, other| self.are_together(*one, *other)).collect();
             for group in groups {
                 running.loads.clear();
-                self.forget(&mut running, group);
+                self.forget(&mut running, group[0]);
                 for slot in group {
                     if self.stop.load(Ordering::Relaxed) {
                         return Ok(Ended::Stopped);
@@ -132,16 +134,15 @@ impl Engine<'_> {
 
     /// Whether the loads of one window serve the next one.
     fn are_together(&self, one: Slot, other: Slot) -> bool {
-        one.cell == other.cell && (self.schedule.keeps_servers() || one.arm == other.arm)
+        one.cell == other.cell && (self.schedule.keeps_servers(one.cell) || one.arm == other.arm)
     }
 
     /// Ends the servers that the next windows do not need.
-    fn forget(&self, running: &mut Running, next: &[Slot]) {
-        if !self.schedule.keeps_servers() {
-            let needed = |server: &usize| {
-                next.iter().any(|slot| self.schedule.arms[slot.arm].server == *server)
-            };
-            running.lives.retain(|server, _| needed(server));
+    fn forget(&self, running: &mut Running, next: Slot) {
+        let alone = (!self.schedule.keeps_servers(next.cell)).then_some(next.arm);
+        if alone != running.alone {
+            running.lives.clear();
+            running.alone = alone;
         }
     }
 
@@ -221,7 +222,7 @@ impl Engine<'_> {
         window: &mut Window,
     ) -> Result<bool, LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        let Running { lives, loads } = running;
+        let Running { lives, loads, .. } = running;
         let Some(life) = lives.get_mut(&arm.server) else { return Ok(false) };
         // The first window of a load does not count: else that would be every window of a server with
         // one arm, and few of a server with many.

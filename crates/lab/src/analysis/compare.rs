@@ -22,7 +22,7 @@ const SATURATED_FROM: f64 = 0.95;
 pub struct Comparison {
     /// Under what.
     pub cell: Cell,
-    /// The scenario, or [`Window::AGAIN`].
+    /// The scenario, [`Window::AGAIN`] or [`Window::ALONE`].
     pub arm: String,
     /// The scenario that it is compared with.
     pub baseline: String,
@@ -165,9 +165,10 @@ impl<'a> CellWindows<'a> {
 }
 
 impl Comparison {
-    /// Whether it is the baseline compared with itself (A/A).
+    /// Whether it compares two arms that are set alike (A/A): the baseline, or one that shares a server,
+    /// with itself.
     pub fn is_again(&self) -> bool {
-        self.arm == Window::AGAIN
+        [Window::AGAIN, Window::ALONE].contains(&self.arm.as_str())
     }
 
     /// The effect that is judged: the change in %, or the difference where there is no ratio.

@@ -1,6 +1,6 @@
 //! From windows to pairs: an arm beside its baseline in the same block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::window::{Cell, Window};
 
@@ -30,13 +30,15 @@ pub(super) struct Pairs {
     /// Blocks that do not count, because a window of either arm is void, or because the run was
     /// interrupted between the two.
     pub(super) void: usize,
-    /// Blocks that do not count, because the metric belongs to the server life that both arms share.
+    /// Blocks that do not count, because the metric belongs to a server life that several arms share.
     pub(super) shared: usize,
 }
 
 /// The windows of a cell: by block, by arm.
 pub(super) struct Blocks<'a> {
     blocks: BTreeMap<u32, BTreeMap<&'a str, Vec<&'a Window>>>,
+    /// Server lives that several arms had, in whatever cells.
+    shared: BTreeSet<u32>,
 }
 
 impl<'a> Blocks<'a> {
@@ -46,7 +48,11 @@ impl<'a> Blocks<'a> {
             let arms = blocks.entry(window.block).or_default();
             arms.entry(&window.arm).or_default().push(window);
         }
-        Blocks { blocks }
+        let mut arms: BTreeMap<u32, &str> = BTreeMap::new();
+        let has_other =
+            |window: &&'a Window| *arms.entry(window.life).or_insert(&window.arm) != window.arm;
+        let shared = windows.iter().filter(has_other).map(|window| window.life).collect();
+        Blocks { blocks, shared }
     }
 
     /// The windows of an arm.
@@ -67,7 +73,7 @@ impl<'a> Blocks<'a> {
             };
             let lives = [of_baseline, of_arm].map(|windows| windows[0].life);
             let is_one_life = lives[0] == lives[1];
-            if is_one_life && metric.is_of_life() {
+            if metric.is_of_life() && lives.iter().any(|life| self.shared.contains(life)) {
                 found.shared += 1;
                 continue;
             }

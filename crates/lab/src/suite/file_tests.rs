@@ -166,6 +166,9 @@ fn servers_that_come_one_after_another_have_no_listed_order() {
     };
     assert!(read("side_by_side", "as_listed").is_ok());
     assert!(read("one_after_another", "random").is_ok());
+    assert!(read("side_by_side", "random\"\nrestart = true #\"").is_ok());
+    let error = read("side_by_side", "as_listed\"\nrestart = true #\"").unwrap_err().to_string();
+    assert!(error.contains("orders.up.sequence") && error.contains("restart"), "{error}");
     let error = read("one_after_another", "as_listed").unwrap_err().to_string();
     assert!(error.contains("orders.up.sequence") && error.contains("side_by_side"), "{error}");
 }

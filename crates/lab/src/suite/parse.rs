@@ -109,6 +109,7 @@ fn complete_orders(suite: &mut Suite) {
             name: "random".to_owned(),
             title: "every scenario, in a random order in each block".to_owned(),
             sequence: Sequence::Random,
+            restart: false,
             scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
             against: Vec::new(),
         });

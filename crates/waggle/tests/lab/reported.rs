@@ -13,12 +13,17 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let printed = done(&place.small("rds", "mysql-9", &only).output().unwrap());
     assert!(printed.contains("report.html"), "{printed}");
     let windows = windows(&place.run());
-    assert_eq!(windows.len(), 6 * 7);
+    assert_eq!(windows.len(), 6 * 8);
     let void: Vec<&Value> = windows.iter().filter(|window| !window["void"].is_null()).collect();
     assert!(void.len() <= windows.len() / 20, "{void:?}");
     let lives: std::collections::BTreeSet<u64> =
         windows.iter().filter_map(|window| window["life"].as_u64()).collect();
-    assert_eq!(lives.len(), 6 * 3, "three servers a block, none of them twice");
+    assert_eq!(lives.len(), 6 * 4, "four servers a block, none of them twice");
+    for window in windows.iter().filter(|window| window["void"].is_null()) {
+        let is_off = ["pfsoff", "baseline again"].contains(&window["arm"].as_str().unwrap());
+        let bytes = &window["measured"]["performance_schema_bytes"];
+        assert_eq!(bytes.as_u64().unwrap() == 0, is_off, "{window}");
+    }
 
     let markdown = fs::read_to_string(place.run().join("report.md")).unwrap();
     for scenario in ["pfsoff", "pfson_conoff_insoff", "pfson_conon_inson"] {
@@ -35,7 +40,7 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let compared = done(&compared);
     assert!(compared.contains("No difference was found among"), "{compared}");
     let shown = done(&place.lab(&["show", run]).output().unwrap());
-    assert!(shown.contains("42 of 42"), "{shown}");
+    assert!(shown.contains("48 of 48"), "{shown}");
     assert_documented(&place);
 }
 
