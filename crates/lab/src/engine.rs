@@ -22,7 +22,7 @@ use crate::kept::Kept;
 use crate::life::Life;
 use crate::load::{Driver, Pace, Request, Sysbench};
 use crate::schedule::{Arm, Schedule, Slot};
-use crate::suite::{Scenario, Suite, Workload};
+use crate::suite::{Scenario, Suite, Workload, counters_disproof};
 use crate::window::{Cell, Measured, Window};
 
 /// So many windows in a row may fail before the run ends.
@@ -243,6 +243,7 @@ impl Engine<'_> {
             life.is_warm = true;
         }
         let events = life.events()?;
+        let counters = life.counters(&self.suite.counters)?;
         load.go(pace)?;
         if !self.wait(settle) {
             return Ok(false);
@@ -258,6 +259,8 @@ impl Engine<'_> {
             }
             _ => None,
         };
+        let later = life.counters(&self.suite.counters)?;
+        let proof = proof.or_else(|| counters_disproof(&counters, &later, window.cell.threads));
         let void = window.void.take();
         window.void = void.or(proof).or_else(|| gate::judge(&measured, &asked));
         window.measured = Some(measured);

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use waggle_instrumentation::activity::{self, Events};
 use waggle_instrumentation::filter::Filter;
+use waggle_instrumentation::metrics::{self, Counter};
 use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::{Change, Plan, State, Wanted, sessions};
@@ -112,6 +113,19 @@ impl Life {
             Reading::Value(events) => Ok(Some(events)),
             Reading::Absent(_) => Ok(None),
         }
+    }
+
+    /// Counters of InnoDB by their names; those that the server lacks, or that may not be read, are left
+    /// out.
+    pub(crate) fn counters(&mut self, names: &[String]) -> Result<Vec<Counter>, LabError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Reading::Value(mut counters) = metrics::read(&mut self.connection)? else {
+            return Ok(Vec::new());
+        };
+        counters.retain(|counter| names.contains(&counter.name));
+        Ok(counters)
     }
 
     /// The memory that Performance Schema says it uses, bytes: 0 where it is off; `None` where the

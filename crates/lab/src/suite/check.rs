@@ -71,6 +71,8 @@ pub(super) fn check(suite: &Suite) -> Checked {
             return Err(Mistake::new("feeds", reason, remedy));
         }
     }
+    suite.counters.iter().try_for_each(|counter| identifier("counters", counter))?;
+    distinct("counters", suite.counters.iter().map(String::as_str))?;
     cells(suite)
 }
 

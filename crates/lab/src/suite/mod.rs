@@ -24,7 +24,7 @@ use waggle_instrumentation::activity::Events;
 use crate::window::{Cell, Load, Window};
 
 pub use error::{Mistake, SuiteError};
-pub use expect::{Expect, Must};
+pub use expect::{Expect, Must, counters_disproof};
 pub use published::{Figure, Further, Published};
 
 /// A published experiment, or one of the user's own.
@@ -60,6 +60,8 @@ pub struct Suite {
     pub data: Data,
     /// Instruments of which every workload makes events on every server where they are on.
     pub feeds: Vec<String>,
+    /// Counters of InnoDB (`NAME` in `INNODB_METRICS`) that every workload moves where they are on.
+    pub counters: Vec<String>,
     /// The effect on the processor time of a statement that a run shall be able to show, %.
     pub detectable_percent: f64,
     /// What the source printed, cell by cell.

@@ -188,6 +188,16 @@ fn what_needs_a_restart_and_what_does_not_is_told_apart() {
 }
 
 #[test]
+fn counters_of_innodb_are_proven_where_scenarios_switch_them() {
+    for (name, _) in Suite::builtin() {
+        let suite = suite(name);
+        let mut profiles = suite.scenarios.iter().filter_map(|one| one.profile.as_deref());
+        let are_switched = profiles.any(|profile| profile.contains("metrics"));
+        assert_eq!(are_switched, !suite.counters.is_empty(), "{name}");
+    }
+}
+
+#[test]
 fn modb_is_read_in_four_orders_and_the_others_in_a_random_one() {
     let orders = suite("modb").orders;
     let names: Vec<&str> = orders.iter().map(|order| order.name.as_str()).collect();
