@@ -3,8 +3,8 @@
 //! Each arm is compared with the baseline of its own block, so that what drifts from block to block
 //! drops out. Which of the two is measured first is left to chance, so that what drifts within a block
 //! favours neither. A block in which a window of the baseline is void counts for no arm; a void window of
-//! an arm takes that pair away, and so does an interruption of the run between the two. The arm that is set as the baseline is ([`Window::AGAIN`]) is compared
-//! like any other: what is found there is noise.
+//! an arm takes that pair away, and so does an interruption of the run between the two. The arm that is
+//! set as the baseline is ([`Window::AGAIN`]) is compared like any other: what is found there is noise.
 
 pub mod coverage;
 
