@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Parser;
+use waggle_bench_kept::{machine, say};
 use waggle_lab::suite::Suite;
 
 use repetition::Subject;
@@ -35,21 +36,16 @@ fn main() -> ExitCode {
 
 fn run(settings: Settings) -> Result<()> {
     let begin = Instant::now();
+    let machine = machine();
     let suite = Suite::parse("truth", TRUTH)?;
     let mut repetitions = Vec::new();
     for number in 0..settings.repetitions {
-        let seconds = begin.elapsed().as_secs();
-        writeln!(
-            io::stderr(),
-            "{seconds:5} s  repetition {} of {}",
-            number + 1,
-            settings.repetitions
-        )?;
+        say(begin, &format!("repetition {} of {}", number + 1, settings.repetitions))?;
         // Each has a server of its own, so that what a start does by chance is in the spread.
         let mut subject = Subject::start(&suite, &settings)?;
         repetitions.push(subject.measure(number)?);
     }
-    let outcome = Outcome::of(&suite, &settings, repetitions, begin.elapsed());
+    let outcome = Outcome::of(&suite, &settings, machine, repetitions, begin.elapsed());
     let (kept, is_kept) = outcome.write(&settings)?;
     writeln!(io::stdout(), "{}\nkept in {}", outcome.markdown(), kept.display())?;
     anyhow::ensure!(is_kept || settings.quick, "a limit was not kept: see above");

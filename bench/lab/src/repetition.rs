@@ -89,6 +89,7 @@ impl<'a> Subject<'a> {
                 cell: cells.get(slot.cell).context("a cell")?.clone(),
                 arm: arm.name.to_owned(),
                 life: repetition,
+                session: 0,
                 begin: Timestamp::now(),
                 measured: Some(self.window()?),
                 void: None,

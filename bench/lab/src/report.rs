@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use serde_json::Value;
+use waggle_bench_kept::{in_words, new_directory};
 use waggle_lab::Window;
 use waggle_lab::analysis::{Comparison, Metric, Verdict, analyse};
 use waggle_lab::suite::Suite;
@@ -42,6 +44,7 @@ struct Arm {
 /// A whole run.
 #[derive(Serialize)]
 pub(crate) struct Outcome {
+    machine: Value,
     server: String,
     settings: String,
     seconds: f64,
@@ -55,6 +58,7 @@ impl Outcome {
     pub(crate) fn of(
         suite: &Suite,
         settings: &Settings,
+        machine: Value,
         windows: Vec<Vec<Window>>,
         time: Duration,
     ) -> Outcome {
@@ -64,6 +68,7 @@ impl Outcome {
         let arms: Vec<Arm> = others.map(|scenario| Arm::of(&scenario.name, &found)).collect();
         let is_kept = arms.iter().all(Arm::is_kept);
         Outcome {
+            machine,
             server: settings.server.to_string(),
             settings: format!("{settings:?}"),
             seconds: time.as_secs_f64(),
@@ -75,10 +80,12 @@ impl Outcome {
 
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
-            "# The lab and costs of known size\n\n{}, {:.0} s.\n\n\
+            "# The lab and costs of known size\n\n{}; server {}; {:.0} s.\n\n\
              | injected, µs | repetitions | found (mean), µs | half-width (median, largest), µs | holds \
              the truth | called a cost | |\n|---|---|---|---|---|---|---|\n",
-            self.server, self.seconds
+            in_words(&self.machine),
+            self.server,
+            self.seconds
         );
         for arm in &self.arms {
             let kept = if arm.is_kept() { "kept" } else { "NOT KEPT" };
@@ -100,10 +107,7 @@ impl Outcome {
 
     /// Writes everything, with every window; gives the directory, and whether the limits are kept.
     pub(crate) fn write(&self, settings: &Settings) -> Result<(PathBuf, bool)> {
-        let day = jiff::Zoned::now().strftime("%Y-%m-%d");
-        let directory = settings.output.join(format!("{day}-{}", settings.name));
-        fs::create_dir_all(&directory)
-            .with_context(|| format!("making {}", directory.display()))?;
+        let directory = new_directory(&settings.output, &settings.name, &self.machine)?;
         let write = |name: &str, text: String| {
             let path = directory.join(name);
             fs::write(&path, text).with_context(|| format!("writing {}", path.display()))

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 }
 
 fn run(settings: &Settings) -> Result<()> {
-    let machine = report::machine();
+    let machine = waggle_bench_kept::machine();
     let allocations = allocations(settings)?;
     let times = rounds::measure(settings)?;
     let results = rounds::results(&times);

@@ -7,6 +7,8 @@ use anyhow::Context;
 use anyhow::Result;
 use serde_json::Value;
 use serde_json::json;
+use waggle_bench_kept::in_words;
+use waggle_bench_kept::new_directory;
 use waggle_stats::Estimate;
 
 use crate::Settings;
@@ -19,27 +21,6 @@ use crate::tool::Tool;
 /// What the digest of MySQL 9 has to reach under the first load, millions of bytes per second.
 const GOAL: f64 = 300.0;
 
-/// On what it was measured. No host name: results are public.
-pub(crate) fn machine() -> Value {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
-    let of = |name: &str| {
-        let line = cpuinfo.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
-    };
-    let now = jiff::Timestamp::now();
-    json!({
-        "date": now.strftime("%Y-%m-%d").to_string(),
-        "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        "kernel": read("/proc/sys/kernel/osrelease").trim(),
-        "processors": cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
-        "model": of("model name"),
-        "virtual_machine": of("flags").map(|flags| flags.contains("hypervisor")),
-        "load_before": read("/proc/loadavg").split(' ').next(),
-        "waggle": env!("CARGO_PKG_VERSION"),
-    })
-}
-
 /// Writes the result into a new directory; the page for people.
 pub(crate) fn write(
     settings: &Settings,
@@ -47,7 +28,7 @@ pub(crate) fn write(
     results: &[Measured<'_>],
     allocations: &[Value],
 ) -> Result<PathBuf> {
-    let directory = new_directory(settings, machine["date"].as_str().unwrap_or_default())?;
+    let directory = new_directory(&settings.output, &settings.name, machine)?;
     let version = Tool::version()?;
     let put = |name: &str, text: String| {
         let path = directory.join(name);
@@ -70,20 +51,6 @@ pub(crate) fn write(
     });
     put("summary.json", format!("{summary:#}\n"))?;
     put("README.md", page(settings, machine, results, allocations, &version))
-}
-
-fn new_directory(settings: &Settings, date: &str) -> Result<PathBuf> {
-    fs::create_dir_all(&settings.output).with_context(|| settings.output.display().to_string())?;
-    for number in 1.. {
-        let number = if number == 1 { String::new() } else { format!("-{number}") };
-        let directory = settings.output.join(format!("{date}-{}{number}", settings.name));
-        match fs::create_dir(&directory) {
-            Ok(()) => return Ok(directory),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).context(directory.display().to_string()),
-        }
-    }
-    unreachable!("a number is free")
 }
 
 fn interval(estimate: &Estimate) -> Value {
@@ -128,18 +95,10 @@ fn page(
     allocations: &[Value],
     version: &str,
 ) -> String {
-    let text = |name: &str| machine[name].as_str().unwrap_or("unknown");
-    let kind = if machine["virtual_machine"] == true { "virtual machine" } else { "machine" };
     let mut page = format!(
-        "# Digests and fingerprints, {}\n\n{kind} with {} × {}; kernel {}; waggle {}; {version}; \
-         begun at {} with a load average of {}; {} rounds; seed {}.\n\n",
-        text("date"),
-        machine["processors"],
-        text("model"),
-        text("kernel"),
-        text("waggle"),
-        text("time"),
-        text("load_before"),
+        "# Digests and fingerprints, {}\n\n{}; {version}; {} rounds; seed {}.\n\n",
+        machine["date"].as_str().unwrap_or("unknown"),
+        in_words(machine),
         settings.rounds,
         settings.seed,
     );

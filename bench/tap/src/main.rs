@@ -23,13 +23,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use waggle_bench_kept::say;
 use waggle_stats::Random;
 use waggle_testkit::{Server, target_dir};
 
 use arms::{Arm, Arms};
 use load::Load;
 use meter::Meter;
-use report::{Machine, Outcome};
+use report::Outcome;
 use settings::Settings;
 
 /// Benches of waggle against real servers.
@@ -64,14 +65,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says how far the run is.
-fn say(begin: Instant, what: &str) -> Result<()> {
-    Ok(writeln!(io::stderr(), "{:5.0} s  {what}", begin.elapsed().as_secs_f64())?)
-}
-
 fn run(settings: Settings) -> Result<()> {
     let begin = Instant::now();
-    let machine = Machine::look()?;
+    let machine = waggle_bench_kept::machine();
     let from_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
     let seed = settings.seed.unwrap_or_else(from_clock);
     agent::waggle()?;

@@ -146,20 +146,23 @@ fn spread(levels: &[u32]) -> Vec<u32> {
 /// How long a run takes, s.
 fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks: u32) -> f64 {
     let schedule = Schedule::new(suite, cells, 0, 0);
-    let servers = match schedule.keeps_servers() {
-        true => schedule.servers_at_once() as f64,
-        false => schedule.arms.len() as f64,
-    };
     let arms_of =
         |cell: &Cell| schedule.arms.iter().filter(|arm| suite.has(cell, arm.name)).count();
     let windows: usize = cells.iter().map(arms_of).sum();
+    let (beside, apart): (Vec<&Cell>, Vec<&Cell>) =
+        cells.iter().partition(|cell| suite.keeps_servers(cell));
+    let at_once = if beside.is_empty() { 0 } else { schedule.servers_at_once() };
+    let restarts =
+        schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
+    let servers = (at_once + restarts.count()) as f64;
     let window = lengths.window.as_secs_f64() + lengths.settle.as_secs_f64() + SET_S;
     let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
     let server =
         SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
     // The first window of a load does not count.
     let load = |cell: &Cell| LOAD_S + f64::from(cell.threads) * SESSION_S + window;
-    let loads: f64 = cells.iter().map(|cell| servers * load(cell)).sum();
+    let loads: f64 = beside.iter().map(|cell| at_once as f64 * load(cell)).sum::<f64>()
+        + apart.iter().map(|cell| arms_of(cell) as f64 * load(cell)).sum::<f64>();
     let block = servers * server + loads + windows as f64 * window;
     SERVER_S + rows / ROWS_PER_S + f64::from(blocks) * block
 }

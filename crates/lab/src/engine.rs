@@ -21,8 +21,8 @@ use crate::gate::{self, Asked};
 use crate::kept::Kept;
 use crate::life::Life;
 use crate::load::{Driver, Pace, Request, Sysbench};
-use crate::schedule::{Schedule, Slot};
-use crate::suite::{Scenario, Suite, Workload};
+use crate::schedule::{Arm, Schedule, Slot};
+use crate::suite::{Scenario, Suite, Workload, counters_disproof};
 use crate::window::{Cell, Measured, Window};
 
 /// So many windows in a row may fail before the run ends.
@@ -89,6 +89,8 @@ pub enum Ended {
 struct Running {
     loads: BTreeMap<usize, Driver>,
     lives: BTreeMap<usize, Life>,
+    /// The arm that has the servers for itself, where it does.
+    alone: Option<usize>,
 }
 
 impl Engine<'_> {
@@ -108,7 +110,7 @@ impl Engine<'_> {
                 block.chunk_by(|one, other| self.are_together(*one, *other)).collect();
             for group in groups {
                 running.loads.clear();
-                self.forget(&mut running, group);
+                self.forget(&mut running, group[0]);
                 for slot in group {
                     if self.stop.load(Ordering::Relaxed) {
                         return Ok(Ended::Stopped);
@@ -132,16 +134,15 @@ impl Engine<'_> {
 
     /// Whether the loads of one window serve the next one.
     fn are_together(&self, one: Slot, other: Slot) -> bool {
-        one.cell == other.cell && (self.schedule.keeps_servers() || one.arm == other.arm)
+        one.cell == other.cell && (self.schedule.keeps_servers(one.cell) || one.arm == other.arm)
     }
 
     /// Ends the servers that the next windows do not need.
-    fn forget(&self, running: &mut Running, next: &[Slot]) {
-        if !self.schedule.keeps_servers() {
-            let needed = |server: &usize| {
-                next.iter().any(|slot| self.schedule.arms[slot.arm].server == *server)
-            };
-            running.lives.retain(|server, _| needed(server));
+    fn forget(&self, running: &mut Running, next: Slot) {
+        let alone = (!self.schedule.keeps_servers(next.cell)).then_some(next.arm);
+        if alone != running.alone {
+            running.lives.clear();
+            running.alone = alone;
         }
     }
 
@@ -166,19 +167,22 @@ impl Engine<'_> {
         capacities: &Capacities,
     ) -> Result<Option<Window>, LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        self.start_life(running, kept, arm.server)?;
+        let known = running.lives.get(&arm.server).map(|life| life.number);
+        let life = known.unwrap_or_else(|| kept.next_life());
         let mut window = Window {
             number: slot.number,
             block: slot.block,
             cell: self.schedule.cells[slot.cell].clone(),
             arm: arm.name.to_owned(),
-            life: running.lives.get(&arm.server).map_or(0, |life| life.number),
+            life,
+            session: kept.session(),
             begin: Timestamp::now(),
             measured: None,
             void: None,
         };
         let rate = capacities.rate(&window.cell);
-        match self.measure(running, slot, rate, &mut window) {
+        let made = self.start_life(running, arm, life);
+        match made.and_then(|()| self.measure(running, slot, rate, &mut window)) {
             Ok(true) => Ok(Some(window)),
             Ok(false) => Ok(None),
             Err(error @ (LabError::Suite(_) | LabError::Kept(_) | LabError::Scenario { .. })) => {
@@ -194,15 +198,10 @@ impl Engine<'_> {
         }
     }
 
-    fn start_life(
-        &self,
-        running: &mut Running,
-        kept: &mut Kept,
-        server: usize,
-    ) -> Result<(), LabError> {
-        let arm = self.schedule.arms.iter().find(|arm| arm.server == server);
-        if let (Some(arm), false) = (arm, running.lives.contains_key(&server)) {
-            running.lives.insert(server, self.life_of(arm.scenario, kept.next_life())?);
+    /// Starts the server of an arm where it does not run.
+    fn start_life(&self, running: &mut Running, arm: &Arm<'_>, life: u32) -> Result<(), LabError> {
+        if let Entry::Vacant(free) = running.lives.entry(arm.server) {
+            free.insert(self.life_of(arm.scenario, life)?);
         }
         Ok(())
     }
@@ -223,7 +222,7 @@ impl Engine<'_> {
         window: &mut Window,
     ) -> Result<bool, LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        let Running { lives, loads } = running;
+        let Running { lives, loads, .. } = running;
         let Some(life) = lives.get_mut(&arm.server) else { return Ok(false) };
         // The first window of a load does not count: else that would be every window of a server with
         // one arm, and few of a server with many.
@@ -244,6 +243,7 @@ impl Engine<'_> {
             life.is_warm = true;
         }
         let events = life.events()?;
+        let counters = life.counters(&self.suite.counters)?;
         load.go(pace)?;
         if !self.wait(settle) {
             return Ok(false);
@@ -259,6 +259,8 @@ impl Engine<'_> {
             }
             _ => None,
         };
+        let later = life.counters(&self.suite.counters)?;
+        let proof = proof.or_else(|| counters_disproof(&counters, &later, window.cell.threads));
         let void = window.void.take();
         window.void = void.or(proof).or_else(|| gate::judge(&measured, &asked));
         window.measured = Some(measured);

@@ -1,8 +1,10 @@
 //! The directory of a run: what was asked, and every window that was measured.
 //!
-//! `run.json` is written once, before anything is started. `windows.jsonl` has a line for each window,
-//! appended and brought to the disk when the window has ended; nothing that is in it is ever written
-//! again. Whatever ends a run, the lines that are whole are kept, and the rest is made anew.
+//! `run.json` is written before anything is started, and again each time that the run is taken up: under
+//! another name, brought to the disk and renamed, so that the one or the other is there whole.
+//! `windows.jsonl` has a line for each window, appended and brought to the disk when the window has ended;
+//! nothing that is in it is ever written again. Whatever ends a run, the lines that are whole are kept,
+//! and the rest is made anew. A run that has no such file yet has no window.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -64,6 +66,7 @@ pub struct Kept {
     windows: File,
     done: BTreeSet<u32>,
     lives: u32,
+    session: u32,
 }
 
 impl Kept {
@@ -76,6 +79,7 @@ impl Kept {
             fs::create_dir_all(parent).map_err(io_error("cannot make", parent))?;
         }
         fs::create_dir(path).map_err(io_error("cannot make", path))?;
+        path.parent().map_or(Ok(()), keep_names)?;
         write_json(&path.join(RUN), run)?;
         Kept::open(path)
     }
@@ -89,6 +93,7 @@ impl Kept {
         let file = path.join(WINDOWS);
         let windows = File::options().read(true).append(true).create(true).open(&file);
         let windows = windows.map_err(io_error("cannot open", &file))?;
+        keep_names(path)?;
         match windows.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
@@ -106,7 +111,8 @@ impl Kept {
         let read = parse(&file, &text[..whole])?;
         let done = read.iter().map(|window| window.number).collect();
         let lives = read.iter().map(|window| window.life + 1).max().unwrap_or(0);
-        Ok(Kept { path: path.to_owned(), windows, done, lives })
+        let session = read.iter().map(|window| window.session + 1).max().unwrap_or(0);
+        Ok(Kept { path: path.to_owned(), windows, done, lives, session })
     }
 
     /// Appends a window and brings it to the disk.
@@ -140,6 +146,11 @@ impl Kept {
         self.lives - 1
     }
 
+    /// The part of the run that this process makes: see [`Window::session`].
+    pub fn session(&self) -> u32 {
+        self.session
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
@@ -156,13 +167,17 @@ pub fn read_run<R: DeserializeOwned>(path: &Path) -> Result<R, KeptError> {
     serde_json::from_slice(&text).map_err(|error| spoiled(&file, error.line(), &error))
 }
 
-/// Every window of a run that was measured, in the order of the schedule.
+/// Every window of a run that was measured, in the order of the schedule; none where the run ended
+/// before its first one.
 ///
 /// # Errors
 /// The file cannot be read, or is spoiled.
 pub fn read_windows(path: &Path) -> Result<Vec<Window>, KeptError> {
     let file = path.join(WINDOWS);
-    let text = fs::read(&file).map_err(io_error("cannot read", &file))?;
+    let text = match fs::read(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(io_error("cannot read", &file))?,
+    };
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     parse(&file, &text[..whole])
 }
@@ -177,7 +192,17 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), KeptError> 
     let part = path.with_extension("part");
     let mut file = File::create(&part).map_err(failed())?;
     file.write_all(&text).and_then(|()| file.sync_data()).map_err(failed())?;
-    fs::rename(&part, path).map_err(failed())
+    fs::rename(&part, path).map_err(failed())?;
+    path.parent().map_or(Ok(()), keep_names)
+}
+
+/// Brings the names in a directory to the disk: a file that is there and has no name is lost (fsync(2)).
+fn keep_names(directory: &Path) -> Result<(), KeptError> {
+    // The parent of a plain name.
+    let here = directory.as_os_str().is_empty();
+    let directory = if here { Path::new(".") } else { directory };
+    let kept = File::open(directory).and_then(|directory| directory.sync_all());
+    kept.map_err(io_error("cannot keep the names in", directory))
 }
 
 fn parse(file: &Path, text: &[u8]) -> Result<Vec<Window>, KeptError> {
@@ -217,6 +242,7 @@ mod tests {
             },
             arm: "off".to_owned(),
             life: number,
+            session: 0,
             begin: jiff::Timestamp::UNIX_EPOCH,
             measured: None,
             void: Some("it was a test".to_owned()),
@@ -240,11 +266,45 @@ mod tests {
         let mut kept = Kept::open(&path).unwrap();
         assert_eq!(fs::read(&file).unwrap(), before);
         assert!(kept.has(0) && kept.has(1) && !kept.has(2));
-        assert_eq!(kept.next_life(), 2);
+        assert_eq!((kept.next_life(), kept.session()), (2, 1));
         kept.append(&window(2)).unwrap();
         let numbers: Vec<u32> = read_windows(&path).unwrap().iter().map(|w| w.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
         assert_eq!(read_run::<String>(&path).unwrap(), "asked");
+    }
+
+    #[test]
+    fn a_run_that_ended_before_its_first_window_has_none_and_can_be_taken_up() {
+        let place = tempfile::TempDir::new().unwrap();
+        let path = place.path().join("run");
+        drop(Kept::create(&path, &"asked").unwrap());
+        fs::remove_file(path.join(WINDOWS)).unwrap();
+        assert_eq!(read_windows(&path).unwrap(), []);
+        let kept = Kept::open(&path).unwrap();
+        assert_eq!((kept.count(), kept.session()), (0, 0));
+    }
+
+    #[test]
+    fn what_was_asked_is_replaced_whole() {
+        let place = tempfile::TempDir::new().unwrap();
+        let path = place.path().join("run");
+        let kept = Kept::create(&path, &"asked, and at some length").unwrap();
+        // As a process leaves it that was killed while it wrote.
+        fs::write(path.join("run.part"), "\"as").unwrap();
+        write_json(&path.join(RUN), &"resumed").unwrap();
+        assert_eq!(read_run::<String>(&path).unwrap(), "resumed");
+        let names: BTreeSet<String> = fs::read_dir(kept.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(names, [RUN, WINDOWS].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn a_window_of_before_there_were_sessions_is_of_the_first() {
+        let mut line = serde_json::to_value(window(0)).unwrap();
+        line.as_object_mut().unwrap().remove("session").unwrap();
+        assert_eq!(serde_json::from_value::<Window>(line).unwrap(), window(0));
     }
 
     #[test]

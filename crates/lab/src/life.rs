@@ -4,11 +4,12 @@ use std::path::Path;
 
 use waggle_instrumentation::activity::{self, Events};
 use waggle_instrumentation::filter::Filter;
+use waggle_instrumentation::metrics::{self, Counter};
 use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::{Change, Plan, State, Wanted, sessions};
 use waggle_model::{Reading, ServerVersion};
-use waggle_mysql::connection::{MARK, text};
+use waggle_mysql::connection::{MARK, absent_or, text};
 use waggle_mysql::{Connection, Options};
 use waggle_private_server::PrivateServer;
 
@@ -114,12 +115,32 @@ impl Life {
         }
     }
 
-    /// The memory that Performance Schema says it uses, bytes; `None` where it is off.
+    /// Counters of InnoDB by their names; those that the server lacks, or that may not be read, are left
+    /// out.
+    pub(crate) fn counters(&mut self, names: &[String]) -> Result<Vec<Counter>, LabError> {
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let Reading::Value(mut counters) = metrics::read(&mut self.connection)? else {
+            return Ok(Vec::new());
+        };
+        counters.retain(|counter| names.contains(&counter.name));
+        Ok(counters)
+    }
+
+    /// The memory that Performance Schema says it uses, bytes: 0 where it is off; `None` where the
+    /// server does not tell.
     pub(crate) fn performance_schema_bytes(&mut self) -> Result<Option<u64>, LabError> {
-        let rows = self.connection.rows("SHOW ENGINE PERFORMANCE_SCHEMA STATUS")?;
+        // Then it makes no buffers, and not every server has rows, or the engine at all.
+        if !self.connection.server_identity().performance_schema {
+            return Ok(Some(0));
+        }
+        let rows = self.connection.rows("SHOW ENGINE PERFORMANCE_SCHEMA STATUS");
+        let Reading::Value(rows) = absent_or(&self.connection, "the engine status", rows)? else {
+            return Ok(None);
+        };
         let is_total =
             |row: &&waggle_mysql::connection::Row| text(row, 1) == "performance_schema.memory";
-        let total = rows.iter().find(is_total).and_then(|row| text(row, 2).parse().ok());
-        Ok(total.filter(|bytes| *bytes > 0))
+        Ok(rows.iter().find(is_total).and_then(|row| text(row, 2).parse().ok()))
     }
 }

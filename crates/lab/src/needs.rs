@@ -6,8 +6,22 @@ use std::path::Path;
 use crate::budget::ROW_BYTES;
 use crate::error::LabError;
 
-/// What a server takes beside its data: system tables, undo and redo logs, bytes.
-const SERVER_BYTES: u64 = 400 << 20;
+/// What a server writes beside its tables and its redo log, bytes. Sizes of MySQL 8.0 and later, which
+/// has most of it, by its manual and by what a new server has on the disk:
+///
+/// - data dictionary and system tables, `ibdata1` and `mysql.ibd` among them: about 120 MiB, and what
+///   initialising left;
+/// - two undo tablespaces of 16 MiB, which double while long work holds back the purge ("Undo
+///   Tablespaces"); the transactions of sysbench are short;
+/// - doublewrite files: two for each buffer pool instance (8 at most), each with 128 pages of 16 KiB
+///   (`innodb_doublewrite_files`, `innodb_doublewrite_pages`); before 8.0.20 they are in `ibdata1`;
+/// - temporary tablespaces: `ibtmp1` with 12 MiB, and a pool of ten small ones of sessions
+///   ("Temporary Tablespaces").
+const SERVER_BYTES: u64 = SYSTEM_BYTES + UNDO_BYTES + DOUBLEWRITE_BYTES + TEMPORARY_BYTES;
+const SYSTEM_BYTES: u64 = 200 << 20;
+const UNDO_BYTES: u64 = 2 * (64 << 20);
+const DOUBLEWRITE_BYTES: u64 = 2 * 8 * 128 * (16 << 10);
+const TEMPORARY_BYTES: u64 = 16 << 20;
 /// What a server takes in memory beside its buffer pool, and for each session with the session of the
 /// load on the other side, bytes.
 const SERVER_MEMORY: u64 = 500 << 20;
@@ -20,6 +34,9 @@ pub struct Needs {
     pub servers: u64,
     /// Rows of all tables.
     pub rows: u64,
+    /// Redo log of a server, bytes: `innodb_redo_log_capacity`, or all files of `innodb_log_file_size`.
+    /// A server may fill it, and before 8.0.30 its files have their whole size from the start.
+    pub redo_log: u64,
     /// Buffer pool of a server, bytes.
     pub buffer_pool: u64,
     /// Most sessions at one server.
@@ -27,9 +44,9 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Room on the disk: the data, and a copy for each server.
+    /// Room on the disk: the data with the logs, and a copy for each server.
     pub fn disk_bytes(&self) -> u64 {
-        let data = SERVER_BYTES + (self.rows as f64 * ROW_BYTES) as u64;
+        let data = SERVER_BYTES + self.redo_log + (self.rows as f64 * ROW_BYTES) as u64;
         (self.servers + 1) * data
     }
 
@@ -90,12 +107,19 @@ fn available_memory() -> Option<u64> {
 mod tests {
     use super::*;
 
-    const SMALL: Needs =
-        Needs { servers: 3, rows: 1_000_000, buffer_pool: 1 << 30, sessions: 1024 };
+    const SMALL: Needs = Needs {
+        servers: 3,
+        rows: 1_000_000,
+        redo_log: 1 << 30,
+        buffer_pool: 1 << 30,
+        sessions: 1024,
+    };
 
     #[test]
     fn a_host_that_has_too_little_is_told_of_what_and_what_to_do() {
-        assert!(SMALL.disk_bytes() > 4 * 260_000_000);
+        assert!(SMALL.disk_bytes() > 4 * (260_000_000 + SMALL.redo_log));
+        let without = Needs { redo_log: 0, ..SMALL };
+        assert_eq!(SMALL.disk_bytes() - without.disk_bytes(), 4 * SMALL.redo_log);
         assert!(SMALL.memory_bytes() > 3 * 1024 * SESSION_MEMORY);
         // A file system without blocks: nothing is ever free in it.
         let disk = SMALL.check(Path::new("/proc")).unwrap_err().to_string();

@@ -39,12 +39,16 @@ pub struct Schedule<'a> {
     pub arms: Vec<Arm<'a>>,
     /// The windows.
     pub slots: Vec<Slot>,
-    servers: Servers,
+    suite: &'a Suite,
 }
 
 /// The arms of a suite. Scenarios that start the server alike share one; the second arm of the baseline
 /// has a server of its own where scenarios do not share one, since it shall differ from the baseline
 /// as they do.
+///
+/// A server that several arms share rests less between its windows, and does more, than one that an arm
+/// has for itself. So one of those that share is there once more, alone on a server: see
+/// [`Window::ALONE`].
 pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
     let lives = suite.lives();
     let shared = |scenario: &Scenario| lives.iter().position(|start| *start == scenario.start);
@@ -63,12 +67,14 @@ pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
         let server = if count == 1 { baseline.server } else { count };
         Arm { name: Window::AGAIN, server, ..baseline }
     }));
+    let alone = |scenario| Arm { name: Window::ALONE, scenario, server: count + 1 };
+    arms.extend(suite.shared().map(alone));
     arms
 }
 
-/// The numbers below a limit in a random order.
-fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
-    let mut all: Vec<usize> = (0..count).collect();
+/// Numbers in a random order.
+fn shuffled(numbers: impl Iterator<Item = usize>, random: &mut Random) -> Vec<usize> {
+    let mut all: Vec<usize> = numbers.collect();
     random.shuffle(&mut all);
     all
 }
@@ -78,11 +84,10 @@ impl<'a> Schedule<'a> {
     /// number only, so that more blocks do not change the order of the first ones.
     pub fn new(suite: &'a Suite, cells: &[Cell], blocks: u32, seed: u64) -> Schedule<'a> {
         let arms = arms(suite);
-        let mut schedule =
-            Schedule { cells: cells.to_vec(), arms, slots: Vec::new(), servers: suite.servers };
+        let mut schedule = Schedule { cells: cells.to_vec(), arms, slots: Vec::new(), suite };
         for block in 0..blocks {
             let mut random = Random::seeded(Random::seeded(seed ^ (u64::from(block) << 32)).bits());
-            for (cell, arm) in schedule.order(suite, &mut random) {
+            for (cell, arm) in schedule.order(&mut random) {
                 let number = schedule.slots.len() as u32;
                 schedule.slots.push(Slot { number, block, cell, arm });
             }
@@ -90,35 +95,31 @@ impl<'a> Schedule<'a> {
         schedule
     }
 
-    /// Side by side, the arms of a cell are neighbours. One after another, the cells of an arm are.
-    fn order(&self, suite: &Suite, random: &mut Random) -> Vec<(usize, usize)> {
-        let (cells, arms) = (self.cells.len(), self.arms.len());
-        let mut order = Vec::with_capacity(cells * arms);
-        match self.servers {
-            Servers::SideBySide => {
-                for cell in shuffled(cells, random) {
-                    let arms = self.arms_of(suite, &self.cells[cell], random);
-                    order.extend(arms.into_iter().map(|arm| (cell, arm)));
-                }
-            }
-            Servers::OneAfterAnother => {
-                for arm in shuffled(arms, random) {
-                    let cells = shuffled(cells, random).into_iter();
-                    let has = |cell: &usize| suite.has(&self.cells[*cell], self.arms[arm].name);
-                    order.extend(cells.filter(has).map(|cell| (cell, arm)));
-                }
-            }
+    /// Side by side, the arms of a cell are neighbours. One after another, the cells of an arm are; they
+    /// come when those side by side are done.
+    fn order(&self, random: &mut Random) -> Vec<(usize, usize)> {
+        let (beside, apart): (Vec<usize>, Vec<usize>) =
+            (0..self.cells.len()).partition(|cell| self.keeps_servers(*cell));
+        let mut order = Vec::with_capacity(self.cells.len() * self.arms.len());
+        for cell in shuffled(beside.into_iter(), random) {
+            let arms = self.arms_of(&self.cells[cell], random);
+            order.extend(arms.into_iter().map(|arm| (cell, arm)));
+        }
+        for arm in shuffled(0..self.arms.len(), random) {
+            let cells = shuffled(apart.iter().copied(), random).into_iter();
+            let has = |cell: &usize| self.suite.has(&self.cells[*cell], self.arms[arm].name);
+            order.extend(cells.filter(has).map(|cell| (cell, arm)));
         }
         order
     }
 
     /// The arms of a cell as they follow each other.
-    fn arms_of(&self, suite: &Suite, cell: &Cell, random: &mut Random) -> Vec<usize> {
-        let mut arms = shuffled(self.arms.len(), random);
-        arms.retain(|arm| suite.has(cell, self.arms[*arm].name));
-        if let Some(order) = suite.order(cell).filter(|order| order.sequence == Sequence::AsListed)
-        {
-            // Stable: the second arm of the baseline is before or after the first by chance.
+    fn arms_of(&self, cell: &Cell, random: &mut Random) -> Vec<usize> {
+        let mut arms = shuffled(0..self.arms.len(), random);
+        arms.retain(|arm| self.suite.has(cell, self.arms[*arm].name));
+        let order = self.suite.order(cell);
+        if let Some(order) = order.filter(|order| order.sequence == Sequence::AsListed) {
+            // Stable: of two arms that are set alike, chance says which comes first.
             arms.sort_by_key(|arm| {
                 let name = &self.arms[*arm].scenario.name;
                 order.scenarios.iter().position(|scenario| scenario == name)
@@ -129,15 +130,15 @@ impl<'a> Schedule<'a> {
 
     /// Servers that are there at the same time.
     pub fn servers_at_once(&self) -> usize {
-        match self.servers {
-            Servers::SideBySide => self.arms.iter().map(|arm| arm.server + 1).max().unwrap_or(0),
-            Servers::OneAfterAnother => 1,
+        match (0..self.cells.len()).any(|cell| self.keeps_servers(cell)) {
+            true => self.arms.iter().map(|arm| arm.server + 1).max().unwrap_or(0),
+            false => 1,
         }
     }
 
-    /// Whether the servers of a block stay until its end.
-    pub fn keeps_servers(&self) -> bool {
-        self.servers == Servers::SideBySide
+    /// Whether the servers of a cell stay until the end of its block.
+    pub fn keeps_servers(&self, cell: usize) -> bool {
+        self.suite.keeps_servers(&self.cells[cell])
     }
 }
 
@@ -169,7 +170,8 @@ mod tests {
             let all: BTreeSet<_> =
                 schedule.slots.iter().map(|slot| (slot.block, slot.cell, slot.arm)).collect();
             assert_eq!(all.len(), schedule.slots.len(), "{name}");
-            assert_eq!(all.len(), 2 * schedule.cells.len() * (suite.scenarios.len() + 1), "{name}");
+            let arms = suite.scenarios.len() + 1 + usize::from(suite.shared().is_some());
+            assert_eq!(all.len(), 2 * schedule.cells.len() * arms, "{name}");
         }
     }
 
@@ -178,13 +180,46 @@ mod tests {
         let suite = Suite::find("rds").unwrap();
         let rds = schedule(&suite, 1, 1);
         let servers: Vec<usize> = rds.arms.iter().map(|arm| arm.server).collect();
-        assert_eq!(servers, [0, 1, 1, 1, 1, 1, 2]);
-        assert_eq!((rds.servers_at_once(), rds.keeps_servers()), (3, true));
+        assert_eq!(servers, [0, 1, 1, 1, 1, 1, 2, 3]);
+        assert_eq!((rds.servers_at_once(), rds.keeps_servers(0)), (4, true));
+        let alone = rds.arms.last().unwrap();
+        assert_eq!((alone.name, alone.scenario), (Window::ALONE, &suite.scenarios[1]));
         let suite = Suite::find("line").unwrap();
         let line = schedule(&suite, 1, 1);
         let servers: BTreeSet<usize> = line.arms.iter().map(|arm| arm.server).collect();
         assert_eq!(servers.len(), 10);
-        assert_eq!((line.servers_at_once(), line.keeps_servers()), (1, false));
+        assert_eq!((line.servers_at_once(), line.keeps_servers(0)), (1, false));
+    }
+
+    #[test]
+    fn where_every_server_has_one_arm_none_is_there_once_more() {
+        let mut suite = Suite::find("rds").unwrap();
+        suite.scenarios.truncate(2);
+        let servers: Vec<usize> = arms(&suite).iter().map(|arm| arm.server).collect();
+        assert_eq!((servers, suite.shared()), (vec![0, 1, 2], None));
+        // All on one server: it rests alike for all.
+        let mut suite = Suite::find("rds").unwrap();
+        suite.scenarios.iter_mut().for_each(|scenario| scenario.start.clear());
+        let arms = arms(&suite);
+        assert!(arms.iter().all(|arm| arm.server == 0) && arms.len() == 7);
+    }
+
+    #[test]
+    fn an_order_with_a_restart_comes_last_an_arm_after_the_other() {
+        let suite = Suite::find("modb").unwrap();
+        let schedule = schedule(&suite, 2, 5);
+        let restarts = |slot: &Slot| !schedule.keeps_servers(slot.cell);
+        for block in schedule.slots.chunk_by(|one, other| one.block == other.block) {
+            let first = block.iter().position(restarts).unwrap();
+            assert!(block[first..].iter().all(restarts));
+            let arms: Vec<&str> =
+                block[first..].iter().map(|slot| schedule.arms[slot.arm].name).collect();
+            // Six scenarios and the second arm of the baseline; none shares a server.
+            assert_eq!((arms.len(), arms.iter().collect::<BTreeSet<_>>().len()), (7, 7));
+            assert!(!arms.contains(&Window::ALONE));
+        }
+        let shared = schedule.arms.last().unwrap();
+        assert_eq!((shared.name, shared.scenario.name.as_str()), (Window::ALONE, "basic"));
     }
 
     #[test]
@@ -197,7 +232,7 @@ mod tests {
             .iter()
             .filter(|slot| slot.block == 1 && cell(slot).order.as_deref() == Some("cumulative"))
             .map(|slot| schedule.arms[slot.arm].name)
-            .filter(|name| *name != Window::AGAIN)
+            .filter(|name| ![Window::AGAIN, Window::ALONE].contains(name))
             .collect();
         let order = suite.orders.iter().find(|order| order.name == "cumulative").unwrap();
         assert_eq!(cumulative, order.scenarios);

@@ -42,10 +42,14 @@ pub struct Window {
     pub block: u32,
     /// Under what.
     pub cell: Cell,
-    /// What was set: the name of a scenario, or [`Window::AGAIN`] for the second arm of the baseline.
+    /// What was set: the name of a scenario, [`Window::AGAIN`] for the second arm of the baseline, or
+    /// [`Window::ALONE`].
     pub arm: String,
     /// Which start of a server it was, counted over the whole run.
     pub life: u32,
+    /// In which part of the run it was made, from 0: an interruption ends a part.
+    #[serde(default)]
+    pub session: u32,
     /// When it began.
     pub begin: Timestamp,
     /// What was measured; absent where nothing could be.
@@ -57,6 +61,9 @@ pub struct Window {
 impl Window {
     /// The arm that is set as the baseline is: what differs between the two is noise (A/A).
     pub const AGAIN: &str = "baseline again";
+    /// The arm that is set as one of those that share a server, on a server that it has for itself:
+    /// what differs between the two comes of how long a server rests, and of noise (A/A).
+    pub const ALONE: &str = "alone on a server";
 
     /// What was measured, where it counts.
     pub fn counted(&self) -> Option<&Measured> {
@@ -93,7 +100,8 @@ pub struct Measured {
     pub written_bytes: Option<u64>,
     /// Memory of the server process in use (RSS) at the end, bytes; absent where it cannot be read.
     pub rss_bytes: Option<u64>,
-    /// Memory that Performance Schema itself says it uses, bytes; absent where it is off.
+    /// Memory that Performance Schema itself says it uses, bytes: 0 where it is off; absent where it
+    /// cannot be read.
     pub performance_schema_bytes: Option<u64>,
 }
 

@@ -50,10 +50,8 @@ impl Directory {
                 .map_err(PrivateServerError::io("cannot give away", dir.path()))?;
         }
         let directory = Directory { dir, _owner: owner };
-        match directory.socket().as_os_str().len() {
-            ..=SOCKET_PATH_MAX => Ok(directory),
-            _ => Err(PrivateServerError::PathTooLong { path: directory.socket() }),
-        }
+        fits(&directory.socket())?;
+        Ok(directory)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -76,6 +74,14 @@ fn own(dir: &Path) -> io::Result<File> {
     file.lock()?;
     fs::rename(&path, dir.join(OWNER))?;
     Ok(file)
+}
+
+/// Whether a socket can have this path. The directory is new: nothing of that name is in it.
+fn fits(socket: &Path) -> Result<(), PrivateServerError> {
+    match socket.as_os_str().len() {
+        ..=SOCKET_PATH_MAX => Ok(()),
+        _ => Err(PrivateServerError::PathTooLong { path: socket.to_owned() }),
+    }
 }
 
 fn enough_room(parent: &Path, needed_mib: u64) -> Result<(), PrivateServerError> {
@@ -129,6 +135,21 @@ mod tests {
         let left = |name: &str| parent.path().join(name).exists();
         assert!(left("waggle-server-used") && left("waggle-server-other") && left("other"));
         assert!(!left("waggle-server-left"));
+    }
+
+    #[test]
+    fn a_socket_has_a_path_that_the_kernel_takes() {
+        let socket = |length: usize| PathBuf::from(format!("/{}", "d".repeat(length - 1)));
+        assert!(fits(&socket(107)).is_ok());
+        let error = fits(&socket(108)).unwrap_err().to_string();
+        assert!(error.contains("107 bytes") && error.contains("TMPDIR"), "{error}");
+        // The system agrees.
+        let place = TempDir::new().unwrap();
+        let bind = |length: usize| {
+            let name = "s".repeat(length - place.path().as_os_str().len() - 1);
+            std::os::unix::net::UnixListener::bind(place.path().join(name))
+        };
+        assert!(bind(107).is_ok() && bind(108).is_err());
     }
 
     #[test]

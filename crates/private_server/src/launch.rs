@@ -19,7 +19,7 @@ const START_MAX: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// It gives way to the servers in use.
 const NICE: i32 = 10;
-/// Lines of a log in a message.
+/// Lines of a log in a message: so many of errors, and so many from its end.
 const LINES: usize = 12;
 
 /// How a program of a server is started: by a program of ours that calls [`Launch::run`].
@@ -165,8 +165,28 @@ fn greets(socket: &Path) -> bool {
 
 pub(crate) fn did_not_start(reason: String, log: &Path) -> PrivateServerError {
     let text = std::fs::read(log).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    let last = lines[lines.len().saturating_sub(LINES)..].join("\n");
-    PrivateServerError::DidNotStart { reason, log: last }
+    PrivateServerError::DidNotStart { reason, log: telling(&String::from_utf8_lossy(&text)) }
+}
+
+/// The end of a log, and the errors before it: a server that ends may have much to say of its end.
+fn telling(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    let (before, last) = lines.split_at(lines.len().saturating_sub(LINES));
+    let errors = before.iter().filter(|line| line.contains("[ERROR]")).take(LINES);
+    errors.chain(last).copied().collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_errors_of_a_log_are_told_and_its_end() {
+        let mut lines: Vec<String> = (0..100).map(|at| format!("[Note] {at}")).collect();
+        lines[50] = "[ERROR] unknown variable".to_owned();
+        let said = telling(&lines.join("\n"));
+        assert!(said.starts_with("[ERROR] unknown variable\n[Note] 88\n"), "{said}");
+        assert!(said.ends_with("[Note] 99") && said.lines().count() == 1 + LINES, "{said}");
+        assert_eq!(telling("one\ntwo"), "one\ntwo");
+    }
 }

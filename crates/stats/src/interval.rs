@@ -64,14 +64,19 @@ fn sum_of_squares(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - centre).powi(2)).sum()
 }
 
+/// The mean and its standard error, `s / √n`. `None` below two values.
+pub(crate) fn mean_and_error(values: &[f64]) -> Option<(f64, f64)> {
+    let count = values.len();
+    let freedom = count.checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
+    Some((mean(values), (sum_of_squares(values) / freedom / count as f64).sqrt()))
+}
+
 /// The mean of differences with the interval of the one-sample t test:
 /// `mean ± t(n-1) · s / √n` (Student, "The probable error of a mean", Biometrika 1908; for paired
 /// measurements the values are the differences within the pairs). `None` below two values.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<Estimate> {
-    let count = values.len();
-    let freedom = count.checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
-    let error = (sum_of_squares(values) / freedom / count as f64).sqrt();
-    Estimate::new(count, mean(values), error, freedom, confidence)
+    let (value, error) = mean_and_error(values)?;
+    Estimate::new(values.len(), value, error, (values.len() - 1) as f64, confidence)
 }
 
 /// The difference of two ratios of sums, `Σa/Σb - Σc/Σd` over blocks `[a, b, c, d]`, with the error

@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::Random;
-use crate::interval::{mean, mean_interval};
+use crate::interval::{mean, mean_and_error};
 
 /// Up to so many values every pattern of signs is tried (2^14 of them), beyond it some are drawn.
 const EXACT_MAX: usize = 14;
@@ -79,20 +79,20 @@ pub fn studentised_interval(
     random: &mut Random,
 ) -> Option<(f64, f64)> {
     let is_possible = draws > 0 && confidence > 0.0 && confidence < 1.0;
-    let seen = mean_interval(values, 0.5).filter(|seen| is_possible && seen.error > 0.0)?;
+    let (seen, error) = mean_and_error(values).filter(|(_, error)| is_possible && *error > 0.0)?;
     let mut resample = vec![0.0; values.len()];
     let mut quotients: Vec<f64> = (0..draws)
         .filter_map(|_| {
             resample.fill_with(|| values[random.below(values.len())]);
-            let drawn = mean_interval(&resample, 0.5)?;
-            let quotient = (drawn.value - seen.value).abs() / drawn.error;
+            let (drawn, error) = mean_and_error(&resample)?;
+            let quotient = (drawn - seen).abs() / error;
             Some(quotient).filter(|quotient| quotient.is_finite())
         })
         .collect();
-    quotients.sort_by(f64::total_cmp);
     let last = quotients.len().checked_sub(1)?;
-    let quotient = quotients[((confidence * quotients.len() as f64) as usize).min(last)];
-    Some((seen.value - quotient * seen.error, seen.value + quotient * seen.error))
+    let at = ((confidence * quotients.len() as f64) as usize).min(last);
+    let reach = *quotients.select_nth_unstable_by(at, f64::total_cmp).1 * error;
+    Some((seen - reach, seen + reach))
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn for_symmetric_data_the_studentised_bootstrap_agrees_with_student() {
         let values: Vec<f64> = (-100..=100).map(f64::from).collect();
-        let student = mean_interval(&values, 0.95).unwrap();
+        let student = crate::mean_interval(&values, 0.95).unwrap();
         let mut random = Random::seeded(5);
         let (low, high) = studentised_interval(&values, 0.95, 4000, &mut random).unwrap();
         assert!((low - student.low).abs() < 0.6, "{low} {student:?}");

@@ -6,6 +6,8 @@
     reason = "clippy sees tests in #[test] functions only"
 )]
 
+#[path = "lab/broken.rs"]
+mod broken;
 #[path = "lab/interrupted.rs"]
 mod interrupted;
 #[path = "guide/reference.rs"]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use waggle_bench_kept::in_words;
 use waggle_stats::Estimate;
 
 use super::{Outcome, verdict};
@@ -30,25 +31,18 @@ fn interval(estimate: &Estimate, decimals: usize) -> String {
 
 fn head(out: &mut String, outcome: &Outcome) -> std::fmt::Result {
     let machine = &outcome.machine;
-    writeln!(out, "# The price of the tap on {}, {}\n", outcome.server, machine.date)?;
+    let date = machine["date"].as_str().unwrap_or("unknown");
+    writeln!(out, "# The price of the tap on {}, {date}\n", outcome.server)?;
     if verdict::is_void(outcome) {
         writeln!(
             out,
             "**This run is void**: the A/A arm is too noisy to tell what the others cost.\n"
         )?;
     }
-    let kind = if machine.virtual_machine { "virtual machine" } else { "machine" };
     writeln!(
         out,
-        "{kind} with {} × {}, {:.1} GiB; kernel {}; waggle {}; begun at {} with a load average of \
-         {}; {:.0} s in all; seed {}.\n",
-        machine.processors,
-        machine.model,
-        machine.memory_gib,
-        machine.kernel,
-        machine.waggle,
-        machine.time,
-        machine.load_before,
+        "{}; {:.0} s in all; seed {}.\n",
+        in_words(machine),
         outcome.seconds,
         outcome.seed
     )

@@ -1,15 +1,16 @@
 //! What is kept of a run.
 
 mod json;
-mod machine;
 mod markdown;
 mod raw;
 mod verdict;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use serde_json::Value;
+use waggle_bench_kept::new_directory;
 
 use crate::agent::Agent;
 use crate::arms::Arm;
@@ -20,13 +21,11 @@ use crate::run_time::RunTimeOf;
 use crate::settings::Settings;
 use crate::windows::Window;
 
-pub(crate) use machine::Machine;
-
 /// All that was measured in one run.
 pub(crate) struct Outcome {
     pub(crate) settings: Settings,
     pub(crate) seed: u64,
-    pub(crate) machine: Machine,
+    pub(crate) machine: Value,
     pub(crate) server: String,
     pub(crate) build: String,
     pub(crate) refused: Vec<(Arm, String)>,
@@ -72,7 +71,8 @@ impl Outcome {
     ///
     /// Where the directory cannot be made or written.
     pub(crate) fn write(&self) -> Result<PathBuf> {
-        let directory = self.new_directory()?;
+        let Settings { output, name, .. } = &self.settings;
+        let directory = new_directory(output, name, &self.machine)?;
         let put = |name: &str, text: String| {
             let path = directory.join(name);
             fs::write(&path, text).with_context(|| path.display().to_string())
@@ -81,21 +81,5 @@ impl Outcome {
         put("summary.json", format!("{:#}\n", json::summary(self)))?;
         put("windows.csv", raw::table(&self.windows))?;
         Ok(directory)
-    }
-
-    fn new_directory(&self) -> Result<PathBuf> {
-        let date = &self.machine.date;
-        let output: &Path = &self.settings.output;
-        fs::create_dir_all(output).with_context(|| output.display().to_string())?;
-        for number in 1.. {
-            let number = if number == 1 { String::new() } else { format!("-{number}") };
-            let directory = output.join(format!("{date}-{}{number}", self.settings.name));
-            match fs::create_dir(&directory) {
-                Ok(()) => return Ok(directory),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).context(directory.display().to_string()),
-            }
-        }
-        unreachable!("a number is free")
     }
 }

@@ -22,7 +22,7 @@ const SATURATED_FROM: f64 = 0.95;
 pub struct Comparison {
     /// Under what.
     pub cell: Cell,
-    /// The scenario, or [`Window::AGAIN`].
+    /// The scenario, [`Window::AGAIN`] or [`Window::ALONE`].
     pub arm: String,
     /// The scenario that it is compared with.
     pub baseline: String,
@@ -30,7 +30,8 @@ pub struct Comparison {
     pub metric: Metric,
     /// Pairs that count.
     pub pairs: usize,
-    /// Pairs that do not, because a window of either arm is void.
+    /// Pairs that do not, because a window of either arm is void, or because the run was interrupted
+    /// between the two.
     pub void: usize,
     /// The baseline, in the unit of the metric: geometric mean over the pairs (arithmetic, where a value
     /// is 0).
@@ -164,9 +165,10 @@ impl<'a> CellWindows<'a> {
 }
 
 impl Comparison {
-    /// Whether it is the baseline compared with itself (A/A).
+    /// Whether it compares two arms that are set alike (A/A): the baseline, or one that shares a server,
+    /// with itself.
     pub fn is_again(&self) -> bool {
-        self.arm == Window::AGAIN
+        [Window::AGAIN, Window::ALONE].contains(&self.arm.as_str())
     }
 
     /// The effect that is judged: the change in %, or the difference where there is no ratio.

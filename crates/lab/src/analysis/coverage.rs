@@ -12,7 +12,7 @@ use waggle_stats::Random;
 use crate::window::{Cell, Window};
 
 use super::metric::Metric;
-use super::paired::{PAIRS_MIN, Paired};
+use super::paired::{Intervals, PAIRS_MIN};
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;
@@ -70,11 +70,11 @@ impl Coverage {
         let mut random = Random::seeded(seed);
         let (mut interval, mut student, mut bootstrap, mut resampled) = (0, 0, 0, 0);
         for _ in 0..runs {
-            let Some(paired) = Paired::of(&design.run(noise, &mut random)) else { continue };
-            interval += usize::from(paired.interval.holds(TRUTH));
-            student += usize::from(paired.student.low <= TRUTH && TRUTH <= paired.student.high);
-            resampled += usize::from(paired.bootstrap.is_some());
-            bootstrap += usize::from(paired.bootstrap.is_some_and(|it| it.holds(TRUTH)));
+            let Some(found) = Intervals::of(&design.run(noise, &mut random)) else { continue };
+            interval += usize::from(found.interval.holds(TRUTH));
+            student += usize::from(found.student.low <= TRUTH && TRUTH <= found.student.high);
+            resampled += usize::from(found.bootstrap.is_some());
+            bootstrap += usize::from(found.bootstrap.is_some_and(|it| it.holds(TRUTH)));
         }
         let share = |held: usize| held as f64 / runs as f64;
         Coverage {

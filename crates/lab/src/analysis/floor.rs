@@ -1,16 +1,17 @@
-//! The noise floor: the baseline compared with itself.
+//! The noise floor: arms compared with others that are set alike.
 
 use serde::Serialize;
 
 use super::compare::Comparison;
 use super::metric::Metric;
 
-/// What the comparisons of the baseline with itself (A/A) say of a metric. Whatever they find is wrong.
+/// What the comparisons of arms that are set alike (A/A) say of a metric: of the baseline with itself,
+/// and of one that shares a server with itself alone on a server. Whatever they find is wrong.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Floor {
     /// Of what.
     pub metric: Metric,
-    /// How many there were, one a cell.
+    /// How many there were, one or two a cell.
     pub comparisons: usize,
     /// Those whose interval of 95 % leaves out "no effect".
     pub false_alarms: usize,

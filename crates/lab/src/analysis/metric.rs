@@ -67,7 +67,7 @@ impl Metric {
             Metric::ServerShare => Some(measured.server_share),
             Metric::Rss => measured.rss_bytes.map(|bytes| bytes as f64),
             Metric::PerformanceSchemaMemory => {
-                Some(measured.performance_schema_bytes.unwrap_or(0) as f64)
+                measured.performance_schema_bytes.map(|bytes| bytes as f64)
             }
             Metric::ContextSwitchesPerStatement => {
                 statements.map(|count| measured.context_switches as f64 / count)
@@ -85,7 +85,7 @@ impl Metric {
     }
 
     /// Whether it belongs to a server life rather than to a window. Memory that a server has taken is
-    /// not given back when an arm ends: arms within one life share it.
+    /// not given back when an arm ends: an arm has what those before it in its life took.
     pub fn is_of_life(self) -> bool {
         matches!(self, Metric::Rss | Metric::PerformanceSchemaMemory)
     }

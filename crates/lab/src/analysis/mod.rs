@@ -3,8 +3,8 @@
 //! Each arm is compared with the baseline of its own block, so that what drifts from block to block
 //! drops out. Which of the two is measured first is left to chance, so that what drifts within a block
 //! favours neither. A block in which a window of the baseline is void counts for no arm; a void window of
-//! an arm takes that pair away. The arm that is set as the baseline is ([`Window::AGAIN`]) is compared
-//! like any other: what is found there is noise.
+//! an arm takes that pair away, and so does an interruption of the run between the two. The arm that is
+//! set as the baseline is ([`Window::AGAIN`]) is compared like any other: what is found there is noise.
 
 pub mod coverage;
 
@@ -71,14 +71,17 @@ pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Ana
 
 /// Compares what the orders of a suite ask for: every scenario with the suite's baseline, then with the
 /// other scenarios that an order compares with, each pair once. What is compared with another scenario
-/// than the baseline is a family of its own for each order and scenario.
+/// than the baseline is a family of its own for each order and scenario; so is the arm that is alone on a
+/// server ([`Window::ALONE`]) with its like that shares one.
 pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
     let mut analysis = analyse(suite, windows);
-    for matrix in suite.orders.iter().flat_map(|order| Matrix::steps(suite, order)) {
+    let steps = suite.orders.iter().flat_map(|order| Matrix::steps(suite, order));
+    for matrix in steps.chain(Matrix::alone(suite)) {
         let further = matrix.analyse(windows);
         analysis.comparisons.extend(further.comparisons);
         analysis.pooled.extend(further.pooled);
     }
+    analysis.floor = Floor::all(&analysis.comparisons);
     analysis
 }
 
@@ -125,6 +128,14 @@ impl<'a> Matrix<'a> {
         };
         let others = (0..against.len()).filter(|at| against[*at] != suite.baseline);
         others.map(step).collect()
+    }
+
+    /// The arm that is alone on a server beside its like that shares one; `None` where there is none.
+    fn alone(suite: &'a Suite) -> Option<Matrix<'a>> {
+        let mut matrix = Matrix::of(suite, &suite.shared()?.name);
+        matrix.cells.retain(|(cell, _)| suite.has(cell, Window::ALONE));
+        matrix.cells.iter_mut().for_each(|(_, arms)| *arms = vec![Window::ALONE]);
+        Some(matrix)
     }
 
     /// Every arm in every cell by every metric, without a verdict yet.

@@ -1,6 +1,6 @@
 //! From windows to pairs: an arm beside its baseline in the same block.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::window::{Cell, Window};
 
@@ -27,15 +27,18 @@ pub(super) struct Pair {
 pub(super) struct Pairs {
     /// Those that count, in the order of time.
     pub(super) pairs: Vec<Pair>,
-    /// Blocks that do not count, because a window of either arm is void.
+    /// Blocks that do not count, because a window of either arm is void, or because the run was
+    /// interrupted between the two.
     pub(super) void: usize,
-    /// Blocks that do not count, because the metric belongs to the server life that both arms share.
+    /// Blocks that do not count, because the metric belongs to a server life that several arms share.
     pub(super) shared: usize,
 }
 
 /// The windows of a cell: by block, by arm.
 pub(super) struct Blocks<'a> {
     blocks: BTreeMap<u32, BTreeMap<&'a str, Vec<&'a Window>>>,
+    /// Server lives that several arms had, in whatever cells.
+    shared: BTreeSet<u32>,
 }
 
 impl<'a> Blocks<'a> {
@@ -45,7 +48,11 @@ impl<'a> Blocks<'a> {
             let arms = blocks.entry(window.block).or_default();
             arms.entry(&window.arm).or_default().push(window);
         }
-        Blocks { blocks }
+        let mut arms: BTreeMap<u32, &str> = BTreeMap::new();
+        let has_other =
+            |window: &&'a Window| *arms.entry(window.life).or_insert(&window.arm) != window.arm;
+        let shared = windows.iter().filter(has_other).map(|window| window.life).collect();
+        Blocks { blocks, shared }
     }
 
     /// The windows of an arm.
@@ -66,12 +73,16 @@ impl<'a> Blocks<'a> {
             };
             let lives = [of_baseline, of_arm].map(|windows| windows[0].life);
             let is_one_life = lives[0] == lives[1];
-            if is_one_life && metric.is_of_life() {
+            if metric.is_of_life() && lives.iter().any(|life| self.shared.contains(life)) {
                 found.shared += 1;
                 continue;
             }
+            // They are no neighbours in time: the level may be another one.
+            let mut sessions = of_baseline.iter().chain(of_arm).map(|window| window.session);
+            let first = sessions.next();
+            let is_parted = sessions.any(|session| Some(session) != first);
             match (Side::of(of_baseline, metric), Side::of(of_arm, metric)) {
-                (Some(baseline), Some(arm)) => {
+                (Some(baseline), Some(arm)) if !is_parted => {
                     let unit = (lives, if is_one_life { *block } else { 0 });
                     units.entry(unit).or_default().push(Pair { baseline, arm });
                 }

@@ -52,18 +52,35 @@ impl Paired {
     /// From one difference a pair, in the order of time. `None` below [`PAIRS_MIN`].
     pub fn of(differences: &[f64]) -> Option<Paired> {
         let count = differences.len();
-        let student = mean_interval(differences, 1.0 - ERROR)?;
+        let Intervals { interval, student, bootstrap } = Intervals::of(differences)?;
         let deviation = student.error * (count as f64).sqrt();
-        let mut random = Random::seeded(SEED);
         Some(Paired {
-            interval: interval(differences)?,
-            bootstrap: bootstrap(differences, &mut random),
-            p_sign_flip: sign_flip(differences, DRAWS, &mut random)?,
+            interval,
+            bootstrap,
+            p_sign_flip: sign_flip(differences, DRAWS, &mut Random::seeded(SEED))?,
             p_student: student.p_value(0.0)?,
             detectable: detectable(count, ERROR, POWER)? * deviation,
             proven: smallest_margin(&student, ERROR)?,
             lag_one: lag_one(differences),
             student,
+        })
+    }
+}
+
+/// The intervals of [`Paired`], without its tests.
+pub(super) struct Intervals {
+    pub(super) interval: Interval,
+    pub(super) student: Estimate,
+    pub(super) bootstrap: Option<Interval>,
+}
+
+impl Intervals {
+    /// As [`Paired::of`].
+    pub(super) fn of(differences: &[f64]) -> Option<Intervals> {
+        Some(Intervals {
+            interval: interval(differences)?,
+            student: mean_interval(differences, 1.0 - ERROR)?,
+            bootstrap: bootstrap(differences),
         })
     }
 }
@@ -76,12 +93,13 @@ pub(super) fn interval(differences: &[f64]) -> Option<Interval> {
     Some(Interval { low, value, high })
 }
 
-fn bootstrap(differences: &[f64], random: &mut Random) -> Option<Interval> {
+fn bootstrap(differences: &[f64]) -> Option<Interval> {
     let count = differences.len();
     if count < BOOTSTRAP_PAIRS_MIN {
         return None;
     }
-    let (low, high) = studentised_interval(differences, 1.0 - ERROR, DRAWS, random)?;
+    let mut random = Random::seeded(SEED);
+    let (low, high) = studentised_interval(differences, 1.0 - ERROR, DRAWS, &mut random)?;
     Some(Interval { low, value: differences.iter().sum::<f64>() / count as f64, high })
 }
 

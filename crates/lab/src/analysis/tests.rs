@@ -75,6 +75,7 @@ impl Run {
                     cell: cell.clone(),
                     arm: arm.to_owned(),
                     life: 0,
+                    session: 0,
                     begin: Timestamp::UNIX_EPOCH,
                     measured: Some(measured(cpu_ns)),
                     void: None,
@@ -184,6 +185,24 @@ fn a_void_window_of_the_baseline_takes_the_block_from_all_arms_and_that_of_an_ar
 }
 
 #[test]
+fn an_interruption_takes_the_pairs_that_it_parts_and_no_others() {
+    let later = |window: &mut Window| window.session = 1;
+    // The run was interrupted in block 12, after its windows of the baseline and of "all".
+    let mut run = three_arms(0.02, 0.0, 1.1);
+    for (arm, from) in [("off", 13), ("all", 13), ("on", 12), (Window::AGAIN, 12)] {
+        run = run.change(arm, move |block| block >= from, later);
+    }
+    let analysis = run.analyse(&[&closed()], 1.0);
+    let counts = |arm| {
+        let found = found(&analysis, arm, Metric::CpuPerStatement);
+        (found.pairs, found.void)
+    };
+    assert_eq!([counts("all"), counts("on"), counts(Window::AGAIN)], [(20, 0), (19, 1), (19, 1)]);
+    // Its windows count for themselves.
+    assert_eq!((analysis.void, analysis.windows), (0, 80));
+}
+
+#[test]
 fn too_few_pairs_are_void_and_what_has_no_window_was_not_run() {
     let void = |window: &mut Window| window.measured = None;
     let run = three_arms(0.02, 0.0, 1.1).change("on", |block| block >= 5, void);
@@ -213,17 +232,25 @@ fn blocks_with_the_same_two_lives_are_one_pair() {
 
 #[test]
 fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_none_before() {
-    let more = |window: &mut Window| {
-        window.life = 1 + window.block;
-        let measured = window.measured.as_mut().unwrap();
-        measured.performance_schema_bytes = Some((200 << 20) + u64::from(window.block));
+    let with = |life: u32, bytes: u64| {
+        move |window: &mut Window| {
+            window.life = life + window.block;
+            let measured = window.measured.as_mut().unwrap();
+            let grown = if bytes > 0 { u64::from(window.block) } else { 0 };
+            measured.performance_schema_bytes = Some(bytes + grown);
+        }
     };
-    let run = three_arms(0.02, 0.0, 1.1).change("on", |_| true, more);
+    let run = three_arms(0.02, 0.0, 1.1)
+        .change("off", |_| true, with(100, 0))
+        .change("on", |_| true, with(200, 200 << 20))
+        .change("all", |_| true, with(300, 500 << 20))
+        .change(Window::AGAIN, |_| true, with(300, 0));
     let analysis = run.analyse(&[&closed()], 1.0);
     let on = found(&analysis, "on", Metric::PerformanceSchemaMemory);
     assert!(on.verdict == Verdict::Cost && !on.percent.is_known(), "{on:?}");
     assert!(on.difference.holds((200 << 20) as f64 + 9.5), "{on:?}");
     assert_eq!((on.baseline_value, on.pairs), (0.0, 20));
+    // Another arm had its server before it, or after it.
     let all = found(&analysis, "all", Metric::PerformanceSchemaMemory);
     assert!(matches!(all.verdict, Verdict::NotRun(_)), "{all:?}");
 }
@@ -310,6 +337,22 @@ fn effects_of_two_orders_are_not_pooled_with_each_other() {
 }
 
 #[test]
+fn the_arm_that_is_alone_on_a_server_is_compared_with_its_like_and_is_part_of_the_floor() {
+    let suite = Suite::find("rds").unwrap();
+    let shared = suite.shared().unwrap().name.clone();
+    let arms =
+        [("pfsoff", 1.0), (Window::AGAIN, 1.0), (shared.as_str(), 1.2), (Window::ALONE, 1.26)];
+    let run = Run::new(0.01, 0.0).cell(&closed(), &arms);
+    let analysis = analyse_all(&suite, &run.windows);
+    let alone = found(&analysis, Window::ALONE, Metric::CpuPerStatement);
+    // A server that rests too much costs 5 % here.
+    assert_eq!(alone.baseline, shared);
+    assert!((alone.percent.value - 5.0).abs() < 1.0 && alone.percent.low > 0.0, "{alone:?}");
+    let floor = analysis.floor.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
+    assert!(floor.comparisons == 2 && floor.false_alarms >= 1, "{floor:?}");
+}
+
+#[test]
 fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
     let run = |seed, drift, on| {
         let arms = [("off", 1.0), ("on", on), ("all", 1.25), (Window::AGAIN, 1.0)];
@@ -334,7 +377,9 @@ fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
 fn an_order_compares_each_pair_of_its_scenarios_once() {
     let suite = Suite::find("modb").unwrap();
     let analysis = analyse_all(&suite, &[]);
-    let is_step = |it: &&Comparison| it.baseline != suite.baseline && it.metric == Metric::Qps;
+    let is_step = |it: &&Comparison| {
+        it.baseline != suite.baseline && it.metric == Metric::Qps && !it.is_again()
+    };
     let steps: Vec<&Comparison> = analysis.comparisons.iter().filter(is_step).collect();
     assert!(steps.iter().all(|it| it.cell.order.as_deref() == Some("one-factor")));
     let pairs: BTreeSet<(&str, &str)> =

@@ -127,6 +127,7 @@ mod tests {
         let expected = [
             (named("cumulative"), false, 1, 5),
             (named("random"), false, 1, 6),
+            (named("memory"), false, 1, 6),
             (named("one-factor"), false, 1, 7),
             (named("one-factor"), true, 3, 7),
         ];

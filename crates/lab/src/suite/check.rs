@@ -71,6 +71,8 @@ pub(super) fn check(suite: &Suite) -> Checked {
             return Err(Mistake::new("feeds", reason, remedy));
         }
     }
+    suite.counters.iter().try_for_each(|counter| identifier("counters", counter))?;
+    distinct("counters", suite.counters.iter().map(String::as_str))?;
     cells(suite)
 }
 
@@ -250,12 +252,14 @@ fn check_order(order: &Order, scenarios: &[&str]) -> Checked {
 
 /// One after another, a server has all cells before the next one comes.
 fn sequence(order: &Order, servers: Servers) -> Checked {
-    if (order.sequence, servers) != (Sequence::AsListed, Servers::OneAfterAnother) {
+    let are_beside = servers == Servers::SideBySide && !order.restart;
+    if are_beside || order.sequence == Sequence::Random {
         return Ok(());
     }
     let key = format!("orders.{}.sequence", order.name);
     let reason = "servers that come one after another come in a random order";
-    Err(Mistake::new(key, reason, "write random, or have the servers side_by_side"))
+    let remedy = "write random, or have the servers side_by_side without a restart";
+    Err(Mistake::new(key, reason, remedy))
 }
 
 fn data(data: &Data) -> Checked {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use waggle_instrumentation::activity::{Events, difference};
 use waggle_instrumentation::class::class_of;
+use waggle_instrumentation::metrics::Counter;
 use waggle_instrumentation::pattern::fits;
 use waggle_instrumentation::profile::{
     Base, ConsumerRule, InstrumentRule, Profile, Servers, builtin,
@@ -123,6 +124,18 @@ pub(super) fn disproof(
     expects.iter().find_map(|expect| {
         let events = counted.get(&expect.class).copied().unwrap_or(0);
         expect.disproof(events, threads)
+    })
+}
+
+/// Why counters of InnoDB between two readings cannot be, under a load that moves all of them; `None`
+/// where they can. That the right ones are on was read back before: one that is on has to grow, one that
+/// is off to stand still.
+pub fn counters_disproof(earlier: &[Counter], later: &[Counter], threads: u32) -> Option<String> {
+    later.iter().find_map(|counter| {
+        let before = earlier.iter().find(|before| before.name == counter.name)?;
+        let must = if counter.enabled { Must::Grow } else { Must::StandStill };
+        let class = format!("the counter {}", counter.name);
+        Expect { class, must }.disproof(counter.count.abs_diff(before.count), threads)
     })
 }
 
@@ -288,6 +301,31 @@ mod tests {
         ] {
             assert_eq!(named(pattern, class), share, "{pattern} {class}");
         }
+    }
+
+    #[test]
+    fn a_counter_that_is_on_has_to_grow_and_one_that_is_off_to_stand_still() {
+        let counter = |name: &str, enabled, count| Counter {
+            name: name.to_owned(),
+            subsystem: "transaction".to_owned(),
+            module: None,
+            enabled,
+            kind: "counter".to_owned(),
+            count,
+            count_reset: count,
+            comment: String::new(),
+        };
+        let says = |enabled, [before, after]: [i64; 2]| {
+            let commits = |count| counter("trx_rw_commits", enabled, count);
+            // What was not read before says nothing.
+            let later = [counter("new", true, 5), commits(after)];
+            counters_disproof(&[commits(before)], &later, 8)
+        };
+        assert_eq!((says(true, [7, 900]), says(false, [7, 7])), (None, None));
+        let silent = says(true, [7, 7]).unwrap();
+        assert!(silent.contains("trx_rw_commits is on and counted 0"), "{silent}");
+        let loud = says(false, [7, 900]).unwrap();
+        assert!(loud.contains("trx_rw_commits is off and counted 893"), "{loud}");
     }
 
     #[test]

@@ -73,7 +73,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 45] = [
+const WRONG: [(&str, &str, &[&str]); 47] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -114,6 +114,8 @@ const WRONG: [(&str, &str, &[&str]); 45] = [
         &["scenarios.off.profile", "turns Performance Schema off"],
     ),
     ("\"statement/com/Execute\"", "\"error\"", &["feeds: error", "wait/io/table"]),
+    ("feeds =", "counters = [\"x y\"]\nfeeds =", &["counters: `x y` is no name"]),
+    ("feeds =", "counters = [\"x\", \"x\"]\nfeeds =", &["counters: x is there twice"]),
     // Scripts, options and variables.
     ("oltp_read_only", "/usr/x/oltp_read_only", &["workloads.reads.script", "without a path"]),
     ("oltp_read_only", "oltp.lua", &["`oltp.lua` is no name of a script"]),
@@ -166,6 +168,9 @@ fn servers_that_come_one_after_another_have_no_listed_order() {
     };
     assert!(read("side_by_side", "as_listed").is_ok());
     assert!(read("one_after_another", "random").is_ok());
+    assert!(read("side_by_side", "random\"\nrestart = true #\"").is_ok());
+    let error = read("side_by_side", "as_listed\"\nrestart = true #\"").unwrap_err().to_string();
+    assert!(error.contains("orders.up.sequence") && error.contains("restart"), "{error}");
     let error = read("one_after_another", "as_listed").unwrap_err().to_string();
     assert!(error.contains("orders.up.sequence") && error.contains("side_by_side"), "{error}");
 }

@@ -24,7 +24,7 @@ use waggle_instrumentation::activity::Events;
 use crate::window::{Cell, Load, Window};
 
 pub use error::{Mistake, SuiteError};
-pub use expect::{Expect, Must};
+pub use expect::{Expect, Must, counters_disproof};
 pub use published::{Figure, Further, Published};
 
 /// A published experiment, or one of the user's own.
@@ -60,6 +60,8 @@ pub struct Suite {
     pub data: Data,
     /// Instruments of which every workload makes events on every server where they are on.
     pub feeds: Vec<String>,
+    /// Counters of InnoDB (`NAME` in `INNODB_METRICS`) that every workload moves where they are on.
+    pub counters: Vec<String>,
     /// The effect on the processor time of a statement that a run shall be able to show, %.
     pub detectable_percent: f64,
     /// What the source printed, cell by cell.
@@ -135,6 +137,10 @@ pub struct Order {
     pub title: String,
     /// Whether a block has the scenarios as listed.
     pub sequence: Sequence,
+    /// Whether every scenario has a restart, also where servers are side by side: a server that runs
+    /// gives no memory back, so that only one that was just started tells what a scenario takes.
+    #[serde(default)]
+    pub restart: bool,
     /// The scenarios.
     pub scenarios: Vec<String>,
     /// Those of them that each is compared with; the baseline where nothing is said.
@@ -310,7 +316,35 @@ impl Suite {
     /// Whether an arm is measured in a cell.
     pub fn has(&self, cell: &Cell, arm: &str) -> bool {
         let has = |order: &Order| order.scenarios.iter().any(|scenario| scenario == arm);
-        arm == Window::AGAIN || self.order(cell).is_none_or(has)
+        match arm {
+            Window::AGAIN => true,
+            Window::ALONE => self.keeps_servers(cell),
+            _ => self.order(cell).is_none_or(has),
+        }
+    }
+
+    /// Whether the servers of a cell are side by side, and stay until the end of a block. Else every arm
+    /// has a restart.
+    pub fn keeps_servers(&self, cell: &Cell) -> bool {
+        self.servers == Servers::SideBySide && !self.order(cell).is_some_and(|order| order.restart)
+    }
+
+    /// The scenario that has a second arm alone on a server ([`Window::ALONE`]): the first that shares
+    /// one, and not with the baseline, and that every order has whose servers stay. `None` where there
+    /// is none: then all arms have servers of one kind, or the second arm of the baseline tells.
+    pub fn shared(&self) -> Option<&Scenario> {
+        let baseline = self.scenarios.iter().find(|one| one.name == self.baseline)?;
+        let is_shared = |one: &&Scenario| {
+            let alike = self.scenarios.iter().filter(|other| other.start == one.start).count();
+            one.start != baseline.start && alike > 1
+        };
+        let is_everywhere = |one: &&Scenario| {
+            let mut orders = self.orders.iter().filter(|order| !order.restart);
+            orders.all(|order| order.scenarios.contains(&one.name))
+        };
+        let are_beside = self.servers == Servers::SideBySide;
+        let mut found = self.scenarios.iter().filter(is_shared).filter(is_everywhere);
+        found.next().filter(|_| are_beside)
     }
 
     /// The different ways in which a server is started, in the order of the scenarios.

@@ -35,6 +35,8 @@ struct File {
     data: Data,
     #[serde(default)]
     feeds: Vec<String>,
+    #[serde(default)]
+    counters: Vec<String>,
     detectable_percent: f64,
     /// Columns of the tables: scenarios.
     #[serde(default)]
@@ -88,6 +90,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         options: file.options,
         data: file.data,
         feeds: file.feeds,
+        counters: file.counters,
         detectable_percent: file.detectable_percent,
         published,
     };
@@ -109,6 +112,7 @@ fn complete_orders(suite: &mut Suite) {
             name: "random".to_owned(),
             title: "every scenario, in a random order in each block".to_owned(),
             sequence: Sequence::Random,
+            restart: false,
             scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
             against: Vec::new(),
         });

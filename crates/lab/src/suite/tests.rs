@@ -188,13 +188,25 @@ fn what_needs_a_restart_and_what_does_not_is_told_apart() {
 }
 
 #[test]
-fn modb_is_read_in_three_orders_and_the_others_in_a_random_one() {
+fn counters_of_innodb_are_proven_where_scenarios_switch_them() {
+    for (name, _) in Suite::builtin() {
+        let suite = suite(name);
+        let mut profiles = suite.scenarios.iter().filter_map(|one| one.profile.as_deref());
+        let are_switched = profiles.any(|profile| profile.contains("metrics"));
+        assert_eq!(are_switched, !suite.counters.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn modb_is_read_in_four_orders_and_the_others_in_a_random_one() {
     let orders = suite("modb").orders;
     let names: Vec<&str> = orders.iter().map(|order| order.name.as_str()).collect();
-    assert_eq!(names, ["cumulative", "random", "one-factor"]);
+    assert_eq!(names, ["cumulative", "random", "memory", "one-factor"]);
+    let restarts: Vec<bool> = orders.iter().map(|order| order.restart).collect();
+    assert_eq!(restarts, [false, false, true, false]);
     assert_eq!(orders[0].sequence, Sequence::AsListed);
     assert_eq!(orders[0].against, ["off"]);
-    assert_eq!(orders[2].against, ["off", "default", "basic"]);
+    assert_eq!(orders[3].against, ["off", "default", "basic"]);
     let rds = suite("rds");
     assert_eq!(rds.orders.len(), 1);
     assert_eq!((rds.orders[0].sequence, rds.orders[0].scenarios.len()), (Sequence::Random, 6));

@@ -28,12 +28,12 @@ const ONLY: [&str; 12] = [
     "2",
 ];
 
-/// Starts a run, and interrupts it when it has made some windows.
+/// Starts a run, and interrupts it when it was begun and has made some windows.
 fn interrupt(place: &Place, signal: Signal, after: usize) {
     let mut run = place.small("rds", "mysql-8.0", &ONLY);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
-    while windows(&place.run()).len() < after {
+    while !place.run().join("run.json").exists() || windows(&place.run()).len() < after {
         assert!(begin.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
         sleep(Duration::from_millis(20));
     }
@@ -78,6 +78,19 @@ fn places(windows: &[Value]) -> Vec<String> {
     places.into_iter().map(|(number, place)| format!("{number} {place}")).collect()
 }
 
+/// A run that was killed before its first window, and before it had made the file for it, is listed.
+fn assert_begun_without_windows(place: &Place, of: usize) {
+    let file = place.run().join("windows.jsonl");
+    assert_eq!(windows(&place.run()).len(), 0, "it was killed too late for this test");
+    let _ = fs::remove_file(&file);
+    let state = format!("0 of {of}");
+    let listed = done(&place.lab(&["list"]).output().unwrap());
+    assert!(listed.contains(&format!("{state} windows")), "{listed}");
+    let shown = place.lab(&["show", place.run().to_str().unwrap()]).output().unwrap();
+    assert!(done(&shown).contains(&state));
+    assert!(!file.exists(), "looking changes nothing");
+}
+
 #[test]
 fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -87,12 +100,16 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
     let wanted = places(&windows(&whole.run()));
     assert_eq!(wanted.len(), 2 * 2 * 3);
 
-    for (signal, after) in [(Signal::INT, 2), (Signal::KILL, 5)] {
+    for (signal, after) in [(Signal::INT, 2), (Signal::KILL, 5), (Signal::KILL, 0)] {
         let place = Place::new();
         interrupt(&place, signal, after);
         assert_clean(&place);
         let file = place.run().join("windows.jsonl");
-        let before = fs::read(&file).unwrap();
+        if after == 0 {
+            assert_begun_without_windows(&place, wanted.len());
+        }
+        let before = fs::read(&file).unwrap_or_default();
+        let made = windows(&place.run()).len();
         assert!(windows(&place.run()).len() < wanted.len());
         let list = place.list();
         let resumed = place
@@ -103,6 +120,12 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         let after = fs::read(&file).unwrap();
         assert!(after.starts_with(&before), "what was measured stays as it was");
         assert_eq!(places(&windows(&place.run())), wanted, "none is lost, none is doubled");
+        // What was made before and what was made after are told apart.
+        let sessions =
+            windows(&place.run()).into_iter().map(|one| one["session"].as_u64().unwrap());
+        let parts: Vec<u64> =
+            (0..wanted.len()).map(|at| u64::from(made > 0 && at >= made)).collect();
+        assert_eq!(sessions.collect::<Vec<_>>(), parts);
         assert_clean(&place);
         assert!(is_empty(&place.servers()), "no file of a server is left");
     }

@@ -27,6 +27,13 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
         command.env("TMPDIR", "/proc");
         command
     };
+    let long_path = {
+        let long = place.dir.path().join("d".repeat(108));
+        fs::create_dir(&long).unwrap();
+        let mut command = place.small("rds", "mysql-8.0", &["--only", "1", "--only", "closed"]);
+        command.env("TMPDIR", long);
+        command
+    };
     let cases = [
         (place.small("nosuch", "mysql-8.0", &[]), "nosuch", 3),
         (place.small(bad.to_str().unwrap(), "mysql-8.0", &[]), "bad.toml", 3),
@@ -36,6 +43,7 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
         (place.small("rds", "mysql-8.0", &["--blocks", "1"]), "--blocks", 2),
         (no_sysbench, "sysbench", 4),
         (no_room, "room on the disk", 4),
+        (long_path, "a socket may have 107 bytes", 4),
         (place.lab(&["resume", "nosuch"]), "nosuch", 4),
         (place.lab(&["report", "nosuch"]), "nosuch", 4),
     ];

@@ -13,12 +13,17 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let printed = done(&place.small("rds", "mysql-9", &only).output().unwrap());
     assert!(printed.contains("report.html"), "{printed}");
     let windows = windows(&place.run());
-    assert_eq!(windows.len(), 6 * 7);
+    assert_eq!(windows.len(), 6 * 8);
     let void: Vec<&Value> = windows.iter().filter(|window| !window["void"].is_null()).collect();
     assert!(void.len() <= windows.len() / 20, "{void:?}");
     let lives: std::collections::BTreeSet<u64> =
         windows.iter().filter_map(|window| window["life"].as_u64()).collect();
-    assert_eq!(lives.len(), 6 * 3, "three servers a block, none of them twice");
+    assert_eq!(lives.len(), 6 * 4, "four servers a block, none of them twice");
+    for window in windows.iter().filter(|window| window["void"].is_null()) {
+        let is_off = ["pfsoff", "baseline again"].contains(&window["arm"].as_str().unwrap());
+        let bytes = &window["measured"]["performance_schema_bytes"];
+        assert_eq!(bytes.as_u64().unwrap() == 0, is_off, "{window}");
+    }
 
     let markdown = fs::read_to_string(place.run().join("report.md")).unwrap();
     for scenario in ["pfsoff", "pfson_conoff_insoff", "pfson_conon_inson"] {
@@ -35,7 +40,7 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let compared = done(&compared);
     assert!(compared.contains("No difference was found among"), "{compared}");
     let shown = done(&place.lab(&["show", run]).output().unwrap());
-    assert!(shown.contains("42 of 42"), "{shown}");
+    assert!(shown.contains("48 of 48"), "{shown}");
     assert_documented(&place);
 }
 
@@ -60,14 +65,91 @@ fn assert_documented(place: &Place) {
 #[test]
 fn where_every_arm_has_a_restart_servers_come_one_after_another() {
     let place = Place::new();
+    // The counters of InnoDB are off, on, and as by default: each window proves it.
     let only = ["--only", "closed", "--blocks", "2", "--only", "instruments-off-metrics-off"];
+    let only = [only.as_slice(), &["--only", "metrics-on"]].concat();
     let output = place.small("line", "mysql-5.7", &only).output().unwrap();
     done(&output);
     let windows = windows(&place.run());
     let lives: std::collections::BTreeSet<u64> =
         windows.iter().filter_map(|window| window["life"].as_u64()).collect();
-    assert_eq!((windows.len(), lives.len()), (2 * 3, 2 * 3));
+    assert_eq!((windows.len(), lives.len()), (2 * 4, 2 * 4));
     assert!(windows.iter().all(|window| window["void"].is_null()), "{windows:?}");
+}
+
+/// A suite whose only order has a restart for each arm.
+const RESTARTS: &str = r#"
+title = "memory"
+baseline = "off"
+metric = "qps"
+threads = [2]
+open_shares = []
+open_threads = 2
+servers = "side_by_side"
+detectable_percent = 2.0
+
+[source]
+what = "nobody"
+server = "any"
+load = "point selects"
+caveats = []
+
+[data]
+tables = 1
+rows = { tiny = 100, small = 100, full = 100 }
+buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
+redo_log_mib = { tiny = 32, small = 32, full = 32 }
+
+[[workloads]]
+name = "point-selects"
+script = "oltp_point_select"
+
+[[scenarios]]
+name = "off"
+title = "Performance Schema off"
+start = ["--performance-schema=OFF"]
+
+[[scenarios]]
+name = "default"
+title = "as by default"
+start = ["--performance-schema=ON"]
+profile = "default"
+
+[[scenarios]]
+name = "everything"
+title = "everything"
+start = ["--performance-schema=ON"]
+profile = "everything"
+
+[[orders]]
+name = "memory"
+title = "each just started"
+sequence = "random"
+restart = true
+scenarios = ["off", "default", "everything"]
+"#;
+
+#[test]
+fn memory_is_read_on_servers_that_were_just_started_and_is_0_where_there_is_none() {
+    for server in ["mysql-5.7", "mariadb-10.11"] {
+        let place = Place::new();
+        let file = place.dir.path().join("memory.toml");
+        fs::write(&file, RESTARTS).unwrap();
+        let blocks = ["--blocks", "2"];
+        done(&place.small(file.to_str().unwrap(), server, &blocks).output().unwrap());
+        let windows = windows(&place.run());
+        let lives: std::collections::BTreeSet<u64> =
+            windows.iter().filter_map(|window| window["life"].as_u64()).collect();
+        assert_eq!((windows.len(), lives.len()), (2 * 4, 2 * 4), "{server}");
+        for window in &windows {
+            assert!(window["void"].is_null(), "{server}: {window}");
+            let is_off = ["off", "baseline again"].contains(&window["arm"].as_str().unwrap());
+            let measured = &window["measured"];
+            let bytes = measured["performance_schema_bytes"].as_u64().unwrap();
+            assert_eq!(bytes == 0, is_off, "{server}: {window}");
+            assert!(measured["rss_bytes"].as_u64().unwrap() > 0, "{server}: {window}");
+        }
+    }
 }
 
 #[test]

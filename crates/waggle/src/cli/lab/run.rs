@@ -195,6 +195,14 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let mut begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
     let kept = Kept::open(&place).map_err(|error| failed(error.into()))?;
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
+    let schedule = Schedule::new(&suite, &begun.cells, begun.blocks, begun.seed);
+    if schedule.slots.len() as u32 != begun.facts.run.windows_planned {
+        return Err(Failure::Config(anyhow!(
+            "the run was begun by waggle {}, which has another schedule: go on with that one, or begin a \
+             new run",
+            begun.facts.run.waggle_version
+        )));
+    }
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench()?;
     let launchers = launchers(&begun.pinned)?;
@@ -262,6 +270,7 @@ fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
     let needs = Needs {
         servers: schedule.servers_at_once() as u64,
         rows: u64::from(suite.data.tables) * u64::from(suite.data.rows.of(scale)),
+        redo_log: u64::from(suite.data.redo_log_mib.of(scale)) << 20,
         buffer_pool: buffer_pool(suite, scale),
         sessions: choice.cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };

@@ -1,0 +1,87 @@
+//! Servers that do not start.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{Place, done, stderr, windows};
+
+/// A suite with a scenario whose server has an option that no server knows.
+const SUITE: &str = r#"
+title = "a server that does not start"
+baseline = "off"
+metric = "qps"
+threads = [2]
+open_shares = []
+open_threads = 2
+servers = "side_by_side"
+detectable_percent = 2.0
+
+[source]
+what = "nobody"
+server = "any"
+load = "point selects"
+caveats = []
+
+[data]
+tables = 1
+rows = { tiny = 100, small = 100, full = 100 }
+buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
+redo_log_mib = { tiny = 32, small = 32, full = 32 }
+
+[[workloads]]
+name = "point-selects"
+script = "oltp_point_select"
+
+[[scenarios]]
+name = "off"
+title = "it starts"
+
+[[scenarios]]
+name = "broken"
+title = "it does not"
+start = ["--nosuch-option=1"]
+"#;
+
+fn run(place: &Place, suite: &str) -> Command {
+    let file = place.dir.path().join("mine.toml");
+    fs::write(&file, suite).unwrap();
+    place.small(file.to_str().unwrap(), "mysql-5.7", &["--blocks", "2"])
+}
+
+#[test]
+fn windows_of_a_server_that_does_not_start_are_void_and_say_what_it_said() {
+    let place = Place::new();
+    done(&run(&place, SUITE).output().unwrap());
+    let windows = windows(&place.run());
+    assert_eq!(windows.len(), 2 * 3);
+    for window in &windows {
+        let void = window["void"].as_str();
+        match window["arm"].as_str().unwrap() {
+            "broken" => assert!(void.unwrap().contains("nosuch-option"), "{window}"),
+            _ => assert_eq!(void, None),
+        }
+        assert_eq!(window["measured"].is_null(), void.is_some(), "{window}");
+    }
+    let lives = windows.iter().map(|window: &Value| window["life"].as_u64().unwrap());
+    assert_eq!(lives.collect::<std::collections::BTreeSet<_>>().len(), 6);
+    assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_run_ends_where_no_server_starts_and_what_it_made_is_kept() {
+    let place = Place::new();
+    let works = "title = \"it starts\"\n";
+    assert!(SUITE.contains(works));
+    let suite = SUITE.replacen(works, &format!("{works}start = [\"--nosuch-option=2\"]\n"), 1);
+    let output = run(&place, &suite).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("5 windows in a row failed") && said.contains("nosuch-option"), "{said}");
+    assert!(said.contains("waggle lab resume"), "{said}");
+    let windows = windows(&place.run());
+    assert_eq!(windows.len(), 5);
+    assert!(windows.iter().all(|window| window["void"].is_string()));
+    assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
+}
