@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Parser;
+use waggle_bench_kept::say;
 use waggle_calibration::{Request, measure};
 use waggle_instrumentation::cost::Calibration;
 use waggle_instrumentation::cost::calibration::Host;
@@ -39,14 +40,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says how far the run is.
-fn say(begin: Instant, what: &str) -> Result<()> {
-    Ok(writeln!(io::stderr(), "{:5.0} s  {what}", begin.elapsed().as_secs_f64())?)
-}
-
 fn run(settings: Settings) -> Result<()> {
     let begin = Instant::now();
-    let machine = report::machine();
+    let machine = waggle_bench_kept::machine();
     let mut random = Random::seeded(settings.seed);
     let mut prices = None;
     if settings.has(Part::Prices) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use waggle_bench_kept::new_directory;
 use waggle_instrumentation::cost::calibration::{Kept, PREDICTABLE};
 use waggle_instrumentation::cost::{Calibration, Span};
 use waggle_stats::Estimate;
@@ -25,27 +26,6 @@ pub(crate) struct Outcome {
     pub(crate) filtering: Vec<Filtering>,
     pub(crate) applying: Option<Applying>,
     pub(crate) seconds: f64,
-}
-
-/// On what it was measured. No host name: results are public.
-pub(crate) fn machine() -> Value {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
-    let of = |name: &str| {
-        let line = cpuinfo.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| Some(line.split_once(':')?.1.trim().to_owned()))
-    };
-    let now = jiff::Timestamp::now();
-    json!({
-        "date": now.strftime("%Y-%m-%d").to_string(),
-        "time": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        "kernel": read("/proc/sys/kernel/osrelease").trim(),
-        "processors": cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
-        "model": of("model name"),
-        "virtual_machine": of("flags").map(|flags| flags.contains("hypervisor")),
-        "load_before": read("/proc/loadavg").split(' ').next(),
-        "waggle": env!("CARGO_PKG_VERSION"),
-    })
 }
 
 /// For what was not asked for.
@@ -172,21 +152,12 @@ impl Outcome {
 
     /// The page for people.
     fn page(&self) -> String {
-        let text = |name: &str| self.machine[name].as_str().unwrap_or("unknown");
-        let kind =
-            if self.machine["virtual_machine"] == true { "virtual machine" } else { "machine" };
         let mut page = format!(
-            "# The price of Performance Schema, {}\n\n{kind} with {} × {}; kernel {}; waggle {}; server \
-             {}; begun at {} with a load average of {}; {} rounds of the calibration, {} blocks of each \
-             profile; seed {}; {:.0} s.{}\n\n",
-            text("date"),
-            self.machine["processors"],
-            text("model"),
-            text("kernel"),
-            text("waggle"),
+            "# The price of Performance Schema, {}\n\n{}; server {}; {} rounds of the calibration, {} \
+             blocks of each profile; seed {}; {:.0} s.{}\n\n",
+            self.machine["date"].as_str().unwrap_or("unknown"),
+            waggle_bench_kept::in_words(&self.machine),
             self.version,
-            text("time"),
-            text("load_before"),
             self.settings.rounds,
             self.settings.blocks,
             self.settings.seed,
@@ -233,12 +204,12 @@ impl Outcome {
              product says that it cannot predict it | {predicted} |\n\
              | a `WHERE` does not save what recording costs, recording less does | {filtered} |\n\
              | the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
-             beside it: median below {LIMIT_MS} ms | {applied} |\n\n",
+             beside it: median below {LIMIT_MS} ms | {applied} |\n",
         )
     }
 
     fn predicted_and_measured(&self) -> String {
-        let mut page = "## Predicted and measured\n\nProcessor time of the server, ns per statement, \
+        let mut page = "\n## Predicted and measured\n\nProcessor time of the server, ns per statement, \
                         against everything off.\n\n\
                         | load | threads | profile | without | predicted | measured | measured by \
                         predicted | within | the product says |\n|---|---|---|---|---|---|---|---|---|\n"
@@ -279,28 +250,13 @@ impl Outcome {
 
     /// Writes the result into a new directory; the page for people.
     pub(crate) fn write(&self) -> Result<PathBuf> {
-        let directory = self.new_directory()?;
+        let Settings { output, name, .. } = &self.settings;
+        let directory = new_directory(output, name, &self.machine)?;
         let put = |name: &str, text: String| {
             let path = directory.join(name);
             fs::write(&path, text).with_context(|| path.display().to_string()).map(|()| path)
         };
         put("summary.json", format!("{:#}\n", self.summary()))?;
         put("README.md", self.page())
-    }
-
-    fn new_directory(&self) -> Result<PathBuf> {
-        let Settings { output, name, .. } = &self.settings;
-        let date = self.machine["date"].as_str().unwrap_or_default();
-        fs::create_dir_all(output).with_context(|| output.display().to_string())?;
-        for number in 1.. {
-            let number = if number == 1 { String::new() } else { format!("-{number}") };
-            let directory = output.join(format!("{date}-{name}{number}"));
-            match fs::create_dir(&directory) {
-                Ok(()) => return Ok(directory),
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error).context(directory.display().to_string()),
-            }
-        }
-        unreachable!("a number is free")
     }
 }
