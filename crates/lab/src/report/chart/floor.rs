@@ -4,9 +4,9 @@ use crate::analysis::{Comparison, Metric};
 use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
+use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot};
 use crate::report::chart::scale::Scale;
-use crate::report::element::Element;
 use crate::report::words;
 use crate::window::Window;
 
@@ -24,8 +24,8 @@ pub(super) fn of(report: Report<'_>) -> Figure {
         report.analysis.comparisons.iter().filter(|one| is_shown(one)).collect();
     let metrics: Vec<Metric> = report.analysis.floor.iter().map(|floor| floor.metric).collect();
     let title = "Noise floor: the baseline compared with itself (A/A)".to_owned();
-    let svg = draw(&title, &metrics, &again, report.suite.detectable_percent);
-    Figure::new(title, CAPTION, svg)
+    let picture = draw(&title, &metrics, &again, report.suite.detectable_percent);
+    Figure::new(title, CAPTION, picture)
 }
 
 fn is_shown(comparison: &Comparison) -> bool {
@@ -34,7 +34,7 @@ fn is_shown(comparison: &Comparison) -> bool {
         && comparison.percent.is_known()
 }
 
-fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -> Element {
+fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -> Picture {
     let changes = again.iter().map(|one| one.percent.value);
     let ends = [-declared, declared, 0.0];
     let x = Axis::linear("d% between equal arms (%)", Scale::around(changes.chain(ends)));

@@ -6,9 +6,9 @@ use crate::analysis::Metric;
 use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
+use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
-use crate::report::element::Element;
 use crate::report::words;
 use crate::window::{Cell, Window};
 
@@ -24,11 +24,11 @@ pub(super) fn of(report: Report<'_>, cell: &Cell) -> Figure {
     arms.push(Window::AGAIN);
     let begin = report.windows.iter().map(|window| window.begin).min();
     let title = format!("{}: every window", words::cell(cell));
-    let svg = draw(&title, &windows, &arms, begin.unwrap_or(Timestamp::UNIX_EPOCH));
-    Figure::new(title, CAPTION, svg)
+    let picture = draw(&title, &windows, &arms, begin.unwrap_or(Timestamp::UNIX_EPOCH));
+    Figure::new(title, CAPTION, picture)
 }
 
-fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Element {
+fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Picture {
     let minutes = |window: &Window| window.begin.duration_since(begin).as_secs_f64() / 60.0;
     let x = Scale::around(windows.iter().map(|window| minutes(window)));
     let y = Scale::around(windows.iter().filter_map(|window| value(window)));
