@@ -63,7 +63,7 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn of(window: &'a Window) -> Line<'a> {
         let measured = window.measured.as_ref();
-        let number = |of: fn(&Measured) -> f64| measured.map(of).and_then(row::finite);
+        let number = |of: fn(&Measured) -> f64| measured.map(of).filter(|value| value.is_finite());
         let count = |of: fn(&Measured) -> u64| measured.map(of);
         Line {
             number: window.number,

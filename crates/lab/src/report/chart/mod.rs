@@ -69,9 +69,9 @@ pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
 
 /// Every window, a chart for each cell that was run.
 pub(super) fn of_windows(report: Report<'_>) -> Vec<Figure> {
-    let was_run = |cell: &crate::Cell| report.windows.iter().any(|one| one.cell == *cell);
+    let run = report.cells_run();
     let mut cells = report.cells();
-    cells.retain(was_run);
+    cells.retain(|cell| run.contains(&cell));
     cells.iter().map(|cell| raw::of(report, cell)).collect()
 }
 
