@@ -1,6 +1,7 @@
 //! One effect over the cells of a workload.
 
 use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect};
+use crate::report::words;
 use crate::window::Load;
 
 /// An arm against another by a metric, over the cells of one workload, one order and one kind of load.
@@ -25,10 +26,13 @@ impl Effect<'_> {
         pooled.or_else(|| Some(self.alone(analysis)?.percent)).filter(Interval::is_known)
     }
 
-    /// The difference in the unit of the metric in the cell where only one has numbers. Differences are
-    /// not pooled: they grow with what there is of the metric.
-    pub(super) fn difference(&self, analysis: &Analysis) -> Option<Interval> {
-        Some(self.alone(analysis)?.difference).filter(Interval::is_known)
+    /// Its size as sources print it: the change in %, or the difference in the unit of the metric where
+    /// [`words::is_absolute`]. Differences are not pooled: there is one where only one cell has numbers.
+    pub(super) fn size(&self, analysis: &Analysis) -> Option<Interval> {
+        match words::is_absolute(self.metric) {
+            true => Some(self.alone(analysis)?.difference).filter(Interval::is_known),
+            false => self.change(analysis),
+        }
     }
 
     /// The comparison of the cell where only one has numbers.

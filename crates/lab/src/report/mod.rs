@@ -12,6 +12,7 @@ mod difference;
 mod document;
 mod effect;
 mod element;
+mod explanation;
 pub mod facts;
 mod first_page;
 mod group;
@@ -19,12 +20,15 @@ mod html;
 mod json;
 mod left_out;
 mod markdown;
+mod published_effects;
 mod row;
 mod source_tables;
 mod terminal;
 mod verdicts;
 mod words;
 
+#[cfg(test)]
+mod published_effects_tests;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
@@ -60,6 +64,13 @@ pub fn html(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysi
 pub fn markdown(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
     let report = Report { suite, facts, windows, analysis };
     markdown::of(&report.title(), &report.blocks())
+}
+
+/// Direction and size of every effect that the source published, beside ours and with the arm that
+/// explains the difference, as a section of Markdown.
+pub fn effects(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    let report = Report { suite, facts, windows, analysis };
+    markdown::part(&published_effects::blocks(report))
 }
 
 /// The charts of the HTML report, each by itself.

@@ -38,7 +38,7 @@ fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -
     let changes = again.iter().map(|one| one.percent.value);
     let ends = [-declared, declared, 0.0];
     let x = Axis::linear("d% between equal arms (%)", Scale::around(changes.chain(ends)));
-    let names: Vec<String> = metrics.iter().map(|metric| short(*metric).to_owned()).collect();
+    let names: Vec<String> = metrics.iter().map(|metric| words::short(*metric).to_owned()).collect();
     let height = metrics.len().max(1) as f64 * STRIP;
     let mut plot = Plot::new(x, Axis::rows(&names), height);
     plot.upright("zero", 0.0);
@@ -60,14 +60,6 @@ fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -
     let legend: Vec<(Look, String)> =
         legend.into_iter().map(|(look, name)| (look, name.to_owned())).collect();
     plot.finish(title, &legend)
-}
-
-/// A name that fits beside the axis.
-fn short(metric: Metric) -> &'static str {
-    match metric {
-        Metric::CpuPerStatement => "processor time per statement",
-        metric => words::name(metric),
-    }
 }
 
 fn look(is_alarm: bool) -> Look {

@@ -38,7 +38,7 @@ pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> F
         }
     }
     let name = groups.first().map_or("", |group| group.name.as_str());
-    let title = format!("{name}: change of {} in every cell", words::name(metric));
+    let title = format!("{name}: change of {} in every cell", words::short(metric));
     let axis = format!("d% of {} (%)", words::name(metric));
     let picture = draw(&title, axis, &lines);
     let figure = Figure::new(title, CAPTION, picture);

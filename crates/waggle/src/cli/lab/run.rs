@@ -385,7 +385,7 @@ impl Task<'_> {
         drop(kept);
         line.end();
         let ended = ended.map_err(failed).inspect_err(|_| resume_with(&place))?;
-        report::write(&place)?;
+        report::end(&place)?;
         match ended {
             Ended::Whole => Ok(Outcome::Done),
             Ended::Stopped => {
