@@ -14,7 +14,7 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let mut blocks = asked(report);
     blocks.push(Block::Heading("Verdicts".to_owned()));
     blocks.extend(verdicts::blocks(report));
-    blocks.extend(left_out(report));
+    blocks.extend(without_verdict(report));
     blocks.push(Block::Heading("Noise floor".to_owned()));
     blocks.extend(noise(report));
     blocks.push(Block::Heading("Environment".to_owned()));
@@ -25,7 +25,7 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
 }
 
 /// What has no row among the verdicts, and what is void.
-fn left_out(report: Report<'_>) -> Option<Block> {
+fn without_verdict(report: Report<'_>) -> Option<Block> {
     let left_out = left_out::in_words(report);
     (!left_out.is_empty()).then_some(Block::List(left_out))
 }

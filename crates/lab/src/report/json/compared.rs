@@ -109,7 +109,6 @@ impl ComparedJson {
             && self.order == row.order
             && self.scenario == row.scenario
             && self.baseline == row.baseline
-            && self.saturated == row.saturated
     }
 }
 
