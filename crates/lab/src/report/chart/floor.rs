@@ -38,7 +38,8 @@ fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -
     let changes = again.iter().map(|one| one.percent.value);
     let ends = [-declared, declared, 0.0];
     let x = Axis::linear("d% between equal arms (%)", Scale::around(changes.chain(ends)));
-    let names: Vec<String> = metrics.iter().map(|metric| words::short(*metric).to_owned()).collect();
+    let names: Vec<String> =
+        metrics.iter().map(|metric| words::short(*metric).to_owned()).collect();
     let height = metrics.len().max(1) as f64 * STRIP;
     let mut plot = Plot::new(x, Axis::rows(&names), height);
     plot.upright("zero", 0.0);

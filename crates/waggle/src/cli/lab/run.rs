@@ -294,10 +294,7 @@ fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
 /// The cells that are not run, those that nobody asked for and those for which there is no time.
 fn not_run(suite: &Suite, asked: &[Cell], choice: &Choice) -> Vec<NotRun> {
     let all = suite.cells().into_iter().filter(|cell| !choice.cells.contains(cell));
-    let why = |cell: &Cell| match asked.contains(cell) {
-        true => NotRun::BUDGET,
-        false => NotRun::NOT_ASKED,
-    };
+    let why = |cell: &Cell| if asked.contains(cell) { NotRun::BUDGET } else { NotRun::NOT_ASKED };
     all.map(|cell| NotRun { why: why(&cell).to_owned(), scenario: None, cell }).collect()
 }
 
