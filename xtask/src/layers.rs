@@ -137,7 +137,17 @@ const LAYERS: [Layer; 12] = [
         name: "lab",
         budget: Duration::from_secs(300),
         steps: &[
-            Step::Cargo(&["test", "--package", "waggle-lab", "--test", "it", "--test", "coverage"]),
+            Step::Cargo(&[
+                "test",
+                "--package",
+                "waggle-lab",
+                "--test",
+                "it",
+                "--test",
+                "coverage",
+                "--test",
+                "published_effects",
+            ]),
             Step::Cargo(&["test", "--package", "waggle", "--test", "lab"]),
         ],
     },

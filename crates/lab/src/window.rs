@@ -1,6 +1,6 @@
 //! What is measured: a window of one arm in one cell.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::load::Count;
@@ -64,6 +64,13 @@ impl Window {
     /// The arm that is set as one of those that share a server, on a server that it has for itself:
     /// what differs between the two comes of how long a server rests, and of noise (A/A).
     pub const ALONE: &str = "alone on a server";
+
+    /// When it ended; when it began, where nothing could be measured.
+    pub fn end(&self) -> Timestamp {
+        let seconds = self.measured.as_ref().map_or(0.0, |measured| measured.seconds);
+        let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
+        self.begin.checked_add(length).unwrap_or(self.begin)
+    }
 
     /// What was measured, where it counts.
     pub fn counted(&self) -> Option<&Measured> {

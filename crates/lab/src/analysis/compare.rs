@@ -93,7 +93,7 @@ impl<'a> CellWindows<'a> {
     /// Compares an arm. The verdict stands only once all comparisons are known.
     pub(super) fn compare(&self, arm: &str, metric: Metric) -> Compared {
         if self.blocks.windows(arm).next().is_none() {
-            return self.without(arm, metric, 0, Verdict::NotRun("budget".to_owned()));
+            return self.without(arm, metric, 0, Verdict::NotRun(Verdict::NOT_YET.to_owned()));
         }
         let Pairs { pairs, void, shared } = self.blocks.pairs(self.baseline, arm, metric);
         if shared > 0 && pairs.len() < PAIRS_MIN {

@@ -33,6 +33,9 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Why something was not run of which nobody says why.
+    pub(crate) const NOT_YET: &str = "the run has not come to it";
+
     /// Whether there is a result.
     pub fn is_known(&self) -> bool {
         !matches!(self, Verdict::Void(_) | Verdict::NotRun(_))

@@ -34,6 +34,7 @@ struct Line<'a> {
     order: Option<&'a str>,
     arm: &'a str,
     life: u32,
+    session: u32,
     begin: String,
     /// Why it does not count; empty where it does.
     void: Option<&'a str>,
@@ -63,7 +64,7 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn of(window: &'a Window) -> Line<'a> {
         let measured = window.measured.as_ref();
-        let number = |of: fn(&Measured) -> f64| measured.map(of).and_then(row::finite);
+        let number = |of: fn(&Measured) -> f64| measured.map(of).filter(|value| value.is_finite());
         let count = |of: fn(&Measured) -> u64| measured.map(of);
         Line {
             number: window.number,
@@ -75,6 +76,7 @@ impl<'a> Line<'a> {
             order: window.cell.order.as_deref(),
             arm: &window.arm,
             life: window.life,
+            session: window.session,
             begin: window.begin.to_string(),
             void: window.void.as_deref(),
             seconds: number(|it| it.seconds),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::analysis::{Metric, RunDifference};
 use crate::report::document::{Block, Datum, Table};
 use crate::report::facts::Facts;
-use crate::report::row::{self, ends, finite};
+use crate::report::row::{self, ends, rounded};
 use crate::report::{markdown, words};
 
 /// Two runs beside each other, as Markdown.
@@ -122,8 +122,8 @@ impl<'a> DifferenceJson<'a> {
             first_percent: ends(&it.one),
             second_percent: ends(&it.other),
             percent: ends(&it.percent),
-            p_student: finite(it.p_student),
-            p_holm: finite(it.p_holm),
+            p_student: rounded(it.p_student),
+            p_holm: rounded(it.p_holm),
             different: it.is_different(),
         }
     }

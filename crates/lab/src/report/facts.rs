@@ -130,3 +130,10 @@ pub struct NotRun {
     /// Why, in a few words, as in `not run: budget`.
     pub why: String,
 }
+
+impl NotRun {
+    /// There was no time for it.
+    pub const BUDGET: &str = "budget";
+    /// It was left out by `--only`.
+    pub const NOT_ASKED: &str = "not asked";
+}

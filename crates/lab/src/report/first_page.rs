@@ -2,14 +2,19 @@
 
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
-use crate::report::{Report, circumstances, verdicts};
+use crate::report::{Report, circumstances, left_out, verdicts};
 use crate::suite::{Order, Sequence};
+
+/// Where no comparison of the baseline with itself has numbers.
+pub(super) const NOISE_UNKNOWN: &str = "No comparison of the baseline with itself has enough windows: \
+                                        the noise is not known.";
 
 /// The first page.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let mut blocks = asked(report);
     blocks.push(Block::Heading("Verdicts".to_owned()));
     blocks.extend(verdicts::blocks(report));
+    blocks.extend(without_verdict(report));
     blocks.push(Block::Heading("Noise floor".to_owned()));
     blocks.extend(noise(report));
     blocks.push(Block::Heading("Environment".to_owned()));
@@ -19,16 +24,10 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     blocks
 }
 
-/// The question, the verdicts and the noise, in short.
-pub(super) fn summary(report: Report<'_>) -> Vec<Block> {
-    let suite = report.suite;
-    let mut blocks = vec![
-        Block::Paragraph(format!("Suite {}: {}", suite.name, suite.title)),
-        Block::Paragraph(unfinished(report)),
-    ];
-    blocks.extend(verdicts::blocks(report));
-    blocks.extend(noise(report));
-    blocks
+/// What has no row among the verdicts, and what is void.
+fn without_verdict(report: Report<'_>) -> Option<Block> {
+    let left_out = left_out::in_words(report);
+    (!left_out.is_empty()).then_some(Block::List(left_out))
 }
 
 fn asked(report: Report<'_>) -> Vec<Block> {
@@ -57,7 +56,7 @@ fn asked(report: Report<'_>) -> Vec<Block> {
 }
 
 /// How much of the schedule was run, and how much of it counts.
-fn unfinished(report: Report<'_>) -> String {
+pub(super) fn unfinished(report: Report<'_>) -> String {
     let (analysis, run) = (report.analysis, &report.facts.run);
     let planned = run.windows_planned as usize;
     let windows = words::count(analysis.windows, "window", "windows");
@@ -122,9 +121,7 @@ fn noise(report: Report<'_>) -> Vec<Block> {
         ]);
     }
     if table.rows.is_empty() {
-        let why =
-            "No comparison of the baseline with itself has enough windows: the noise is not known.";
-        return vec![Block::Paragraph(text), Block::Paragraph(why.to_owned())];
+        return vec![Block::Paragraph(text), Block::Paragraph(NOISE_UNKNOWN.to_owned())];
     }
     vec![Block::Paragraph(text), Block::Table(table)]
 }

@@ -67,7 +67,7 @@ fn figure(figure: &Figure) -> Element {
     let caption = Element::new("figcaption")
         .add(Element::new("strong").text(&figure.title))
         .text(format!(". {}", figure.caption));
-    let picture = Element::new("div").class("scroll").add(figure.svg.clone());
+    let picture = Element::new("div").class("scroll").add(figure.picture.element());
     Element::new("figure").with("id", &figure.name).add(picture).add(caption)
 }
 

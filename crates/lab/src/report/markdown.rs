@@ -10,6 +10,13 @@ pub(super) fn of(title: &str, blocks: &[Block]) -> String {
     text
 }
 
+/// A part of a page, without a title.
+pub(super) fn part(blocks: &[Block]) -> String {
+    let mut text = String::new();
+    blocks.iter().for_each(|block| write(&mut text, block));
+    text.trim_start().to_owned()
+}
+
 fn write(text: &mut String, block: &Block) {
     text.push('\n');
     match block {

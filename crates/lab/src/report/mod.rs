@@ -10,18 +10,25 @@ mod columns;
 mod csv;
 mod difference;
 mod document;
+mod effect;
 mod element;
+mod explanation;
 pub mod facts;
 mod first_page;
 mod group;
 mod html;
 mod json;
+mod left_out;
 mod markdown;
+mod published_effects;
 mod row;
 mod source_tables;
+mod terminal;
 mod verdicts;
 mod words;
 
+#[cfg(test)]
+mod published_effects_tests;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
@@ -59,6 +66,13 @@ pub fn markdown(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Ana
     markdown::of(&report.title(), &report.blocks())
 }
 
+/// Direction and size of every effect that the source published, beside ours and with the arm that
+/// explains the difference, as a section of Markdown.
+pub fn effects(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
+    let report = Report { suite, facts, windows, analysis };
+    markdown::part(&published_effects::blocks(report))
+}
+
 /// The charts of the HTML report, each by itself.
 pub fn charts(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> Vec<Chart> {
     let report = Report { suite, facts, windows, analysis };
@@ -66,14 +80,13 @@ pub fn charts(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analy
     figures.map(chart::Figure::alone).collect()
 }
 
-/// The first page without the circumstances, as Markdown: for the end of a run.
+/// The most telling of it as plain text of less than a screen: for the end of a run.
 pub fn summary(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    let report = Report { suite, facts, windows, analysis };
-    markdown::of(&report.title(), &first_page::summary(report))
+    terminal::text(Report { suite, facts, windows, analysis })
 }
 
-/// Every comparison beside the published figure as CSV, a line each, the names of the columns first. What
-/// is not there is empty.
+/// Every comparison in the cells that were run beside the published figure as CSV, a line each, the names
+/// of the columns first. What is not there is empty.
 pub fn csv(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
     csv::comparisons(Report { suite, facts, windows, analysis })
 }
@@ -130,12 +143,28 @@ impl<'a> Report<'a> {
         blocks
     }
 
-    /// The cells of the suite, and those that were run besides.
+    /// The cells of the suite that were asked for, and those that were run besides.
     fn cells(&self) -> Vec<Cell> {
         let mut cells = self.suite.cells();
         for comparison in &self.analysis.comparisons {
             if !cells.contains(&comparison.cell) {
                 cells.push(comparison.cell.clone());
+            }
+        }
+        let not_asked = |cell: &Cell| {
+            let mut left_out = self.facts.not_run.iter().filter(|one| one.scenario.is_none());
+            left_out.any(|one| one.cell == *cell && one.why == NotRun::NOT_ASKED)
+        };
+        cells.retain(|cell| !not_asked(cell));
+        cells
+    }
+
+    /// The cells of which there are windows.
+    fn cells_run(&self) -> Vec<&'a Cell> {
+        let mut cells: Vec<&Cell> = Vec::new();
+        for window in self.windows {
+            if !cells.contains(&&window.cell) {
+                cells.push(&window.cell);
             }
         }
         cells
@@ -174,7 +203,7 @@ impl<'a> Report<'a> {
             Some(Comparison { verdict: Verdict::NotRun(why), .. }) => {
                 Err(self.absent(cell, arm, why))
             }
-            _ => Err(self.absent(cell, arm, "the run has not come to it")),
+            _ => Err(self.absent(cell, arm, Verdict::NOT_YET)),
         }
     }
 

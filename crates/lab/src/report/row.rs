@@ -1,5 +1,5 @@
-//! A comparison beside the published figure, flat: a line of CSV, an element of JSON. The names of the
-//! fields are the names of the columns; numbers are in base units, and what is not there is absent.
+//! A comparison beside the published figure, flat: a line of CSV, from which the JSON is made. The names
+//! of the fields are the names of the columns; numbers are in base units, and what is not there is absent.
 
 use serde::Serialize;
 
@@ -9,7 +9,6 @@ use crate::window::Load;
 
 /// One arm against its baseline, in one cell, by one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Row {
     /// Name of the suite.
     pub(super) suite: String,
@@ -76,9 +75,11 @@ pub(super) struct Row {
     pub(super) published_contradicts: Option<String>,
 }
 
-/// Every comparison.
+/// Every comparison of the cells that were run.
 pub(super) fn all(report: Report<'_>) -> impl Iterator<Item = Row> {
-    report.analysis.comparisons.iter().map(move |one| row(report, one))
+    let run = report.cells_run();
+    let was_run = move |one: &&Comparison| one.verdict.is_known() || run.contains(&&one.cell);
+    report.analysis.comparisons.iter().filter(was_run).map(move |one| row(report, one))
 }
 
 fn row(report: Report<'_>, one: &Comparison) -> Row {
@@ -115,8 +116,8 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
         reason,
         pairs: one.pairs,
         void_pairs: one.void,
-        baseline_value: finite(one.baseline_value),
-        value: finite(one.arm_value),
+        baseline_value: rounded(one.baseline_value),
+        value: rounded(one.arm_value),
         percent,
         percent_low,
         percent_high,
@@ -125,11 +126,11 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
         difference_high,
         bootstrap_percent_low,
         bootstrap_percent_high,
-        p_sign_flip: finite(one.p_sign_flip),
-        p_student: finite(one.p_student),
-        p_holm: finite(one.p_holm),
-        detectable_percent: finite(one.detectable_percent),
-        proven_percent: finite(one.proven_percent),
+        p_sign_flip: rounded(one.p_sign_flip),
+        p_student: rounded(one.p_student),
+        p_holm: rounded(one.p_holm),
+        detectable_percent: rounded(one.detectable_percent),
+        proven_percent: rounded(one.proven_percent),
         saturated: one.is_saturated,
         published_value: value,
         published_unit: value.map(|_| crate::report::words::unit(one.metric)),
@@ -164,7 +165,7 @@ pub(super) fn load(load: Load) -> &'static str {
 pub(super) fn open_share(load: Load) -> Option<f64> {
     match load {
         Load::Closed => None,
-        Load::Open { share } => finite(share),
+        Load::Open { share } => rounded(share),
     }
 }
 
@@ -200,12 +201,28 @@ fn base_unit(metric: Metric) -> &'static str {
     }
 }
 
-/// A number, where it is one.
-pub(super) fn finite(value: f64) -> Option<f64> {
-    value.is_finite().then_some(value)
+/// A number to six significant digits, where it is one. No measurement of ours has more.
+pub(super) fn rounded(value: f64) -> Option<f64> {
+    if !value.is_finite() {
+        return None;
+    }
+    format!("{value:.5e}").parse().ok()
 }
 
 /// The low end, the value and the high end.
 pub(super) fn ends(interval: &Interval) -> [Option<f64>; 3] {
-    [interval.low, interval.value, interval.high].map(finite)
+    [interval.low, interval.value, interval.high].map(rounded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_has_six_digits_at_any_size() {
+        let numbers = [52_148.262_801, -8.834_467_593, 1.234_567_89e-7, 0.2, 0.0, 1e15];
+        let short = [52_148.3, -8.834_47, 1.234_57e-7, 0.2, 0.0, 1e15];
+        assert_eq!(numbers.map(rounded), short.map(Some));
+        assert_eq!([f64::NAN, f64::INFINITY].map(rounded), [None, None]);
+    }
 }

@@ -157,32 +157,91 @@ fn a_report_of_nothing_says_that_nothing_was_run() {
 }
 
 #[test]
-fn every_comparison_and_every_window_is_a_line_of_csv() {
+fn every_comparison_that_was_run_and_every_window_is_a_line_of_csv() {
     let (suite, facts, analysis) = (suite(), facts(), analysis());
     let text = csv(&suite, &facts, &windows(), &analysis);
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let heads = reader.headers().unwrap().clone();
     let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
-    assert_eq!(rows.len(), analysis.comparisons.len());
+    // Five scenarios and the baseline again, in the only cell that was run.
+    assert_eq!(rows.len(), 6 * Metric::ALL.len());
     let at = |head: &str| heads.iter().position(|one| one == head).unwrap();
-    let budget: Vec<&::csv::StringRecord> =
-        rows.iter().filter(|row| &row[at("reason")] == "budget").collect();
-    assert_eq!(budget.len(), 5 * Metric::ALL.len());
-    assert!(budget.iter().all(|row| row[at("percent")].is_empty() && &row[at("load")] == "open"));
+    let void: Vec<&::csv::StringRecord> =
+        rows.iter().filter(|row| &row[at("verdict")] == "void").collect();
+    assert_eq!(void.len(), Metric::ALL.len());
+    assert!(void.iter().all(|row| row[at("percent")].is_empty() && &row[at("threads")] == "32"));
     assert_eq!(windows_csv(&windows()).lines().count(), 1 + windows().len());
 }
 
 #[test]
-fn the_json_has_every_comparison_and_null_where_there_is_no_number() {
+fn the_json_has_every_comparison_that_was_run_and_null_where_there_is_no_number() {
     let (suite, facts, analysis) = (suite(), facts(), analysis());
     let text = json(&suite, &facts, &windows(), &analysis);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let comparisons = value["comparisons"].as_array().unwrap();
-    assert_eq!(comparisons.len(), analysis.comparisons.len());
-    let void = comparisons.iter().find(|one| one["verdict"] == "void").unwrap();
+    assert_eq!(comparisons.len(), 6);
+    let metrics = |one: &serde_json::Value| one["metrics"].as_array().unwrap().clone();
+    assert!(comparisons.iter().all(|one| metrics(one).len() == Metric::ALL.len()));
+    let all: Vec<serde_json::Value> = comparisons.iter().flat_map(metrics).collect();
+    let void = all.iter().find(|one| one["verdict"] == "void").unwrap();
     assert!(void["percent"].is_null() && void["reason"] == "the hypervisor took 9 %");
+    let cost = all.iter().find(|one| one["verdict"] == "cost" && one["metric"] == "qps").unwrap();
+    assert_eq!(cost["percent"], serde_json::json!([4.0, 5.0, 6.0]));
+    assert_eq!(cost["published"]["contradicts"], "two columns are exchanged");
     assert_eq!(value["run"]["seed"], 7);
-    assert_eq!(value["not_run"][0]["reason"], "budget");
+    let not_run = serde_json::json!({
+        "reason": "budget", "cells": 1, "workloads": ["read-only"], "threads": [32],
+        "load": "open", "open_shares": [0.6], "order": null, "scenario": null,
+    });
+    assert_eq!(value["not_run"][0], not_run);
+}
+
+/// As many cells as fit into ten minutes at the scale tiny, with numbers that have all their digits.
+#[test]
+fn the_json_of_a_tiny_run_is_small() {
+    let (suite, sample) = (Suite::find("rds").unwrap(), analysis());
+    let digits = Interval { low: -1.0 / 3.0, value: 1.0 / 7.0, high: 22.0 / 7.0 };
+    let mut analysis = Analysis { comparisons: Vec::new(), ..sample.clone() };
+    for cell in suite.cells().into_iter().take(8) {
+        let arms = sample.comparisons.iter().filter(|one| one.cell.load == Load::Closed);
+        for one in arms.filter(|one| one.cell.threads == 32) {
+            let verdict = Verdict::Below { detectable_percent: 1.0 / 3.0 };
+            let cell = cell.clone();
+            let numbers = Comparison { percent: digits, difference: digits, ..one.clone() };
+            analysis.comparisons.push(Comparison { cell, verdict, p_holm: 1.0 / 7.0, ..numbers });
+        }
+    }
+    assert_eq!(analysis.comparisons.len(), 8 * 6 * Metric::ALL.len());
+    let text = json(&suite, &facts(), &windows(), &analysis);
+    assert!(text.len() < 300_000, "{} bytes", text.len());
+    assert!(text.contains("[-0.333333,0.142857,3.14286]"), "{text}");
+}
+
+#[test]
+fn what_was_not_asked_for_has_no_row_anywhere() {
+    let (suite, mut facts, analysis) = (suite(), facts(), analysis());
+    facts.run.only = vec!["32".to_owned(), "closed".to_owned()];
+    for (threads, load) in [(1, Load::Closed), (32, Load::Open { share: 0.6 })] {
+        let cell = cell(threads, load);
+        let why = NotRun::NOT_ASKED.to_owned();
+        facts.not_run.retain(|one| one.cell != cell);
+        facts.not_run.push(NotRun { cell, scenario: None, why });
+    }
+    let text = markdown(&suite, &facts, &windows(), &analysis);
+    assert!(text.contains("- not asked: --only 32 --only closed leaves out 2 cells\n"), "{text}");
+    for absent in ["not run: ", "fixed rate", "3,456"] {
+        assert!(!text.contains(absent), "{absent}: {text}");
+    }
+    let page = html(&suite, &facts, &windows(), &analysis);
+    assert!(!page.contains("not run: "), "{page}");
+}
+
+#[test]
+fn a_window_ends_when_its_time_is_over() {
+    let mut window = windows().remove(1);
+    assert_eq!(window.end().duration_since(window.begin).as_millis(), 400);
+    window.measured = None;
+    assert_eq!(window.end(), window.begin);
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! A verdict for each scenario and workload, over its cells.
 
-use crate::analysis::{Comparison, Interval, Metric, PooledEffect, Verdict};
+use crate::analysis::{Comparison, Interval, Metric, Verdict};
 use crate::report::document::{Block, Datum, Row, Table};
+use crate::report::effect::Effect;
 use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
 use crate::window::Cell;
 
-const METRIC: Metric = Metric::CpuPerStatement;
+/// What a verdict is on.
+pub(super) const METRIC: Metric = Metric::CpuPerStatement;
 /// An effect that is found in 4 of 5 cases is so much larger than the reach of an interval of 95 %:
 /// `(z(0.975) + z(0.8)) / z(0.975)` by the normal approximation.
 const DETECTABLE_PER_REACH: f64 = (1.959_96 + 0.841_62) / 1.959_96;
@@ -33,20 +35,33 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         "verdict on the processor time per statement".to_owned(),
     ];
     let mut table = Table::new("Scenario by workload", heads);
-    for group in &Group::all(report) {
-        let note = group.warning().map(|warning| table.notes.number(warning));
-        for (at, scenario) in group.others(report).enumerate() {
-            let data = Line { report, scenario, group }.data(note);
-            table.rows.push(Row { data, is_first: at == 0 });
-        }
+    let groups = Group::all(report);
+    let mut last = None;
+    for line in lines(report, &groups) {
+        let note = line.group.warning().map(|warning| table.notes.number(warning));
+        let workload = line.workload();
+        let is_first = last.as_ref() != Some(&workload);
+        table.rows.push(Row { data: line.data(note), is_first });
+        last = Some(workload);
     }
-    vec![Block::Paragraph(text), Block::Table(table)]
+    match table.rows.is_empty() {
+        true => vec![Block::Paragraph("No comparison has been run.".to_owned())],
+        false => vec![Block::Paragraph(text), Block::Table(table)],
+    }
+}
+
+/// Every scenario under every workload of which something was run.
+pub(super) fn lines<'a>(report: Report<'a>, groups: &'a [Group<'a>]) -> Vec<Line<'a>> {
+    let of_group = |group: &'a Group<'a>| {
+        group.others(report).map(move |scenario| Line { report, scenario, group })
+    };
+    groups.iter().flat_map(of_group).filter(Line::was_run).collect()
 }
 
 /// One scenario under one workload, in one order.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     report: Report<'a>,
-    scenario: &'a Scenario,
+    pub(super) scenario: &'a Scenario,
     group: &'a Group<'a>,
 }
 
@@ -54,10 +69,7 @@ impl Line<'_> {
     /// `note` is the number of the note on the order.
     fn data(&self, note: Option<usize>) -> Vec<Datum> {
         let counted = self.counted(METRIC);
-        let workload = Datum::text(match self.group.is_open {
-            true => format!("{}, fixed rate", self.group.name),
-            false => self.group.name.clone(),
-        });
+        let workload = Datum::text(self.workload());
         let absent = self.absent();
         let or_absent = |text: Option<String>| match (text, &absent) {
             (Some(text), _) => Datum::number(text),
@@ -73,8 +85,24 @@ impl Line<'_> {
             or_absent(micros(&counted)),
             or_absent(source.map(|it| words::percent_interval(&it))),
             self.published(),
-            columns::verdict(&self.verdict(change, &counted, absent.clone())),
+            columns::verdict(&self.verdict()),
         ]
+    }
+
+    /// Its workload, with the order where there are several.
+    pub(super) fn workload(&self) -> String {
+        match self.group.is_open {
+            true => format!("{}, fixed rate", self.group.name),
+            false => self.group.name.clone(),
+        }
+    }
+
+    /// Whether it was run in any cell, also where nothing of that counts.
+    fn was_run(&self) -> bool {
+        self.group.cells.iter().any(|cell| {
+            let answer = self.report.answer(cell, &self.scenario.name, METRIC);
+            !matches!(answer, Err(Absent(Verdict::NotRun(_))))
+        })
     }
 
     /// The comparisons that have numbers.
@@ -84,21 +112,16 @@ impl Line<'_> {
     }
 
     /// The mean over cells; that of the cell where only one has numbers.
-    fn change(&self, metric: Metric) -> Option<Interval> {
-        let is_it = |one: &&PooledEffect| {
-            one.metric == metric
-                && one.arm == self.scenario.name
-                && one.baseline == self.report.suite.baseline
-                && one.workload.as_deref() == Some(self.group.workload)
-                && one.order.as_deref() == self.group.order_of_cells()
-                && one.is_open == self.group.is_open
+    pub(super) fn change(&self, metric: Metric) -> Option<Interval> {
+        let effect = Effect {
+            arm: &self.scenario.name,
+            baseline: &self.report.suite.baseline,
+            metric,
+            workload: self.group.workload,
+            order: self.group.order_of_cells(),
+            is_open: self.group.is_open,
         };
-        let pooled = self.report.analysis.pooled.iter().find(is_it).map(|one| one.percent);
-        let alone = match self.counted(metric).as_slice() {
-            [one] => Some(one.percent),
-            _ => None,
-        };
-        pooled.or(alone).filter(Interval::is_known)
+        effect.change(self.report.analysis)
     }
 
     /// Why there are no numbers. One reason stands for all cells where they have the same; void ones
@@ -112,17 +135,12 @@ impl Line<'_> {
         first.cloned().unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
     }
 
-    fn verdict(
-        &self,
-        change: Option<Interval>,
-        counted: &[&Comparison],
-        absent: Verdict,
-    ) -> Verdict {
-        match (counted, change) {
-            ([], _) => absent,
+    /// That of the only cell, or that on the mean over cells.
+    pub(super) fn verdict(&self) -> Verdict {
+        match (self.counted(METRIC).as_slice(), self.change(METRIC)) {
             ([one], _) => one.verdict.clone(),
-            (_, Some(change)) => pooled(&change, self.report.suite.detectable_percent),
-            (_, None) => absent,
+            ([_, ..], Some(change)) => pooled(&change, self.report.suite.detectable_percent),
+            _ => self.absent(),
         }
     }
 

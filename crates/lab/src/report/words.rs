@@ -78,6 +78,27 @@ pub(super) fn difference(metric: Metric, interval: &Interval) -> String {
     format!("{value} ({low} to {high})")
 }
 
+/// Whether the size of an effect on a metric is a difference in its unit. Else it is a change in per cent.
+pub(super) fn is_absolute(metric: Metric) -> bool {
+    metric == Metric::Rss
+}
+
+/// The size of an effect: a change in per cent, or where [`is_absolute`] a difference with its unit.
+pub(super) fn size(metric: Metric, size: f64) -> String {
+    match is_absolute(metric) {
+        true => format!("{} {}", signed(size * factor(metric), 0), unit(metric)),
+        false => percent(size),
+    }
+}
+
+/// The size of an effect with its interval.
+pub(super) fn size_interval(metric: Metric, size: &Interval) -> String {
+    match is_absolute(metric) {
+        true => format!("{} {}", difference(metric, size), unit(metric)),
+        false => percent_interval(size),
+    }
+}
+
 /// The name of a metric.
 pub(super) fn name(metric: Metric) -> &'static str {
     match metric {
@@ -93,6 +114,14 @@ pub(super) fn name(metric: Metric) -> &'static str {
         Metric::PerformanceSchemaMemory => "memory of Performance Schema",
         Metric::ContextSwitchesPerStatement => "context switches per statement",
         Metric::WrittenBytesPerStatement => "bytes written per statement",
+    }
+}
+
+/// A name that fits beside an axis, or into a title.
+pub(super) fn short(metric: Metric) -> &'static str {
+    match metric {
+        Metric::CpuPerStatement => "processor time per statement",
+        metric => name(metric),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A run is made, listed and reported.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -12,6 +13,8 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let only = ["--only", "read-only", "--only", "4", "--only", "closed", "--blocks", "6"];
     let printed = done(&place.small("rds", "mysql-9", &only).output().unwrap());
     assert!(printed.contains("report.html"), "{printed}");
+    assert!(printed.lines().count() <= 50, "{printed}");
+    assert!(printed.contains("not asked: --only read-only --only 4 --only closed"), "{printed}");
     let windows = windows(&place.run());
     assert_eq!(windows.len(), 6 * 8);
     let void: Vec<&Value> = windows.iter().filter(|window| !window["void"].is_null()).collect();
@@ -36,12 +39,32 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     assert!(json.is_object());
     assert_eq!(report("windows").lines().count(), 1 + windows.len());
     assert!(report("html").starts_with("<!"));
+    assert!(report("effects").starts_with("## rds on "));
+    assert_written_anew(&place);
     let compared = place.lab(&["compare", run, run]).output().unwrap();
     let compared = done(&compared);
     assert!(compared.contains("No difference was found among"), "{compared}");
     let shown = done(&place.lab(&["show", run]).output().unwrap());
     assert!(shown.contains("48 of 48"), "{shown}");
     assert_documented(&place);
+}
+
+/// The report can be written again, from the windows alone, with its charts.
+fn assert_written_anew(place: &Place) {
+    let (run, other) = (place.run(), place.dir.path().join("again/report"));
+    let words = ["report", run.to_str().unwrap(), "--output", other.to_str().unwrap()];
+    done(&place.lab(&words).output().unwrap());
+    let size = |name: &str| fs::metadata(run.join(name)).unwrap().len();
+    assert!(size("report.json") < 300_000, "{} bytes", size("report.json"));
+    let charts = fs::read_dir(run.join("charts")).unwrap().map(|chart| chart.unwrap().file_name());
+    let charts: Vec<String> =
+        charts.map(|name| format!("charts/{}", name.to_str().unwrap())).collect();
+    assert!(charts.len() >= 4 && charts.iter().all(|name| name.ends_with(".svg")), "{charts:?}");
+    let files = ["report.html", "report.md", "report.csv", "report.json", "effects.md"];
+    for name in files.into_iter().chain(charts.iter().map(String::as_str)) {
+        let read = |place: &Path| fs::read_to_string(place.join(name)).unwrap();
+        assert_eq!(read(&run), read(&other), "{name}");
+    }
 }
 
 /// What is printed as JSON has the paths of the reference.

@@ -1,12 +1,12 @@
-//! The noise floor: what the baseline compared with itself shows.
+//! The noise floor: what arms that are set alike show when they are compared.
 
 use crate::analysis::{Comparison, Metric};
 use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
+use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot};
 use crate::report::chart::scale::Scale;
-use crate::report::element::Element;
 use crate::report::words;
 use crate::window::Window;
 
@@ -23,22 +23,21 @@ pub(super) fn of(report: Report<'_>) -> Figure {
     let again: Vec<&Comparison> =
         report.analysis.comparisons.iter().filter(|one| is_shown(one)).collect();
     let metrics: Vec<Metric> = report.analysis.floor.iter().map(|floor| floor.metric).collect();
-    let title = "Noise floor: the baseline compared with itself (A/A)".to_owned();
-    let svg = draw(&title, &metrics, &again, report.suite.detectable_percent);
-    Figure::new(title, CAPTION, svg)
+    let title = "Noise floor: arms that are set alike compared with each other (A/A)".to_owned();
+    let picture = draw(&title, &metrics, &again, report.suite.detectable_percent);
+    Figure::new(title, CAPTION, picture)
 }
 
 fn is_shown(comparison: &Comparison) -> bool {
-    comparison.arm == Window::AGAIN
-        && comparison.verdict.is_known()
-        && comparison.percent.is_known()
+    comparison.is_again() && comparison.verdict.is_known() && comparison.percent.is_known()
 }
 
-fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -> Element {
+fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -> Picture {
     let changes = again.iter().map(|one| one.percent.value);
     let ends = [-declared, declared, 0.0];
     let x = Axis::linear("d% between equal arms (%)", Scale::around(changes.chain(ends)));
-    let names: Vec<String> = metrics.iter().map(|metric| short(*metric).to_owned()).collect();
+    let names: Vec<String> =
+        metrics.iter().map(|metric| words::short(*metric).to_owned()).collect();
     let height = metrics.len().max(1) as f64 * STRIP;
     let mut plot = Plot::new(x, Axis::rows(&names), height);
     plot.upright("zero", 0.0);
@@ -60,14 +59,6 @@ fn draw(title: &str, metrics: &[Metric], again: &[&Comparison], declared: f64) -
     let legend: Vec<(Look, String)> =
         legend.into_iter().map(|(look, name)| (look, name.to_owned())).collect();
     plot.finish(title, &legend)
-}
-
-/// A name that fits beside the axis.
-fn short(metric: Metric) -> &'static str {
-    match metric {
-        Metric::CpuPerStatement => "processor time per statement",
-        metric => words::name(metric),
-    }
 }
 
 fn look(is_alarm: bool) -> Look {

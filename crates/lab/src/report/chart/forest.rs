@@ -2,10 +2,10 @@
 
 use crate::analysis::{Metric, Verdict};
 use crate::report::chart::mark::{Look, Shape};
+use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot, label};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::{Figure, numbers};
-use crate::report::element::Element;
 use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
@@ -38,10 +38,10 @@ pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> F
         }
     }
     let name = groups.first().map_or("", |group| group.name.as_str());
-    let title = format!("{name}: change of {} in every cell", words::name(metric));
+    let title = format!("{name}: change of {} in every cell", words::short(metric));
     let axis = format!("d% of {} (%)", words::name(metric));
-    let svg = draw(&title, axis, &lines);
-    let figure = Figure::new(title, CAPTION, svg);
+    let picture = draw(&title, axis, &lines);
+    let figure = Figure::new(title, CAPTION, picture);
     match groups.first() {
         Some(group) => figure.in_order(group),
         None => figure,
@@ -66,7 +66,7 @@ fn line(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) ->
     Line { name, ours, verdict, published }
 }
 
-fn draw(title: &str, axis: String, lines: &[Line]) -> Element {
+fn draw(title: &str, axis: String, lines: &[Line]) -> Picture {
     let values = lines.iter().filter_map(|line| line.ours).map(|ours| ours[1]);
     let published = lines.iter().filter_map(|line| line.published).map(|(percent, _)| percent);
     let x = Axis::linear(axis, Scale::around(values.chain(published).chain([0.0, -1.0, 1.0])));

@@ -3,6 +3,7 @@
 mod floor;
 mod forest;
 mod mark;
+mod picture;
 mod plot;
 mod raw;
 mod scale;
@@ -10,7 +11,7 @@ mod threads;
 
 use crate::analysis::{Interval, Metric};
 use crate::report::Report;
-use crate::report::element::Element;
+use crate::report::chart::picture::Picture;
 use crate::report::group::Group;
 
 /// The style of every chart.
@@ -25,12 +26,12 @@ pub(super) struct Figure {
     pub(super) title: String,
     /// How to read it.
     pub(super) caption: String,
-    pub(super) svg: Element,
+    pub(super) picture: Picture,
 }
 
 impl Figure {
-    fn new(title: String, caption: &str, svg: Element) -> Figure {
-        Figure { name: slug(&title), title, caption: caption.to_owned(), svg }
+    fn new(title: String, caption: &str, picture: Picture) -> Figure {
+        Figure { name: slug(&title), title, caption: caption.to_owned(), picture }
     }
 
     /// With what has to be said of the order of a group.
@@ -43,7 +44,7 @@ impl Figure {
 
     /// As a file of its own.
     pub(super) fn alone(self) -> super::Chart {
-        let svg = self.svg.add(Element::style(STYLE)).to_string() + "\n";
+        let svg = self.picture.alone().to_string() + "\n";
         super::Chart { name: self.name, title: self.title, svg }
     }
 }
@@ -68,9 +69,9 @@ pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
 
 /// Every window, a chart for each cell that was run.
 pub(super) fn of_windows(report: Report<'_>) -> Vec<Figure> {
-    let was_run = |cell: &crate::Cell| report.windows.iter().any(|one| one.cell == *cell);
+    let run = report.cells_run();
     let mut cells = report.cells();
-    cells.retain(was_run);
+    cells.retain(|cell| run.contains(&cell));
     cells.iter().map(|cell| raw::of(report, cell)).collect()
 }
 

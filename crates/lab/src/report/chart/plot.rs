@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::report::chart::mark::Look;
+use crate::report::chart::picture::Picture;
 use crate::report::chart::scale::Scale;
 use crate::report::element::{Element, Pixels};
 
@@ -118,21 +119,15 @@ impl Plot {
     }
 
     /// The chart with a legend of these looks and names.
-    pub(super) fn finish(self, title: &str, legend: &[(Look, String)]) -> Element {
+    pub(super) fn finish(self, title: &str, legend: &[(Look, String)]) -> Picture {
         let bottom = self.foot();
         let (legend, height) = self::legend(legend, bottom + TITLE + LINE);
-        let mut axes = Vec::new();
-        self.draw_x(&mut axes, bottom);
-        self.draw_y(&mut axes);
-        Element::new("svg")
-            .with("xmlns", "http://www.w3.org/2000/svg")
-            .class("chart")
-            .with("viewBox", format!("0 0 {WIDTH} {}", Pixels(height)))
-            .with("role", "img")
-            .with("aria-label", title)
-            .all(axes)
-            .all(self.body)
-            .all(legend)
+        let mut inside = Vec::new();
+        self.draw_x(&mut inside, bottom);
+        self.draw_y(&mut inside);
+        inside.extend(self.body);
+        inside.extend(legend);
+        Picture::new(title, height, inside)
     }
 
     fn draw_x(&self, into: &mut Vec<Element>, bottom: f64) {

@@ -6,9 +6,9 @@ use crate::analysis::Metric;
 use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
+use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
-use crate::report::element::Element;
 use crate::report::words;
 use crate::window::{Cell, Window};
 
@@ -21,14 +21,14 @@ pub(super) fn of(report: Report<'_>, cell: &Cell) -> Figure {
     let windows: Vec<&Window> = report.windows.iter().filter(|one| one.cell == *cell).collect();
     let mut arms: Vec<&str> =
         report.suite.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
-    arms.push(Window::AGAIN);
+    arms.extend([Window::AGAIN, Window::ALONE]);
     let begin = report.windows.iter().map(|window| window.begin).min();
     let title = format!("{}: every window", words::cell(cell));
-    let svg = draw(&title, &windows, &arms, begin.unwrap_or(Timestamp::UNIX_EPOCH));
-    Figure::new(title, CAPTION, svg)
+    let picture = draw(&title, &windows, &arms, begin.unwrap_or(Timestamp::UNIX_EPOCH));
+    Figure::new(title, CAPTION, picture)
 }
 
-fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Element {
+fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Picture {
     let minutes = |window: &Window| window.begin.duration_since(begin).as_secs_f64() / 60.0;
     let x = Scale::around(windows.iter().map(|window| minutes(window)));
     let y = Scale::around(windows.iter().filter_map(|window| value(window)));

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::analysis::Metric;
 use crate::report::Report;
 use crate::report::chart::mark::Look;
+use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::{Figure, numbers};
@@ -50,9 +51,9 @@ pub(super) fn throughput(report: Report<'_>, group: &Group<'_>) -> Figure {
     let values = curves.iter().flat_map(|curve| &curve.points).flat_map(|it| [it.value, it.high]);
     let axis = Axis::linear(format!("{name} ({unit})"), Scale::from_zero(values));
     let title = format!("{}: {name} by threads", group.name);
-    let svg = draw(&title, axis, &threads(cells), &curves, Spread::Bars);
+    let picture = draw(&title, axis, &threads(cells), &curves, Spread::Bars);
     let caption = "Bars: 95 % interval of the difference from the baseline.";
-    Figure::new(title, caption, svg).in_order(group)
+    Figure::new(title, caption, picture).in_order(group)
 }
 
 /// The change of QPS or TPS against the baseline, beside the published one.
@@ -78,10 +79,10 @@ pub(super) fn changes(report: Report<'_>, group: &Group<'_>) -> Figure {
     let axis = Axis::linear(format!("d% of {name} (%)"), scale);
     let baseline = &report.suite.baseline;
     let title = format!("{}: change of {name} against {baseline} by threads", group.name);
-    let svg = draw(&title, axis, &threads(cells), &curves, Spread::Bands);
+    let picture = draw(&title, axis, &threads(cells), &curves, Spread::Bands);
     let caption =
         "Lines and bands: ours with the 95 % interval. Hollow marks: the published figures.";
-    Figure::new(title, caption, svg).in_order(group)
+    Figure::new(title, caption, picture).in_order(group)
 }
 
 /// How intervals are drawn.
@@ -98,7 +99,7 @@ pub(super) fn draw(
     threads: &[u32],
     curves: &[Curve],
     spread: Spread,
-) -> Element {
+) -> Picture {
     let mut plot = Plot::new(Axis::threads(threads), axis, HEIGHT);
     plot.level("zero", 0.0);
     for (number, curve) in curves.iter().enumerate() {

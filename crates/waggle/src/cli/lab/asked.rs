@@ -6,8 +6,9 @@ use waggle_lab::{Cell, Load};
 
 use super::super::Failure;
 
-/// Confines a suite, and gives the cells that stay and in which there is something to compare. A word names a workload, a number of threads, a
-/// scenario, or `closed` or `open`; words of one kind add up, kinds confine each other.
+/// Confines a suite, and gives the cells that stay and in which there is something to compare. A word
+/// names a workload, a number of threads, a scenario, an order where the suite has several, or `closed`
+/// or `open`; words of one kind add up, kinds confine each other.
 pub(super) fn confine(suite: &mut Suite, only: &[String]) -> Result<Vec<Cell>, Failure> {
     let mut words = Words::default();
     for word in only {
@@ -39,6 +40,7 @@ struct Words {
     workloads: Vec<String>,
     threads: Vec<u32>,
     scenarios: Vec<String>,
+    orders: Vec<String>,
     is_open: Vec<bool>,
 }
 
@@ -46,6 +48,7 @@ impl Words {
     fn take(&mut self, suite: &Suite, word: &str) -> Result<(), Failure> {
         let is_scenario = suite.scenarios.iter().any(|scenario| scenario.name == word);
         let is_workload = suite.workloads.iter().any(|workload| workload.name == word);
+        let is_order = orders(suite).any(|order| order == word);
         let threads = word.parse().ok().filter(|count| suite.threads.contains(count));
         match (word, threads) {
             ("closed", _) => self.is_open.push(false),
@@ -53,6 +56,7 @@ impl Words {
             (_, Some(threads)) => self.threads.push(threads),
             _ if is_workload => self.workloads.push(word.to_owned()),
             _ if is_scenario => self.scenarios.push(word.to_owned()),
+            _ if is_order => self.orders.push(word.to_owned()),
             _ => return Err(Failure::Config(anyhow!("{}", unknown(suite, word)))),
         }
         Ok(())
@@ -63,17 +67,26 @@ impl Words {
         (self.workloads.is_empty() || self.workloads.contains(&cell.workload))
             && (self.threads.is_empty() || self.threads.contains(&cell.threads))
             && (self.is_open.is_empty() || self.is_open.contains(&is_open))
+            && (self.orders.is_empty()
+                || cell.order.as_ref().is_some_and(|order| self.orders.contains(order)))
     }
+}
+
+/// The names of the orders that can be told apart: of several.
+fn orders(suite: &Suite) -> impl Iterator<Item = &str> {
+    let has_several = suite.orders.len() > 1;
+    suite.orders.iter().filter(move |_| has_several).map(|order| order.name.as_str())
 }
 
 fn unknown(suite: &Suite, word: &str) -> String {
     let workloads = suite.workloads.iter().map(|workload| workload.name.clone());
     let threads = suite.threads.iter().map(u32::to_string);
     let scenarios = suite.scenarios.iter().map(|scenario| scenario.name.clone());
-    let known: Vec<String> = workloads.chain(threads).chain(scenarios).collect();
+    let orders = orders(suite).map(str::to_owned);
+    let known: Vec<String> = workloads.chain(threads).chain(scenarios).chain(orders).collect();
     format!(
-        "--only {word}: suite {} has no such workload, number of threads or scenario; it has closed, \
-         open, {}",
+        "--only {word}: suite {} has no such workload, number of threads, scenario or order; it has \
+         closed, open, {}",
         suite.name,
         known.join(", ")
     )
@@ -108,6 +121,23 @@ mod tests {
         let cells = confine(&mut suite, &["only-memory".to_owned()]).unwrap();
         assert!(!cells.is_empty());
         assert!(cells.iter().all(|cell| cell.order.as_deref() == Some("one-factor")), "{cells:?}");
+    }
+
+    #[test]
+    fn an_order_confines_a_suite_that_has_several() {
+        let mut suite = Suite::find("modb").unwrap();
+        let of = |order: &str| {
+            let order = Some(order.to_owned());
+            suite.cells().into_iter().filter(|cell| cell.order == order).collect::<Vec<Cell>>()
+        };
+        let (random, cumulative) = (of("random"), of("cumulative"));
+        assert_eq!((random.len(), cumulative.len()), (1, 1));
+        let cells = confine(&mut suite, &["random".to_owned()]).unwrap();
+        assert_eq!(cells, random);
+        let both = ["random".to_owned(), "cumulative".to_owned()];
+        assert_eq!(confine(&mut suite, &both).unwrap(), [cumulative, random].concat());
+        // The only order of a suite has a name, and there is nothing to choose.
+        assert!(matches!(only(&["random"]), Err(Failure::Config(_))));
     }
 
     #[test]

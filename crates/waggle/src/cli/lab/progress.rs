@@ -19,19 +19,7 @@ impl Line {
     }
 
     pub(super) fn tell(&mut self, progress: &Progress<'_>) {
-        let minutes = progress
-            .remaining
-            .map_or_else(String::new, |left| format!(", {} min left", left.as_secs().div_ceil(60)));
-        let text = format!(
-            "window {} of {}, block {} of {}{minutes}: {} with {} threads, {}",
-            progress.done + 1,
-            progress.of,
-            progress.block[0],
-            progress.block[1],
-            progress.cell.workload,
-            progress.cell.threads,
-            progress.arm
-        );
+        let text = text(progress);
         if self.is_terminal {
             eprint!("\r\x1b[K{text}");
         } else if now_s() / 60 != self.told {
@@ -45,5 +33,48 @@ impl Line {
         if self.is_terminal {
             eprintln!();
         }
+    }
+}
+
+/// Where it is; the order of the scenarios is named where the suite has several.
+fn text(progress: &Progress<'_>) -> String {
+    let minutes = progress
+        .remaining
+        .map_or_else(String::new, |left| format!(", {} min left", left.as_secs().div_ceil(60)));
+    let order = progress.cell.order.as_ref().map_or_else(String::new, |it| format!(", order {it}"));
+    format!(
+        "window {} of {}, block {} of {}{minutes}: {} with {} threads{order}, {}",
+        progress.done + 1,
+        progress.of,
+        progress.block[0],
+        progress.block[1],
+        progress.cell.workload,
+        progress.cell.threads,
+        progress.arm
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use waggle_lab::suite::Suite;
+
+    use super::*;
+
+    #[test]
+    fn the_order_is_named_where_there_is_more_than_one() {
+        let line = |suite: &str| {
+            let cells = Suite::find(suite).unwrap().cells();
+            let remaining = Some(Duration::from_secs(61));
+            let (cell, arm) = (&cells[0], "basic");
+            text(&Progress { done: 2, of: 40, remaining, block: [1, 8], cell, arm })
+        };
+        assert_eq!(
+            line("modb"),
+            "window 3 of 40, block 1 of 8, 2 min left: read-update with 256 threads, \
+             order cumulative, basic"
+        );
+        assert!(line("rds").ends_with("read-only with 1 threads, basic"), "{}", line("rds"));
     }
 }

@@ -16,13 +16,16 @@ use super::{directory, failed};
 
 /// Print the report of a run, from the windows that it kept.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle lab report rds-20260314T101500 --format html > rds.html")]
+#[command(after_help = "Example: waggle lab report rds-20260314T101500 --format effects")]
 pub(super) struct ReportArgs {
     /// Its name as in `waggle lab list`, or its directory.
     run: PathBuf,
     /// How.
     #[arg(long, value_enum, default_value_t = Format::Markdown)]
     format: Format,
+    /// Write every form of it, and each chart as SVG, into this directory, as a run does into its own.
+    #[arg(long, value_name = "DIR", conflicts_with = "format")]
+    output: Option<PathBuf>,
 }
 
 /// Say whether two runs of a suite differ.
@@ -51,16 +54,22 @@ enum Format {
     Windows,
     /// For programs.
     Json,
+    /// Direction and size of every published effect beside ours, as text for people.
+    Effects,
 }
 
 /// The files of a report, in the directory of its run.
-const FILES: [(Format, &str); 5] = [
+const FILES: [(Format, &str); 6] = [
     (Format::Html, "report.html"),
     (Format::Markdown, "report.md"),
+    (Format::Effects, "effects.md"),
     (Format::Csv, "report.csv"),
     (Format::Windows, "windows.csv"),
     (Format::Json, "report.json"),
 ];
+
+/// The directory of its charts.
+const CHARTS: &str = "charts";
 
 /// A run as it was kept, and what follows from it.
 struct Reported {
@@ -77,7 +86,7 @@ impl Reported {
         let suite = begun.suite().map_err(|error| failed(error.into()))?;
         let mut facts = begun.facts;
         let is_whole = windows.len() as u32 >= facts.run.windows_planned;
-        facts.run.end = windows.iter().map(|window| window.begin).max().filter(|_| is_whole);
+        facts.run.end = windows.iter().map(Window::end).max().filter(|_| is_whole);
         let analysis = analyse_all(&suite, &windows);
         Ok(Reported { suite, facts, windows, analysis })
     }
@@ -90,19 +99,34 @@ impl Reported {
             Format::Csv => written::csv(suite, facts, windows, analysis),
             Format::Windows => written::windows_csv(windows),
             Format::Json => written::json(suite, facts, windows, analysis) + "\n",
+            Format::Effects => written::effects(suite, facts, windows, analysis),
         }
+    }
+
+    /// Writes every form of the report, and its charts.
+    fn write(&self, place: &Path) -> Result<(), Failure> {
+        for (format, name) in FILES {
+            write(&place.join(name), &self.text(format))?;
+        }
+        let Reported { suite, facts, windows, analysis } = self;
+        for chart in written::charts(suite, facts, windows, analysis) {
+            write(&place.join(CHARTS).join(chart.name).with_extension("svg"), &chart.svg)?;
+        }
+        Ok(())
     }
 }
 
-/// Writes every form of the report of a run beside its windows, and prints its first page.
-pub(super) fn write(place: &Path) -> Result<(), Failure> {
+/// Writes a file, and makes the directory that it is in.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let written = made.and_then(|()| fs::write(path, text));
+    written.with_context(|| format!("writing {}", path.display())).map_err(Failure::Cannot)
+}
+
+/// Writes every form of the report of a run beside its windows, and prints the most telling of it.
+pub(super) fn end(place: &Path) -> Result<(), Failure> {
     let reported = Reported::read(place)?;
-    for (format, name) in FILES {
-        let path = place.join(name);
-        let text = reported.text(format);
-        let written = fs::write(&path, text).with_context(|| format!("writing {}", path.display()));
-        written.map_err(Failure::Cannot)?;
-    }
+    reported.write(place)?;
     let Reported { suite, facts, windows, analysis } = &reported;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", written::summary(suite, facts, windows, analysis))?;
@@ -112,6 +136,10 @@ pub(super) fn write(place: &Path) -> Result<(), Failure> {
 
 pub(super) fn report(args: ReportArgs) -> Result<Outcome, Failure> {
     let reported = Reported::read(&directory(&args.run))?;
+    if let Some(place) = args.output {
+        reported.write(&place)?;
+        return Ok(Outcome::Done);
+    }
     io::stdout().lock().write_all(reported.text(args.format).as_bytes())?;
     Ok(Outcome::Done)
 }

@@ -48,8 +48,8 @@ pub(super) struct RunArgs {
     /// Length of a window; unset: that of the scale.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     window: Option<Duration>,
-    /// Only this workload, number of threads or scenario, or only closed or open loads. May be given
-    /// more than once.
+    /// Only this workload, number of threads, scenario or order, or only closed or open loads. May be
+    /// given more than once.
     #[arg(long, value_name = "WORD")]
     only: Vec<String>,
     /// Number from which the order of the windows follows; unset: the time.
@@ -303,7 +303,7 @@ fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
 /// The cells that are not run, those that nobody asked for and those for which there is no time.
 fn not_run(suite: &Suite, asked: &[Cell], choice: &Choice) -> Vec<NotRun> {
     let all = suite.cells().into_iter().filter(|cell| !choice.cells.contains(cell));
-    let why = |cell: &Cell| if asked.contains(cell) { "budget" } else { "not asked" };
+    let why = |cell: &Cell| if asked.contains(cell) { NotRun::BUDGET } else { NotRun::NOT_ASKED };
     all.map(|cell| NotRun { why: why(&cell).to_owned(), scenario: None, cell }).collect()
 }
 
@@ -391,7 +391,7 @@ impl Task<'_> {
         drop(kept);
         line.end();
         let ended = ended.map_err(failed).inspect_err(|_| resume_with(&place))?;
-        report::write(&place)?;
+        report::end(&place)?;
         match ended {
             Ended::Whole => Ok(Outcome::Done),
             Ended::Stopped => {

@@ -1,16 +1,21 @@
 //! The report as JSON, without the raw windows, and the differences of two runs. What is not there is `null`.
 
+mod compared;
+
 use serde::Serialize;
+
+use compared::ComparedJson;
 
 use crate::analysis::{Floor, PooledEffect, RunDifference};
 use crate::report::Report;
 use crate::report::difference::DifferenceJson;
-use crate::report::facts::{Host, LoadFacts, NotRun, Run, Server};
-use crate::report::row::{self, Row, ends, finite};
+use crate::report::facts::{Host, LoadFacts, Run, Server};
+use crate::report::left_out::{self, LeftOut};
+use crate::report::row::{self, ends, rounded};
 use crate::suite::{Order, Sequence};
 
 /// Grows by one when a field changes its meaning or goes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What a run says.
 pub(super) fn of_run(report: Report<'_>) -> String {
@@ -21,12 +26,12 @@ pub(super) fn of_run(report: Report<'_>) -> String {
 pub(super) fn of_differences(differences: &[RunDifference]) -> String {
     let different = differences.iter().any(RunDifference::is_different);
     let differences = differences.iter().map(DifferenceJson::of).collect();
-    text(&ComparedJson { format: FORMAT, different, differences })
+    text(&RunsJson { format: FORMAT, different, differences })
 }
 
 /// Keys are names of fields, and numbers are finite: writing to memory cannot fail.
 fn text(value: &impl Serialize) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 /// The types of the JSON of a run.
@@ -38,12 +43,12 @@ pub fn schema() -> schemars::Schema {
 /// The types of the JSON of two runs.
 #[cfg(feature = "schema")]
 pub fn differences_schema() -> schemars::Schema {
-    schemars::schema_for!(ComparedJson<'_>)
+    schemars::schema_for!(RunsJson<'_>)
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct ComparedJson<'a> {
+struct RunsJson<'a> {
     /// Version of this shape.
     format: u32,
     /// Whether they differ in anything.
@@ -64,8 +69,8 @@ struct RunJson<'a> {
     load: &'a LoadFacts,
     /// What a reader has to know before trusting a number.
     caveats: &'a [String],
-    /// What was left out, and why.
-    not_run: Vec<NotRunJson<'a>>,
+    /// What was left out, and why, in groups.
+    not_run: Vec<NotRunJson>,
     /// Windows that were made.
     windows: usize,
     /// Those of them that do not count.
@@ -74,8 +79,8 @@ struct RunJson<'a> {
     noise_floor: Vec<FloorJson>,
     /// The mean effect of each scenario over cells.
     pooled: Vec<PooledJson<'a>>,
-    /// Every scenario in every cell by every metric.
-    comparisons: Vec<Row>,
+    /// Every scenario in every cell that was run.
+    comparisons: Vec<ComparedJson>,
 }
 
 #[derive(Serialize)]
@@ -112,18 +117,20 @@ struct OrderJson<'a> {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct NotRunJson<'a> {
-    workload: &'a str,
-    threads: u32,
+struct NotRunJson {
+    reason: String,
+    /// How many cells it is: every workload with every number of threads or at every share.
+    cells: usize,
+    workloads: Vec<String>,
+    threads: Vec<u32>,
     /// `closed` or `open`.
     load: &'static str,
-    /// Share of the processors that the baseline would use, 0 to 1; closed: `null`.
-    open_share: Option<f64>,
+    /// Shares of the processors that the baseline would use, 0 to 1; closed: none.
+    open_shares: Vec<f64>,
     /// The order of the scenarios; `null` where the suite has only one.
-    order: Option<&'a str>,
+    order: Option<String>,
     /// `null` for all scenarios.
-    scenario: Option<&'a str>,
-    reason: &'a str,
+    scenario: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -186,12 +193,12 @@ impl<'a> RunJson<'a> {
             server: &facts.server,
             load: &facts.load,
             caveats: &facts.caveats,
-            not_run: facts.not_run.iter().map(NotRunJson::of).collect(),
+            not_run: left_out::groups(report).into_iter().map(NotRunJson::of).collect(),
             windows: analysis.windows,
             void_windows: analysis.void,
             noise_floor: analysis.floor.iter().map(FloorJson::of).collect(),
             pooled: analysis.pooled.iter().map(PooledJson::of).collect(),
-            comparisons: row::all(report).collect(),
+            comparisons: compared::all(report),
         }
     }
 }
@@ -211,16 +218,17 @@ impl<'a> OrderJson<'a> {
     }
 }
 
-impl<'a> NotRunJson<'a> {
-    fn of(one: &'a NotRun) -> NotRunJson<'a> {
+impl NotRunJson {
+    fn of(group: LeftOut) -> NotRunJson {
         NotRunJson {
-            workload: &one.cell.workload,
-            threads: one.cell.threads,
-            load: row::load(one.cell.load),
-            open_share: row::open_share(one.cell.load),
-            order: one.cell.order.as_deref(),
-            scenario: one.scenario.as_deref(),
-            reason: &one.why,
+            cells: group.cells(),
+            threads: group.threads(),
+            load: if group.is_open() { "open" } else { "closed" },
+            open_shares: group.shares(),
+            reason: group.why,
+            workloads: group.workloads,
+            order: group.order,
+            scenario: group.scenario,
         }
     }
 }
@@ -231,8 +239,8 @@ impl FloorJson {
             metric: row::key(floor.metric),
             comparisons: floor.comparisons,
             false_alarms: floor.false_alarms,
-            false_alarms_max: finite(floor.false_alarms_max()),
-            half_width_percent: finite(floor.half_width_percent),
+            false_alarms_max: rounded(floor.false_alarms_max()),
+            half_width_percent: rounded(floor.half_width_percent),
         }
     }
 }
@@ -251,8 +259,8 @@ impl<'a> PooledJson<'a> {
             percent,
             percent_low,
             percent_high,
-            between_percent: finite(pooled.between_percent),
-            heterogeneity: finite(pooled.heterogeneity),
+            between_percent: rounded(pooled.between_percent),
+            heterogeneity: rounded(pooled.heterogeneity),
         }
     }
 }

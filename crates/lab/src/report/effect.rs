@@ -1,0 +1,62 @@
+//! One effect over the cells of a workload.
+
+use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect};
+use crate::report::words;
+use crate::window::Load;
+
+/// An arm against another by a metric, over the cells of one workload, one order and one kind of load.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effect<'a> {
+    pub(super) arm: &'a str,
+    pub(super) baseline: &'a str,
+    pub(super) metric: Metric,
+    pub(super) workload: &'a str,
+    /// Absent where the suite has only one.
+    pub(super) order: Option<&'a str>,
+    /// Whether the loads have a fixed rate.
+    pub(super) is_open: bool,
+}
+
+impl Effect<'_> {
+    /// The change, %: the mean over cells by the random-effects estimate, or that of the cell where only
+    /// one has numbers; `None` where none has.
+    pub(super) fn change(&self, analysis: &Analysis) -> Option<Interval> {
+        let pooled = analysis.pooled.iter().find(|one| self.is_pooled_as(one));
+        let pooled = pooled.map(|one| one.percent);
+        pooled.or_else(|| Some(self.alone(analysis)?.percent)).filter(Interval::is_known)
+    }
+
+    /// Its size as sources print it: the change in %, or the difference in the unit of the metric where
+    /// [`words::is_absolute`]. Differences are not pooled: there is one where only one cell has numbers.
+    pub(super) fn size(&self, analysis: &Analysis) -> Option<Interval> {
+        match words::is_absolute(self.metric) {
+            true => Some(self.alone(analysis)?.difference).filter(Interval::is_known),
+            false => self.change(analysis),
+        }
+    }
+
+    /// The comparison of the cell where only one has numbers.
+    fn alone<'a>(&self, analysis: &'a Analysis) -> Option<&'a Comparison> {
+        let mut counted = analysis.comparisons.iter().filter(|one| self.is_of(one));
+        counted.next().filter(|_| counted.next().is_none())
+    }
+
+    fn is_of(&self, one: &Comparison) -> bool {
+        one.verdict.is_known()
+            && one.metric == self.metric
+            && one.arm == self.arm
+            && one.baseline == self.baseline
+            && one.cell.workload == self.workload
+            && one.cell.order.as_deref() == self.order
+            && (one.cell.load != Load::Closed) == self.is_open
+    }
+
+    fn is_pooled_as(&self, one: &PooledEffect) -> bool {
+        one.metric == self.metric
+            && one.arm == self.arm
+            && one.baseline == self.baseline
+            && one.workload.as_deref() == Some(self.workload)
+            && one.order.as_deref() == self.order
+            && one.is_open == self.is_open
+    }
+}

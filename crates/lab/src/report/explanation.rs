@@ -1,0 +1,187 @@
+//! Which arm explains why ours is not what was published. The rule is mechanical, and [`RULE`] says it.
+
+use waggle_instrumentation::profile::{
+    Base, ConsumerRule, InstrumentRule, MetricRule, Profile, builtin,
+};
+
+use crate::analysis::{Analysis, Interval, Metric, analyse_against};
+use crate::report::effect::Effect;
+use crate::report::{Report, words};
+use crate::suite::{Order, Scenario, Sequence};
+
+/// When an arm explains a difference.
+pub(super) const RULE: &str = "Explanation: the difference is what would have to be added to ours to be at \
+                               the published mean. It needs none where that mean lies in our interval. \
+                               An arm explains it where it was run under the same workload, differs \
+                               from the scenario in exactly one factor (options of the start, \
+                               instruments, consumers, counters of InnoDB or a variable), and the 95 % \
+                               interval of the arm against the scenario holds the difference and \
+                               leaves out 0. Arms that follow each other in a fixed order explain \
+                               nothing. All else is not explained.";
+/// Where no arm does.
+pub(super) const NOT_EXPLAINED: &str = "not explained";
+
+/// The arms beside a scenario that differ from it in one factor.
+pub(super) struct Arms<'a> {
+    report: Report<'a>,
+    scenario: &'a Scenario,
+    /// Each with the factor.
+    others: Vec<(&'a Scenario, String)>,
+    /// Every arm against the scenario.
+    analysis: Analysis,
+}
+
+impl<'a> Arms<'a> {
+    pub(super) fn of(report: Report<'a>, scenario: &'a Scenario) -> Arms<'a> {
+        let suite = report.suite;
+        let apart = |other: &'a Scenario| match factors(scenario, other).as_slice() {
+            [factor] if other.name != suite.baseline => Some((other, factor.clone())),
+            _ => None,
+        };
+        let others: Vec<(&Scenario, String)> = suite.scenarios.iter().filter_map(apart).collect();
+        let analysis = match others.is_empty() {
+            true => Analysis::default(),
+            false => analyse_against(suite, &scenario.name, report.windows),
+        };
+        Arms { report, scenario, others, analysis }
+    }
+
+    /// The scenario that they are beside.
+    pub(super) fn scenario(&self) -> &'a Scenario {
+        self.scenario
+    }
+
+    /// The arms that explain a difference between ours and what was published, with what they showed.
+    pub(super) fn explain(&self, workload: &str, metric: Metric, difference: f64) -> String {
+        let mut said = Vec::new();
+        for (other, factor) in &self.others {
+            for order in self.orders() {
+                let effect = Effect {
+                    arm: &other.name,
+                    baseline: &self.scenario.name,
+                    metric,
+                    workload,
+                    order,
+                    is_open: false,
+                };
+                let size = effect.size(&self.analysis);
+                let explains = |size: &Interval| size.holds(difference) && !size.holds(0.0);
+                if let Some(size) = size.filter(explains) {
+                    let size = words::size_interval(metric, &size);
+                    let order = order.map_or_else(String::new, |it| format!(", order {it}"));
+                    said.push(format!("{} (other {factor}{order}): {size}", other.name));
+                }
+            }
+        }
+        if said.is_empty() { NOT_EXPLAINED.to_owned() } else { said.join("; ") }
+    }
+
+    /// The orders as cells have them, without those that are the same in every block.
+    fn orders(&self) -> Vec<Option<&'a str>> {
+        let orders = &self.report.suite.orders;
+        let has_several = orders.len() > 1;
+        let is_random = |order: &&Order| order.sequence == Sequence::Random;
+        let name = |order: &'a Order| has_several.then_some(order.name.as_str());
+        orders.iter().filter(is_random).map(name).collect()
+    }
+}
+
+/// What a scenario has of each factor but its start and its variables. A profile that begins with what is
+/// set begins with the default: our servers are started for it.
+#[derive(Default)]
+struct Rules {
+    instruments: Vec<InstrumentRule>,
+    consumers: Vec<ConsumerRule>,
+    metrics: Vec<MetricRule>,
+}
+
+impl Rules {
+    fn of(scenario: &Scenario) -> Rules {
+        let own = scenario.profile.as_deref().and_then(builtin).and_then(Result::ok);
+        let default = match own.as_ref().map(|profile| profile.base) {
+            Some(Base::Current | Base::Default) => builtin("default").and_then(Result::ok),
+            Some(Base::Off) | None => None,
+        };
+        let mut rules = Rules::default();
+        for Profile { instruments, consumers, metrics, .. } in default.into_iter().chain(own) {
+            rules.instruments.extend(instruments);
+            rules.consumers.extend(consumers);
+            rules.metrics.extend(metrics);
+        }
+        rules
+    }
+}
+
+/// The factors in which two scenarios differ.
+fn factors(one: &Scenario, other: &Scenario) -> Vec<String> {
+    let (rules, others) = (Rules::of(one), Rules::of(other));
+    let mut factors: Vec<String> = [
+        ("options of the start", one.start != other.start),
+        ("instruments", rules.instruments != others.instruments),
+        ("consumers", rules.consumers != others.consumers),
+        ("counters of InnoDB", rules.metrics != others.metrics),
+    ]
+    .into_iter()
+    .filter_map(|(factor, differs)| differs.then(|| factor.to_owned()))
+    .collect();
+    let names = one.variables.keys().chain(other.variables.keys());
+    for name in names.filter(|name| one.variables.get(*name) != other.variables.get(*name)) {
+        if !factors.contains(name) {
+            factors.push(name.clone());
+        }
+    }
+    factors
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::suite::Suite;
+
+    use super::*;
+
+    fn apart(suite: &str, one: &str, other: &str) -> Vec<String> {
+        let suite = Suite::find(suite).unwrap();
+        let [one, other] =
+            [one, other].map(|name| suite.scenarios.iter().find(|it| it.name == name).unwrap());
+        factors(one, other)
+    }
+
+    #[test]
+    fn what_sets_scenarios_apart_follows_from_their_profiles_and_starts() {
+        let one_factor = [
+            ("rds", "pfsoff", "pfson_conoff_insoff", "options of the start"),
+            ("rds", "pfson_conoff_insoff", "pfson_conon_insoff", "consumers"),
+            ("rds", "pfson_conon_inson", "pfson_conon_ins_sqlon", "instruments"),
+            ("modb", "basic", "basic-history", "consumers"),
+            ("modb", "basic-memory", "basic", "instruments"),
+            ("modb", "all-events-history", "all-events-memory", "instruments"),
+            ("line", "default", "metrics-on", "counters of InnoDB"),
+            ("line", "instruments-on-timed", "instruments-on", "instruments"),
+        ];
+        for (suite, one, other, factor) in one_factor {
+            assert_eq!(apart(suite, one, other), [factor], "{suite}: {one}, {other}");
+        }
+        for (suite, one, other) in [
+            ("rds", "pfson_conoff_insoff", "pfson_conon_inson"),
+            ("modb", "off", "basic"),
+            ("modb", "basic-history", "only-history"),
+            ("line", "instruments-on", "instruments-off"),
+        ] {
+            assert!(apart(suite, one, other).len() > 1, "{suite}: {one}, {other}");
+        }
+        assert!(apart("rds", "pfsoff", "pfsoff").is_empty());
+    }
+
+    #[test]
+    fn each_variable_is_a_factor() {
+        let mut suite = Suite::find("rds").unwrap();
+        let mut other = suite.scenarios.remove(0);
+        let mut one = other.clone();
+        one.variables.insert("sync_binlog".to_owned(), "0".to_owned());
+        assert_eq!(factors(&one, &other), ["sync_binlog"]);
+        other.variables.insert("sync_binlog".to_owned(), "1".to_owned());
+        assert_eq!(factors(&one, &other), ["sync_binlog"]);
+        other.variables.insert("long_query_time".to_owned(), "1".to_owned());
+        assert_eq!(factors(&one, &other).len(), 2);
+    }
+}

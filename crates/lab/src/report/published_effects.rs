@@ -1,0 +1,288 @@
+//! Direction and size of every effect that the source published, beside ours.
+
+use crate::analysis::{Interval, Metric, Verdict};
+use crate::report::columns;
+use crate::report::document::{Block, Datum, Notes, Table};
+use crate::report::effect::Effect;
+use crate::report::explanation::{self, Arms};
+use crate::report::group::Group;
+use crate::report::words::{self, BELOW_SATURATION};
+use crate::report::{Absent, Report, left_out};
+use crate::suite::Scenario;
+use crate::window::Cell;
+
+/// What tables of sources have columns for.
+pub(super) const FIGURES: [Metric; 5] =
+    [Metric::Qps, Metric::Tps, Metric::LatencyMean, Metric::ServerShare, Metric::Rss];
+
+/// How to read the table; the rule of explanations comes after it.
+const RULES: [&str; 3] = [
+    "Published: changes that follow from the figures of the source, lowest to highest cell and their \
+     mean, without the cells that contradict the source, and of the cells that we have too where there \
+     are any. Memory: what came to that of the baseline.",
+    "Ours: over several numbers of threads the mean by the random-effects estimate with its interval of \
+     95 %; beside it the lowest and the highest cell.",
+    "Direction: that of the published mean against ours, where our interval leaves out 0.",
+];
+
+/// A section for a run.
+pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
+    let Report { suite, facts, .. } = report;
+    let (run, host, source) = (&facts.run, &facts.host, &suite.source);
+    let model = host.cpu_model.as_deref().unwrap_or("a model that is not known");
+    let run = format!(
+        "Ours: {}, on {} processors ({model}); scale {}, {} blocks, windows of {}, seed {}, begun {}.",
+        facts.server.version,
+        host.processors,
+        run.scale,
+        run.blocks,
+        words::duration(run.window_s),
+        run.seed,
+        run.begin.strftime("%Y-%m-%d")
+    );
+    let mut blocks = vec![
+        Block::Heading(format!("{} on {}", suite.name, facts.server.version)),
+        Block::Paragraph(format!("Source: {}; {}; {}.", source.what, source.server, source.load)),
+        Block::Paragraph(run),
+    ];
+    let table = table(report);
+    if table.rows.is_empty() {
+        let text = "The source prints no figures of what was run.";
+        blocks.push(Block::Paragraph(text.to_owned()));
+        return blocks;
+    }
+    let rules = RULES.into_iter().chain([explanation::RULE]);
+    blocks.push(Block::List(rules.map(str::to_owned).collect()));
+    blocks.push(Block::Table(table));
+    let left_out = left_out::in_words(report);
+    if !left_out.is_empty() {
+        blocks.push(Block::List(left_out));
+    }
+    blocks
+}
+
+fn table(report: Report<'_>) -> Table {
+    let heads = [
+        "scenario",
+        "workload",
+        "figure",
+        "cells, ours of those published (number)",
+        "published, d% or MiB",
+        "ours, d% or MiB (95 % interval)",
+        "ours, lowest to highest cell",
+        "direction",
+        "explanation",
+    ];
+    let caption = format!("Against {}: what was published, and ours", report.suite.baseline);
+    let mut table = Table::new(caption, heads.map(str::to_owned).to_vec());
+    let baseline = &report.suite.baseline;
+    let others = report.suite.scenarios.iter().filter(|one| one.name != *baseline);
+    let arms: Vec<Arms<'_>> = others.map(|scenario| Arms::of(report, scenario)).collect();
+    for group in Group::all(report).iter().filter(|group| !group.is_open) {
+        for arms in arms.iter().filter(|arms| group.scenarios.contains(&arms.scenario())) {
+            for metric in FIGURES {
+                let line = Line { report, group, scenario: arms.scenario(), metric };
+                if let Some(printed) = line.printed() {
+                    let data = line.data(&printed, arms, &mut table.notes);
+                    table.row(data);
+                }
+            }
+        }
+    }
+    table
+}
+
+/// A figure of a scenario under a workload.
+struct Line<'a> {
+    report: Report<'a>,
+    group: &'a Group<'a>,
+    scenario: &'a Scenario,
+    metric: Metric,
+}
+
+/// What the source printed of it, in the cells that can be used, or in all where none can.
+struct Printed {
+    /// Cells that it printed.
+    cells: usize,
+    /// Those of them that contradict the source.
+    contradicting: usize,
+    /// Those of the rest that we have too.
+    shared: usize,
+    sizes: Vec<f64>,
+}
+
+impl Line<'_> {
+    /// `None` where the source has no such figure.
+    fn printed(&self) -> Option<Printed> {
+        let cells = self.group.cells.iter();
+        let all: Vec<(&Cell, f64)> =
+            cells.filter_map(|cell| Some((cell, self.published(cell)?))).collect();
+        let (contradicting, sound): (Vec<_>, Vec<_>) =
+            all.iter().copied().partition(|(cell, _)| self.contradicts(cell));
+        let shared: Vec<(&Cell, f64)> =
+            sound.iter().copied().filter(|(cell, _)| self.ours(cell).is_some()).collect();
+        let first = [&shared, &sound, &all].into_iter().find(|cells| !cells.is_empty())?;
+        Some(Printed {
+            cells: all.len(),
+            contradicting: contradicting.len(),
+            shared: shared.len(),
+            sizes: first.iter().map(|(_, size)| *size).collect(),
+        })
+    }
+
+    /// The size of the effect in a cell from the figures of the source.
+    fn published(&self, cell: &Cell) -> Option<f64> {
+        let value = |scenario: &str| {
+            let published = self.report.published(cell, scenario)?;
+            columns::published_value(published, self.metric)
+        };
+        let own = value(&self.scenario.name)?;
+        if words::is_absolute(self.metric) {
+            return Some(own / words::factor(self.metric));
+        }
+        let baseline = value(&self.report.suite.baseline).filter(|baseline| *baseline > 0.0)?;
+        Some(100.0 * (own / baseline - 1.0))
+    }
+
+    /// Whether the figure of the scenario or that of the baseline contradicts the source.
+    fn contradicts(&self, cell: &Cell) -> bool {
+        [&self.scenario.name, &self.report.suite.baseline].into_iter().any(|scenario| {
+            let published = self.report.published(cell, scenario);
+            let source = self.report.source_metric();
+            published.is_some_and(|it| columns::contradiction(it, source, self.metric).is_some())
+        })
+    }
+
+    /// The size of our effect in a cell.
+    fn ours(&self, cell: &Cell) -> Option<f64> {
+        let one = self.report.answer(cell, &self.scenario.name, self.metric).ok()?;
+        let is_absolute = words::is_absolute(self.metric);
+        let size = if is_absolute { &one.difference } else { &one.percent };
+        size.is_known().then_some(size.value)
+    }
+
+    /// The size of our effect over the cells.
+    fn effect(&self) -> Option<Interval> {
+        let effect = Effect {
+            arm: &self.scenario.name,
+            baseline: &self.report.suite.baseline,
+            metric: self.metric,
+            workload: self.group.workload,
+            order: self.group.order_of_cells(),
+            is_open: false,
+        };
+        effect.size(self.report.analysis)
+    }
+
+    fn data(&self, printed: &Printed, arms: &Arms<'_>, notes: &mut Notes) -> Vec<Datum> {
+        let Printed { cells, contradicting, shared, .. } = printed;
+        let workload = Datum::text(&self.group.name);
+        let warning = self.group.warning().map(|warning| notes.number(warning));
+        let mut published = Datum::published(self.range(&printed.sizes, true));
+        if *contradicting > 0 && contradicting < cells {
+            let note = format!("{contradicting} of {cells} cells contradict the source: kept out");
+            published = published.note(notes.number(&note));
+        }
+        let sizes: Vec<f64> = self.group.cells.iter().filter_map(|cell| self.ours(cell)).collect();
+        let [ours, lowest_to_highest] = match self.effect() {
+            Some(size) => {
+                let ours = Datum::number(words::size_interval(self.metric, &size));
+                [self.marked(ours, notes), Datum::number(self.range(&sizes, false))]
+            }
+            None => [self.absent(), self.absent()],
+        };
+        let [direction, explanation] = self.answer(printed, arms);
+        vec![
+            Datum::text(&self.scenario.name),
+            warning.into_iter().fold(workload, Datum::note),
+            Datum::text(words::name(self.metric)),
+            Datum::number(format!("{shared} of {cells}")),
+            published,
+            ours,
+            lowest_to_highest,
+            direction,
+            explanation,
+        ]
+    }
+
+    /// The direction, and the explanation of the difference.
+    fn answer(&self, printed: &Printed, arms: &Arms<'_>) -> [Datum; 2] {
+        if printed.contradicting == printed.cells {
+            return ["contradicts its source (kept out)", "kept out"].map(Datum::text);
+        }
+        let Some(ours) = self.effect() else {
+            return [self.absent(), Datum::text("nothing to compare")];
+        };
+        let mean = self.mean(&printed.sizes);
+        let direction = if ours.holds(0.0) {
+            "ours not distinguishable from zero"
+        } else if mean == 0.0 {
+            "published as zero"
+        } else if (mean > 0.0) == (ours.value > 0.0) {
+            "same direction"
+        } else {
+            "other direction"
+        };
+        let explanation = match ours.holds(mean) {
+            true => "none needed".to_owned(),
+            false => arms.explain(self.group.workload, self.metric, self.beyond(mean, ours.value)),
+        };
+        [Datum::text(direction), Datum::text(explanation)]
+    }
+
+    /// What has to be added to ours to be at the published mean.
+    fn beyond(&self, published: f64, ours: f64) -> f64 {
+        match words::is_absolute(self.metric) {
+            true => published - ours,
+            false => 100.0 * ((100.0 + published) / (100.0 + ours) - 1.0),
+        }
+    }
+
+    /// Of changes the geometric mean, as ours is.
+    fn mean(&self, sizes: &[f64]) -> f64 {
+        let count = sizes.len() as f64;
+        match words::is_absolute(self.metric) {
+            true => sizes.iter().sum::<f64>() / count,
+            false => {
+                let logs = sizes.iter().map(|percent| (percent / 100.0).ln_1p());
+                100.0 * (logs.sum::<f64>() / count).exp_m1()
+            }
+        }
+    }
+
+    /// The lowest and the highest of sizes, and their mean where it is asked for; the only one alone.
+    fn range(&self, sizes: &[f64], with_mean: bool) -> String {
+        let size = |size: f64| words::size(self.metric, size);
+        let low = sizes.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = sizes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        match sizes {
+            [] => words::NOT_MEASURED.to_owned(),
+            [one] => size(*one),
+            _ if with_mean => {
+                format!("{} to {}, mean {}", size(low), size(high), size(self.mean(sizes)))
+            }
+            _ => format!("{} to {}", size(low), size(high)),
+        }
+    }
+
+    /// With a note where the load left processors idle, in which case rates say little.
+    fn marked(&self, ours: Datum, notes: &mut Notes) -> Datum {
+        let is_rate = matches!(self.metric, Metric::Qps | Metric::Tps);
+        let answer = |cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
+        let counted = || self.group.cells.iter().filter_map(answer);
+        let below = counted().filter(|one| !one.is_saturated).count();
+        if !is_rate || below == 0 {
+            return ours;
+        }
+        let of = counted().count();
+        ours.note(notes.number(&format!("{below} of {of} cells are {BELOW_SATURATION}")))
+    }
+
+    /// Why there are no numbers of ours.
+    fn absent(&self) -> Datum {
+        let answer = |cell| self.report.answer(cell, &self.scenario.name, self.metric).err();
+        let first = self.group.cells.iter().find_map(answer);
+        let no_ratio = || Absent(Verdict::Void("no ratio could be formed".to_owned()));
+        first.unwrap_or_else(no_ratio).datum()
+    }
+}

@@ -1,0 +1,125 @@
+//! What the page of published effects says of runs of which the effects are known.
+
+use crate::analysis::{Analysis, analyse_all};
+use crate::report::published_effects::FIGURES;
+use crate::report::sample::{facts, window};
+use crate::report::{effects, explanation};
+use crate::suite::Suite;
+use crate::window::Window;
+
+/// Noise from window to window, a share; the same of all arms in the mean.
+const NOISE: [f64; 8] = [0.004, -0.004, -0.004, 0.004, 0.004, -0.004, -0.004, 0.004];
+
+/// The suite `rds` under one workload with 32 sessions.
+fn suite() -> Suite {
+    let mut suite = Suite::find("rds").unwrap();
+    suite.threads = vec![32];
+    suite.open_shares.clear();
+    suite.workloads.truncate(1);
+    suite
+}
+
+/// Eight blocks in which arms have so many times the throughput of the baseline.
+fn windows(arms: &[(&str, f64)]) -> Vec<Window> {
+    let mut windows = Vec::new();
+    for block in 0..8 {
+        for (at, (arm, factor)) in arms.iter().enumerate() {
+            let noise = NOISE[(block as usize + at) % NOISE.len()];
+            let mut one = window(windows.len() as u32, arm, 40.0);
+            one.block = block;
+            if let Some(measured) = &mut one.measured {
+                measured.seconds /= factor * (1.0 + noise);
+            }
+            windows.push(one);
+        }
+    }
+    windows
+}
+
+/// The row of a scenario, column by column.
+fn row(text: &str, scenario: &str) -> Vec<String> {
+    let begin = format!("| {scenario} ");
+    let line = text.lines().find(|line| line.starts_with(&begin)).unwrap();
+    line.trim_matches('|').split('|').map(|datum| datum.trim().to_owned()).collect()
+}
+
+/// The source: −12.9 %, −11.5 %, −15.4 %, one that contradicts itself, −17.0 %. Of ours the first would
+/// be there with the consumers of the second.
+fn rendered() -> String {
+    let published = |qps: f64| qps / 47_176.0;
+    let consumers = published(41_111.0) / 0.96;
+    let suite = suite();
+    let windows = windows(&[
+        ("pfsoff", 1.0),
+        ("pfson_conoff_insoff", 0.96),
+        ("pfson_conon_insoff", 0.96 * consumers),
+        ("pfson_conon_ins_sqlon", 1.02),
+        ("pfson_conoff_inson", 0.7),
+        ("pfson_conon_inson", published(39_168.0)),
+        (Window::AGAIN, 1.0),
+    ]);
+    let analysis = analyse_all(&suite, &windows);
+    effects(&suite, &facts(), &windows, &analysis)
+}
+
+#[test]
+fn the_page_of_a_small_run() {
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!("effects", rendered());
+    });
+}
+
+#[test]
+fn every_effect_has_its_direction_and_its_explanation_or_none() {
+    let text = rendered();
+    let answer = |scenario: &str| {
+        let row = row(&text, scenario);
+        [row[7].clone(), row[8].clone()]
+    };
+    let [direction, explanation] = answer("pfson_conoff_insoff");
+    assert_eq!(direction, "same direction");
+    assert!(explanation.starts_with("pfson_conon_insoff (other consumers): −9.2"), "{text}");
+    assert!(!explanation.contains(';'), "one arm explains it: {text}");
+    assert_eq!(answer("pfson_conon_insoff"), ["same direction", "not explained"]);
+    assert_eq!(answer("pfson_conon_ins_sqlon"), ["other direction", "not explained"]);
+    let kept_out = ["contradicts its source (kept out)", "kept out"];
+    assert_eq!(answer("pfson_conoff_inson"), kept_out);
+    assert_eq!(answer("pfson_conon_inson"), ["same direction", "none needed"]);
+    assert!(text.contains(&format!("- {}\n", explanation::RULE)), "{text}");
+}
+
+#[test]
+fn what_cannot_be_told_from_zero_or_was_not_run_is_said_so() {
+    let suite = suite();
+    let windows = windows(&[("pfsoff", 1.0), ("pfson_conon_insoff", 1.0)]);
+    let analysis = analyse_all(&suite, &windows);
+    let text = effects(&suite, &facts(), &windows, &analysis);
+    let zero = row(&text, "pfson_conon_insoff");
+    assert_eq!(zero[7..], ["ours not distinguishable from zero", "not explained"]);
+    let not_run = row(&text, "pfson_conon_inson");
+    assert!(not_run[7].starts_with("not run: "), "{text}");
+    assert_eq!(not_run[8], "nothing to compare");
+}
+
+#[test]
+fn a_mean_stands_with_its_range_and_without_the_cells_that_contradict() {
+    let mut suite = suite();
+    suite.threads = vec![8, 16, 32];
+    let text = effects(&suite, &facts(), &[], &Analysis::default());
+    // 8 and 32 threads: -10.14 and -16.60 %, which contradicts itself; 16 threads: -13.95 %.
+    let row = row(&text, "pfson_conoff_inson");
+    assert_eq!(row[3], "0 of 3");
+    assert!(row[4].starts_with("−13.9 % to −10.1 %, mean −12.1 % <sup>"), "{text}");
+    assert!(text.contains("1 of 3 cells contradict the source: kept out"), "{text}");
+}
+
+#[test]
+fn every_figure_of_the_source_has_a_row_and_memory_is_in_mib() {
+    let suite = Suite::find("modb").unwrap();
+    let text = effects(&suite, &facts(), &[], &Analysis::default());
+    let begin = "| all-events-memory ";
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(begin)).collect();
+    assert_eq!(rows.len(), FIGURES.len(), "{text}");
+    assert!(rows[4].contains("+1,717 MiB") && rows[4].contains("order cumulative"), "{text}");
+    assert!(!text.contains("basic-history"), "the source has no such scenario: {text}");
+}
