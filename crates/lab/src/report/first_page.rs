@@ -97,7 +97,8 @@ fn scenarios(report: Report<'_>) -> Table {
 fn noise(report: Report<'_>) -> Vec<Block> {
     let declared = report.suite.detectable_percent;
     let text = format!(
-        "In every block a second arm is set as the baseline is. What differs between the two is noise, \
+        "In every block a second arm is set as the baseline is; where arms share a server, one of them \
+         is there again, alone on a server. What differs between two such arms is noise, \
          and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
          declares an effect of {} on the processor time per statement detectable.",
         words::share(declared)
@@ -110,7 +111,7 @@ fn noise(report: Report<'_>) -> Vec<Block> {
         "half-width of the 95 % interval, median (%)",
     ];
     let mut table =
-        Table::new("The baseline compared with itself", heads.map(str::to_owned).to_vec());
+        Table::new("Arms that are set alike compared with each other", heads.map(str::to_owned).to_vec());
     for floor in &report.analysis.floor {
         table.row(vec![
             Datum::text(words::name(floor.metric)),

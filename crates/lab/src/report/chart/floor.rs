@@ -8,7 +8,6 @@ use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot};
 use crate::report::chart::scale::Scale;
 use crate::report::words;
-use crate::window::Window;
 
 /// Height of the strip of a metric, pixels.
 const STRIP: f64 = 44.0;
@@ -74,6 +73,7 @@ mod tests {
     use crate::analysis::{Interval, Verdict};
     use crate::report::sample::comparison;
     use crate::report::tests::assert_well_formed;
+    use crate::window::Window;
 
     #[test]
     fn a_false_alarm_stands_out() {
