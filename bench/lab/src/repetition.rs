@@ -103,7 +103,7 @@ impl<'a> Subject<'a> {
         sleep(self.settings.window());
         let count = self.load.count()?.since(&before.0);
         let used = self.meter.read()?.since(&before.1);
-        Ok(Measured::of(&count, count.transactions, &used))
+        Ok(Measured::of(used.seconds, count.transactions, Some(&count), Some(&used)))
     }
 }
 
