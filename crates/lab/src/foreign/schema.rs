@@ -16,6 +16,8 @@ use crate::error::LabError;
 
 /// Its name, and that of the lock.
 pub const SCHEMA: &str = "waggle_lab";
+/// So long a server may take to notice that the run before was killed, s.
+const LOCK_S: u32 = 10;
 /// The table that says which run made it.
 const MARK_TABLE: &str = "waggle_run";
 /// The beginning of the names of the tables of sysbench.
@@ -23,7 +25,7 @@ const TABLES: &str = "sbtest";
 
 /// Takes the lock, and drops what a killed run has left. Gives the name of that run.
 pub(super) fn claim(connection: &mut Connection) -> Result<Option<String>, LabError> {
-    let locked = connection.rows(&format!("SELECT GET_LOCK('{SCHEMA}', 0) AS {MARK}"))?;
+    let locked = connection.rows(&format!("SELECT GET_LOCK('{SCHEMA}', {LOCK_S}) AS {MARK}"))?;
     if locked.first().map(|row| text(row, 0)).as_deref() != Some("1") {
         let other =
             format!("another waggle lab run loads this server in schema {SCHEMA}: wait for it");

@@ -27,9 +27,13 @@ use super::{asked, directory, failed, foreign, found, report, server};
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
     match args.server.clone() {
         None => foreign::run(&args),
-        Some(_) if args.account.is_given() => Err(Failure::Usage(anyhow!(
-            "private servers need no account: give --dsn for the server that an option file names"
-        ))),
+        // An argument that --server excludes is not demanded by another one.
+        Some(_) if args.account.is_given() || args.yes || args.no_load => {
+            Err(Failure::Usage(anyhow!(
+                "an account, --yes and --no-load are for a server that runs already: give --dsn in place \
+                 of --server, or leave them out"
+            )))
+        }
         Some(server) => run_private(&args, server),
     }
 }
