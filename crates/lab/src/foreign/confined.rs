@@ -85,13 +85,15 @@ impl Confined {
         }
     }
 
-    /// Takes out of a suite what is not run.
+    /// Takes out of a suite what is not run. What is left shares the one server that there is, however it
+    /// was started.
     ///
     /// # Errors
     /// Nothing is left that can be compared.
     pub fn run_only(&self, suite: &mut Suite) -> Result<(), LabError> {
         let asked = suite.scenarios.len();
         suite.scenarios.retain(|one| !self.not_run.contains_key(&one.name));
+        suite.scenarios.iter_mut().for_each(|one| one.start.clear());
         if suite.scenarios.len() > 1 || suite.scenarios.len() == asked {
             return Ok(());
         }

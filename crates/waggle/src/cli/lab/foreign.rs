@@ -14,7 +14,7 @@ use waggle_lab::foreign::{Confined, Foreign, SCHEMA, Survey, check_rights, previ
 use waggle_lab::kept::{self, Kept};
 use waggle_lab::load::{Sysbench, prepare};
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
-use waggle_lab::suite::{Scale, Suite};
+use waggle_lab::suite::{Scale, Scenario, Suite};
 use waggle_lab::{Cell, LabError, Origin, load};
 use waggle_mysql::{Connection, Options};
 
@@ -106,8 +106,9 @@ pub(super) fn resume(
             begun.facts.server.version
         )));
     }
-    let suite = begun.suite_to_run().map_err(failed)?;
-    for scenario in &suite.scenarios {
+    let suite = begun.suite().map_err(|error| failed(error.into()))?;
+    let is_run = |one: &&Scenario| !confined.not_run.contains_key(&one.name);
+    for scenario in suite.scenarios.iter().filter(is_run) {
         if let Some(why) = there.survey.why_not(scenario) {
             return Err(Failure::Config(anyhow!(
                 "scenario {} was measured on this server before, and now it {why}: start the server as \
@@ -116,7 +117,8 @@ pub(super) fn resume(
             )));
         }
     }
-    there.describe(confined, &suite, &suite)?;
+    let to_run = begun.suite_to_run().map_err(failed)?;
+    there.describe(confined, &suite, &to_run)?;
     demand(args.yes)?;
     let sysbench = confined.others.is_none().then(sysbench).transpose()?;
     let place = kept.path().to_owned();
