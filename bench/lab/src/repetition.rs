@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use tempfile::TempDir;
-use waggle_lab::load::{Driver, Pace, Request, Sysbench, prepare};
+use waggle_lab::load::{Driver, Pace, Reach, Request, Sysbench, prepare};
 use waggle_lab::meter::Meter;
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
@@ -44,11 +44,11 @@ impl<'a> Subject<'a> {
                 .to_vec(),
             processors: Vec::new(),
         };
-        let socket = server.socket();
+        let reach = Reach::private(&server.socket());
         let request = Request {
             sysbench: &sysbench,
             launcher: &launcher,
-            socket: &socket,
+            reach: &reach,
             workload: suite.workloads.first().context("the suite has no workload")?,
             threads: suite.threads.first().copied().unwrap_or(2),
             tables: suite.data.tables,
@@ -104,7 +104,7 @@ impl<'a> Subject<'a> {
         sleep(self.settings.window());
         let count = self.load.count()?.since(&before.0);
         let used = self.meter.read()?.since(&before.1);
-        Ok(Measured::of(&count, count.transactions, &used))
+        Ok(Measured::of(used.seconds, count.transactions, Some(&count), Some(&used)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Changes that last as long as somebody holds them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use crate::journal::{Begun, Contents, Journal, JournalError, Undoer, Undone};
 use crate::life::Life;
 use crate::plan::Plan;
 use crate::sessions;
-use crate::state::State;
+use crate::state::{Key, Settings, State};
 use crate::table::Table;
 use crate::undo::{Restored, settings_for, undo};
 
@@ -99,6 +100,26 @@ impl Hold {
         Ok(())
     }
 
+    /// Makes further changes, each of which is in the same journal before. What was written to a row
+    /// once stands there already and is not told twice, so that a journal stays small however often
+    /// settings go to and fro. All of them go back to what the rows held at first.
+    ///
+    /// # Errors
+    /// As [`Hold::make`].
+    pub fn add(
+        &mut self,
+        connection: &mut Connection,
+        changes: &[Change],
+        tell: &mut dyn FnMut(&Made),
+    ) -> Result<(), HoldError> {
+        let known: BTreeSet<_> = self.changes.iter().map(written).collect();
+        let new = changes.iter().filter(|change| !known.contains(&written(change)));
+        let new: Vec<Change> = new.cloned().collect();
+        self.journal.intend(&new)?;
+        self.changes.extend(new);
+        write(connection, changes, &mut Pace::default(), tell).map_err(full_or)
+    }
+
     /// The changes that are made.
     pub fn changes(&self) -> &[Change] {
         &self.changes
@@ -119,6 +140,11 @@ impl Hold {
     pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
         undo_journal(self.journal, &self.changes, connection, Undoer::Command)
     }
+}
+
+/// Where a change writes what.
+fn written(change: &Change) -> (Table, &Key, Option<&Settings>) {
+    (change.table, &change.key, change.after.as_ref())
 }
 
 /// `ER_RECORD_FILE_FULL`

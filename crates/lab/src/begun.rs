@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Lengths;
+use crate::error::LabError;
+use crate::foreign::Confined;
 use crate::report::facts::Facts;
 use crate::suite::{Scale, Suite, SuiteError};
 use crate::window::Cell;
@@ -26,8 +28,11 @@ pub struct Begun {
     pub blocks: u32,
     /// From which the order follows.
     pub seed: u64,
-    /// How the server was named: `--server`.
+    /// How the server was named: `--server` or `--dsn`.
     pub server: String,
+    /// What of the suite is run on a server that somebody else started; absent on private ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<Confined>,
     /// Settings of every server.
     pub settings: Vec<String>,
     /// Processors of the server, and of the load; empty where nothing is pinned.
@@ -43,7 +48,22 @@ impl Begun {
     /// This waggle does not understand it.
     pub fn suite(&self) -> Result<Suite, SuiteError> {
         let mut suite = Suite::parse(&self.suite, &self.suite_text)?;
+        if let Some(confined) = &self.foreign {
+            confined.confine(&mut suite);
+        }
         suite.scenarios.retain(|scenario| self.scenarios.contains(&scenario.name));
+        Ok(suite)
+    }
+
+    /// The same without the scenarios that are not run.
+    ///
+    /// # Errors
+    /// As [`Begun::suite`].
+    pub fn suite_to_run(&self) -> Result<Suite, LabError> {
+        let mut suite = self.suite()?;
+        if let Some(confined) = &self.foreign {
+            confined.run_only(&mut suite)?;
+        }
         Ok(suite)
     }
 }

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::LabError;
 use crate::kept::{Kept, KeptError, write_json};
 use crate::life::Life;
-use crate::load::{Driver, Pace};
+use crate::load::{Pace, Work};
 use crate::window::{Cell, Load};
 
 /// How often the throughput is looked at while a server warms up, and how near four looks have to be.
@@ -19,6 +19,8 @@ const LOOKS: usize = 4;
 const STEADY: f64 = 0.05;
 /// For how long a closed load shows what the baseline can do.
 const LOOK_FOR: Duration = Duration::from_secs(2);
+/// Said where the load or the host is not ours.
+const NO_RATE: &str = "what a server can do at a fixed rate is measured on private servers only";
 /// Transactions per second that the baseline does when it has the whole host, by workload.
 const CAPACITIES: &str = "capacities.json";
 
@@ -70,31 +72,29 @@ impl Engine<'_> {
     }
 
     /// Transactions per second that the whole host would do. `None` where somebody stopped it.
-    fn capacity(&self, life: &mut Life, cell: &Cell) -> Result<Option<f64>, LabError> {
-        let mut load = self.start_load(life, self.workload(cell)?, cell.threads, self.seed)?;
+    fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<f64>, LabError> {
+        let mut load = self.load(life, self.workload(cell)?, cell.threads, self.seed)?;
         self.warm_up(&mut load)?;
         load.go(Pace::Closed)?;
-        let before = (load.count()?, life.meter.read()?);
-        if !self.wait(LOOK_FOR) {
-            return Ok(None);
-        }
-        let count = load.count()?.since(&before.0);
-        let sample = life.meter.read()?.since(&before.1);
+        let Some(measured) = self.span(life, &mut load, LOOK_FOR)? else { return Ok(None) };
         load.pause()?;
-        let per_second = count.transactions as f64 / sample.seconds;
-        Ok(Some(per_second / sample.host_share.max(f64::EPSILON)))
+        let (Some(per_second), Some(share)) = (measured.tps(), measured.host_share) else {
+            return Err(LabError::Foreign(NO_RATE.to_owned()));
+        };
+        Ok(Some(per_second / share.max(f64::EPSILON)))
     }
 
     /// Lets a load run as fast as it goes until looks at its throughput are near each other, or for as
     /// long as a warm-up may take.
-    pub(crate) fn warm_up(&self, load: &mut Driver) -> Result<(), LabError> {
+    pub(crate) fn warm_up(&self, load: &mut Work) -> Result<(), LabError> {
         let begin = Instant::now();
         let mut looks: Vec<f64> = Vec::new();
         load.go(Pace::Closed)?;
-        let mut before = load.count()?.transactions;
+        // Where others make the load, the server was warm before us.
+        let Some(mut before) = load.count()?.map(|count| count.transactions) else { return Ok(()) };
         while !is_steady(&looks) && begin.elapsed() < self.lengths.warm_up && self.wait(LOOK_EVERY)
         {
-            let now = load.count()?.transactions;
+            let now = load.count()?.map_or(before, |count| count.transactions);
             looks.push(now.saturating_sub(before) as f64);
             before = now;
         }

@@ -12,15 +12,16 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use waggle_private_server::{Launcher, Program, Template};
+use waggle_private_server::Launcher;
 
 use crate::budget::Lengths;
 use crate::capacity::Capacities;
 use crate::error::LabError;
 use crate::gate::{self, Asked};
 use crate::kept::Kept;
-use crate::life::Life;
-use crate::load::{Driver, Pace, Request, Sysbench};
+use crate::life::{Life, Origin};
+use crate::load::{Count, Driver, Pace, Request, Sysbench, Work};
+use crate::meter::Sample;
 use crate::schedule::{Arm, Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload, counters_disproof};
 use crate::window::{Cell, Measured, Window};
@@ -38,20 +39,14 @@ pub struct Engine<'a> {
     pub lengths: Lengths,
     /// Rows of a table.
     pub rows: u32,
-    /// Settings of every server.
-    pub settings: Vec<String>,
     /// From which everything random follows.
     pub seed: u64,
-    /// The server.
-    pub program: &'a Program,
-    /// How servers are started.
-    pub launcher: &'a Launcher,
+    /// The servers.
+    pub origin: Origin<'a>,
     /// How loads are started.
     pub load_launcher: &'a Launcher,
-    /// What makes the load.
-    pub sysbench: &'a Sysbench,
-    /// The data.
-    pub template: &'a Template,
+    /// What makes the load; `None`: others do.
+    pub sysbench: Option<&'a Sysbench>,
     /// Set to stop after the window that is being made.
     pub stop: &'a AtomicBool,
     /// Told before each window.
@@ -86,14 +81,14 @@ pub enum Ended {
 
 /// What is there while a block is run: loads of one cell, and servers, which are dropped after them.
 #[derive(Default)]
-struct Running {
-    loads: BTreeMap<usize, Driver>,
-    lives: BTreeMap<usize, Life>,
+struct Running<'a> {
+    loads: BTreeMap<usize, Work>,
+    lives: BTreeMap<usize, Life<'a>>,
     /// The arm that has the servers for itself, where it does.
     alone: Option<usize>,
 }
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
     /// Makes every window that is not there yet.
     ///
     /// # Errors
@@ -138,7 +133,7 @@ impl Engine<'_> {
     }
 
     /// Ends the servers that the next windows do not need.
-    fn forget(&self, running: &mut Running, next: Slot) {
+    fn forget(&self, running: &mut Running<'a>, next: Slot) {
         let alone = (!self.schedule.keeps_servers(next.cell)).then_some(next.arm);
         if alone != running.alone {
             running.lives.clear();
@@ -161,7 +156,7 @@ impl Engine<'_> {
     /// Makes one window. `None` where somebody stopped it.
     fn window(
         &self,
-        running: &mut Running,
+        running: &mut Running<'a>,
         kept: &mut Kept,
         slot: Slot,
         capacities: &Capacities,
@@ -185,9 +180,12 @@ impl Engine<'_> {
         match made.and_then(|()| self.measure(running, slot, rate, &mut window)) {
             Ok(true) => Ok(Some(window)),
             Ok(false) => Ok(None),
-            Err(error @ (LabError::Suite(_) | LabError::Kept(_) | LabError::Scenario { .. })) => {
-                Err(error)
-            }
+            Err(
+                error @ (LabError::Suite(_)
+                | LabError::Kept(_)
+                | LabError::Scenario { .. }
+                | LabError::Hold(_)),
+            ) => Err(error),
             Err(error) => {
                 // Whatever broke is started anew for the next window.
                 running.loads.remove(&arm.server);
@@ -199,24 +197,27 @@ impl Engine<'_> {
     }
 
     /// Starts the server of an arm where it does not run.
-    fn start_life(&self, running: &mut Running, arm: &Arm<'_>, life: u32) -> Result<(), LabError> {
+    fn start_life(
+        &self,
+        running: &mut Running<'a>,
+        arm: &Arm<'_>,
+        life: u32,
+    ) -> Result<(), LabError> {
         if let Entry::Vacant(free) = running.lives.entry(arm.server) {
             free.insert(self.life_of(arm.scenario, life)?);
         }
         Ok(())
     }
 
-    /// Starts a server as a scenario wants it.
-    pub(crate) fn life_of(&self, scenario: &Scenario, number: u32) -> Result<Life, LabError> {
-        let settings: Vec<&str> =
-            self.settings.iter().chain(&scenario.start).map(String::as_str).collect();
-        Life::of(self.template.start(self.program, self.launcher, &settings)?, number)
+    /// A server as a scenario wants it to be started.
+    pub(crate) fn life_of(&self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
+        self.origin.life(scenario, number)
     }
 
     /// Fills a window. `false` where somebody stopped it.
     fn measure(
         &self,
-        running: &mut Running,
+        running: &mut Running<'a>,
         slot: Slot,
         rate: Option<f64>,
         window: &mut Window,
@@ -233,7 +234,7 @@ impl Engine<'_> {
                 settle += self.lengths.window;
                 let workload = self.workload(&window.cell)?;
                 let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
-                free.insert(self.start_load(life, workload, window.cell.threads, seed)?)
+                free.insert(self.load(life, workload, window.cell.threads, seed)?)
             }
         };
         window.void = life.set(arm.scenario)?;
@@ -242,6 +243,8 @@ impl Engine<'_> {
             self.warm_up(load)?;
             life.is_warm = true;
         }
+        // What began before a class was off counts, in sessions of others, too.
+        let sessions = life.sessions()?.max(window.cell.threads);
         let events = life.events()?;
         let counters = life.counters(&self.suite.counters)?;
         load.go(pace)?;
@@ -249,14 +252,14 @@ impl Engine<'_> {
             return Ok(false);
         }
         window.begin = Timestamp::now();
-        let Some(mut measured) = self.span(life, load)? else { return Ok(false) };
+        let Some(mut measured) = self.span(life, load, self.lengths.window)? else {
+            return Ok(false);
+        };
         load.pause()?;
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
         let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate };
         let proof = match (events, life.events()?) {
-            (Some(earlier), Some(later)) => {
-                arm.scenario.disproof(&earlier, &later, window.cell.threads)
-            }
+            (Some(earlier), Some(later)) => arm.scenario.disproof(&earlier, &later, sessions),
             _ => None,
         };
         let later = life.counters(&self.suite.counters)?;
@@ -275,36 +278,41 @@ impl Engine<'_> {
         })
     }
 
-    /// Starts the sessions of a load. Every server of a block has the same seed, and so the same values.
-    pub(crate) fn start_load(
+    /// Starts the sessions of a load, where it is ours. Every server of a block has the same seed, and so
+    /// the same values.
+    pub(crate) fn load(
         &self,
-        life: &Life,
+        life: &Life<'_>,
         workload: &Workload,
         threads: u32,
         seed: u64,
-    ) -> Result<Driver, LabError> {
-        Ok(Driver::start(&Request {
-            sysbench: self.sysbench,
+    ) -> Result<Work, LabError> {
+        let Some(sysbench) = self.sysbench else { return Ok(Work::Others) };
+        Ok(Work::Ours(Driver::start(&Request {
+            sysbench,
             launcher: self.load_launcher,
-            directory: life.server.directory(),
-            socket: &life.server.socket(),
+            directory: life.directory(),
+            reach: life.reach(),
             workload,
             threads,
             tables: self.suite.data.tables,
             rows: self.rows,
             seed,
-        })?)
+        })?))
     }
 
     /// What happens in one window. `None` where somebody stopped it.
-    fn span(&self, life: &mut Life, load: &mut Driver) -> Result<Option<Measured>, LabError> {
-        let begin = (load.count()?, life.statements()?, life.meter.read()?);
-        if !self.wait(self.lengths.window) {
+    pub(crate) fn span(
+        &self,
+        life: &mut Life<'_>,
+        load: &mut Work,
+        time: Duration,
+    ) -> Result<Option<Measured>, LabError> {
+        let before = Look::at(life, load)?;
+        if !self.wait(time) {
             return Ok(None);
         }
-        let end = (load.count()?, life.statements()?, life.meter.read()?);
-        let statements = end.1.saturating_sub(begin.1);
-        Ok(Some(Measured::of(&end.0.since(&begin.0), statements, &end.2.since(&begin.2))))
+        Ok(Some(Look::at(life, load)?.since(&before)))
     }
 
     /// Waits. `false` where somebody stopped it meanwhile.
@@ -317,6 +325,35 @@ impl Engine<'_> {
             sleep(left.min(Duration::from_millis(100)));
         }
         !self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What was done so far.
+struct Look {
+    count: Option<Count>,
+    statements: u64,
+    at: Instant,
+    used: Option<Sample>,
+}
+
+impl Look {
+    fn at(life: &mut Life<'_>, load: &mut Work) -> Result<Look, LabError> {
+        let (count, statements) = (load.count()?, life.statements()?);
+        // The times stand beside each other.
+        Ok(Look { count, statements, at: Instant::now(), used: life.used()? })
+    }
+
+    fn since(&self, earlier: &Look) -> Measured {
+        let count = self.count.as_ref().zip(earlier.count.as_ref());
+        let count = count.map(|(now, before)| now.since(before));
+        let used = self.used.as_ref().zip(earlier.used.as_ref());
+        let used = used.map(|(now, before)| now.since(before));
+        let seconds = match &used {
+            Some(used) => used.seconds,
+            None => self.at.duration_since(earlier.at).as_secs_f64(),
+        };
+        let statements = self.statements.saturating_sub(earlier.statements);
+        Measured::of(seconds, statements, count.as_ref(), used.as_ref())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a run cannot go on.
 
 use waggle_instrumentation::PlanError;
+use waggle_instrumentation::hold::HoldError;
 use waggle_mysql::ConnectionError;
 use waggle_private_server::PrivateServerError;
 
@@ -24,12 +25,18 @@ pub enum LabError {
     /// The load.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The connection to a private server.
-    #[error("a private server: {0}")]
+    /// The connection to a server.
+    #[error(transparent)]
     Connection(#[from] ConnectionError),
-    /// The process of a private server.
+    /// The process of a server.
     #[error(transparent)]
     Meter(#[from] MeterError),
+    /// The changes on a server that somebody else started.
+    #[error(transparent)]
+    Hold(#[from] HoldError),
+    /// A server that somebody else started is not as it has to be: what, why, and what to do.
+    #[error("{0}")]
+    Foreign(String),
     /// A profile that a scenario names.
     #[error("scenario {scenario}: {reason}")]
     Scenario {

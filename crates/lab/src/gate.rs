@@ -21,23 +21,27 @@ pub struct Asked {
 
 /// Why a window does not count; `None` where it does.
 pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
-    if measured.transactions == 0 || measured.statements == 0 {
+    if measured.transactions == Some(0) {
         return Some("no transaction ended in it".to_owned());
     }
-    if measured.steal_share > STEAL_MAX {
-        let percent = 100.0 * measured.steal_share;
+    if measured.statements == 0 {
+        return Some("no statement ended in it".to_owned());
+    }
+    if let Some(steal) = measured.steal_share.filter(|steal| *steal > STEAL_MAX) {
+        let percent = 100.0 * steal;
         return Some(format!("the hypervisor took {percent:.1} % of the processors"));
     }
     if measured.seconds > asked.seconds * LONGER_MAX {
         let (seconds, asked) = (measured.seconds, asked.seconds);
         return Some(format!("it took {seconds:.2} s instead of {asked:.2} s"));
     }
-    let rate = asked.rate?;
+    let (rate, transactions) = (asked.rate?, measured.transactions? as f64);
     // A Poisson number of arrivals differs from its mean by its root (three times that is rare).
     let mean = rate * measured.seconds;
     let least = (RATE_MIN * mean).min(mean - 3.0 * mean.sqrt());
-    ((measured.transactions as f64) < least).then(|| {
-        format!("overloaded: {:.0} of {rate:.0} transactions per second ended", measured.tps())
+    (transactions < least).then(|| {
+        let ended = transactions / measured.seconds;
+        format!("overloaded: {ended:.0} of {rate:.0} transactions per second ended")
     })
 }
 
@@ -49,15 +53,15 @@ mod tests {
     fn measured() -> Measured {
         Measured {
             seconds: 2.0,
-            transactions: 2000,
+            transactions: Some(2000),
             statements: 40_000,
-            retries: 0,
-            latency: Latency::default(),
-            server_cpu_ns: 1,
-            server_share: 0.5,
-            host_share: 1.0,
-            steal_share: 0.0,
-            context_switches: 1,
+            retries: Some(0),
+            latency: Some(Latency::default()),
+            server_cpu_ns: Some(1),
+            server_share: Some(0.5),
+            host_share: Some(1.0),
+            steal_share: Some(0.0),
+            context_switches: Some(1),
             read_bytes: None,
             written_bytes: None,
             rss_bytes: None,
@@ -70,14 +74,18 @@ mod tests {
         let closed = Asked { seconds: 2.0, rate: None };
         assert_eq!(judge(&measured(), &closed), None);
         let bad = [
-            (Measured { transactions: 0, ..measured() }, "no transaction"),
-            (Measured { steal_share: 0.08, ..measured() }, "8.0 %"),
+            (Measured { transactions: Some(0), ..measured() }, "no transaction"),
+            (Measured { statements: 0, transactions: None, ..measured() }, "no statement"),
+            (Measured { steal_share: Some(0.08), ..measured() }, "8.0 %"),
             (Measured { seconds: 3.0, ..measured() }, "3.00 s instead of 2.00 s"),
         ];
         for (measured, said) in bad {
             let why = judge(&measured, &closed).unwrap();
             assert!(why.contains(said), "{why}");
         }
+        // What is not measured voids nothing.
+        let elsewhere = Measured { transactions: None, steal_share: None, ..measured() };
+        assert_eq!(judge(&elsewhere, &closed), None);
         let open = |rate| judge(&measured(), &Asked { rate: Some(rate), ..closed });
         assert_eq!(open(1000.0), None);
         assert_eq!(open(1040.0), None);

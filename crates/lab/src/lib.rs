@@ -11,6 +11,7 @@ pub mod budget;
 mod capacity;
 pub mod engine;
 mod error;
+pub mod foreign;
 pub mod gate;
 pub mod kept;
 mod life;
@@ -24,5 +25,5 @@ pub mod window;
 
 pub use begun::Begun;
 pub use error::LabError;
-pub use life::version_of;
+pub use life::{Origin, version_of};
 pub use window::{Cell, Latency, Load, Measured, Window};

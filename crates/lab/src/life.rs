@@ -1,4 +1,5 @@
-//! One start of a private server, and what is set on it.
+//! A server while it is measured: one start of a private one, or one that somebody else started; and
+//! what is set on it.
 
 use std::path::Path;
 
@@ -7,33 +8,70 @@ use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::metrics::{self, Counter};
 use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::batches;
-use waggle_instrumentation::{Change, Plan, State, Wanted, sessions};
+use waggle_instrumentation::{Change, Plan, State, Table, Wanted, difference};
 use waggle_model::{Reading, ServerVersion};
 use waggle_mysql::connection::{MARK, absent_or, text};
 use waggle_mysql::{Connection, Options};
-use waggle_private_server::PrivateServer;
+use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use crate::error::LabError;
-use crate::meter::Meter;
+use crate::foreign::Foreign;
+use crate::load::Reach;
+use crate::meter::{Meter, Sample};
 use crate::suite::Scenario;
 
 /// Rows in one statement at most. Nobody waits for a private server.
 const ROWS_MAX: usize = 10_000;
+/// What profiles set. Other tables are never written to, whoever changes them meanwhile.
+const SET: [Table; 3] = [Table::Instruments, Table::Consumers, Table::Metrics];
 
-/// A private server that runs.
-pub(crate) struct Life {
+/// Where the servers of a run come from.
+#[derive(Clone, Copy)]
+pub enum Origin<'a> {
+    /// Each is started for the run, on a copy of the same data.
+    Private {
+        /// The server.
+        program: &'a Program,
+        /// How it is started.
+        launcher: &'a Launcher,
+        /// The data.
+        template: &'a Template,
+        /// Settings of every server.
+        settings: &'a [String],
+    },
+    /// One that somebody else started.
+    Foreign(&'a Foreign),
+}
+
+/// A server that is measured.
+pub(crate) struct Life<'a> {
     /// Its number in the run.
     pub(crate) number: u32,
     /// Whether its throughput was steady once.
     pub(crate) is_warm: bool,
-    pub(crate) server: PrivateServer,
-    pub(crate) meter: Meter,
+    server: Server<'a>,
+    /// `None` where its process is not on this host.
+    meter: Option<Meter>,
     connection: Connection,
     version: ServerVersion,
+    /// What was set before any scenario was.
+    first: State,
+}
+
+/// Whose server it is.
+enum Server<'a> {
+    Private(Box<Private>),
+    Foreign(&'a Foreign),
+}
+
+/// A private server, and how a load reaches it.
+struct Private {
+    server: PrivateServer,
+    reach: Reach,
 }
 
 /// As whom we and the sessions of a load log in: on a private server `root` has no password.
-pub(crate) const USER: &str = "root";
+const USER: &str = "root";
 
 /// How to reach a private server.
 pub(crate) fn options(socket: &Path) -> Options {
@@ -49,19 +87,69 @@ pub fn version_of(server: &PrivateServer) -> Result<String, LabError> {
     Ok(Connection::open(&options(&server.socket()), None)?.server_identity().version.clone())
 }
 
-impl Life {
-    pub(crate) fn of(server: PrivateServer, number: u32) -> Result<Life, LabError> {
-        let mut connection = Connection::open(&options(&server.socket()), None)?;
-        // Dates and zeros as profiles write them.
-        connection.rows("SET SESSION sql_mode = ''")?;
+impl<'a> Origin<'a> {
+    /// A server as a scenario wants it to be started.
+    pub(crate) fn life(self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
+        match self {
+            Origin::Private { program, launcher, template, settings } => {
+                let settings: Vec<&str> =
+                    settings.iter().chain(&scenario.start).map(String::as_str).collect();
+                let server = template.start(program, launcher, &settings)?;
+                let (socket, meter) = (server.socket(), Meter::of(server.pid())?);
+                let mut connection = open(&options(&socket))?;
+                let first = State::read(&mut connection)?;
+                let private = Private { server, reach: Reach::private(&socket) };
+                let server = Server::Private(Box::new(private));
+                Ok(Life::of(server, Some(meter), connection, first, number))
+            }
+            Origin::Foreign(server) => {
+                let connection = open(server.options())?;
+                let meter = server.pid().map(Meter::of).transpose()?;
+                let first = server.first().clone();
+                Ok(Life::of(Server::Foreign(server), meter, connection, first, number))
+            }
+        }
+    }
+}
+
+/// A connection with dates and zeros as profiles write them.
+fn open(options: &Options) -> Result<Connection, LabError> {
+    let mut connection = Connection::open(options, None)?;
+    connection.rows("SET SESSION sql_mode = ''")?;
+    Ok(connection)
+}
+
+/// What a profile changes where `first` was set before.
+pub(crate) fn plan(
+    scenario: &Scenario,
+    first: &State,
+    version: ServerVersion,
+) -> Result<Vec<Change>, LabError> {
+    let Some(name) = &scenario.profile else { return Ok(Vec::new()) };
+    let profile = Profile::find(name).map_err(|error| LabError::Scenario {
+        scenario: scenario.name.clone(),
+        reason: error.to_string(),
+    })?;
+    let filter = Filter::default();
+    let wanted = Wanted { profile: &profile, filter: &filter, sessions: &[], version };
+    Ok(Plan::new(first, &wanted).map_err(LabError::plan(&scenario.name))?.changes)
+}
+
+impl<'a> Life<'a> {
+    fn of(
+        server: Server<'a>,
+        meter: Option<Meter>,
+        connection: Connection,
+        first: State,
+        number: u32,
+    ) -> Life<'a> {
         let identity = connection.server_identity();
         let version = ServerVersion::parse(identity.flavour, &identity.version);
-        let meter = Meter::of(server.pid())?;
-        Ok(Life { number, is_warm: false, server, meter, connection, version })
+        Life { number, is_warm: false, server, meter, connection, version, first }
     }
 
     /// Sets what a scenario sets while the server runs, and reads it back. What does not read as it was
-    /// set is returned.
+    /// set is returned. Nothing of what other scenarios have set stays.
     pub(crate) fn set(&mut self, scenario: &Scenario) -> Result<Option<String>, LabError> {
         for (name, value) in &scenario.variables {
             self.connection.rows(&format!("SET GLOBAL {name} = {value}"))?;
@@ -71,16 +159,19 @@ impl Life {
                 return Ok(Some(format!("{name} does not read as {value}")));
             }
         }
-        let Some(name) = &scenario.profile else { return Ok(None) };
-        let profile = Profile::find(name).map_err(|error| LabError::Scenario {
-            scenario: scenario.name.clone(),
-            reason: error.to_string(),
-        })?;
-        let changes = self.changes(&profile, &scenario.name)?;
-        for sql in batches(&changes, ROWS_MAX).filter_map(|batch| batch.sql()) {
-            self.connection.rows(&sql)?;
+        if scenario.profile.is_none() {
+            return Ok(None);
         }
-        let left = self.changes(&profile, &scenario.name)?;
+        let changes = self.changes(scenario)?;
+        match &self.server {
+            Server::Private(_) => {
+                for sql in batches(&changes, ROWS_MAX).filter_map(|batch| batch.sql()) {
+                    self.connection.rows(&sql)?;
+                }
+            }
+            Server::Foreign(server) => server.make(&changes)?,
+        }
+        let left = self.changes(scenario)?;
         Ok(left.first().map(|first| {
             format!(
                 "{} rows do not read as they were set, such as {}",
@@ -90,21 +181,49 @@ impl Life {
         }))
     }
 
-    /// What a profile would change.
-    fn changes(&mut self, profile: &Profile, scenario: &str) -> Result<Vec<Change>, LabError> {
-        let state = State::read(&mut self.connection)?;
-        let sessions = sessions::read(&mut self.connection)?;
-        let filter = Filter::default();
-        let wanted =
-            Wanted { profile, filter: &filter, sessions: &sessions, version: self.version };
-        Ok(Plan::new(&state, &wanted).map_err(LabError::plan(scenario))?.changes)
+    /// What is to be changed so that a scenario is set and nothing else.
+    fn changes(&mut self, scenario: &Scenario) -> Result<Vec<Change>, LabError> {
+        let wanted = self.first.with(&plan(scenario, &self.first, self.version)?);
+        let now = State::read(&mut self.connection)?;
+        let mut changes = difference(&now, &wanted);
+        changes.retain(|change| SET.contains(&change.table));
+        Ok(changes)
+    }
+
+    /// How a load reaches it.
+    pub(crate) fn reach(&self) -> &Reach {
+        match &self.server {
+            Server::Private(private) => &private.reach,
+            Server::Foreign(server) => server.reach(),
+        }
+    }
+
+    /// Where there is room for files of ours.
+    pub(crate) fn directory(&self) -> &Path {
+        match &self.server {
+            Server::Private(private) => private.server.directory(),
+            Server::Foreign(server) => server.directory(),
+        }
+    }
+
+    /// What the server and its host have used so far; `None` where they are not here.
+    pub(crate) fn used(&self) -> Result<Option<Sample>, LabError> {
+        Ok(self.meter.as_ref().map(Meter::read).transpose()?)
+    }
+
+    /// Sessions that the server has, those of others among them.
+    pub(crate) fn sessions(&mut self) -> Result<u32, LabError> {
+        Ok(self.status("Threads_connected")? as u32)
     }
 
     /// Statements that the server counted so far, without those of this connection.
     pub(crate) fn statements(&mut self) -> Result<u64, LabError> {
-        let rows = self.connection.rows("SHOW GLOBAL STATUS LIKE 'Questions'")?;
-        let counted: u64 = rows.first().and_then(|row| text(row, 1).parse().ok()).unwrap_or(0);
-        Ok(counted.saturating_sub(self.connection.statements()))
+        Ok(self.status("Questions")?.saturating_sub(self.connection.statements()))
+    }
+
+    fn status(&mut self, name: &str) -> Result<u64, LabError> {
+        let rows = self.connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+        Ok(rows.first().and_then(|row| text(row, 1).parse().ok()).unwrap_or(0))
     }
 
     /// Events by instrument so far; `None` where Performance Schema is off.

@@ -83,24 +83,26 @@ impl Window {
 pub struct Measured {
     /// Its length, s.
     pub seconds: f64,
-    /// Transactions that ended.
-    pub transactions: u64,
+    /// Transactions that ended; absent where the load is not ours.
+    pub transactions: Option<u64>,
     /// Statements that the server counted (`Questions`), without our own.
     pub statements: u64,
-    /// Transactions that began anew, after a deadlock or a lock that was waited for too long.
-    pub retries: u64,
-    /// How long transactions took.
-    pub latency: Latency,
-    /// Processor time of the server process, ns.
-    pub server_cpu_ns: u64,
+    /// Transactions that began anew, after a deadlock or a lock that was waited for too long; absent where
+    /// the load is not ours.
+    pub retries: Option<u64>,
+    /// How long transactions took; absent where the load is not ours.
+    pub latency: Option<Latency>,
+    /// Processor time of the server process, ns. This and all that is of the server's host is absent where
+    /// the server is not on ours.
+    pub server_cpu_ns: Option<u64>,
     /// Share of all processors that the server used, 0 to 1.
-    pub server_share: f64,
+    pub server_share: Option<f64>,
     /// Share of all processors that was in use, 0 to 1.
-    pub host_share: f64,
+    pub host_share: Option<f64>,
     /// Share of all processors that the hypervisor took, 0 to 1.
-    pub steal_share: f64,
+    pub steal_share: Option<f64>,
     /// Context switches of the whole host.
-    pub context_switches: u64,
+    pub context_switches: Option<u64>,
     /// Bytes that the server had read from storage; absent where we may not look.
     pub read_bytes: Option<u64>,
     /// Bytes that the server had written to storage; absent where we may not look.
@@ -113,24 +115,29 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What the load did and what server and host used meanwhile. The memory of Performance Schema is
-    /// read apart from it.
-    pub fn of(count: &Count, statements: u64, used: &Usage) -> Measured {
-        let storage = used.storage.value().copied();
+    /// What the load did in so many seconds, where it is ours, and what server and host used meanwhile,
+    /// where they can be looked at. The memory of Performance Schema is read apart from it.
+    pub fn of(
+        seconds: f64,
+        statements: u64,
+        count: Option<&Count>,
+        used: Option<&Usage>,
+    ) -> Measured {
+        let storage = used.and_then(|used| used.storage.value().copied());
         Measured {
-            seconds: used.seconds,
-            transactions: count.transactions,
+            seconds,
+            transactions: count.map(|count| count.transactions),
             statements,
-            retries: count.retries,
-            latency: count.latency(),
-            server_cpu_ns: used.server_cpu_ns,
-            server_share: used.server_share,
-            host_share: used.host_share,
-            steal_share: used.steal_share,
-            context_switches: used.context_switches,
+            retries: count.map(|count| count.retries),
+            latency: count.map(Count::latency),
+            server_cpu_ns: used.map(|used| used.server_cpu_ns),
+            server_share: used.map(|used| used.server_share),
+            host_share: used.map(|used| used.host_share),
+            steal_share: used.map(|used| used.steal_share),
+            context_switches: used.map(|used| used.context_switches),
             read_bytes: storage.map(|storage| storage.read_bytes),
             written_bytes: storage.map(|storage| storage.written_bytes),
-            rss_bytes: used.rss_bytes.value().copied(),
+            rss_bytes: used.and_then(|used| used.rss_bytes.value().copied()),
             performance_schema_bytes: None,
         }
     }
@@ -140,14 +147,16 @@ impl Measured {
         self.statements as f64 / self.seconds
     }
 
-    /// Transactions per second.
-    pub fn tps(&self) -> f64 {
-        self.transactions as f64 / self.seconds
+    /// Transactions per second; `None` where they were not counted.
+    pub fn tps(&self) -> Option<f64> {
+        Some(self.transactions? as f64 / self.seconds)
     }
 
-    /// Processor time of the server per statement, ns; `None` without statements.
+    /// Processor time of the server per statement, ns; `None` without statements, or where it was not
+    /// measured.
     pub fn cpu_ns_per_statement(&self) -> Option<f64> {
-        (self.statements > 0).then(|| self.server_cpu_ns as f64 / self.statements as f64)
+        let cpu_ns = self.server_cpu_ns? as f64;
+        (self.statements > 0).then(|| cpu_ns / self.statements as f64)
     }
 }
 

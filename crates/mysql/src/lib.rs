@@ -16,7 +16,9 @@ pub mod options;
 mod secret;
 pub mod verify;
 
-pub use connection::{Connection, ConnectionError, DigestSession, ServerIdentity, why_no_digests};
+pub use connection::{
+    Connection, ConnectionError, DigestSession, Endpoint, ServerIdentity, why_no_digests,
+};
 pub use counters::{Counters, Difference};
 pub use options::{Options, OptionsError, Sources};
 pub use secret::Secret;

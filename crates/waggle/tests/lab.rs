@@ -8,6 +8,8 @@
 
 #[path = "lab/broken.rs"]
 mod broken;
+#[path = "lab/foreign.rs"]
+mod foreign;
 #[path = "lab/interrupted.rs"]
 mod interrupted;
 #[path = "guide/reference.rs"]
@@ -56,6 +58,14 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
         command.arg("lab").args(words).stdin(Stdio::null());
         command.env("TMPDIR", self.servers()).env("WAGGLE_STATE_DIR", self.dir.path());
+        command
+    }
+
+    /// `waggle lab run` of a suite on a server that runs, as small as can be.
+    fn foreign(&self, suite: &str, account: &Path, more: &[&str]) -> Command {
+        let mut command = self.lab(&["run", suite, "--dsn", "--defaults-file"]);
+        command.arg(account).arg("--output").arg(self.run());
+        command.args(["--scale", "tiny", "--window", "200ms", "--seed", "7"]).args(more);
         command
     }
 

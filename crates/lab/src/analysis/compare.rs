@@ -84,7 +84,7 @@ impl<'a> CellWindows<'a> {
     pub(super) fn of(windows: &'a [Window], cell: &'a Cell, baseline: &'a str) -> CellWindows<'a> {
         let blocks = Blocks::of(windows, cell);
         let shares: Vec<f64> =
-            blocks.windows(baseline).filter_map(Window::counted).map(|it| it.host_share).collect();
+            blocks.windows(baseline).filter_map(|it| it.counted()?.host_share).collect();
         let share = shares.iter().sum::<f64>() / shares.len() as f64;
         let is_saturated = cell.load == Load::Closed && share >= SATURATED_FROM;
         CellWindows { cell, baseline, blocks, is_saturated }
@@ -94,6 +94,10 @@ impl<'a> CellWindows<'a> {
     pub(super) fn compare(&self, arm: &str, metric: Metric) -> Compared {
         if self.blocks.windows(arm).next().is_none() {
             return self.without(arm, metric, 0, Verdict::NotRun(Verdict::NOT_YET.to_owned()));
+        }
+        let mut counted = self.blocks.windows(arm).filter_map(Window::counted).peekable();
+        if counted.peek().is_some() && counted.all(|it| metric.of(it).is_none()) {
+            return self.without(arm, metric, 0, Verdict::NotRun("not measured".to_owned()));
         }
         let Pairs { pairs, void, shared } = self.blocks.pairs(self.baseline, arm, metric);
         if shared > 0 && pairs.len() < PAIRS_MIN {

@@ -52,25 +52,27 @@ impl Metric {
         Metric::WrittenBytesPerStatement,
     ];
 
-    /// Its value in a window, in its unit; `None` where nothing happened by which to divide.
+    /// Its value in a window, in its unit; `None` where it was not measured, or nothing happened by which
+    /// to divide.
     pub fn of(self, measured: &Measured) -> Option<f64> {
         let statements = (measured.statements > 0).then_some(measured.statements as f64);
-        let latency = (measured.transactions > 0).then_some(&measured.latency);
+        let has_some = measured.transactions.is_some_and(|count| count > 0);
+        let latency = measured.latency.as_ref().filter(|_| has_some);
         let value = match self {
             Metric::CpuPerStatement => measured.cpu_ns_per_statement(),
             Metric::Qps => Some(measured.qps()),
-            Metric::Tps => Some(measured.tps()),
+            Metric::Tps => measured.tps(),
             Metric::LatencyMean => latency.map(|latency| latency.mean_ns),
             Metric::LatencyP50 => latency.map(|latency| latency.p50_ns),
             Metric::LatencyP95 => latency.map(|latency| latency.p95_ns),
             Metric::LatencyP99 => latency.map(|latency| latency.p99_ns),
-            Metric::ServerShare => Some(measured.server_share),
+            Metric::ServerShare => measured.server_share,
             Metric::Rss => measured.rss_bytes.map(|bytes| bytes as f64),
             Metric::PerformanceSchemaMemory => {
                 measured.performance_schema_bytes.map(|bytes| bytes as f64)
             }
             Metric::ContextSwitchesPerStatement => {
-                statements.map(|count| measured.context_switches as f64 / count)
+                statements.zip(measured.context_switches).map(|(count, all)| all as f64 / count)
             }
             Metric::WrittenBytesPerStatement => {
                 statements.zip(measured.written_bytes).map(|(count, bytes)| bytes as f64 / count)

@@ -22,22 +22,22 @@ fn measured(cpu_ns: f64) -> Measured {
     let time_ns = 20.0 * cpu_ns;
     Measured {
         seconds: cpu_ns / CPU_NS,
-        transactions: statements / 20,
+        transactions: Some(statements / 20),
         statements,
-        retries: 0,
-        latency: Latency {
+        retries: Some(0),
+        latency: Some(Latency {
             mean_ns: time_ns,
             p50_ns: time_ns,
             p95_ns: 2.0 * time_ns,
             p99_ns: 3.0 * time_ns,
             max_ns: 4.0 * time_ns,
             shape: Vec::new(),
-        },
-        server_cpu_ns: (cpu_ns * statements as f64) as u64,
-        server_share: 0.9,
-        host_share: 0.99,
-        steal_share: 0.0,
-        context_switches: statements,
+        }),
+        server_cpu_ns: Some((cpu_ns * statements as f64) as u64),
+        server_share: Some(0.9),
+        host_share: Some(0.99),
+        steal_share: Some(0.0),
+        context_switches: Some(statements),
         read_bytes: Some(0),
         written_bytes: Some(0),
         rss_bytes: Some(1 << 30),
@@ -256,6 +256,21 @@ fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_non
 }
 
 #[test]
+fn what_no_window_has_was_not_measured_and_is_neither_void_nor_zero() {
+    let elsewhere = |window: &mut Window| {
+        let measured = window.measured.as_mut().unwrap();
+        (measured.server_cpu_ns, measured.latency) = (None, None);
+    };
+    let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, elsewhere);
+    let analysis = run.change("on", |_| true, elsewhere).analyse(&[&closed()], 1.0);
+    for metric in [Metric::CpuPerStatement, Metric::LatencyP95] {
+        let on = found(&analysis, "on", metric);
+        assert_eq!(on.verdict, Verdict::NotRun("not measured".to_owned()), "{on:?}");
+    }
+    assert!(found(&analysis, "on", Metric::Qps).verdict.is_known());
+}
+
+#[test]
 fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
     let cells: Vec<Cell> = (1..=90).map(|threads| cell(threads, Load::Closed)).collect();
     let none = [("off", 1.0), ("on", 1.0), ("all", 1.0)];
@@ -278,7 +293,7 @@ fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
 
 #[test]
 fn only_a_closed_load_that_leaves_nothing_idle_is_saturated() {
-    let idle = |window: &mut Window| window.measured.as_mut().unwrap().host_share = 0.6;
+    let idle = |window: &mut Window| window.measured.as_mut().unwrap().host_share = Some(0.6);
     let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, idle);
     assert!(!found(&run.analyse(&[&closed()], 1.0), "on", Metric::Qps).is_saturated);
     let open = cell(8, Load::Open { share: 0.6 });

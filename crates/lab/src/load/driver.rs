@@ -60,7 +60,7 @@ impl Driver {
         let board = Board::create(request.threads);
         let board = board.map_err(LoadError::system("make the memory of the sessions"))?;
         let stdin = board.open_again().map_err(LoadError::system("share that memory"))?;
-        let mut command = request.command(&keep_script(request.directory)?, request.threads);
+        let mut command = request.command(&keep_script(request.directory)?, request.threads)?;
         command.arg("run").env("WAGGLE_LAB_SCRIPT", request.script()?);
         let (child, log) = spawn(command, Stdio::from(stdin), request.directory)?;
         let script = request.workload.script.clone();

@@ -59,6 +59,19 @@ pub enum LoadError {
         /// What the system says.
         source: io::Error,
     },
+    /// sysbench cannot read such a password.
+    #[error(
+        "the password of the account cannot be given to sysbench: it holds both kinds of quotes or is \
+         longer than 237 bytes; name another account, or measure under the load that is there with \
+         --no-load"
+    )]
+    Password,
+    /// sysbench cannot check a certificate.
+    #[error(
+        "sysbench cannot use TLS as the option file asks (ssl-mode); name the unix socket of the \
+         server, or measure under the load that is there with --no-load"
+    )]
+    Tls,
     /// The database of the load cannot be made.
     #[error("the database of the load: {0}")]
     Database(#[from] ConnectionError),

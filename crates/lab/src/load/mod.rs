@@ -9,9 +9,13 @@ mod count;
 mod driver;
 mod error;
 mod histogram;
+mod reach;
 mod sysbench;
+mod work;
 
 pub use count::Count;
 pub use driver::{Driver, Pace};
 pub use error::LoadError;
-pub use sysbench::{DATABASE, Request, Sysbench, prepare};
+pub use reach::Reach;
+pub use sysbench::{Request, Sysbench, prepare};
+pub(crate) use work::Work;

@@ -10,12 +10,9 @@ use std::process::{Child, Command, Stdio};
 use waggle_mysql::Connection;
 use waggle_private_server::Launcher;
 
-use super::LoadError;
-use crate::life::{USER, options};
+use super::{LoadError, Reach};
 use crate::suite::Workload;
 
-/// The database of the load (the default of sysbench).
-pub const DATABASE: &str = "sbtest";
 /// The interface to scripts that `lab.lua` was written for is that of 1.0.
 const VERSION: &str = "1.0.";
 /// Lines in a message.
@@ -63,8 +60,8 @@ pub struct Request<'a> {
     /// Starts it, at the priority of private servers. It is pinned to the processors of the launcher:
     /// its threads inherit them.
     pub launcher: &'a Launcher,
-    /// The socket of the server.
-    pub socket: &'a Path,
+    /// The server, the account and the schema.
+    pub reach: &'a Reach,
     /// The script and its arguments, which win over ours.
     pub workload: &'a Workload,
     /// Sessions.
@@ -82,19 +79,17 @@ pub struct Request<'a> {
 
 impl Request<'_> {
     /// A command that becomes sysbench with a script.
-    pub(super) fn command(&self, script: &Path, threads: u32) -> Command {
+    pub(super) fn command(&self, script: &Path, threads: u32) -> Result<Command, LoadError> {
         let mut command = self.launcher.command();
         command.arg("--").arg(&self.sysbench.program).arg(script);
-        command.args(["--db-driver=mysql", "--mysql-password=", "--time=0", "--events=0"]);
-        command.arg(format!("--mysql-db={DATABASE}"));
-        command.arg(format!("--mysql-user={USER}"));
-        command.arg(format!("--mysql-socket={}", self.socket.display()));
+        command.args(["--db-driver=mysql", "--time=0", "--events=0"]);
+        command.args(self.reach.arguments()?);
         command.arg(format!("--threads={threads}"));
         command.arg(format!("--tables={}", self.tables));
         command.arg(format!("--table-size={}", self.rows));
         command.arg(format!("--rand-seed={}", seed(self.seed)));
         command.args(&self.workload.arguments);
-        command
+        Ok(command)
     }
 
     /// The script as sysbench is to find it.
@@ -121,11 +116,11 @@ fn seed(seed: u64) -> u64 {
 /// # Errors
 /// The script is missing or fails, or the server refuses something.
 pub fn prepare(request: &Request<'_>) -> Result<(), LoadError> {
-    let mut connection = Connection::open(&options(request.socket), None)?;
-    connection.rows(&format!("CREATE DATABASE IF NOT EXISTS {DATABASE}"))?;
+    let mut connection = Connection::open(request.reach.options(), None)?;
+    connection.rows(&format!("CREATE DATABASE IF NOT EXISTS {}", request.reach.schema()))?;
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = request.tables.min(processors as u32).max(1);
-    let mut command = request.command(&request.script()?, threads);
+    let mut command = request.command(&request.script()?, threads)?;
     command.arg("prepare");
     let (mut child, log) = spawn(command, Stdio::null(), request.directory)?;
     let status = child.wait().map_err(LoadError::system("wait for sysbench"))?;

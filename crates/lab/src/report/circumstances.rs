@@ -41,11 +41,12 @@ fn server(server: &Server) -> Vec<(&'static str, String)> {
 }
 
 fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
-    let rows = words::number(load.rows_per_table as f64, 0);
-    vec![
-        ("load", load.sysbench_version.clone()),
-        ("tables", format!("{} of {rows} rows each", load.tables)),
-    ]
+    let mut facts = vec![("load", load.sysbench_version.clone())];
+    if load.tables > 0 {
+        let rows = words::number(load.rows_per_table as f64, 0);
+        facts.push(("tables", format!("{} of {rows} rows each", load.tables)));
+    }
+    facts
 }
 
 fn host(host: &Host) -> Vec<(&'static str, String)> {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::report::{Report, row};
-use crate::window::{Measured, Window};
+use crate::window::{Latency, Measured, Window};
 
 /// A line for each comparison.
 pub(super) fn comparisons(report: Report<'_>) -> String {
@@ -64,8 +64,10 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn of(window: &'a Window) -> Line<'a> {
         let measured = window.measured.as_ref();
-        let number = |of: fn(&Measured) -> f64| measured.map(of).filter(|value| value.is_finite());
-        let count = |of: fn(&Measured) -> u64| measured.map(of);
+        let number = |of: fn(&Measured) -> Option<f64>| measured.and_then(of).and_then(row::finite);
+        let count = |of: fn(&Measured) -> Option<u64>| measured.and_then(of);
+        let latency = measured.and_then(|it| it.latency.as_ref());
+        let time = |of: fn(&Latency) -> f64| latency.map(of).and_then(row::finite);
         Line {
             number: window.number,
             block: window.block,
@@ -79,27 +81,27 @@ impl<'a> Line<'a> {
             session: window.session,
             begin: window.begin.to_string(),
             void: window.void.as_deref(),
-            seconds: number(|it| it.seconds),
+            seconds: number(|it| Some(it.seconds)),
             transactions: count(|it| it.transactions),
-            statements: count(|it| it.statements),
+            statements: count(|it| Some(it.statements)),
             retries: count(|it| it.retries),
-            qps: number(Measured::qps),
+            qps: number(|it| Some(it.qps())),
             tps: number(Measured::tps),
-            cpu_ns_per_statement: measured.and_then(Measured::cpu_ns_per_statement),
-            latency_mean_ns: number(|it| it.latency.mean_ns),
-            latency_p50_ns: number(|it| it.latency.p50_ns),
-            latency_p95_ns: number(|it| it.latency.p95_ns),
-            latency_p99_ns: number(|it| it.latency.p99_ns),
-            latency_max_ns: number(|it| it.latency.max_ns),
+            cpu_ns_per_statement: number(Measured::cpu_ns_per_statement),
+            latency_mean_ns: time(|it| it.mean_ns),
+            latency_p50_ns: time(|it| it.p50_ns),
+            latency_p95_ns: time(|it| it.p95_ns),
+            latency_p99_ns: time(|it| it.p99_ns),
+            latency_max_ns: time(|it| it.max_ns),
             server_cpu_ns: count(|it| it.server_cpu_ns),
             server_share: number(|it| it.server_share),
             host_share: number(|it| it.host_share),
             steal_share: number(|it| it.steal_share),
             context_switches: count(|it| it.context_switches),
-            read_bytes: measured.and_then(|it| it.read_bytes),
-            written_bytes: measured.and_then(|it| it.written_bytes),
-            rss_bytes: measured.and_then(|it| it.rss_bytes),
-            performance_schema_bytes: measured.and_then(|it| it.performance_schema_bytes),
+            read_bytes: count(|it| it.read_bytes),
+            written_bytes: count(|it| it.written_bytes),
+            rss_bytes: count(|it| it.rss_bytes),
+            performance_schema_bytes: count(|it| it.performance_schema_bytes),
         }
     }
 }

@@ -112,7 +112,7 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadFacts {
-    /// What sysbench says of its version.
+    /// What sysbench says of its version; where the load was that of others, the words for that.
     pub sysbench_version: String,
     /// Tables.
     pub tables: u32,

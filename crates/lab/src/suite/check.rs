@@ -351,7 +351,7 @@ fn options(key: &str, options: &[String], own: &[&str]) -> Checked {
 }
 
 /// An option without its dashes, with `-` for `_` and without `loose-`, and its value.
-fn name_and_value(option: &str) -> (String, Option<&str>) {
+pub(crate) fn name_and_value(option: &str) -> (String, Option<&str>) {
     let (name, value) = match option.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (option, None),

@@ -23,6 +23,7 @@ use waggle_instrumentation::activity::Events;
 
 use crate::window::{Cell, Load, Window};
 
+pub(crate) use check::name_and_value;
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must, counters_disproof};
 pub use published::{Figure, Further, Published};

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use waggle_lab::load::{Count, Driver, LoadError, Pace, Request, Sysbench, prepare};
+use waggle_lab::load::{Count, Driver, LoadError, Pace, Reach, Request, Sysbench, prepare};
 use waggle_lab::suite::Workload;
 use waggle_private_server::Launcher;
 use waggle_testkit::{Account, Client, Server, Transport, Version};
@@ -52,11 +52,11 @@ impl Stage {
         threads: u32,
         ask: impl FnOnce(&Request<'_>) -> Result<T, LoadError>,
     ) -> Result<T, LoadError> {
-        let socket = self.server.socket();
+        let reach = Reach::private(&self.server.socket());
         ask(&Request {
             sysbench: &self.sysbench,
             launcher: &self.launcher,
-            socket: &socket,
+            reach: &reach,
             workload,
             threads,
             tables: 2,

@@ -25,8 +25,17 @@ const USUAL_SOCKETS: [&str; 4] = [
     "/tmp/mysql.sock",
 ];
 
-pub(super) enum Endpoint {
-    Tcp { host: String, port: u16 },
+/// Where a server takes connections.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A TCP port.
+    Tcp {
+        /// The name or the address of its host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// A unix socket.
     Socket(PathBuf),
 }
 
@@ -40,11 +49,12 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// The clients' own rule: `localhost`, or no host, is the unix socket.
-    pub(super) fn choose(
-        options: &Options,
-        hint: Option<&Path>,
-    ) -> Result<Endpoint, ConnectionError> {
+    /// Where [`super::Connection::open`] connects to. The clients' own rule: `localhost`, or no host, is
+    /// the unix socket.
+    ///
+    /// # Errors
+    /// It is a unix socket, and none is named or at the usual places.
+    pub fn choose(options: &Options, hint: Option<&Path>) -> Result<Endpoint, ConnectionError> {
         let remote = options.host.as_deref().filter(|host| *host != "localhost");
         let tcp = match options.protocol {
             Some(protocol) => protocol == Protocol::Tcp,

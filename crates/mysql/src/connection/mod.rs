@@ -17,9 +17,10 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Value};
 
 use crate::options::{Options, TlsMode};
-use endpoint::{Endpoint, TlsFiles};
+use endpoint::TlsFiles;
 
 pub use digest_session::{DigestSession, why_no_digests};
+pub use endpoint::Endpoint;
 pub use error::ConnectionError;
 pub use identity::ServerIdentity;
 pub use rows::{absent_or, absent_without, optional_text, text};

@@ -60,6 +60,8 @@ pub(crate) enum Outcome {
 /// Why a command could not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
+    /// An argument is missing, or does not go with another one.
+    Usage(anyhow::Error),
     /// An option or an option file is wrong.
     Config(anyhow::Error),
     /// A right, a kernel feature or a server is missing.
@@ -89,6 +91,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
+        Err(Failure::Usage(error)) => complain(&error, 2),
         Err(Failure::Config(error)) => complain(&error, 3),
         Err(Failure::Cannot(error)) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(Failure::Cannot(error)) => complain(&error, 4),

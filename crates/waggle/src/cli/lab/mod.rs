@@ -1,6 +1,8 @@
 //! `waggle lab`
 
+mod arguments;
 mod asked;
+mod foreign;
 mod found;
 mod list;
 mod progress;
@@ -18,8 +20,8 @@ use super::{Failure, Outcome};
 /// Published overhead experiments, run again on your own server and hardware.
 ///
 /// A suite compares settings under a load, in short windows in a random order, on private servers that
-/// are started for it; no server in use is touched. Every window is kept; a run that is interrupted
-/// can be resumed.
+/// are started for it. A server in use is touched only where --dsn and --yes say so, and all is undone.
+/// Every window is kept; a run that is interrupted can be resumed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(subcommand)]
@@ -28,8 +30,8 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    Run(run::RunArgs),
-    Resume(run::ResumeArgs),
+    Run(arguments::RunArgs),
+    Resume(arguments::ResumeArgs),
     Suites(list::SuitesArgs),
     List(list::ListArgs),
     Show(list::ShowArgs),

@@ -1,8 +1,9 @@
 //! `waggle lab run` and `waggle lab resume`
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -10,145 +11,43 @@ use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Lengths, choose};
 use waggle_lab::engine::{Ended, Engine, Progress};
 use waggle_lab::kept::{self, Kept};
-use waggle_lab::load::Sysbench;
+use waggle_lab::load::{Reach, Sysbench};
 use waggle_lab::needs::Needs;
-use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Run, Server};
+use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
-use waggle_lab::{Cell, LabError, gate, load, version_of};
+use waggle_lab::{Cell, LabError, Origin, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
-use super::super::{Failure, Outcome, duration, private_server, stop_on_signal};
+use super::super::{Failure, Outcome, private_server, stop_on_signal};
+use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::Line;
-use super::{asked, directory, failed, found, report, runs, server};
-
-/// Run a suite, and report what it shows beside what was published.
-#[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example: waggle lab run rds --server /usr/sbin/mysqld --scale tiny --time-budget 10m"
-)]
-pub(super) struct RunArgs {
-    /// A name from `waggle lab suites`, or the path of a TOML file.
-    suite: String,
-    /// The server: the path of a mysqld or mariadbd, or a name in a list of servers.
-    #[arg(long, value_name = "PATH|NAME")]
-    server: String,
-    /// The list of servers; unset: target/servers/servers.toml or /etc/waggle/servers.toml.
-    #[arg(long, value_name = "FILE")]
-    servers: Option<PathBuf>,
-    /// How much data, and how long a window is.
-    #[arg(long, value_enum, default_value_t = ScaleArg::Small)]
-    scale: ScaleArg,
-    /// Run only what fits into this time, such as 30m; what does not fit is listed.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    time_budget: Option<Duration>,
-    /// How often each arm is measured in each cell; unset: 8, or as often as the budget has room for.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
-    blocks: Option<u32>,
-    /// Length of a window; unset: that of the scale.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    window: Option<Duration>,
-    /// Only this workload, number of threads, scenario or order, or only closed or open loads. May be
-    /// given more than once.
-    #[arg(long, value_name = "WORD")]
-    only: Vec<String>,
-    /// Number from which the order of the windows follows; unset: the time.
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    /// Give half of the processors to the server and half to the load.
-    #[arg(long)]
-    pin: bool,
-    /// Directory of the run; unset: one in the state directory, named by suite and time.
-    #[arg(long, value_name = "DIR")]
-    output: Option<PathBuf>,
-}
-
-/// Go on with a run that was interrupted.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle lab resume rds-20260314T101500")]
-pub(super) struct ResumeArgs {
-    /// Its name as in `waggle lab list`, or its directory.
-    run: PathBuf,
-    /// The list of servers; unset: target/servers/servers.toml or /etc/waggle/servers.toml.
-    #[arg(long, value_name = "FILE")]
-    servers: Option<PathBuf>,
-}
-
-/// Scales, as on the command line.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum ScaleArg {
-    /// To see that everything works: little data, windows of 0.4 s.
-    Tiny,
-    /// For a first answer: windows of 2 s.
-    Small,
-    /// The size of the source: windows of 10 s.
-    Full,
-}
-
-impl RunArgs {
-    /// The directory of the run, which must not be there yet.
-    fn place(&self, suite: &Suite, begin: Timestamp) -> Result<PathBuf, Failure> {
-        let at = begin.strftime("%Y%m%dT%H%M%S");
-        let named = || runs().join(format!("{}-{at}", suite.name));
-        let place = self.output.clone().unwrap_or_else(named);
-        if place.exists() {
-            return Err(Failure::Cannot(anyhow!(
-                "{} is there already: name another directory with --output, or go on with a run by \
-                 waggle lab resume",
-                place.display()
-            )));
-        }
-        Ok(place)
-    }
-
-    fn facts(
-        &self,
-        suite: &Suite,
-        choice: &Choice,
-        lengths: Lengths,
-        seed: u64,
-        begin: Timestamp,
-    ) -> Run {
-        let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
-        Run {
-            command: std::env::args().collect::<Vec<_>>().join(" "),
-            waggle_version: env!("CARGO_PKG_VERSION").to_owned(),
-            begin,
-            end: None,
-            seed,
-            scale: Scale::from(self.scale).name().to_owned(),
-            budget_s: self.time_budget.map(|budget| budget.as_secs_f64()),
-            only: self.only.clone(),
-            blocks: choice.blocks,
-            windows_planned: schedule.slots.len() as u32,
-            window_s: lengths.window.as_secs_f64(),
-            settle_s: lengths.settle.as_secs_f64(),
-            steal_limit: gate::STEAL_MAX,
-            resumed: 0,
-        }
-    }
-}
-
-impl From<ScaleArg> for Scale {
-    fn from(scale: ScaleArg) -> Scale {
-        match scale {
-            ScaleArg::Tiny => Scale::Tiny,
-            ScaleArg::Small => Scale::Small,
-            ScaleArg::Full => Scale::Full,
-        }
-    }
-}
+use super::{asked, directory, failed, foreign, found, report, server};
 
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
+    match args.server.clone() {
+        None => foreign::run(&args),
+        // An argument that --server excludes is not demanded by another one.
+        Some(_) if args.account.is_given() || args.yes || args.no_load => {
+            Err(Failure::Usage(anyhow!(
+                "an account, --yes and --no-load are for a server that runs already: give --dsn in place \
+                 of --server, or leave them out"
+            )))
+        }
+        Some(server) => run_private(&args, server),
+    }
+}
+
+/// Runs a suite on private servers of a program.
+fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
     let cells = asked::confine(&mut suite, &args.only)?;
     let begin = Timestamp::now();
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
-    let mut lengths = Lengths::of(scale);
-    lengths.window = args.window.unwrap_or(lengths.window);
+    let lengths = args.lengths();
     let choice = choose(&suite, &cells, scale, lengths, args.blocks, args.time_budget);
-    let program = server::program(&args.server, args.servers.as_deref())?;
+    let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench()?;
     check(&suite, &choice, scale)?;
     announce(&suite, &choice, lengths);
@@ -168,7 +67,7 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
         run: args.facts(&suite, &choice, lengths, seed, begin),
         host: found::host(pinned.clone()),
         server: task.server(&made, &settings),
-        load: task.load(),
+        load: load_facts(&suite, scale, &sysbench),
         not_run: not_run(&suite, &cells, &choice),
         caveats: Vec::new(),
     };
@@ -181,7 +80,8 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
         cells: choice.cells,
         blocks: choice.blocks,
         seed,
-        server: args.server,
+        server: named,
+        foreign: None,
         settings,
         pinned,
         facts,
@@ -194,6 +94,9 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
     let mut begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
     let kept = Kept::open(&place).map_err(|error| failed(error.into()))?;
+    if let Some(confined) = begun.foreign.clone() {
+        return foreign::resume(&args, &confined, begun, kept);
+    }
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
     let schedule = Schedule::new(&suite, &begun.cells, begun.blocks, begun.seed);
     if schedule.slots.len() as u32 != begun.facts.run.windows_planned {
@@ -256,7 +159,7 @@ struct Made {
 }
 
 /// The program of the load.
-fn sysbench() -> Result<Sysbench, Failure> {
+pub(super) fn sysbench() -> Result<Sysbench, Failure> {
     Sysbench::find(Path::new("sysbench")).map_err(|error| failed(error.into()))
 }
 
@@ -277,7 +180,7 @@ fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
     needs.check(&std::env::temp_dir()).map_err(failed)
 }
 
-fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
+pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
     let schedule = Schedule::new(suite, &choice.cells, choice.blocks, 0);
     eprintln!(
         "{}: {} cells, {} arms, {} blocks: {} windows of {:.1} s, about {:.0} min",
@@ -333,7 +236,7 @@ impl Task<'_> {
             load::prepare(&load::Request {
                 sysbench: self.sysbench,
                 launcher: &self.launchers.load,
-                socket: &server.socket(),
+                reach: &Reach::private(&server.socket()),
                 workload,
                 threads: tables,
                 tables,
@@ -357,52 +260,86 @@ impl Task<'_> {
         }
     }
 
-    /// What the report says of the load.
-    fn load(&self) -> LoadFacts {
-        LoadFacts {
-            sysbench_version: self.sysbench.version().to_owned(),
-            tables: self.suite.data.tables,
-            rows_per_table: u64::from(self.suite.data.rows.of(self.scale)),
-        }
-    }
-
     /// Makes the windows that are missing, and writes the reports of those that are there.
-    fn measure(&self, begun: &Begun, mut kept: Kept, made: &Made) -> Result<Outcome, Failure> {
+    fn measure(&self, begun: &Begun, kept: Kept, made: &Made) -> Result<Outcome, Failure> {
         let stop = stop_on_signal()?;
         let place = kept.path().to_owned();
+        let windows = Windows {
+            begun,
+            suite: self.suite,
+            origin: Origin::Private {
+                program: self.program,
+                launcher: &self.launchers.server,
+                template: &made.template,
+                settings: &begun.settings,
+            },
+            load_launcher: &self.launchers.load,
+            sysbench: Some(self.sysbench),
+            stop: &stop,
+        };
+        finish(&place, windows.make(kept).map_err(failed))
+    }
+}
+
+/// What the report says of a load of ours.
+pub(super) fn load_facts(suite: &Suite, scale: Scale, sysbench: &Sysbench) -> LoadFacts {
+    LoadFacts {
+        sysbench_version: sysbench.version().to_owned(),
+        tables: suite.data.tables,
+        rows_per_table: u64::from(suite.data.rows.of(scale)),
+    }
+}
+
+/// The windows of a run, and what makes them.
+pub(super) struct Windows<'a> {
+    pub(super) begun: &'a Begun,
+    pub(super) suite: &'a Suite,
+    pub(super) origin: Origin<'a>,
+    pub(super) load_launcher: &'a Launcher,
+    pub(super) sysbench: Option<&'a Sysbench>,
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl Windows<'_> {
+    /// Makes those that are missing.
+    pub(super) fn make(&self, mut kept: Kept) -> Result<Ended, LabError> {
         let mut line = Line::new();
         let mut tell = |progress: &Progress<'_>| line.tell(progress);
+        let begun = self.begun;
         let mut engine = Engine {
             suite: self.suite,
             schedule: Schedule::new(self.suite, &begun.cells, begun.blocks, begun.seed),
             lengths: begun.lengths,
             rows: self.suite.data.rows.of(begun.scale),
-            settings: begun.settings.clone(),
             seed: begun.seed,
-            program: self.program,
-            launcher: &self.launchers.server,
-            load_launcher: &self.launchers.load,
+            origin: self.origin,
+            load_launcher: self.load_launcher,
             sysbench: self.sysbench,
-            template: &made.template,
-            stop: &stop,
+            stop: self.stop,
             tell: &mut tell,
         };
         let ended = engine.run(&mut kept);
-        drop(kept);
         line.end();
-        let ended = ended.map_err(failed).inspect_err(|_| resume_with(&place))?;
-        report::end(&place)?;
-        match ended {
-            Ended::Whole => Ok(Outcome::Done),
-            Ended::Stopped => {
-                resume_with(&place);
-                Ok(Outcome::No)
-            }
+        ended
+    }
+}
+
+/// Writes the reports of the windows that are there, and says how to go on.
+pub(super) fn finish(place: &Path, ended: Result<Ended, Failure>) -> Result<Outcome, Failure> {
+    let ended = ended.inspect_err(|_| resume_with(place))?;
+    report::end(place)?;
+    match ended {
+        Ended::Whole => Ok(Outcome::Done),
+        Ended::Stopped => {
+            resume_with(place);
+            Ok(Outcome::No)
         }
     }
 }
 
+/// Says how to go on with a run that was begun.
 fn resume_with(place: &Path) {
-    let place = fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());
-    eprintln!("what was measured is kept; go on with: waggle lab resume {}", place.display());
+    if let Ok(place) = fs::canonicalize(place) {
+        eprintln!("what was measured is kept; go on with: waggle lab resume {}", place.display());
+    }
 }

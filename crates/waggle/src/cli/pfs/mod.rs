@@ -7,7 +7,7 @@ pub(super) mod guardian;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod plan;
-mod process;
+pub(super) mod process;
 mod set;
 mod status;
 

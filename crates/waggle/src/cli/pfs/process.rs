@@ -25,7 +25,7 @@ pub(super) fn cpu_of_server(pid: Option<u32>) -> Reading<u64> {
 
 /// The server process of this host that takes connections where the server says that it does; `None`
 /// where there is none, or more than one.
-pub(super) fn process_of(connection: &mut Connection) -> anyhow::Result<Option<u32>> {
+pub(in super::super) fn process_of(connection: &mut Connection) -> anyhow::Result<Option<u32>> {
     let rows = connection.rows(&format!("SELECT @@port AS {MARK}, @@socket, @@hostname"))?;
     let row = rows.first().ok_or_else(|| anyhow!("the server does not say where it listens"))?;
     let (port, socket) = (text(row, 0).parse::<u16>().ok(), text(row, 1));

@@ -1,0 +1,158 @@
+//! What a server that runs says of itself, and which scenarios it can have as it is.
+
+use std::collections::BTreeMap;
+
+use waggle_mysql::Connection;
+use waggle_mysql::connection::{Row, text};
+
+use crate::error::LabError;
+use crate::suite::{Scenario, name_and_value};
+
+/// Why a scenario is not run.
+const RESTART: &str = "needs a restart";
+const VARIABLES: &str = "sets variables, which no journal takes back";
+/// Sessions that are left to others.
+const LEFT: u32 = 5;
+/// Prepared statements of a session: 2, and 9 for each table (`oltp_read_write`).
+const STATEMENTS: u32 = 2;
+const STATEMENTS_A_TABLE: u32 = 9;
+
+/// Variables by their names.
+type Variables = BTreeMap<String, String>;
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Survey {
+    variables: Variables,
+    connected: u32,
+    prepared: u32,
+}
+
+impl Survey {
+    /// Asks a server.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn of(connection: &mut Connection) -> Result<Survey, LabError> {
+        let pair = |row: &Row| (text(row, 0).to_lowercase(), text(row, 1));
+        let variables = connection.rows("SHOW GLOBAL VARIABLES")?.iter().map(pair).collect();
+        let mut status = |name: &str| -> Result<u32, LabError> {
+            let rows = connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+            Ok(rows.first().and_then(|row| text(row, 1).parse().ok()).unwrap_or(0))
+        };
+        let (connected, prepared) = (status("Threads_connected")?, status("Prepared_stmt_count")?);
+        Ok(Survey { variables, connected, prepared })
+    }
+
+    /// Sessions that are there.
+    pub fn sessions(&self) -> u32 {
+        self.connected
+    }
+
+    /// Sessions that there is room for, each with the prepared statements of so many tables.
+    pub fn sessions_max(&self, tables: u32) -> u32 {
+        let number = |name: &str| {
+            self.number(name).map_or(u32::MAX, |it| it.min(u64::from(u32::MAX)) as u32)
+        };
+        let sessions = number("max_connections").saturating_sub(self.connected + LEFT);
+        let statements = number("max_prepared_stmt_count").saturating_sub(self.prepared);
+        sessions.min(statements / (STATEMENTS + STATEMENTS_A_TABLE * tables))
+    }
+
+    /// A variable that is a number.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.variables.get(name)?.parse().ok()
+    }
+
+    /// Why a scenario cannot be measured without a restart, or without leaving something behind; `None`
+    /// where it can.
+    pub fn why_not(&self, scenario: &Scenario) -> Option<&'static str> {
+        if !scenario.start.iter().all(|option| holds(option, &self.variables)) {
+            return Some(RESTART);
+        }
+        (!scenario.variables.is_empty()).then_some(VARIABLES)
+    }
+}
+
+/// Whether a server that runs is as one that was started with an option.
+fn holds(option: &str, variables: &Variables) -> bool {
+    let (name, value) = name_and_value(option);
+    let variable = |name: &str| variables.get(&name.replace('-', "_"));
+    match (variable(&name), name.strip_prefix("skip-").and_then(variable)) {
+        (Some(set), _) => plain(set) == plain(value.unwrap_or("ON")),
+        (None, Some(set)) => plain(set) == plain("OFF"),
+        (None, None) => false,
+    }
+}
+
+/// A value without the ways in which it can be written.
+fn plain(value: &str) -> String {
+    let value = value.trim().to_lowercase();
+    let factor = match value.as_str() {
+        "on" | "true" | "yes" => return "1".to_owned(),
+        "off" | "false" | "no" => return "0".to_owned(),
+        other => match other.chars().last() {
+            Some('k') => 1 << 10,
+            Some('m') => 1 << 20,
+            Some('g') => 1 << 30,
+            _ => 1_u64,
+        },
+    };
+    match value.trim_end_matches(['k', 'm', 'g']).parse::<u64>() {
+        Ok(number) => number.saturating_mul(factor).to_string(),
+        Err(_) => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::Suite;
+
+    fn survey(variables: &[(&str, &str)]) -> Survey {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Survey { variables: variables.iter().map(pair).collect(), connected: 3, prepared: 100 }
+    }
+
+    #[test]
+    fn an_option_holds_where_its_variable_has_the_value_however_it_is_written() {
+        let there =
+            survey(&[("performance_schema", "ON"), ("innodb_buffer_pool_size", "134217728")]);
+        for (option, expected) in [
+            ("--performance-schema=ON", true),
+            ("--performance_schema=1", true),
+            ("--performance-schema", true),
+            ("--performance-schema=OFF", false),
+            ("--skip-performance-schema", false),
+            ("--loose-innodb-buffer-pool-size=128M", true),
+            ("--innodb-buffer-pool-size=64M", false),
+            ("--no-such-option=1", false),
+        ] {
+            assert_eq!(holds(option, &there.variables), expected, "{option}");
+        }
+    }
+
+    #[test]
+    fn what_needs_a_restart_depends_on_how_the_server_was_started() {
+        let suite = Suite::find("rds").unwrap();
+        let left_out = |value: &str| -> Vec<String> {
+            let there = survey(&[("performance_schema", value)]);
+            let cannot = suite.scenarios.iter().filter(|one| there.why_not(one).is_some());
+            cannot.map(|one| one.name.clone()).collect()
+        };
+        assert_eq!(left_out("ON"), ["pfsoff"]);
+        assert_eq!(left_out("OFF").len(), 5);
+        let mut scenario = suite.scenarios[1].clone();
+        scenario.variables.insert("sync_binlog".to_owned(), "0".to_owned());
+        let there = survey(&[("performance_schema", "ON")]);
+        assert_eq!(there.why_not(&scenario), Some(VARIABLES));
+    }
+
+    #[test]
+    fn there_is_room_for_as_many_sessions_as_both_limits_allow() {
+        let there = [("max_connections", "151"), ("max_prepared_stmt_count", "16382")];
+        assert_eq!(survey(&there).sessions_max(10), 143);
+        let there = [("max_connections", "5000"), ("max_prepared_stmt_count", "16382")];
+        assert_eq!(survey(&there).sessions_max(10), 176);
+    }
+}

@@ -1,0 +1,38 @@
+//! What keeps a server at work while it is measured.
+
+use super::{Count, Driver, LoadError, Pace};
+
+/// What keeps a server at work.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A load of ours.
+    Ours(Driver),
+    /// What others want of it. It is neither started nor paused, and its transactions are not counted.
+    Others,
+}
+
+impl Work {
+    /// Lets it work; see [`Driver::go`].
+    pub(crate) fn go(&mut self, pace: Pace) -> Result<(), LoadError> {
+        match self {
+            Work::Ours(driver) => driver.go(pace),
+            Work::Others => Ok(()),
+        }
+    }
+
+    /// Lets it stand still; see [`Driver::pause`].
+    pub(crate) fn pause(&mut self) -> Result<(), LoadError> {
+        match self {
+            Work::Ours(driver) => driver.pause(),
+            Work::Others => Ok(()),
+        }
+    }
+
+    /// What it has done so far, where that is counted.
+    pub(crate) fn count(&mut self) -> Result<Option<Count>, LoadError> {
+        match self {
+            Work::Ours(driver) => driver.count().map(Some),
+            Work::Others => Ok(None),
+        }
+    }
+}

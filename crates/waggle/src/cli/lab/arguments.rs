@@ -1,0 +1,157 @@
+//! What `waggle lab run` and `waggle lab resume` are told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use waggle_lab::budget::{Choice, Lengths};
+use waggle_lab::gate;
+use waggle_lab::report::facts::Run;
+use waggle_lab::schedule::Schedule;
+use waggle_lab::suite::{Scale, Suite};
+
+use super::super::account::AccountArgs;
+use super::super::{Failure, duration};
+use super::runs;
+
+/// Run a suite, and report what it shows beside what was published.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: waggle lab run rds --server /usr/sbin/mysqld --scale tiny --time-budget 10m"
+)]
+pub(super) struct RunArgs {
+    /// A name from `waggle lab suites`, or the path of a TOML file.
+    pub(super) suite: String,
+    /// The server: the path of a mysqld or mariadbd, or a name in a list of servers. Private servers of
+    /// it are started.
+    #[arg(long, value_name = "PATH|NAME", required_unless_present = "dsn", conflicts_with = "dsn")]
+    pub(super) server: Option<String>,
+    /// In place of --server: the server that runs already and that the option files name, as it is. Only
+    /// what SQL can change is measured, and undone.
+    #[arg(long)]
+    pub(super) dsn: bool,
+    /// Change the server of --dsn; without it, say what would be changed.
+    #[arg(long, requires = "dsn")]
+    pub(super) yes: bool,
+    /// Make no load on the server of --dsn: measure under what others want of it.
+    #[arg(long, requires = "dsn")]
+    pub(super) no_load: bool,
+    /// The list of servers; unset: target/servers/servers.toml or /etc/waggle/servers.toml.
+    #[arg(long, value_name = "FILE")]
+    pub(super) servers: Option<PathBuf>,
+    /// How much data, and how long a window is.
+    #[arg(long, value_enum, default_value_t = ScaleArg::Small)]
+    pub(super) scale: ScaleArg,
+    /// Run only what fits into this time, such as 30m; what does not fit is listed.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) time_budget: Option<Duration>,
+    /// How often each arm is measured in each cell; unset: 8, or as often as the budget has room for.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    pub(super) blocks: Option<u32>,
+    /// Length of a window; unset: that of the scale.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(super) window: Option<Duration>,
+    /// Only this workload, number of threads, scenario or order, or only closed or open loads. May be
+    /// given more than once.
+    #[arg(long, value_name = "WORD")]
+    pub(super) only: Vec<String>,
+    /// Number from which the order of the windows follows; unset: the time.
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Give half of the processors to the server and half to the load.
+    #[arg(long, conflicts_with = "dsn")]
+    pub(super) pin: bool,
+    /// Directory of the run; unset: one in the state directory, named by suite and time.
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) account: AccountArgs,
+}
+
+/// Go on with a run that was interrupted.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle lab resume rds-20260314T101500")]
+pub(super) struct ResumeArgs {
+    /// Its name as in `waggle lab list`, or its directory.
+    pub(super) run: PathBuf,
+    /// The list of servers; unset: target/servers/servers.toml or /etc/waggle/servers.toml.
+    #[arg(long, value_name = "FILE")]
+    pub(super) servers: Option<PathBuf>,
+    /// Change the server again, where the run is one of --dsn.
+    #[arg(long)]
+    pub(super) yes: bool,
+    #[command(flatten)]
+    pub(super) account: AccountArgs,
+}
+
+/// Scales, as on the command line.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(super) enum ScaleArg {
+    /// To see that everything works: little data, windows of 0.4 s.
+    Tiny,
+    /// For a first answer: windows of 2 s.
+    Small,
+    /// The size of the source: windows of 10 s.
+    Full,
+}
+
+impl RunArgs {
+    /// How long things take.
+    pub(super) fn lengths(&self) -> Lengths {
+        let lengths = Lengths::of(self.scale.into());
+        Lengths { window: self.window.unwrap_or(lengths.window), ..lengths }
+    }
+
+    /// The directory of the run, which must not be there yet.
+    pub(super) fn place(&self, suite: &Suite, begin: Timestamp) -> Result<PathBuf, Failure> {
+        let at = begin.strftime("%Y%m%dT%H%M%S");
+        let named = || runs().join(format!("{}-{at}", suite.name));
+        let place = self.output.clone().unwrap_or_else(named);
+        if place.exists() {
+            return Err(Failure::Cannot(anyhow!(
+                "{} is there already: name another directory with --output, or go on with a run by \
+                 waggle lab resume",
+                place.display()
+            )));
+        }
+        Ok(place)
+    }
+
+    pub(super) fn facts(
+        &self,
+        suite: &Suite,
+        choice: &Choice,
+        lengths: Lengths,
+        seed: u64,
+        begin: Timestamp,
+    ) -> Run {
+        let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
+        Run {
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            waggle_version: env!("CARGO_PKG_VERSION").to_owned(),
+            begin,
+            end: None,
+            seed,
+            scale: Scale::from(self.scale).name().to_owned(),
+            budget_s: self.time_budget.map(|budget| budget.as_secs_f64()),
+            only: self.only.clone(),
+            blocks: choice.blocks,
+            windows_planned: schedule.slots.len() as u32,
+            window_s: lengths.window.as_secs_f64(),
+            settle_s: lengths.settle.as_secs_f64(),
+            steal_limit: gate::STEAL_MAX,
+            resumed: 0,
+        }
+    }
+}
+
+impl From<ScaleArg> for Scale {
+    fn from(scale: ScaleArg) -> Scale {
+        match scale {
+            ScaleArg::Tiny => Scale::Tiny,
+            ScaleArg::Small => Scale::Small,
+            ScaleArg::Full => Scale::Full,
+        }
+    }
+}
