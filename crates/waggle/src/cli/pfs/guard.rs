@@ -189,9 +189,9 @@ impl Guard {
             let Some(value) = value(&look, *measure, *part) else { continue };
             if watch.heed(value / *level) {
                 return Ok(Some(format!(
-                    "the {} is {} more than {:.1} % above what it was before ({:.1} µs at most)",
-                    measure.name(),
+                    "{}, the {} is more than {:.1} % above what it was before ({:.1} µs at most)",
                     part.name,
+                    measure.name(),
                     (self.share + part.more) * 100.0,
                     *level / 1e3
                 )));
