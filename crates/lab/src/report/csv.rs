@@ -64,10 +64,12 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn of(window: &'a Window) -> Line<'a> {
         let measured = window.measured.as_ref();
-        let number = |of: fn(&Measured) -> Option<f64>| measured.and_then(of).and_then(row::finite);
+        let number = |of: fn(&Measured) -> Option<f64>| {
+            measured.and_then(of).filter(|value| value.is_finite())
+        };
         let count = |of: fn(&Measured) -> Option<u64>| measured.and_then(of);
         let latency = measured.and_then(|it| it.latency.as_ref());
-        let time = |of: fn(&Latency) -> f64| latency.map(of).and_then(row::finite);
+        let time = |of: fn(&Latency) -> f64| latency.map(of).filter(|value| value.is_finite());
         Line {
             number: window.number,
             block: window.block,

@@ -122,7 +122,8 @@ fn factors(one: &Scenario, other: &Scenario) -> Vec<String> {
         ("counters of InnoDB", rules.metrics != others.metrics),
     ]
     .into_iter()
-    .filter_map(|(factor, differs)| differs.then(|| factor.to_owned()))
+    .filter(|(_, differs)| *differs)
+    .map(|(factor, _)| factor.to_owned())
     .collect();
     let names = one.variables.keys().chain(other.variables.keys());
     for name in names.filter(|name| one.variables.get(*name) != other.variables.get(*name)) {

@@ -110,8 +110,10 @@ fn noise(report: Report<'_>) -> Vec<Block> {
         "most false alarms that chance explains (number)",
         "half-width of the 95 % interval, median (%)",
     ];
-    let mut table =
-        Table::new("Arms that are set alike compared with each other", heads.map(str::to_owned).to_vec());
+    let mut table = Table::new(
+        "Arms that are set alike compared with each other",
+        heads.map(str::to_owned).to_vec(),
+    );
     for floor in &report.analysis.floor {
         table.row(vec![
             Datum::text(words::name(floor.metric)),

@@ -70,8 +70,7 @@ fn noise(report: Report<'_>) -> Vec<String> {
     if floor.is_empty() {
         return vec![first_page::NOISE_UNKNOWN.to_owned()];
     }
-    let head =
-        "noise floor: half of the 95 % interval of arms that are set alike, median";
+    let head = "noise floor: half of the 95 % interval of arms that are set alike, median";
     let line = |floor: &Floor| {
         let is_declared = floor.metric == verdicts::METRIC;
         let declared = words::share(report.suite.detectable_percent);

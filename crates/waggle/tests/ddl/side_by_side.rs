@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use waggle_testkit::client::Client;
@@ -23,8 +24,13 @@ const CLOSE: f64 = 0.05;
 /// processor from the session then: of eight sessions on two processors so many may be longer there.
 const APART_MAX: usize = STATEMENTS / 10;
 
+/// Between two statements of a session, as where people and migrations make changes: sessions that
+/// never rest take the processors from each other just where a statement ends.
+const REST: Duration = Duration::from_millis(30);
+
 fn run(client: &mut Client, script: &Script) {
     for (number, (way, statement)) in script.iter().enumerate() {
+        thread::sleep(REST);
         match way {
             Way::Text => {
                 client.query(statement).unwrap();
