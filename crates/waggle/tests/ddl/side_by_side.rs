@@ -20,13 +20,13 @@ const TEXT_LIMIT: usize = 1024;
 /// Times of the two sources are the same where they differ by no more than one of these.
 const CLOSE_US: f64 = 1000.0;
 const CLOSE: f64 = 0.05;
-/// Performance Schema's timer runs on through clean-up, and a client that has its reply can take the
-/// processor from the session then: of eight sessions on two processors so many may be longer there.
-const APART_MAX: usize = STATEMENTS / 10;
+/// Performance Schema's timer runs on through clean-up, and somebody else can take the processor from
+/// the session then: of eight sessions on two processors so many may be longer there.
+const APART_MAX: usize = STATEMENTS / 50;
 
 /// Between two statements of a session, as where people and migrations make changes: sessions that
 /// never rest take the processors from each other just where a statement ends.
-const REST: Duration = Duration::from_millis(30);
+const REST: Duration = Duration::from_millis(100);
 
 fn run(client: &mut Client, script: &Script) {
     for (number, (way, statement)) in script.iter().enumerate() {
@@ -132,7 +132,7 @@ fn both_list_everything(version: Version) {
             nested += usize::from(tap["nested"] == true);
             if !is_close(tap, pfs) {
                 let us = |line: &Value| line["duration_us"].as_f64().unwrap();
-                apart.push((us(tap), us(pfs)));
+                apart.push((text(tap, "kind"), us(tap), us(pfs)));
             }
         }
     }
