@@ -216,7 +216,8 @@ impl Outcome {
             .to_owned();
         for one in &self.predictions {
             let says = match (one.is_at_least, one.is_predictable) {
-                (true, _) => "at least",
+                (true, true) => "at least",
+                (true, false) => "at least, not predictable",
                 (false, false) => "not predictable",
                 (false, true) => "predictable",
             };

@@ -87,8 +87,8 @@ impl History {
         self.thread = found[0].text(0, 0).unwrap();
     }
 
-    /// The row of the last statement, once it has ended.
-    fn row(&mut self) -> Option<Reply> {
+    /// The row of the last statement, once it has ended: text, digest and error.
+    fn row(&mut self) -> Option<[Vec<u8>; 3]> {
         let found = self.watcher.run(format!(
             "SELECT DIGEST_TEXT, DIGEST, MYSQL_ERRNO \
              FROM performance_schema.events_statements_history WHERE THREAD_ID = {} \
@@ -97,17 +97,7 @@ impl History {
         ));
         let row = found.unwrap().remove(0).rows.pop()?;
         let mut values = row.into_iter().map(Option::unwrap_or_default);
-        let (mut text, hash, error) = (values.next()?, values.next()?, values.next()?);
-        // These servers put a blank behind every token.
-        if text.last() == Some(&b' ') {
-            text.pop();
-        }
-        let reply = if PARSER.contains(&error.as_slice()) || hash.is_empty() {
-            Reply::Refused(String::from_utf8_lossy(&error).into_owned())
-        } else {
-            Reply::Answer(Answer { text, hash, failed: error != b"0" })
-        };
-        Some(reply)
+        Some([values.next()?, values.next()?, values.next()?])
     }
 
     /// Runs a statement and tells its digest.
@@ -127,11 +117,25 @@ impl History {
             self.find_thread();
             return Reply::Refused("the session ended".to_owned());
         }
+        // A row that is read while it is written can have the digest of the one before it.
+        let mut before = None;
         for _ in 0..TRIES {
-            if let Some(reply) = self.row() {
-                return reply;
+            match self.row() {
+                Some(row) if before.as_ref() == Some(&row) => return reply(row),
+                row => before = row,
             }
         }
         Reply::Refused("not in the history".to_owned())
     }
+}
+
+fn reply([mut text, hash, error]: [Vec<u8>; 3]) -> Reply {
+    // These servers put a blank behind every token.
+    if text.last() == Some(&b' ') {
+        text.pop();
+    }
+    if PARSER.contains(&error.as_slice()) || hash.is_empty() {
+        return Reply::Refused(String::from_utf8_lossy(&error).into_owned());
+    }
+    Reply::Answer(Answer { text, hash, failed: error != b"0" })
 }

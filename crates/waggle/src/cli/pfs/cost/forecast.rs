@@ -13,7 +13,7 @@ use super::super::super::Failure;
 use super::super::process::{cpu_of_server, process_of};
 use super::super::status::{failure, mib};
 use super::stored;
-use super::table::{between, busy, number, percent, source_of, sum};
+use super::table::{between, busy, certainty, number, percent, source_of, sum};
 
 /// What is expected of a plan on a server.
 pub(in super::super) struct Here {
@@ -96,11 +96,7 @@ fn line(class: &Expected) -> String {
     let is_silent = class.events_per_s == Some(0.0);
     let is_unknown = class.events_from == Origin::Unknown && class.cores.is_none();
     if !is_silent && !is_unknown {
-        if class.is_at_least {
-            notes.push_str("  at least");
-        } else if !class.is_predictable {
-            notes.push_str("  not predictable");
-        }
+        notes.push_str(certainty(class.is_at_least, class.is_predictable));
     }
     let per_statement =
         class.events_per_statement.map_or("-".to_owned(), |events| format!("{events:.2}"));

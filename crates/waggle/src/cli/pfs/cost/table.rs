@@ -48,13 +48,19 @@ pub(super) fn busy(cores: Option<f64>, unknown: Option<&str>) -> String {
     }
 }
 
-/// The columns of a sum, from `per statement` on.
-pub(super) fn sum(total: &Total) -> String {
-    let note = match (total.is_at_least, total.is_predictable) {
-        (true, _) => "  at least",
+/// What is told of how far a price can be relied on.
+pub(super) fn certainty(is_at_least: bool, is_predictable: bool) -> &'static str {
+    match (is_at_least, is_predictable) {
+        (true, true) => "  at least",
+        (true, false) => "  at least, not predictable",
         (false, false) => "  not predictable",
         (false, true) => "",
-    };
+    }
+}
+
+/// The columns of a sum, from `per statement` on.
+pub(super) fn sum(total: &Total) -> String {
+    let note = certainty(total.is_at_least, total.is_predictable);
     format!(
         "{:>13} {:>13} {:>13} {:>11} {:>9}{note}",
         "",
@@ -88,11 +94,7 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
 fn line(class: &ClassCost) -> String {
     let mut notes = String::new();
     if class.events_per_s > 0.0 {
-        if class.is_at_least {
-            notes.push_str("  at least");
-        } else if !class.is_predictable {
-            notes.push_str("  not predictable");
-        }
+        notes.push_str(certainty(class.is_at_least, class.is_predictable));
         if class.rest.is_some_and(|rest| rest.source == Source::Kind) {
             notes.push_str("  priced like its kind");
         }
