@@ -50,13 +50,9 @@ impl Prediction {
         ratio.low >= 1.0 / PREDICTABLE && ratio.high <= PREDICTABLE
     }
 
-    /// Right, or told beforehand that it may not be. Where it was told that it is at least so much, it
-    /// must not be less.
+    /// Right, or told beforehand that it may not be.
     pub(crate) fn is_honest(&self) -> bool {
-        match (self.is_at_least, self.is_predictable) {
-            (true, _) => self.ratio().high >= 1.0 / PREDICTABLE,
-            (false, predictable) => !predictable || self.is_right(),
-        }
+        !self.is_predictable || self.is_right()
     }
 }
 

@@ -180,9 +180,13 @@ impl Outcome {
     fn verdicts(&self) -> String {
         let honest = self.predictions.iter().filter(|one| one.is_honest()).count();
         let right = self.predictions.iter().filter(|one| one.is_right()).count();
+        let predictable = self.predictions.iter().filter(|one| one.is_predictable).count();
         let all = self.predictions.len();
         let predicted = match &self.prices {
-            Some(_) => format!("{honest} of {all}; within: {right} | {}", kept(honest == all)),
+            Some(_) => format!(
+                "{honest} of {all}; within: {right}; the product predicts: {predictable} | {}",
+                kept(honest == all)
+            ),
             None => NOT_RUN.to_owned(),
         };
         let filtered = match self.filters_before() {

@@ -109,9 +109,12 @@ impl Scene {
 
     /// Looks until the blockers are drawn as `1(2 3)`: who blocks, and in parentheses who waits.
     fn look_until_drawn(&self, expected: &str) -> Value {
-        self.look_until(expected, |look| {
+        let begin = Instant::now();
+        let look = self.look_until(expected, |look| {
             (drawn(&look["blockers"]) == expected).then(|| look.clone())
-        })
+        });
+        println!("{}: {expected} drawn after {:.2?}", self.version(), begin.elapsed());
+        look
     }
 }
 

@@ -25,6 +25,7 @@ fn chain(version: Version) {
     let session = &blocker["session"];
     assert_eq!((&session["user"], &session["db"]), (&"root".into(), &"shop".into()), "{look:#}");
     assert_eq!(session["command"], "Sleep");
+    assert!(session["since_s"].is_number(), "how long it is idle: {look:#}");
     assert_eq!(session["transaction"]["rows_modified"], 1);
     assert_eq!(blocker["remedy"], format!("KILL {a}"));
     match version.is_mariadb() {

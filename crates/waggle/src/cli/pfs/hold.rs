@@ -28,7 +28,8 @@ pub(in super::super) struct HoldArgs {
     #[arg(long)]
     keep: bool,
     /// Undo at once when the server becomes slower by more than this, such as 3%: the processor time
-    /// per statement, or the time of a statement. It is measured for 15 seconds before the change.
+    /// per statement, or the time of a statement. It is measured for half a minute to two minutes before
+    /// the change.
     #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "keep")]
     guard: Option<f64>,
     /// What was counted meanwhile as JSON.
