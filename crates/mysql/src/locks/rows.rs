@@ -2,11 +2,12 @@
 //!
 //! - MySQL 5.7 and MariaDB: `INNODB_LOCK_WAITS` and `INNODB_LOCKS`, copies that the server makes at
 //!   most ten times a second.
-//! - MySQL 8.0.37, 8.4 and later: `data_lock_waits` and `data_locks`, by the id of the lock that is
-//!   waited for. Without the id the server walks every row lock there is.
-//! - MySQL 8.0 before 8.0.37 and 8.1 to 8.3: neither. A failed allocation while these tables are
-//!   read leaves a mutex of the transaction system locked, and the server hangs (mended in 8.0.37).
-//!   `INNODB_TRX` says who waits; the blocker is named where only one transaction can be it.
+//! - MySQL 8.0.40, 8.4.3, 9.1 and later: `data_lock_waits` and `data_locks`, by the id of the lock that
+//!   is waited for. Without the id the server walks every row lock there is.
+//! - MySQL 8 and 9 before them: neither. A failed allocation while these tables are read leaves a mutex
+//!   of the transaction system locked, and the server hangs (mended in 8.0.37); reading them holds up
+//!   every other session where there are many row locks (mended in the releases of October 2024,
+//!   bug 112035). `INNODB_TRX` says who waits; the blocker is named where only one transaction can be it.
 //!
 //! N waiters for one record have N²/2 rows of who blocks whom, so one of each record is asked for.
 
@@ -30,7 +31,8 @@ pub(super) enum Way {
     TransactionsOnly,
 }
 
-const UNSAFE: &str = "reading data_locks can hang this version (mended in MySQL 8.0.37)";
+const UNSAFE: &str =
+    "reading data_locks can hang or stall this version (mended in MySQL 8.0.40, 8.4.3 and 9.1)";
 
 impl Way {
     pub(super) fn of(identity: &ServerIdentity) -> Way {
@@ -45,7 +47,7 @@ impl Way {
         let mut next = || parts.next().unwrap_or(0);
         match (next(), next(), next()) {
             (..8, ..) => Way::LockTables,
-            (8, 0, ..37) | (8, 1..4, _) => Way::TransactionsOnly,
+            (8, 0, ..40) | (8, 1..4, _) | (8, 4, ..3) | (9, 0, _) => Way::TransactionsOnly,
             _ => Way::DataLocks,
         }
     }
@@ -333,10 +335,10 @@ mod tests {
 
     #[test]
     fn data_locks_are_not_read_where_that_can_hang_the_server() {
-        for version in ["8.0.12", "8.0.36-28", "8.1.0", "8.3.0", "8.0"] {
+        for version in ["8.0.12", "8.0.39-30", "8.1.0", "8.3.0", "8.4.2", "9.0.1", "8.0"] {
             assert_eq!(way(version), Way::TransactionsOnly, "{version}");
         }
-        for version in ["8.0.37", "8.0.40-31", "8.4.0", "9.7.4-2"] {
+        for version in ["8.0.40-31", "8.4.3", "9.1.0", "9.7.4-2"] {
             assert_eq!(way(version), Way::DataLocks, "{version}");
         }
         for version in ["5.7.22-log", "10.11.19-MariaDB", "11.4.5-MariaDB"] {

@@ -63,7 +63,7 @@ fn a_chain_where_data_locks_are_not_safe(scene: &Scene, root: &Client, middle: &
         (look["undetermined"][0]["waiter"]["connection_id"] == c).then(|| look.clone())
     });
     let unknown = &look["undetermined"][0];
-    assert!(unknown["why"].as_str().unwrap().contains("8.0.37"), "{look:#}");
+    assert!(unknown["why"].as_str().unwrap().contains("8.0.40"), "{look:#}");
     let mut candidates: Vec<u64> =
         unknown["candidates"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap()).collect();
     candidates.sort_unstable();
