@@ -75,6 +75,8 @@ pub(crate) fn basic(installation: &Installation, data: &Path) -> Vec<String> {
         format!("--basedir={}", seen(&installation.base)),
         format!("--lc-messages-dir={}", seen(&installation.share)),
         format!("--datadir={}", seen(data)),
+        // MariaDB removes temporary tables of others from a shared one when it starts.
+        format!("--tmpdir={}", seen(data.parent().unwrap_or(data))),
     ];
     // 2 writes the log at each commit and does not wait for the disk: quick, and a commit survives
     // a kill -9 of the server.
