@@ -9,7 +9,7 @@ use serde::Serialize;
 use waggle_instrumentation::apply::what;
 use waggle_instrumentation::cost::Forecast;
 use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
-use waggle_instrumentation::profile::Profile;
+use waggle_instrumentation::profile::{Profile, ProfileError};
 use waggle_instrumentation::statements::{batches, switch_of};
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
@@ -146,7 +146,10 @@ fn not_in_it(plan: &Plan, filter: &Filter) -> String {
 }
 
 pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
-    Profile::find(name).map_err(|error| Failure::Config(error.into()))
+    Profile::find(name).map_err(|error| match error {
+        ProfileError::NeedsRestart => Failure::Cannot(error.into()),
+        _ => Failure::Config(error.into()),
+    })
 }
 
 #[derive(Serialize)]
