@@ -59,6 +59,7 @@ impl Plan {
         let added = needed::add(&mut desired, wanted.profile, wanted.version);
         wanted.filter.apply(&mut desired, wanted.sessions)?;
         let mut impossible = withdraw_impossible(state, &mut desired);
+        impossible.extend(unmatched(state, wanted.profile, wanted.version));
         for rule in &wanted.profile.metrics {
             for word in &rule.names {
                 let switched =
@@ -190,6 +191,26 @@ fn withdraw_impossible(state: &State, desired: &mut State) -> Vec<(String, Strin
         }
     }
     impossible.into_iter().collect()
+}
+
+/// The names of each rule of this server that fits nothing on it, with the reason.
+pub fn unmatched(
+    state: &State,
+    profile: &Profile,
+    version: ServerVersion,
+) -> Vec<(String, String)> {
+    let has = |table, fits: &dyn Fn(&str) -> bool| state.rows(table).any(|(key, _)| fits(&key[0]));
+    let told = |names: &[String], what: &str| {
+        (names.join(", "), format!("this server has no {what} of this name"))
+    };
+    let instruments = profile.instruments.iter().filter(|rule| {
+        rule.on.hold(version) && !has(Table::Instruments, &|name| rule.applies(name, version))
+    });
+    let consumers = profile.consumers.iter().filter(|rule| {
+        rule.on.hold(version) && !has(Table::Consumers, &|name| rule.applies(name, version))
+    });
+    let instruments = instruments.map(|rule| told(&rule.names, "instrument"));
+    instruments.chain(consumers.map(|rule| told(&rule.names, "consumer"))).collect()
 }
 
 fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {

@@ -210,6 +210,24 @@ fn what_the_server_ignores_is_not_planned_and_told() {
 }
 
 #[test]
+fn a_rule_for_this_server_that_fits_nothing_on_it_is_told() {
+    let older = "on = { before = '9.0' }\n";
+    let rules = [
+        instrument("wiat/%", "enabled = true"),
+        consumer("events_waist_current", true),
+        instrument("wait/%", "enabled = true"),
+        consumer("nosuch", true) + older,
+        instrument("nosuch", "enabled = true") + older,
+    ];
+    let plan = plan_of(&rules.concat(), &Filter::default()).unwrap();
+    let told = |name: &str, what: &str| {
+        (name.to_owned(), format!("this server has no {what} of this name"))
+    };
+    let expected = [told("wiat/%", "instrument"), told("events_waist_current", "consumer")];
+    assert_eq!(plan.impossible, expected);
+}
+
+#[test]
 fn a_wait_for_a_metadata_lock_shows_locks_to_come() {
     let profile = "[[instruments]]\nnames = ['wait/lock/%']\nenabled = true\n";
     let plan = plan_of(profile, &Filter::default()).unwrap();
