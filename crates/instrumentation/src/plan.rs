@@ -1,5 +1,7 @@
 //! From a profile to the changes that make it so.
 
+mod needed;
+
 use std::collections::BTreeSet;
 
 use waggle_model::ServerVersion;
@@ -11,6 +13,9 @@ use crate::metrics::selection::{SelectionError, choose};
 use crate::profile::{Base, Profile, ProfileError, builtin};
 use crate::state::{Key, Settings, State};
 use crate::table::Table;
+
+pub(crate) use needed::is_abstract;
+pub use needed::{dead_consumers, parent_of};
 
 /// Where `ENABLED` stands in the settings of every table that has it, and `TIMED` or `HISTORY`.
 const ENABLED: usize = 0;
@@ -50,12 +55,11 @@ impl Plan {
     /// The filter does not fit this server.
     pub fn new(state: &State, wanted: &Wanted<'_>) -> Result<Plan, PlanError> {
         let mut desired = state.clone();
-        let mut added = Vec::new();
         apply_profile(&mut desired, wanted.profile, wanted.version)?;
-        add_abstract_statements(&mut desired, &mut added);
-        add_parents(&mut desired, &mut added);
+        let added = needed::add(&mut desired, wanted.profile, wanted.version);
         wanted.filter.apply(&mut desired, wanted.sessions)?;
         let mut impossible = withdraw_impossible(state, &mut desired);
+        impossible.extend(unmatched(state, wanted.profile, wanted.version));
         for rule in &wanted.profile.metrics {
             for word in &rule.names {
                 let switched =
@@ -165,69 +169,6 @@ fn apply_rules(state: &mut State, profile: &Profile, version: ServerVersion) {
     }
 }
 
-/// A statement begins as an abstract one and is named later: with the abstract ones off, none is
-/// recorded; untimed, none has a time.
-fn add_abstract_statements(state: &mut State, added: &mut Vec<(String, String)>) {
-    let wanted = state.rows(Table::Instruments).filter(|(key, settings)| {
-        let is_concrete = class_of(&key[0]) == "statement" && !is_abstract(&key[0]);
-        is_concrete && is_on(&settings[ENABLED])
-    });
-    let (mut first, mut is_timed) = (None, false);
-    for (key, settings) in wanted {
-        first.get_or_insert_with(|| key[0].clone());
-        is_timed |= is_on(&settings[SECOND]);
-    }
-    let Some(first) = first else { return };
-    for (key, settings) in state.rows_mut(Table::Instruments).into_iter().flatten() {
-        if is_abstract(&key[0])
-            && (!is_on(&settings[ENABLED]) || is_timed && !is_on(&settings[SECOND]))
-        {
-            set(&mut settings[ENABLED], true);
-            set_if(&mut settings[SECOND], is_timed.then_some(true));
-            added.push((key[0].clone(), first.clone()));
-        }
-    }
-}
-
-/// Whether it is what a statement is recorded as until its name is known.
-pub(crate) fn is_abstract(name: &str) -> bool {
-    name.starts_with("statement/abstract/")
-}
-
-/// The consumer that another one is fed by ("Pre-Filtering by Consumer" of the MySQL manual).
-pub fn parent_of(consumer: &str) -> Option<&'static str> {
-    const BY_KIND: [(&str, &str); 4] = [
-        ("events_waits_", "events_waits_current"),
-        ("events_stages_", "events_stages_current"),
-        ("events_statements_", "events_statements_current"),
-        ("events_transactions_", "events_transactions_current"),
-    ];
-    match consumer {
-        "global_instrumentation" => None,
-        "thread_instrumentation" | "statements_digest" => Some("global_instrumentation"),
-        "events_statements_cpu" => Some("thread_instrumentation"),
-        current if current.ends_with("_current") => Some("thread_instrumentation"),
-        other => {
-            BY_KIND.iter().find(|(kind, _)| other.starts_with(kind)).map(|(_, parent)| *parent)
-        }
-    }
-}
-
-fn add_parents(state: &mut State, added: &mut Vec<(String, String)>) {
-    let on = state.rows(Table::Consumers).filter(|(_, settings)| is_on(&settings[ENABLED]));
-    let mut open: Vec<String> = on.map(|(key, _)| key[0].clone()).collect();
-    while let Some(consumer) = open.pop() {
-        let Some(parent) = parent_of(&consumer) else { continue };
-        let key = vec![parent.to_owned()];
-        let row = state.rows_mut(Table::Consumers).and_then(|rows| rows.get_mut(&key));
-        if let Some(settings) = row.filter(|settings| !is_on(&settings[ENABLED])) {
-            set(&mut settings[ENABLED], true);
-            added.push((parent.to_owned(), consumer));
-            open.push(parent.to_owned());
-        }
-    }
-}
-
 /// Takes out of `desired` what the server ignores without a word, and says so.
 ///
 /// `update_row_values` in `storage/perfschema/table_setup_instruments.cc`: the memory of Performance
@@ -250,6 +191,26 @@ fn withdraw_impossible(state: &State, desired: &mut State) -> Vec<(String, Strin
         }
     }
     impossible.into_iter().collect()
+}
+
+/// The names of each rule of this server that fits nothing on it, with the reason.
+pub fn unmatched(
+    state: &State,
+    profile: &Profile,
+    version: ServerVersion,
+) -> Vec<(String, String)> {
+    let has = |table, fits: &dyn Fn(&str) -> bool| state.rows(table).any(|(key, _)| fits(&key[0]));
+    let told = |names: &[String], what: &str| {
+        (names.join(", "), format!("this server has no {what} of this name"))
+    };
+    let instruments = profile.instruments.iter().filter(|rule| {
+        rule.on.hold(version) && !has(Table::Instruments, &|name| rule.applies(name, version))
+    });
+    let consumers = profile.consumers.iter().filter(|rule| {
+        rule.on.hold(version) && !has(Table::Consumers, &|name| rule.applies(name, version))
+    });
+    let instruments = instruments.map(|rule| told(&rule.names, "instrument"));
+    instruments.chain(consumers.map(|rule| told(&rule.names, "consumer"))).collect()
 }
 
 fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
@@ -321,26 +282,6 @@ fn set_if(setting: &mut Option<String>, on: Option<bool>) {
 
 pub(crate) fn yes_no(enabled: bool, second: bool) -> Settings {
     [enabled, second].map(|on| Some(if on { "YES" } else { "NO" }.to_owned())).to_vec()
-}
-
-/// Which consumers are on and fed by nothing, since one above them is off: name and the parent that
-/// is off.
-pub fn dead_consumers(state: &State) -> Vec<(String, String)> {
-    let is_on = |name: &str| {
-        state.row(Table::Consumers, &vec![name.to_owned()]).is_none_or(|row| is_on(&row[ENABLED]))
-    };
-    let mut dead = Vec::new();
-    for (key, _) in state.rows(Table::Consumers).filter(|(key, _)| is_on(&key[0])) {
-        let mut above = parent_of(&key[0]);
-        while let Some(parent) = above {
-            if !is_on(parent) {
-                dead.push((key[0].clone(), parent.to_owned()));
-                break;
-            }
-            above = parent_of(parent);
-        }
-    }
-    dead
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ mod planning;
 mod prices;
 #[path = "pfs/rights.rs"]
 mod rights;
+#[path = "pfs/setting.rs"]
+mod setting;
 #[path = "it/size.rs"]
 mod size;
 

@@ -71,13 +71,15 @@ fn sessions() -> Vec<Session> {
 }
 
 fn plan_of(profile: &str, filter: &Filter) -> Result<Plan, PlanError> {
+    plan_from(&state(), profile, filter)
+}
+
+fn plan_from(state: &State, profile: &str, filter: &Filter) -> Result<Plan, PlanError> {
     let profile = format!("question = 'q?'\nexpected_cost = 'c'\n{profile}");
     let profile = Profile::parse("test", &profile).unwrap();
     let sessions = sessions();
-    Plan::new(
-        &state(),
-        &Wanted { profile: &profile, filter, sessions: &sessions, version: VERSION },
-    )
+    let wanted = Wanted { profile: &profile, filter, sessions: &sessions, version: VERSION };
+    Plan::new(state, &wanted)
 }
 
 /// Table, key and what it holds after, in words.
@@ -118,6 +120,85 @@ fn what_a_statement_and_a_consumer_need_is_added_and_told() {
     );
 }
 
+/// The small server with everything on.
+fn all_on() -> State {
+    let mut state = state();
+    for table in [Table::Instruments, Table::Consumers] {
+        for settings in state.rows_mut(table).unwrap().values_mut() {
+            settings.iter_mut().for_each(|setting| set(setting, true));
+        }
+    }
+    state
+}
+
+fn consumer(name: &str, enabled: bool) -> String {
+    format!("[[consumers]]\nnames = ['{name}']\nenabled = {enabled}\n")
+}
+
+fn instrument(name: &str, settings: &str) -> String {
+    format!("[[instruments]]\nnames = ['{name}']\n{settings}\n")
+}
+
+fn assert_makes(state: &State, profile: &str, changes: &[&str]) {
+    let plan = plan_from(state, profile, &Filter::default()).unwrap();
+    assert_eq!(after(&plan), changes, "{profile}");
+}
+
+#[test]
+fn what_a_rule_turns_off_stays_off_though_what_is_on_needs_it() {
+    let history = "events_statements_history_long";
+    for name in ["global_instrumentation", "thread_instrumentation", "events_statements_current"] {
+        let off = format!("setup_consumers {name} NO");
+        assert_makes(&all_on(), &consumer(name, false), &[&off]);
+        // Also where a consumer below is asked for, which is on already, in either order.
+        let (no, yes) = (consumer(name, false), consumer(history, true));
+        assert_makes(&all_on(), &format!("base = 'current'\n{no}{yes}"), &[&off]);
+        assert_makes(&all_on(), &format!("{yes}{no}"), &[&off]);
+    }
+    let query = "setup_instruments statement/abstract/Query";
+    let abstract_ = |settings| instrument("statement/abstract/%", settings);
+    assert_makes(&all_on(), &abstract_("enabled = false"), &[&format!("{query} NO YES")]);
+    assert_makes(&all_on(), &abstract_("timed = false"), &[&format!("{query} YES NO")]);
+    let asked = instrument("statement/sql/%", "enabled = true\ntimed = true");
+    let both = format!("{}{asked}", abstract_("enabled = false"));
+    assert_makes(&all_on(), &both, &[&format!("{query} NO YES")]);
+}
+
+#[test]
+fn what_a_rule_turns_off_with_those_that_need_it_is_added_where_one_of_them_is_asked_for() {
+    let history = consumer("events_statements_history_long", true);
+    assert_makes(&all_on(), &format!("{}{history}", consumer("%", false)), &[]);
+    let select = instrument("statement/sql/select", "enabled = true\ntimed = true");
+    let statements = instrument("statement/%", "enabled = false\ntimed = false");
+    let off = ["setup_instruments statement/sql/drop_table NO NO"];
+    assert_makes(&all_on(), &format!("{statements}{select}"), &off);
+}
+
+#[test]
+fn what_was_on_before_and_is_not_asked_for_needs_nothing() {
+    let mut state = all_on();
+    let off = [
+        (Table::Consumers, "thread_instrumentation"),
+        (Table::Instruments, "statement/abstract/Query"),
+    ];
+    for (table, name) in off {
+        let rows = state.rows_mut(table).unwrap();
+        set(&mut rows.get_mut(&vec![name.to_owned()]).unwrap()[ENABLED], false);
+    }
+    assert_makes(&state, &instrument("wait/%", "enabled = true"), &[]);
+    // One that is asked for needs those far above it, too.
+    assert_makes(
+        &state,
+        &consumer("events_statements_history_long", true),
+        &["setup_consumers thread_instrumentation YES"],
+    );
+    assert_makes(
+        &state,
+        &instrument("statement/sql/select", "timed = true"),
+        &["setup_instruments statement/abstract/Query YES YES"],
+    );
+}
+
 #[test]
 fn what_the_server_ignores_is_not_planned_and_told() {
     let profile = "base = 'off'\n[[instruments]]\nnames = ['memory/sql/%']\nenabled = true\n\
@@ -126,6 +207,24 @@ fn what_the_server_ignores_is_not_planned_and_told() {
     assert_eq!(after(&plan), ["setup_instruments memory/sql/x YES -"]);
     assert_eq!(plan.impossible[0].0, "memory/performance_schema/%");
     assert!(plan.later[0].starts_with("memory: "), "{:?}", plan.later);
+}
+
+#[test]
+fn a_rule_for_this_server_that_fits_nothing_on_it_is_told() {
+    let older = "on = { before = '9.0' }\n";
+    let rules = [
+        instrument("wiat/%", "enabled = true"),
+        consumer("events_waist_current", true),
+        instrument("wait/%", "enabled = true"),
+        consumer("nosuch", true) + older,
+        instrument("nosuch", "enabled = true") + older,
+    ];
+    let plan = plan_of(&rules.concat(), &Filter::default()).unwrap();
+    let told = |name: &str, what: &str| {
+        (name.to_owned(), format!("this server has no {what} of this name"))
+    };
+    let expected = [told("wiat/%", "instrument"), told("events_waist_current", "consumer")];
+    assert_eq!(plan.impossible, expected);
 }
 
 #[test]

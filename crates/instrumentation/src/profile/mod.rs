@@ -12,6 +12,9 @@ use waggle_model::ServerVersion;
 
 use crate::pattern::fits;
 
+/// The scenario of published comparisons in which there is no Performance Schema at all.
+const PFSOFF: &str = "pfsoff";
+
 /// What shall be on, to answer one question.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -98,6 +101,13 @@ pub enum ProfileError {
         /// The name that was given.
         name: String,
     },
+    /// It is no setting of a running server.
+    #[error(
+        "profile {PFSOFF}: Performance Schema as a whole is off only after a restart with \
+         performance_schema=OFF; what that saves cannot be measured on a server that runs with it \
+         (`waggle lab` measures it on servers of its own; profile `off` turns off what can be)"
+    )]
+    NeedsRestart,
     /// It is no profile.
     #[error("profile {name}: {reason}")]
     Wrong {
@@ -131,10 +141,13 @@ impl Profile {
     /// A built-in profile by its name, or one from a file by its path.
     ///
     /// # Errors
-    /// There is none of that name, or the file is no profile.
+    /// There is none of that name, it needs a restart, or the file is no profile.
     pub fn find(name: &str) -> Result<Profile, ProfileError> {
         if let Some(profile) = builtin(name) {
             return profile;
+        }
+        if name == PFSOFF {
+            return Err(ProfileError::NeedsRestart);
         }
         if !name.contains('/') && !name.ends_with(".toml") {
             return Err(ProfileError::Unknown { name: name.to_owned() });
@@ -175,6 +188,8 @@ mod tests {
         assert!(error.contains("mine.toml") && error.contains("line 5"), "{error}");
         let error = Profile::find("nosuch").unwrap_err().to_string();
         assert!(error.contains("nosuch") && error.contains("ddl-audit"), "{error}");
+        let error = Profile::find("pfsoff").unwrap_err().to_string();
+        assert!(error.contains("restart with performance_schema=OFF"), "{error}");
         let error = Profile::find("./nosuch.toml").unwrap_err().to_string();
         assert!(error.contains("./nosuch.toml"), "{error}");
     }

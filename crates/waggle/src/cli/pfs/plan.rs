@@ -9,7 +9,7 @@ use serde::Serialize;
 use waggle_instrumentation::apply::what;
 use waggle_instrumentation::cost::Forecast;
 use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
-use waggle_instrumentation::profile::Profile;
+use waggle_instrumentation::profile::{Profile, ProfileError};
 use waggle_instrumentation::statements::{batches, switch_of};
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
@@ -78,20 +78,40 @@ pub(in crate::cli) fn plan(
     profile: &Profile,
     filter: &Filter,
 ) -> Result<Plan, Failure> {
+    let state = state(connection)?;
+    plan_from(&state, connection, profile, filter)
+}
+
+/// What is set now.
+pub(super) fn state(connection: &mut Connection) -> Result<State, Failure> {
     if !connection.server_identity().performance_schema {
         let off = waggle_instrumentation::status::StatusError::Off;
         return Err(Failure::Cannot(off.into()));
     }
-    let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
-    let state = State::read(connection).map_err(failed)?;
+    let state = State::read(connection).map_err(|error| Failure::Config(error.into()))?;
     if let Some(why) = state.why_absent(Table::Instruments) {
         return Err(Failure::Config(anyhow::anyhow!("{why}")));
     }
-    let identity = connection.server_identity();
-    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    Ok(state)
+}
+
+/// The plan for this server as if `state` were set.
+pub(super) fn plan_from(
+    state: &State,
+    connection: &mut Connection,
+    profile: &Profile,
+    filter: &Filter,
+) -> Result<Plan, Failure> {
+    let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
+    let version = version(connection);
     let sessions = sessions::read(connection).map_err(failed)?;
     let wanted = Wanted { profile, filter, sessions: &sessions, version };
-    Plan::new(&state, &wanted).map_err(|error| Failure::Config(error.into()))
+    Plan::new(state, &wanted).map_err(|error| Failure::Config(error.into()))
+}
+
+pub(super) fn version(connection: &Connection) -> ServerVersion {
+    let identity = connection.server_identity();
+    ServerVersion::parse(identity.flavour, &identity.version)
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -126,7 +146,10 @@ fn not_in_it(plan: &Plan, filter: &Filter) -> String {
 }
 
 pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
-    Profile::find(name).map_err(|error| Failure::Config(error.into()))
+    Profile::find(name).map_err(|error| match error {
+        ProfileError::NeedsRestart => Failure::Cannot(error.into()),
+        _ => Failure::Config(error.into()),
+    })
 }
 
 #[derive(Serialize)]
@@ -232,7 +255,8 @@ pub(super) struct PersistArgs {
 pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
     let profile = find(&args.profile)?;
     let mut connection = connect(args.account)?;
-    let plan = plan(&mut connection, &profile, &Filter::default())?;
+    let start = at_start(&mut connection)?;
+    let plan = plan_from(&start, &mut connection, &profile, &Filter::default())?;
     let mut out = io::stdout().lock();
     writeln!(out, "[mysqld]\nperformance_schema = ON")?;
     let mut counters = Vec::new();
@@ -255,13 +279,6 @@ pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
                 writeln!(out, "performance-schema-consumer-{name} = {value}")?;
             }
             Table::Metrics if is_on(0) => counters.push(switch_of(&key[0], &key[1])),
-            Table::Metrics => {
-                writeln!(
-                    out,
-                    "# {} cannot be turned off at the start",
-                    switch_of(&key[0], &key[1])
-                )?;
-            }
             _ => {}
         }
     }
@@ -269,5 +286,23 @@ pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
     if !counters.is_empty() {
         writeln!(out, "innodb_monitor_enable = '{}'", counters.join(","))?;
     }
+    if profile.metrics.iter().any(|rule| !rule.enabled) {
+        writeln!(out, "# the counters of InnoDB that a start turns on cannot be turned off there")?;
+    }
     Ok(Outcome::Done)
+}
+
+/// What a start without options gives, whatever is set now. Which counters of InnoDB it turns on is
+/// not known: all are taken for off, so that each that is wanted is named.
+fn at_start(connection: &mut Connection) -> Result<State, Failure> {
+    let now = state(connection)?;
+    let default = plan_from(&now, connection, &find("default")?, &Filter::default())?;
+    let off = |(key, before): (&Vec<String>, &Vec<Option<String>>)| Change {
+        table: Table::Metrics,
+        key: key.clone(),
+        before: Some(before.clone()),
+        after: Some(vec![Some("NO".to_owned())]),
+    };
+    let stopped: Vec<Change> = now.rows(Table::Metrics).map(off).collect();
+    Ok(now.with(&default.changes).with(&stopped))
 }

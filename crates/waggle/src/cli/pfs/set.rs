@@ -2,15 +2,17 @@
 
 use clap::ValueEnum;
 use waggle_instrumentation::filter::Filter;
+use waggle_instrumentation::plan::unmatched;
 use waggle_instrumentation::profile::{Base, ConsumerRule, InstrumentRule, Profile, Servers};
-use waggle_instrumentation::{Change, Plan, State, Table};
+use waggle_instrumentation::status::timers;
+use waggle_instrumentation::{Change, Plan, Table};
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome};
 use super::apply::events;
 use super::hold::{HoldArgs, Request, hold};
-use super::plan::plan;
+use super::plan::{plan_from, state, version};
 
 /// Set instruments or consumers by name until this command ends, and undo it then.
 #[derive(Debug, clap::Args)]
@@ -39,7 +41,13 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let request = Request {
         command: format!("set {}", args.words.join(" ")),
         plan: |connection: &mut Connection| {
-            let plan = plan(connection, &profile, &Filter::default())?;
+            let state = state(connection)?;
+            if let Some((name, why)) = unmatched(&state, &profile, version(connection)).pop() {
+                return Err(Failure::Usage(anyhow::anyhow!(
+                    "{name}: {why}; `waggle pfs status --depth 3` shows what there is"
+                )));
+            }
+            let plan = plan_from(&state, connection, &profile, &Filter::default())?;
             eprint!("{}", super::plan::in_words(&plan, false));
             Ok(plan)
         },
@@ -121,10 +129,12 @@ fn change_of_timer(
     class: &str,
     timer: &str,
 ) -> Result<Change, Failure> {
-    let wrong = |message: String| Failure::Config(anyhow::anyhow!("{message}"));
-    let state = State::read(connection).map_err(|error| Failure::Config(error.into()))?;
+    let wrong = |message: String| Failure::Usage(anyhow::anyhow!("{message}"));
+    let state = state(connection)?;
     if let Some(why) = state.why_absent(Table::Timers) {
-        return Err(wrong(format!("{why}: its timers cannot be chosen (MySQL 8.0 and later)")));
+        return Err(Failure::Cannot(anyhow::anyhow!(
+            "{why}: its timers cannot be chosen (MySQL 8.0 and later)"
+        )));
     }
     let key = vec![class.to_owned()];
     let Some(before) = state.row(Table::Timers, &key) else {
@@ -132,6 +142,14 @@ fn change_of_timer(
             state.rows(Table::Timers).map(|(key, _)| key[0].as_str()).collect();
         return Err(wrong(format!("class {class}: there is none; one of {}", classes.join(", "))));
     };
-    let after = vec![Some(timer.to_ascii_uppercase())];
+    let timer = timer.to_ascii_uppercase();
+    let timers = timers(connection).map_err(|error| Failure::Config(error.into()))?;
+    // One that this machine lacks has no frequency.
+    let timers = timers.into_iter().filter(|timer| timer.frequency.is_some());
+    let names: Vec<String> = timers.map(|timer| timer.name).collect();
+    if !names.contains(&timer) {
+        return Err(wrong(format!("timer {timer}: there is none; one of {}", names.join(", "))));
+    }
+    let after = vec![Some(timer)];
     Ok(Change { table: Table::Timers, key, before: Some(before.clone()), after: Some(after) })
 }
