@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stdout,
     reason = "clippy sees tests in #[test] functions only"
 )]
 
