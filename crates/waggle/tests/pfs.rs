@@ -23,6 +23,8 @@ mod filters;
 mod guarding;
 #[path = "pfs/holding.rs"]
 mod holding;
+#[path = "pfs/holding_everything.rs"]
+mod holding_everything;
 #[path = "pfs/innodb.rs"]
 mod innodb;
 #[path = "it/load.rs"]
@@ -33,6 +35,8 @@ mod planning;
 mod prices;
 #[path = "pfs/rights.rs"]
 mod rights;
+#[path = "pfs/seeing.rs"]
+mod seeing;
 #[path = "it/size.rs"]
 mod size;
 
