@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, reason = "what was measured is part of a test's result")]
 #![allow(dead_code, reason = "the other tests use all of what they share")]
 
+#[path = "pfs/background.rs"]
+mod background;
 #[path = "pfs/calibrating.rs"]
 mod calibrating;
 #[path = "pfs/costing.rs"]
@@ -29,6 +31,8 @@ mod holding_everything;
 mod innodb;
 #[path = "it/load.rs"]
 mod load;
+#[path = "pfs/plan_by_hand.rs"]
+mod plan_by_hand;
 #[path = "pfs/planning.rs"]
 mod planning;
 #[path = "pfs/prices.rs"]
@@ -39,6 +43,8 @@ mod rights;
 mod seeing;
 #[path = "it/size.rs"]
 mod size;
+#[path = "pfs/switched_off.rs"]
+mod switched_off;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -10,7 +10,7 @@ use waggle_testkit::{Account, Version};
 use super::{PATIENCE, Scene, stderr};
 
 /// Statements that make events of every class that a session can make.
-pub(super) fn work(client: &mut Client) {
+fn work(client: &mut Client) {
     for sql in [
         "CREATE TABLE IF NOT EXISTS test.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=InnoDB",
         "BEGIN",
@@ -27,7 +27,7 @@ pub(super) fn work(client: &mut Client) {
 }
 
 /// A wait for a metadata lock: they count when they wait only.
-pub(super) fn wait_for_lock(scene: &Scene) {
+fn wait_for_lock(scene: &Scene) {
     let connect = || Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
     let (mut holder, mut waiter) = (connect(), connect());
     holder.run("CREATE TABLE test.locked (a INT) ENGINE=InnoDB").unwrap();

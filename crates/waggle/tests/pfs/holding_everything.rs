@@ -14,7 +14,6 @@ use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
 use super::costing::json;
-use super::holding::{wait_for_lock, work};
 use super::{Holding, Scene};
 
 const HELD: Duration = Duration::from_secs(10);
@@ -24,6 +23,34 @@ const MAY_BE_SILENT: [(&str, &str); 2] = [
     ("wait/synch/prlock", "what it guards can be locked without it while nobody waits"),
     ("wait/synch/sxlock", "only some versions have them, for pages that are split or read anew"),
 ];
+
+/// Statements that make events of every class that a session can make.
+fn work(client: &mut Client) {
+    for sql in [
+        "CREATE TABLE IF NOT EXISTS test.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=InnoDB",
+        "BEGIN",
+        "REPLACE INTO test.t VALUES (1, REPEAT('x', 200)), (2, 'y')",
+        "COMMIT",
+        "SELECT COUNT(*) FROM test.t ORDER BY b",
+        "LOCK TABLES test.t WRITE",
+        "UNLOCK TABLES",
+        "FLUSH TABLES",
+    ] {
+        client.run(sql).unwrap();
+    }
+    client.run("SELECT nothing").unwrap_err();
+}
+
+/// A wait for a metadata lock: they count when they wait only.
+fn wait_for_lock(scene: &Scene) {
+    let connect = || Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+    let (mut holder, mut waiter) = (connect(), connect());
+    holder.run("CREATE TABLE test.locked (a INT) ENGINE=InnoDB").unwrap();
+    holder.run("BEGIN").unwrap();
+    holder.run("SELECT * FROM test.locked").unwrap();
+    waiter.run("SET SESSION lock_wait_timeout = 1").unwrap();
+    waiter.run("DROP TABLE test.locked").unwrap_err();
+}
 
 /// The status less what goes on by itself: events, threads, and what keeps them.
 fn settings(scene: &Scene) -> Value {
