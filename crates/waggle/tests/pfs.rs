@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, reason = "what was measured is part of a test's result")]
 #![allow(dead_code, reason = "the other tests use all of what they share")]
 
+#[path = "pfs/background.rs"]
+mod background;
 #[path = "pfs/calibrating.rs"]
 mod calibrating;
 #[path = "pfs/costing.rs"]
@@ -23,20 +25,28 @@ mod filters;
 mod guarding;
 #[path = "pfs/holding.rs"]
 mod holding;
+#[path = "pfs/holding_everything.rs"]
+mod holding_everything;
 #[path = "pfs/innodb.rs"]
 mod innodb;
 #[path = "it/load.rs"]
 mod load;
+#[path = "pfs/plan_by_hand.rs"]
+mod plan_by_hand;
 #[path = "pfs/planning.rs"]
 mod planning;
 #[path = "pfs/prices.rs"]
 mod prices;
 #[path = "pfs/rights.rs"]
 mod rights;
+#[path = "pfs/seeing.rs"]
+mod seeing;
 #[path = "pfs/setting.rs"]
 mod setting;
 #[path = "it/size.rs"]
 mod size;
+#[path = "pfs/switched_off.rs"]
+mod switched_off;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

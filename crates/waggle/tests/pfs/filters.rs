@@ -26,6 +26,15 @@ fn selections(connection: &mut Connection, client: &mut Client) -> u64 {
     text(&rows.unwrap()[0], 0).parse().unwrap_or(0)
 }
 
+/// Whether a session has a history.
+fn history(connection: &mut Connection, client: &Client) -> bool {
+    let rows = connection.rows(&format!(
+        "SELECT HISTORY FROM performance_schema.threads WHERE PROCESSLIST_ID = {}",
+        client.connection_id()
+    ));
+    text(&rows.unwrap()[0], 0) == "YES"
+}
+
 /// How often a table was read or written; a table that is not recorded has no row.
 fn table_io(connection: &mut Connection, schema: &str, table: &str) -> u64 {
     let rows = connection.rows(&format!(
@@ -59,6 +68,7 @@ fn an_account_is_recorded_alone() {
                 (&mut new_chosen, true),
                 (&mut new_other, false),
             ] {
+                assert_eq!(history(&mut watcher, client), is_chosen, "{version}: HISTORY");
                 let before = selections(&mut watcher, client);
                 (0..5).for_each(|_| drop(client.query("SELECT 1").unwrap()));
                 let counted = selections(&mut watcher, client) - before;
@@ -92,23 +102,26 @@ fn a_schema_and_an_object_are_recorded_alone() {
             client.run(sql).unwrap();
         }
         let mut watcher = scene.connect();
-        let mut counts = |words: &[&str], client: &mut Client| {
+        let mut counts = |words: &[&str]| {
             let mut counted = Vec::new();
             held(&scene, words, || {
-                let tables = [("one", "a"), ("two", "a"), ("two", "b")];
-                for (schema, table) in tables {
-                    let before = table_io(&mut watcher, schema, table);
-                    client.query(format!("INSERT INTO {schema}.{table} VALUES (1)")).unwrap();
-                    let after = table_io(&mut watcher, schema, table);
-                    counted.push(after.saturating_sub(before));
+                let mut new = connect(&scene, Account::ROOT);
+                for (schema, table) in [("one", "a"), ("two", "a"), ("two", "b")] {
+                    // A session that was there before, and one that came while it holds.
+                    let by_each = [&mut client, &mut new].map(|client| {
+                        let before = table_io(&mut watcher, schema, table);
+                        client.run(format!("INSERT INTO {schema}.{table} VALUES (1)")).unwrap();
+                        table_io(&mut watcher, schema, table).saturating_sub(before)
+                    });
+                    counted.push(by_each);
                 }
             });
             counted
         };
-        let schema = counts(&["apply", "default", "--schema", "one"], &mut client);
-        assert_eq!(schema, [1, 0, 0], "{version}: --schema");
-        let object = counts(&["apply", "default", "--object", "TABLE:two.b"], &mut client);
-        assert_eq!(object, [0, 0, 1], "{version}: --object");
+        let schema = counts(&["apply", "default", "--schema", "one"]);
+        assert_eq!(schema, [[1, 1], [0, 0], [0, 0]], "{version}: --schema");
+        let object = counts(&["apply", "default", "--object", "TABLE:two.b"]);
+        assert_eq!(object, [[0, 0], [0, 0], [1, 1]], "{version}: --object");
     }
 }
 
@@ -155,7 +168,7 @@ fn each_kind_of_program_is_recorded_alone() {
         ] {
             let object = format!("{kind}:one.{name}");
             held(&scene, &["apply", "default", "--object", &object], || {
-                let mut counted = |schema: &str| {
+                let mut counted = |client: &mut Client, schema: &str| {
                     let sql = format!(
                         "SELECT SUM(COUNT_STAR) FROM performance_schema\
                          .events_statements_summary_by_program WHERE OBJECT_TYPE = '{kind}' AND \
@@ -166,12 +179,17 @@ fn each_kind_of_program_is_recorded_alone() {
                     let before = read();
                     client.run(run.replace('%', schema)).unwrap();
                     if kind == "EVENT" {
-                        wait_for("the event", || has_run(&mut client, schema));
+                        wait_for("the event", || has_run(client, schema));
                     }
                     read() - before
                 };
-                let (chosen, other) = (counted("one"), counted("two"));
-                assert!(chosen > 0 && other == 0, "{version} {kind}: {chosen} and {other}");
+                let mut new = connect(&scene, Account::ROOT);
+                // An event runs in a session of its own, always a new one.
+                let sessions = if kind == "EVENT" { 1 } else { 2 };
+                for client in [&mut client, &mut new].into_iter().take(sessions) {
+                    let (chosen, other) = (counted(client, "one"), counted(client, "two"));
+                    assert!(chosen > 0 && other == 0, "{version} {kind}: {chosen} and {other}");
+                }
             });
         }
     }

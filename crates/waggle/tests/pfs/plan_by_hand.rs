@@ -1,0 +1,53 @@
+//! A plan is whole: whoever runs its statements by hand has what was planned.
+
+use serde_json::Value;
+use waggle_testkit::Version;
+
+use super::costing::json;
+use super::{Scene, stderr};
+
+const BRIEFLY: [&str; 3] = ["plan", "--interval", "10ms"];
+
+fn plan(scene: &Scene, words: &[&str]) -> Value {
+    json(&scene.run(&[&BRIEFLY[..], words, &["--json"]].concat()))
+}
+
+#[test]
+fn every_key_is_named_and_the_statements_leave_nothing_to_change() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut connection = scene.connect();
+        // As the statements are written for.
+        connection.rows("SET SESSION sql_mode = ''").unwrap();
+        for words in [
+            &["everything"][..],
+            &["off"],
+            &["waits", "--account", "app@%"],
+            &["io", "--schema", "one", "--object", "TABLE:two.b"],
+            &["metrics-on"],
+            &["metrics-off"],
+        ] {
+            let planned = plan(&scene, words);
+            let changes = planned["changes"].as_array().unwrap();
+            assert!(!changes.is_empty(), "{version} {words:?}");
+            let output = scene.run(&[&BRIEFLY[..], words, &["-v"]].concat());
+            assert!(output.status.success(), "{version} {words:?}: {}", stderr(&output));
+            let said = String::from_utf8(output.stdout).unwrap();
+            // Each of the two commands had a session of its own, and so a thread.
+            for change in changes.iter().filter(|change| change["table"] != "threads") {
+                let key = change["key"].as_array().unwrap().iter();
+                let key: Vec<&str> = key.map(|part| part.as_str().unwrap()).collect();
+                let line = format!("        {}", key.join(" "));
+                let is_named = said.lines().any(|said| said == line);
+                assert!(is_named, "{version} {words:?}: {line} in {said}");
+            }
+            for sql in planned["statements"].as_array().unwrap() {
+                let sql = sql.as_str().unwrap();
+                connection.rows(sql).unwrap_or_else(|error| panic!("{version}: {error}: {sql}"));
+            }
+            let left = plan(&scene, words);
+            assert_eq!(left["changes"], Value::Array(Vec::new()), "{version} {words:?}");
+            assert_eq!(left["statements"], Value::Array(Vec::new()), "{version} {words:?}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Without Performance Schema, every command that needs it says what it would take, and cost.
+
+use std::process::Command;
+
+use tempfile::TempDir;
+use waggle_instrumentation::status::StatusError;
+use waggle_testkit::{PerformanceSchema, Server, Version};
+
+use super::{Scene, stderr};
+
+#[test]
+fn the_restart_and_its_cost_are_said() {
+    let words = StatusError::Off.to_string();
+    for part in ["cannot be switched on while it runs", "performance_schema=ON", "1 to 15 %"] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+    for version in Version::ALL {
+        let server = Server::builder(version).performance_schema(PerformanceSchema::Off);
+        let scene = Scene { server: server.start().unwrap(), state: TempDir::new().unwrap() };
+        let mut ddl = Command::new(env!("CARGO_BIN_EXE_waggle"));
+        ddl.args(["ddl", "tail", "--source", "pfs"]).env("WAGGLE_STATE_DIR", scene.state.path());
+        ddl.arg("--defaults-file").arg(scene.server.defaults_file());
+        for mut command in [
+            scene.command(&["status"]),
+            scene.command(&["apply", "waits", "--for", "10ms"]),
+            scene.command(&["set", "wait/io/%", "on", "--for", "10ms"]),
+            scene.command(&["persist", "io"]),
+            ddl,
+        ] {
+            let output = command.output().unwrap();
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(4), "{version} {command:?}: {said}");
+            assert!(said.contains(&words), "{version} {command:?}: {said}");
+        }
+        assert_eq!(scene.contents(), [], "{version}");
+    }
+}
