@@ -27,6 +27,8 @@ mod guarding;
 mod holding;
 #[path = "pfs/holding_everything.rs"]
 mod holding_everything;
+#[path = "pfs/idle.rs"]
+mod idle;
 #[path = "pfs/innodb.rs"]
 mod innodb;
 #[path = "it/load.rs"]

@@ -94,16 +94,20 @@ where
         return Ok(if is_whole { Outcome::Done } else { Outcome::No });
     }
     eprintln!("set{}; Ctrl-C undoes it", until(args.duration));
-    let report = report(&mut connection)?;
-    let alarm = wait_guarded(args.duration, &stop, guard.as_mut(), &mut connection)?;
-    if let Some(alarm) = &alarm {
-        is_whole = false;
-        eprintln!("undone at once: {alarm}");
-    }
-    is_whole &= report(&mut connection, args.json)?;
+    let mut held = || -> Result<bool, Failure> {
+        let report = report(&mut connection)?;
+        let alarm = wait_guarded(args.duration, &stop, guard.as_mut(), &mut connection)?;
+        if let Some(alarm) = &alarm {
+            eprintln!("undone at once: {alarm}");
+        }
+        Ok(report(&mut connection, args.json)? && alarm.is_none())
+    };
+    // Whatever fails meanwhile, it is undone.
+    let held = held();
     let changes = hold.changes().len();
     let restored = hold.end(&mut connection).map_err(cannot)?;
     eprintln!("undone: {} of {changes} rows", restored.restored);
+    is_whole &= held?;
     for row in &restored.left_alone {
         is_whole = false;
         eprintln!("left alone, changed by somebody else: {}", super::history::row(row));

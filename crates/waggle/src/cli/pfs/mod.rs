@@ -101,11 +101,16 @@ pub(super) fn connect(account: AccountArgs) -> Result<Connection, Failure> {
     open(&account.read()?)
 }
 
+/// The most that every server takes, s: a session that waits to undo something must not be closed for
+/// being idle.
+const IDLE_MAX_S: u32 = 31_536_000;
+
 /// Statements are written for a session in which backslashes escape.
 pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
     let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
     let mut connection = Connection::open(options, None).map_err(failed)?;
-    connection.rows("SET SESSION sql_mode = ''").map_err(failed)?;
+    let set = format!("SET SESSION sql_mode = '', wait_timeout = {IDLE_MAX_S}");
+    connection.rows(&set).map_err(failed)?;
     Ok(connection)
 }
 
