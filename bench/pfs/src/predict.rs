@@ -143,7 +143,5 @@ mod tests {
             assert!(!prediction(low, high, true).is_honest());
             assert!(prediction(low, high, false).is_honest());
         }
-        let at_least = |high| Prediction { is_at_least: true, ..prediction(10.0, high, false) };
-        assert!(at_least(70.0).is_honest() && !at_least(60.0).is_honest());
     }
 }
