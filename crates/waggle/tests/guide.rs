@@ -14,8 +14,9 @@ mod prices;
 #[path = "guide/reference.rs"]
 mod reference;
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use page::Page;
@@ -68,9 +69,10 @@ fn busy(server: &Server) -> Running {
 
 #[test]
 fn performance_schema_is_set_as_the_guide_says() {
-    let server = with_a_table();
+    let (server, old) = (with_a_table(), Server::start(Version::Mysql57).unwrap());
     let _load = busy(&server);
-    Page::read("performance-schema.md").check(&server);
+    let page = Page::read("performance-schema.md");
+    page.naming("/etc/mysql/mysql57.cnf", &old).check(&server);
 }
 
 #[test]
@@ -82,7 +84,10 @@ fn performance_schema_is_priced_as_the_guide_says() {
 
 #[test]
 fn the_counters_of_innodb_are_shown_as_the_guide_says() {
-    Page::read("innodb-metrics.md").check(&with_a_table());
+    let server = with_a_table();
+    // Somebody who would lose a baseline.
+    session(&server, &["SELECT NAME, COUNT_RESET FROM information_schema.INNODB_METRICS"]);
+    Page::read("innodb-metrics.md").check(&server);
 }
 
 #[test]
@@ -98,30 +103,56 @@ fn who_blocks_whom_is_drawn_as_the_guide_says() {
     Page::read("locks.md").check(&server);
 }
 
-#[test]
-fn definitions_are_listed_as_the_guide_says() {
-    let server = Server::start(Version::Mysql80).unwrap();
-    let mut root = session(&server, &["CREATE DATABASE shop", "USE shop"]);
-    root.run("CREATE TABLE orders (id INT PRIMARY KEY)").unwrap();
-    let mut reader = session(&server, &["USE shop"]);
-    let mut waiting = [(); 2].map(|()| session(&server, &["USE shop"]));
-    let mut shell = Command::new("sh");
-    let words = format!("'{}' ddl tail --pid {}", env!("CARGO_BIN_EXE_waggle"), server.pid());
-    let tail = shell.arg("-c").arg(format!("exec {words} 2>&1")).stdout(Stdio::piped());
-    let mut tail = tail.spawn().unwrap();
-    let mut out = BufReader::new(tail.stdout.take().unwrap());
-    let mut printed = String::new();
-    out.read_line(&mut printed).unwrap();
+/// A `waggle ddl` at work.
+struct Audit {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// What it has printed on both of its streams.
+    printed: String,
+}
 
+impl Audit {
+    /// Starts it, and returns when it watches the server.
+    fn start(server: &Server, words: &str) -> Self {
+        let (waggle, pid) = (env!("CARGO_BIN_EXE_waggle"), server.pid());
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("exec '{waggle}' ddl {words} --pid {pid} 2>&1"));
+        let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut audit = Self { child, out, printed: String::new() };
+        audit.read_line();
+        audit
+    }
+
+    fn read_line(&mut self) {
+        let bytes = self.out.read_line(&mut self.printed).unwrap();
+        assert!(bytes > 0, "it ended: {}", self.printed);
+    }
+
+    /// Ends it as Ctrl-C does. What it has printed.
+    fn end(mut self) -> String {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+        self.out.read_to_string(&mut self.printed).unwrap();
+        self.child.wait().unwrap();
+        self.printed
+    }
+}
+
+/// A column is added to a table that somebody reads, so that two others wait behind it; then come quick
+/// definitions, the last of them `DROP TABLE orders`.
+fn define(server: &Server) {
+    let mut root = session(server, &["USE shop"]);
+    let mut reader = session(server, &["USE shop"]);
+    let mut waiting = [(); 2].map(|()| session(server, &["USE shop"]));
     reader.run("BEGIN").unwrap();
     reader.run("SELECT * FROM orders").unwrap();
     let alter = b"ALTER TABLE orders ADD COLUMN total DECIMAL(10,2) NOT NULL DEFAULT 0";
     root.send(Packet::Query, alter).unwrap();
-    until_waiting(&server, 1);
+    until_waiting(server, 1);
     for session in &mut waiting {
         session.send(Packet::Query, b"SELECT * FROM orders").unwrap();
     }
-    until_waiting(&server, 3);
+    until_waiting(server, 3);
     // The sessions are looked at four times a second.
     std::thread::sleep(Duration::from_secs(1));
     reader.run("COMMIT").unwrap();
@@ -134,14 +165,32 @@ fn definitions_are_listed_as_the_guide_says() {
     ] {
         root.query(sql).unwrap();
     }
-    let listed = "DROP TABLE orders";
-    while !printed.lines().last().unwrap().contains(listed) {
-        assert!(out.read_line(&mut printed).unwrap() > 0, "it ended: {printed}");
+}
+
+#[test]
+fn definitions_are_listed_as_the_guide_says() {
+    const LAST: &str = "DROP TABLE orders";
+    let server = Server::start(Version::Mysql80).unwrap();
+    let tables = ["CREATE DATABASE shop", "CREATE TABLE shop.orders (id INT PRIMARY KEY)"];
+    session(&server, &tables);
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("ddl.jsonl");
+    let mut tail = Audit::start(&server, "tail");
+    let log = Audit::start(&server, &format!("log --file '{}'", file.display()));
+    define(&server);
+    while !tail.printed.lines().last().unwrap().contains(LAST) {
+        tail.read_line();
     }
-    kill_process(Pid::from_child(&tail), Signal::INT).unwrap();
-    out.read_to_string(&mut printed).unwrap();
-    tail.wait().unwrap();
-    Page::read("ddl-audit.md").check_one("waggle ddl tail", printed);
+    let begin = Instant::now();
+    while !fs::read_to_string(&file).unwrap().contains(LAST) {
+        assert!(begin.elapsed() < PATIENCE, "not within a minute: {LAST}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let page = || Page::read("ddl-audit.md");
+    page().check_one("waggle ddl tail", tail.end());
+    page().check_one("waggle ddl log --file /var/log/waggle/ddl.jsonl", log.end());
+    let first = fs::read_to_string(&file).unwrap().lines().next().unwrap().to_owned();
+    page().check_one("head -n 1 /var/log/waggle/ddl.jsonl", first);
 }
 
 #[test]
