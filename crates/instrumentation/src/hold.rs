@@ -235,6 +235,25 @@ pub fn undo_abandoned(
     Ok(ended)
 }
 
+/// The journals of this life of the server that [`undo_abandoned`] would undo. Nothing is changed.
+///
+/// # Errors
+/// The connection is broken, or a journal cannot be read.
+pub fn abandoned(
+    directory: &Path,
+    connection: &mut Connection,
+) -> Result<Vec<Contents>, HoldError> {
+    let life = Life::of(connection)?;
+    let mut left = Vec::new();
+    for contents in of_life(directory, &life)? {
+        let is_left = contents.is_open() && !contents.kept && !contents.changes.is_empty();
+        if is_left && Journal::take(&contents.path)?.is_some() {
+            left.push(contents);
+        }
+    }
+    Ok(left)
+}
+
 /// Waits until whoever holds a journal is gone, and undoes what it left.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use waggle_instrumentation::hold::guard;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, stop_on_signal};
-use super::{cannot, connect, history};
+use super::{cannot, history, open};
 
 /// What it says when it is connected.
 const READY: &str = "ready";
@@ -54,7 +54,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let _ignored = stop_on_signal()?;
     // It fails for the leader of a group only, who is in nobody's.
     let _ = rustix::process::setsid();
-    let mut connection = connect(args.account)?;
+    let mut connection = open(&args.account.read()?)?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{READY}")?;
     out.flush()?;

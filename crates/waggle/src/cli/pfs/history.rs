@@ -13,7 +13,8 @@ use waggle_instrumentation::life::Life;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome};
-use super::{cannot, journals, open};
+use super::hold::{rights_for, with_grant};
+use super::journals;
 
 /// How long a command that is asked to end may take for undoing its changes.
 const END_TIME: Duration = Duration::from_secs(30);
@@ -27,16 +28,19 @@ pub(super) struct RollbackArgs {
 }
 
 pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
-    let mut connection = open(&args.account.read()?)?;
+    let mut connection = super::open(&args.account.read()?)?;
     let directory = journals();
     let life = Life::of(&mut connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let open = of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))?;
+    let open: Vec<Contents> = open.into_iter().filter(Contents::is_open).collect();
     let mut is_whole = true;
-    for contents in of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))? {
-        if contents.is_open() {
-            is_whole &= end_holder(&contents)?;
-        }
+    for contents in &open {
+        is_whole &= end_holder(contents)?;
     }
-    let ended = undo_abandoned(&directory, &mut connection, true).map_err(cannot)?;
+    let changes = open.iter().flat_map(|contents| &contents.changes);
+    let rights = rights_for(changes.map(|change| change.table), &connection);
+    let ended = undo_abandoned(&directory, &mut connection, true)
+        .map_err(|error| Failure::Cannot(with_grant(error, &rights)))?;
     if ended.is_empty() && is_whole {
         eprintln!("nothing is left to undo");
     }

@@ -15,8 +15,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use waggle_instrumentation::hold::{HoldError, undo_abandoned};
-use waggle_instrumentation::journal;
+use waggle_instrumentation::hold::{HoldError, abandoned, undo_abandoned};
+use waggle_instrumentation::journal::{self, Contents};
 use waggle_instrumentation::profile::{BUILTIN, Profile};
 use waggle_mysql::{Connection, Options};
 
@@ -97,8 +97,24 @@ fn profiles(args: &ProfilesArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+/// As [`open`], for a command that undoes nothing: it tells what a dead one left.
 pub(super) fn connect(account: AccountArgs) -> Result<Connection, Failure> {
-    open(&account.read()?)
+    let mut connection = open(&account.read()?)?;
+    match abandoned(&journals(), &mut connection) {
+        Ok(left) => left.iter().for_each(|contents| eprintln!("{}", left_behind(contents))),
+        Err(error) => eprintln!("waggle: {error}"),
+    }
+    Ok(connection)
+}
+
+fn left_behind(contents: &Contents) -> String {
+    let Contents { begun, changes, .. } = contents;
+    format!(
+        "`{}` of {} ended without undoing its changes of {} rows; undo them with: waggle pfs rollback",
+        begun.command,
+        begun.at.strftime("%F %T"),
+        changes.len()
+    )
 }
 
 /// The most that every server takes, s: a session that waits to undo something must not be closed for
