@@ -13,6 +13,8 @@ mod destinations;
 mod everything;
 #[path = "ddl/locks.rs"]
 mod locks;
+#[path = "ddl/rights.rs"]
+mod rights;
 #[path = "ddl/secrets.rs"]
 mod secrets;
 #[path = "ddl/side_by_side.rs"]
@@ -21,6 +23,7 @@ mod side_by_side;
 mod sources;
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -72,12 +75,17 @@ struct Audit {
 impl Audit {
     /// Starts it, and does not wait.
     fn spawn(server: &Server, source: &str, words: &[&str]) -> Audit {
+        Self::spawn_as(&server.defaults_file(), server, source, words)
+    }
+
+    /// With the account of another option file; the tap needs none.
+    fn spawn_as(file: &Path, server: &Server, source: &str, words: &[&str]) -> Audit {
         let dir = TempDir::new().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
         command.arg("ddl").args(words).args(["--source", source]);
         command.env("WAGGLE_STATE_DIR", dir.path().join("state")).stdin(Stdio::null());
         match source {
-            PFS => command.arg("--defaults-file").arg(server.defaults_file()),
+            PFS => command.arg("--defaults-file").arg(file),
             _ => command.args(["--pid", &server.pid().to_string()]),
         };
         command.stdout(File::create(dir.path().join("out")).unwrap());

@@ -10,7 +10,7 @@ use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
 use super::holding::{assert_as_before, without_threads};
-use super::{Scene, size, stderr};
+use super::{Scene, rights, size, stderr};
 
 /// What a statement does is in a table, so that it can become more.
 const STATEMENT: &str = "SELECT BENCHMARK((SELECT n FROM test.work), SHA2('x', 256))";
@@ -90,6 +90,16 @@ fn what_costs_nothing_stays() {
         "test": "guarding", "guard": guard, "slower": 1.0, "held": time,
         "alarm": stderr(&guarded).lines().find(|line| line.starts_with("undone at once")),
     }));
+    assert_eq!(guarded.status.code(), Some(0), "{}", stderr(&guarded));
+}
+
+#[test]
+fn who_may_change_settings_may_guard_them() {
+    let scene = Scene::of(Version::Mariadb114);
+    let _load = Load::start(&scene);
+    let file = rights::account(&scene, &[rights::WRITE]);
+    let words = ["apply", "stages", "--guard", "100%", "--for", "5s"];
+    let guarded = scene.command_as(&file, &words).output().unwrap();
     assert_eq!(guarded.status.code(), Some(0), "{}", stderr(&guarded));
 }
 

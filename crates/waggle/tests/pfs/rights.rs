@@ -1,15 +1,17 @@
 //! What an account needs, and what it is told where that is missing.
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
+use waggle_instrumentation::journal::Undoer;
 use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, PerformanceSchema, Server, Version};
 
-use super::{Scene, stderr};
+use super::holding::{assert_as_before, without_threads};
+use super::{Holding, Scene, stderr, wait_for};
 
 /// An account that may do what these statements give it.
-fn account(scene: &Scene, grants: &[&str]) -> PathBuf {
+pub(crate) fn account(scene: &Scene, grants: &[&str]) -> PathBuf {
     let mut root = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
     root.run("DROP USER IF EXISTS few@localhost").unwrap();
     root.run("CREATE USER few@localhost").unwrap();
@@ -27,7 +29,7 @@ fn run(scene: &Scene, file: &std::path::Path, words: &[&str]) -> Output {
 }
 
 const READ: &str = "SELECT ON performance_schema.*";
-const WRITE: &str = "SELECT, INSERT, UPDATE, DELETE ON performance_schema.*";
+pub(crate) const WRITE: &str = "SELECT, INSERT, UPDATE, DELETE ON performance_schema.*";
 const BRIEFLY: [&str; 4] = ["apply", "waits", "--for", "10ms"];
 
 #[test]
@@ -59,8 +61,49 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
         let file = account(&scene, &[WRITE]);
         let applied = run(&scene, &file, &BRIEFLY);
         assert_eq!(applied.status.code(), Some(0), "{version}: {}", stderr(&applied));
-        let filtered = run(&scene, &file, &["apply", "io", "--for", "10ms", "--account", "few"]);
-        assert_eq!(filtered.status.code(), Some(0), "{version}: {}", stderr(&filtered));
+        for words in [
+            &["apply", "io", "--for", "10ms", "--account", "few"][..],
+            &["set", "stage/sql/%", "on", "--for", "10ms"],
+            &["apply", "stages", "--keep"],
+            &["rollback"],
+        ] {
+            let output = run(&scene, &file, words);
+            assert_eq!(output.status.code(), Some(0), "{version} {words:?}: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
+fn who_may_only_read_cannot_undo_and_is_told_what_is_missing() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        assert_eq!(scene.run(&["apply", "stages", "--keep"]).status.code(), Some(0), "{version}");
+        let file = account(&scene, &[READ]);
+        let refused = run(&scene, &file, &["rollback"]);
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
+        assert!(said.contains("GRANT SELECT, INSERT, UPDATE, DELETE"), "{version}: {said}");
+        // It is still there to be undone.
+        assert_eq!(scene.run(&["rollback"]).status.code(), Some(0), "{version}");
+        assert_as_before(&scene, &before, version.name());
+    }
+}
+
+#[test]
+fn the_guardian_needs_no_more_rights_than_its_command() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        let file = account(&scene, &[WRITE]);
+        let mut command = scene.command_as(&file, &["apply", "stages"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let holding = Holding(Some(child));
+        wait_for("the changes", || (without_threads(&scene.read()) != before).then_some(()));
+        holding.kill();
+        let undone = wait_for("the guardian", || scene.contents().pop()?.undone);
+        assert_eq!(undone.by, Undoer::Guardian, "{version}");
+        assert_as_before(&scene, &before, version.name());
     }
 }
 
