@@ -242,7 +242,11 @@ fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
         changed(Table::SetupThreads),
         "setup_threads: for threads that start from now on; those that are there are set one by one",
     );
-    tell(turned_on("memory"), "memory: counts from now on; what was allocated before is not in it");
+    tell(
+        turned_on("memory"),
+        "memory: counts from now on; what was allocated before is in no total until the server is \
+         started anew with the lines of waggle pfs persist",
+    );
     tell(
         turned_on("wait/lock/metadata"),
         "wait/lock/metadata: shows locks that are asked for from now on; those held already stay hidden",

@@ -59,8 +59,8 @@ pub struct Class {
     pub enabled: u64,
     /// How many are timed.
     pub timed: u64,
-    /// Whether they can be switched while the server runs.
-    pub changeable: bool,
+    /// How many the server counts whatever is set: its own memory for Performance Schema.
+    pub always_on: u64,
     /// Events per second over the interval; `None` where they cannot be read.
     pub events_per_s: Option<f64>,
 }
@@ -226,7 +226,7 @@ fn instruments(
             total: 1,
             enabled: u64::from(is_on(&settings[0])),
             timed: u64::from(is_on(&settings[1])),
-            changeable: !key[0].starts_with("memory/performance_schema/"),
+            always_on: u64::from(key[0].starts_with("memory/performance_schema/")),
             events_per_s: events.as_ref().map(|events| counted(events) as f64 / seconds),
         };
         (key[0].clone(), class)
@@ -259,7 +259,7 @@ impl Class {
         self.total += other.total;
         self.enabled += other.enabled;
         self.timed += other.timed;
-        self.changeable |= other.changeable;
+        self.always_on += other.always_on;
         let (ours, theirs) = (self.events_per_s.unwrap_or(0.0), other.events_per_s);
         self.events_per_s = theirs.map(|theirs| ours + theirs);
     }

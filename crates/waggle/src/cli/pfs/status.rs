@@ -187,7 +187,10 @@ fn memory_of(text: &mut String, status: &Status) {
 
 fn numbers_of(class: &Class) -> String {
     let events = class.events_per_s.map_or("-".to_owned(), |events| format!("{events:.1}"));
-    let note = if class.changeable { "" } else { "  only at the start" };
+    let note = match class.always_on {
+        0 => String::new(),
+        some => format!("  {some} always on"),
+    };
     format!("{:>6} {:>8} {:>6} {events:>12}{note}", class.total, class.enabled, class.timed)
 }
 
