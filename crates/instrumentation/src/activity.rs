@@ -1,6 +1,6 @@
 //! How many events each class has counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waggle_model::Reading;
 use waggle_mysql::connection::{MARK, absent_or, text};
@@ -90,22 +90,30 @@ pub enum Verdict {
     Silent,
     /// It is off, and counts nothing but what had begun before in a thread.
     Still,
-    /// It is off, and counts all the same.
+    /// It, or an instrument of it, is off, and counts all the same.
     CountsThoughOff,
 }
 
 /// Whether every class does what is set, by its events between two readings.
 pub fn prove(state: &State, earlier: &Events, later: &Events) -> Vec<Proof> {
     let counted = by_class(earlier, later);
-    let mut enabled: BTreeMap<&str, u64> = BTreeMap::new();
-    for (key, settings) in state.rows(Table::Instruments) {
-        *enabled.entry(class_of(&key[0])).or_default() += u64::from(is_on(&settings[0]));
-    }
+    let by_name = difference(earlier, later);
     let threads = state.rows(Table::Threads).count() as u64;
+    let mut enabled: BTreeMap<&str, u64> = BTreeMap::new();
+    // Classes of which a part is on, and another part counts all the same.
+    let mut wrong: BTreeSet<&str> = BTreeSet::new();
+    for (key, settings) in state.rows(Table::Instruments) {
+        let (class, is_on) = (class_of(&key[0]), is_on(&settings[0]));
+        *enabled.entry(class).or_default() += u64::from(is_on);
+        if !is_on && by_name.get(&key[0]).is_some_and(|events| *events > threads) {
+            wrong.insert(class);
+        }
+    }
     let proof = |(class, enabled): (&str, u64)| {
         let events = counted.get(class).copied().unwrap_or(0);
         let verdict = match enabled {
             0 if events > threads => Verdict::CountsThoughOff,
+            _ if wrong.contains(class) => Verdict::CountsThoughOff,
             0 => Verdict::Still,
             _ if events > 0 => Verdict::Counts,
             _ => Verdict::Silent,

@@ -18,6 +18,7 @@ use crate::error::LabError;
 use crate::foreign::Foreign;
 use crate::load::Reach;
 use crate::meter::{Meter, Sample};
+use crate::started::first_difference;
 use crate::suite::Scenario;
 
 /// Rows in one statement at most. Nobody waits for a private server.
@@ -97,6 +98,9 @@ impl<'a> Origin<'a> {
                 let server = template.start(program, launcher, &settings)?;
                 let (socket, meter) = (server.socket(), Meter::of(server.pid())?);
                 let mut connection = open(&options(&socket))?;
+                if let Some(reason) = first_difference(&mut connection, &settings)? {
+                    return Err(LabError::Scenario { scenario: scenario.name.clone(), reason });
+                }
                 let first = State::read(&mut connection)?;
                 let private = Private { server, reach: Reach::private(&socket) };
                 let server = Server::Private(Box::new(private));

@@ -14,7 +14,7 @@ use super::holding::{assert_as_before, without_threads};
 use super::{Holding, Scene, guardian_of, stderr, wait_for};
 
 /// Moments at which the command is killed, on each server: one while it applies, the next while it
-/// holds.
+/// holds; of four, the last two with its guardian.
 const MOMENTS: usize = 20;
 /// From which they are drawn.
 const SEED: u64 = 4;
@@ -80,7 +80,7 @@ fn wait_for_guardian(scene: &Scene) -> bool {
 }
 
 #[test]
-fn a_killed_command_is_undone_by_its_guardian() {
+fn a_killed_command_is_undone_by_its_guardian_or_the_next_one() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
@@ -95,9 +95,15 @@ fn a_killed_command_is_undone_by_its_guardian() {
             let (since, longest) = [(PLANNED, takes), (WHOLE, HELD)][moment % 2];
             apply.wait_until_said(since);
             std::thread::sleep(up_to(longest));
+            let is_guarded = moment % 4 < 2;
+            if !is_guarded {
+                kill_guardian(&scene);
+            }
             let said = apply.kill();
             let killed = Instant::now();
-            if wait_for_guardian(&scene) {
+            if !is_guarded {
+                assert_eq!(scene.run(&["rollback"]).status.code(), Some(0), "{version}");
+            } else if wait_for_guardian(&scene) {
                 times.push(killed.elapsed());
             }
             in_part += usize::from(said.contains(PART) && !said.contains(WHOLE));
@@ -116,14 +122,20 @@ fn a_killed_command_is_undone_by_its_guardian() {
         let by_guardian = scene.contents().into_iter().filter(|contents| {
             contents.undone.as_ref().is_some_and(|undone| undone.by == Undoer::Guardian)
         });
-        assert!(by_guardian.count() >= whole, "{version}");
+        assert!(by_guardian.count() >= MOMENTS / 4, "{version}");
+    }
+}
+
+/// Kills the guardian of what is held, where there is one yet.
+fn kill_guardian(scene: &Scene) {
+    if let Some(guardian) = scene.contents().pop().and_then(|open| guardian_of(&open.path)) {
+        kill(guardian);
     }
 }
 
 /// Kills a command that holds changes, and its guardian.
 fn kill_both(scene: &Scene, holding: Holding) {
-    let open = scene.contents().pop().unwrap();
-    kill(guardian_of(&open.path).unwrap());
+    kill_guardian(scene);
     holding.kill();
 }
 
@@ -165,6 +177,23 @@ fn what_nobody_guards_is_told_by_every_command_and_undone_by_the_next_that_chang
         let meanwhile = stderr(&scene.run(&["status", "--interval", "10ms"]));
         assert!(!meanwhile.contains(LEFT), "{version}: it is held: {meanwhile}");
         drop(holding.end());
+    }
+}
+
+#[test]
+fn a_restart_while_changes_are_held_ends_them() {
+    for version in Version::ALL {
+        let mut scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        let ends: [fn(Holding); 2] = [|holding| drop(holding.end()), Holding::kill];
+        for end in ends {
+            let holding = scene.hold(&["apply", "stages"]);
+            scene.server.restart().unwrap();
+            end(holding);
+            let undone = wait_for("the guardian", || scene.contents().pop()?.undone);
+            assert_eq!(undone.by, Undoer::Restart, "{version}");
+            assert_as_before(&scene, &before, version.name());
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use super::holding::{assert_as_before, without_threads};
 use super::{Scene, rights, size, stderr};
 
 /// What a statement does is in a table, so that it can become more.
-const STATEMENT: &str = "SELECT BENCHMARK((SELECT n FROM test.work), SHA2('x', 256))";
+const STATEMENT: &str = "SELECT BENCHMARK((SELECT n FROM test.work), SHA2('x', 256)), \
+                         SLEEP((SELECT s FROM test.work))";
 /// About a millisecond: beside it, what else there is to a statement is little, so that a tenth more
 /// work is a tenth more time.
 const WORK: u32 = 10_000;
@@ -28,8 +29,8 @@ struct Load {
 impl Load {
     fn start(scene: &Scene) -> Self {
         let mut root = connect(scene);
-        root.run("CREATE TABLE test.work (n INT)").unwrap();
-        root.run(format!("INSERT INTO test.work VALUES ({WORK})")).unwrap();
+        root.run("CREATE TABLE test.work (n INT, s FLOAT)").unwrap();
+        root.run(format!("INSERT INTO test.work VALUES ({WORK}, 0)")).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let (mut client, stopped) = (connect(scene), Arc::clone(&stop));
         let session = std::thread::spawn(move || {
@@ -91,6 +92,30 @@ fn what_costs_nothing_stays() {
         "alarm": stderr(&guarded).lines().find(|line| line.starts_with("undone at once")),
     }));
     assert_eq!(guarded.status.code(), Some(0), "{}", stderr(&guarded));
+}
+
+#[test]
+fn what_makes_statements_wait_or_ends_them_is_undone_at_once() {
+    for (change, said) in [
+        (Some("UPDATE test.work SET s = 0.01"), "the time per statement is more than 1"),
+        (None, "the server runs fewer than 50 statements a second"),
+    ] {
+        let scene = Scene::of(Version::Mysql9);
+        let before = without_threads(&scene.read());
+        let mut load = Some(Load::start(&scene));
+        let holding = scene.hold(&[&CHANGE[..], &["100%", "--for", "600s"]].concat());
+        match change {
+            Some(change) => drop(connect(&scene).run(change).unwrap()),
+            None => load = None,
+        }
+        let ended = holding.wait();
+        drop(load);
+        let words = stderr(&ended);
+        assert_eq!(ended.status.code(), Some(1), "{words}");
+        assert!(words.contains("undone at once"), "{words}");
+        assert!(words.contains(said), "{words}");
+        assert_as_before(&scene, &before, "after the alarm");
+    }
 }
 
 #[test]

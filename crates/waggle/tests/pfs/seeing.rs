@@ -77,6 +77,11 @@ fn what_is_set_is_what_the_tables_say() {
             .collect();
         assert_eq!(seen, classes, "{version}");
         assert_eq!(seen["wait/io/socket"][1..], ["3", "0"].map(str::to_owned), "{version}");
+        let sql = "SELECT SUM(NAME LIKE 'wait/io/%'), SUM(NAME LIKE 'memory/performance_schema/%') \
+                   FROM performance_schema.setup_instruments";
+        let counts = numbers(&mut connection, sql);
+        assert_eq!(status["tree"]["wait/io"]["total"], counts[0], "{version}");
+        assert_eq!(status["classes"]["memory"]["always_on"], counts[1], "{version}");
 
         let actors = rows(
             &mut connection,

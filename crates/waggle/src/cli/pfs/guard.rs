@@ -17,7 +17,7 @@ const SLICES: usize = 20;
 /// From a slice with fewer statements nothing is concluded.
 const STATEMENTS_MIN: u64 = 5;
 /// Looks before the change: so many at least, and more until the level is known to half of what is
-/// guarded for; and how many slices may be void meanwhile.
+/// guarded for; and how many slices in a row may be void.
 const BASELINE_MIN: usize = 15;
 const BASELINE_MAX: usize = 60;
 const VOID_MAX: usize = 100;
@@ -94,6 +94,8 @@ pub(super) struct Guard {
     before: Sums,
     at: Instant,
     slices: Look,
+    /// Slices in a row in which too little happened.
+    void: usize,
     watched: Vec<Watched>,
 }
 
@@ -114,18 +116,14 @@ impl Guard {
         let pid = process_of(connection)?;
         let before = read(connection, pid)?;
         let (at, slices) = (Instant::now(), Vec::new());
-        let mut guard = Guard { pid, share, before, at, slices, watched: Vec::new() };
-        let (mut looks, mut void) = (Vec::new(), 0);
+        let mut guard = Guard { pid, share, before, at, slices, void: 0, watched: Vec::new() };
+        let mut looks = Vec::new();
         while looks.len() < BASELINE_MIN || (!guard.is_sure(&looks) && looks.len() < BASELINE_MAX) {
             std::thread::sleep(SLICE);
             match guard.slice(connection)? {
                 true => looks.extend(guard.full()),
-                false if void == VOID_MAX => bail!(
-                    "the server runs fewer than {} statements a second: too few to notice that it \
-                     becomes slower; leave --guard out",
-                    STATEMENTS_MIN * 10
-                ),
-                false => void += 1,
+                false if guard.void > VOID_MAX => bail!("{}; leave --guard out", too_few()),
+                false => {}
             }
         }
         for (measure, part, level) in levels(&looks) {
@@ -159,8 +157,10 @@ impl Guard {
         self.at = Instant::now();
         let statements = now.questions.saturating_sub(before.questions);
         if statements < STATEMENTS_MIN {
+            self.void += 1;
             return Ok(false);
         }
+        self.void = 0;
         let per = |sum: u64, count: u64| (count > 0).then(|| sum as f64 / count as f64);
         let cpu = now.cpu_ns.zip(before.cpu_ns);
         let cpu = cpu.and_then(|(now, before)| per(now.saturating_sub(before), statements));
@@ -175,7 +175,8 @@ impl Guard {
         (self.slices.len() >= SLICES).then(|| std::mem::take(&mut self.slices))
     }
 
-    /// Looks at the server, where a slice is over. Says what became slower, where that is sure.
+    /// Looks at the server, where a slice is over. Says what became slower, where that is sure, and why
+    /// it cannot be told any longer: what nobody can guard is not to stay.
     pub(super) fn look(
         &mut self,
         connection: &mut Connection,
@@ -184,7 +185,13 @@ impl Guard {
             return Ok(None);
         }
         self.slice(connection)?;
+        if self.void > VOID_MAX {
+            return Ok(Some(too_few()));
+        }
         let Some(look) = self.full() else { return Ok(None) };
+        if self.watched.iter().all(|it| value(&look, it.measure, it.part).is_none()) {
+            return Ok(Some("nothing that is compared can be read any longer".to_owned()));
+        }
         for Watched { measure, part, level, watch } in &mut self.watched {
             let Some(value) = value(&look, *measure, *part) else { continue };
             if watch.heed(value / *level) {
@@ -199,6 +206,13 @@ impl Guard {
         }
         Ok(None)
     }
+}
+
+fn too_few() -> String {
+    format!(
+        "the server runs fewer than {} statements a second: too few to notice that it becomes slower",
+        STATEMENTS_MIN * 10
+    )
 }
 
 /// What is known of every value that can be watched, before the change.

@@ -3,14 +3,18 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use waggle_instrumentation::hold::guard;
+use waggle_instrumentation::hold::{HoldError, guard};
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, stop_on_signal};
 use super::{cannot, history, open};
 
+/// How long a server that does not answer is tried, and how often.
+const PATIENCE: Duration = Duration::from_secs(300);
+const BETWEEN: Duration = Duration::from_millis(200);
 /// What it says when it is connected.
 const READY: &str = "ready";
 
@@ -49,18 +53,37 @@ pub(in crate::cli) fn start(journal: &Path, account: &AccountArgs) -> Result<(),
     }
 }
 
+/// Whether it is not yet long since it first failed.
+fn is_patient(broken: &mut Option<Instant>) -> bool {
+    broken.get_or_insert_with(Instant::now).elapsed() < PATIENCE
+}
+
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     // Ctrl-C and the end of the terminal are for the command that is guarded.
     let _ignored = stop_on_signal()?;
     // It fails for the leader of a group only, who is in nobody's.
     let _ = rustix::process::setsid();
-    let mut connection = open(&args.account.read()?)?;
+    let options = args.account.read()?;
+    let mut connection = open(&options)?;
     let mut out = std::io::stdout().lock();
     writeln!(out, "{READY}")?;
     out.flush()?;
     drop(out);
-    if let Some(ended) = guard(&args.journal, &mut connection).map_err(cannot)? {
-        history::tell(&ended);
+    let mut broken = None;
+    loop {
+        match guard(&args.journal, &mut connection) {
+            Ok(ended) => {
+                ended.iter().for_each(history::tell);
+                return Ok(Outcome::Done);
+            }
+            // The server was started anew, or somebody ended the session.
+            Err(HoldError::Connection(_)) if is_patient(&mut broken) => {
+                std::thread::sleep(BETWEEN);
+                if let Ok(anew) = open(&options) {
+                    connection = anew;
+                }
+            }
+            Err(error) => return Err(cannot(error)),
+        }
     }
-    Ok(Outcome::Done)
 }

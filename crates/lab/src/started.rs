@@ -1,0 +1,81 @@
+//! Whether a server was started as it was asked to be.
+
+use waggle_mysql::connection::{Row, text};
+use waggle_mysql::{Connection, ConnectionError};
+
+/// The first option that does not read as it was given, as a sentence. A server lowers some by itself,
+/// such as `max_connections` where it may open too few files. What an option says last counts; those
+/// that begin with `--loose-` need not be known to the server, and some belong to no variable.
+///
+/// # Errors
+/// The connection is broken.
+pub(crate) fn first_difference(
+    connection: &mut Connection,
+    options: &[&str],
+) -> Result<Option<String>, ConnectionError> {
+    let rows = connection.rows("SHOW GLOBAL VARIABLES")?;
+    Ok(options.iter().enumerate().find_map(|(at, option)| {
+        let (name, wanted) = parts(option)?;
+        let is_last = !options[at + 1..]
+            .iter()
+            .any(|later| parts(later).is_some_and(|(later, _)| later == name));
+        let found = value(&rows, &name).filter(|found| is_last && !is_same(wanted, found))?;
+        Some(format!("the server was started with {option} and says that {name} is {found}"))
+    }))
+}
+
+/// The variable of an option, and what it is to be.
+fn parts(option: &str) -> Option<(String, &str)> {
+    let (name, value) = option.strip_prefix("--")?.split_once('=')?;
+    let is_asked_for = !name.starts_with("loose-") && !name.starts_with("loose_");
+    is_asked_for.then(|| (name.replace('-', "_"), value))
+}
+
+fn value(variables: &[Row], name: &str) -> Option<String> {
+    variables.iter().find(|row| text(row, 0) == name).map(|row| text(row, 1))
+}
+
+/// Whether a variable reads as its option was written: `ON` may be `1`, `1K` is `1024`.
+fn is_same(wanted: &str, found: &str) -> bool {
+    let of = |text: &str| match text.to_ascii_uppercase().as_str() {
+        "ON" | "TRUE" => Some(1),
+        "OFF" | "FALSE" => Some(0),
+        text => number(text),
+    };
+    wanted.eq_ignore_ascii_case(found) || of(wanted).is_some_and(|wanted| of(found) == Some(wanted))
+}
+
+/// A number with a suffix as the servers read it (MySQL 9 manual, section 6.2.2.5).
+fn number(text: &str) -> Option<u64> {
+    const SUFFIXES: [(char, u32); 6] =
+        [('K', 10), ('M', 20), ('G', 30), ('T', 40), ('P', 50), ('E', 60)];
+    let suffix =
+        SUFFIXES.iter().find_map(|(suffix, bits)| Some((text.strip_suffix(*suffix)?, bits)));
+    let (digits, bits) = suffix.unwrap_or((text, &0));
+    digits.parse::<u64>().ok()?.checked_shl(*bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_reads_as_it_was_written_or_as_the_server_writes_it() {
+        for (wanted, found) in
+            [("ON", "ON"), ("off", "OFF"), ("1", "ON"), ("128M", "134217728"), ("1g", "1073741824")]
+        {
+            assert!(is_same(wanted, found), "{wanted} {found}");
+        }
+        for (wanted, found) in [("ON", "OFF"), ("1100", "214"), ("O_DIRECT", "fsync"), ("1M", "1")]
+        {
+            assert!(!is_same(wanted, found), "{wanted} {found}");
+        }
+    }
+
+    #[test]
+    fn the_variable_of_an_option_is_known_unless_the_server_need_not_know_it() {
+        assert_eq!(parts("--max-connections=7"), Some(("max_connections".to_owned(), "7")));
+        assert_eq!(parts("--loose-x=7"), None);
+        assert_eq!(parts("--skip-networking"), None);
+    }
+}
