@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// The bench and its own arguments, such as `tap --pairs 40`, `sql`, `pfs` or `lab`; with
+    /// The bench and its own arguments, such as `tap --pairs 40`, `sql`, `pfs`, `lab` or `locks`; with
     /// `--help` each lists them.
     #[arg(value_name = "BENCH", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
@@ -22,6 +22,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         Some((name, rest)) if name == "sql" => ("waggle-bench-sql", rest),
         Some((name, rest)) if name == "pfs" => ("waggle-bench-pfs", rest),
         Some((name, rest)) if name == "lab" => ("waggle-bench-lab", rest),
+        Some((name, rest)) if name == "locks" => ("waggle-bench-locks", rest),
         _ => ("waggle-bench", &*args.arguments),
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

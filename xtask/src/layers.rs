@@ -158,12 +158,13 @@ const LAYERS: [Layer; 12] = [
     },
     Layer {
         name: "bench",
-        budget: Duration::from_secs(240),
+        budget: Duration::from_secs(270),
         steps: &[
             Step::Cargo(&["test", "--package", "waggle-bench"]),
             Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
             Step::Cargo(&["test", "--package", "waggle-bench-pfs"]),
             Step::Cargo(&["test", "--package", "waggle-bench-lab"]),
+            Step::Cargo(&["test", "--package", "waggle-bench-locks"]),
             Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
         ],
     },

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use waggle_stats::{Estimate, Random, ratio_interval};
+use waggle_stats::{Estimate, Random, log_ratios, mean_interval, percent, ratio_interval};
 
 use crate::meter::{HostTime, Meter, MeterError};
 
@@ -27,6 +27,14 @@ pub struct Windows {
 struct Half {
     cpu_ns: f64,
     statements: f64,
+    seconds: f64,
+}
+
+impl Half {
+    /// Statements per second.
+    fn rate(&self) -> f64 {
+        self.statements / self.seconds
+    }
 }
 
 /// Two pairs of windows.
@@ -60,11 +68,12 @@ impl Windows {
                 now = Some(on);
             }
             let half = if on { &mut block.with } else { &mut block.without };
-            let before = (statements()?, meter.cpu_ns()?);
+            let before = (statements()?, meter.cpu_ns()?, Instant::now());
             sleep(self.window);
-            let after = (statements()?, meter.cpu_ns()?);
+            let after = (statements()?, meter.cpu_ns()?, Instant::now());
             half.statements += after.0.saturating_sub(before.0) as f64;
             half.cpu_ns += after.1.saturating_sub(before.1) as f64;
+            half.seconds += (after.2 - before.2).as_secs_f64();
         }
         // One tick can be the rounding of the counter.
         let stolen = HostTime::read().steal_ticks.saturating_sub(stolen).saturating_sub(1);
@@ -101,6 +110,27 @@ impl Block {
         let sum = |part: fn(&Block) -> f64| blocks.iter().map(part).sum::<f64>();
         sum(|block| block.without.cpu_ns) / sum(|block| block.without.statements)
     }
+
+    /// By how much it changes the statements per second, percent: the geometric mean over the blocks, with
+    /// the interval of [`mean_interval`] of the logarithms. `None` below two blocks.
+    pub fn rate_percent(blocks: &[Block], confidence: f64) -> Option<Estimate> {
+        let rates: Vec<[f64; 2]> =
+            blocks.iter().map(|block| [block.without.rate(), block.with.rate()]).collect();
+        let log = mean_interval(&log_ratios(&rates)?, confidence)?;
+        Some(Estimate {
+            value: percent(log.value),
+            low: percent(log.low),
+            high: percent(log.high),
+            error: 100.0 * log.error,
+            ..log
+        })
+    }
+
+    /// Statements per second without it, over all blocks.
+    pub fn rate_without(blocks: &[Block]) -> f64 {
+        let sum = |part: fn(&Block) -> f64| blocks.iter().map(part).sum::<f64>();
+        sum(|block| block.without.statements) / sum(|block| block.without.seconds)
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +158,7 @@ mod tests {
         let ends = [switched[0], switched[1], switched[2]];
         assert!(ends == [true, false, true] || ends == [false, true, false], "{switched:?}");
 
-        let half = |cpu_ns, statements| Half { cpu_ns, statements };
+        let half = |cpu_ns, statements| Half { cpu_ns, statements, seconds: 0.5 };
         let blocks = [
             Block { with: half(1200.0, 10.0), without: half(1000.0, 10.0) },
             Block { with: half(1400.0, 10.0), without: half(1000.0, 10.0) },
@@ -136,5 +166,18 @@ mod tests {
         assert_eq!(Block::added_ns(&blocks, 0.95).unwrap().value, 30.0);
         assert_eq!(Block::without_ns(&blocks), 100.0);
         assert_eq!(Block::added_ns(&blocks[..1], 0.95), None);
+    }
+
+    #[test]
+    fn the_change_of_the_rate_is_that_of_statements_by_time() {
+        let half = |statements, seconds| Half { cpu_ns: 1.0, statements, seconds };
+        let blocks = [
+            Block { with: half(90.0, 1.0), without: half(200.0, 2.0) },
+            Block { with: half(180.0, 2.0), without: half(100.0, 1.0) },
+        ];
+        let change = Block::rate_percent(&blocks, 0.95).unwrap();
+        assert!((change.value + 10.0).abs() < 1e-9, "{change:?}");
+        assert_eq!(Block::rate_without(&blocks), 100.0);
+        assert_eq!(Block::rate_percent(&blocks[..1], 0.95), None);
     }
 }

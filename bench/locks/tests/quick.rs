@@ -1,0 +1,50 @@
+//! The small form of the bench, whole, on real servers.
+
+#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn the_small_form_times_looks_and_measures_what_they_do_to_a_load() {
+    let output = tempfile::tempdir().unwrap();
+    let bench = Command::new(env!("CARGO_BIN_EXE_waggle-bench-locks"))
+        .args(["--quick", "--seed", "7", "--name", "quick", "--output"])
+        .arg(output.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&bench.stderr);
+    assert!(bench.status.success(), "the bench failed:\n{said}");
+    let directory = fs::read_dir(output.path()).unwrap().next().unwrap().unwrap().path();
+    let summary = fs::read_to_string(directory.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    assert_eq!(summary["settings"]["seed"], 7);
+
+    let looks = summary["looks"].as_array().unwrap();
+    let statements: Vec<u64> =
+        looks.iter().map(|one| one["statements"].as_u64().unwrap()).collect();
+    assert_eq!(statements.len(), 3, "{looks:#?}");
+    assert_eq!(statements[0], 2, "where nothing waits a look is two statements: {looks:#?}");
+    assert!(statements[1] > 2 && statements[2] > 2, "{looks:#?}");
+    assert!(looks.iter().all(|one| one["median_ms"].as_f64().unwrap() > 0.0), "{looks:#?}");
+
+    let effects = summary["effects"].as_array().unwrap();
+    let pauses: Vec<Option<f64>> = effects.iter().map(|one| one["pause_s"].as_f64()).collect();
+    assert_eq!(pauses, [None, Some(0.2), Some(0.05)]);
+    for one in effects {
+        assert!(one["statements_per_s_without"].as_f64().unwrap() > 0.0, "{one:#}");
+        assert!(one["statements_per_s_percent"]["high"].is_f64(), "{one:#}");
+        assert!(one["added_ns"]["high"].is_f64(), "{one:#}");
+    }
+    assert_eq!(effects[0]["looks"], 0, "nobody looks where the noise is measured");
+    assert!(effects[0]["server_ns_per_look"].is_null(), "{:#}", effects[0]);
+    for one in &effects[1..] {
+        assert!(one["looks"].as_u64().unwrap() > 0, "{one:#}");
+        assert!(one["statements_per_look"].as_f64().unwrap() >= 2.0, "{one:#}");
+        assert!(one["server_ns_per_look"].as_f64().unwrap() > 0.0, "{one:#}");
+    }
+    let page = fs::read_to_string(directory.join("README.md")).unwrap();
+    assert!(page.contains("| 2 | A/A |") && page.contains("| 2 | every 200ms |"), "{page}");
+}
