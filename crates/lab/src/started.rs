@@ -20,7 +20,10 @@ pub(crate) fn first_difference(
             .iter()
             .any(|later| parts(later).is_some_and(|(later, _)| later == name));
         let found = value(&rows, &name).filter(|found| is_last && !is_same(wanted, found))?;
-        Some(format!("the server was started with {option} and says that {name} is {found}"))
+        Some(format!(
+            "the server was started with {option} and says that {name} is {found}; where it may open too \
+             few files it lowers such settings: raise that limit (ulimit -Hn)"
+        ))
     }))
 }
 

@@ -30,7 +30,7 @@ fn every_key_is_named_and_the_statements_leave_nothing_to_change() {
         connection.rows("SET SESSION sql_mode = ''").unwrap();
         let own = of_the_guide(&scene);
         for words in [
-            &[&own][..],
+            &[own.as_str()][..],
             &["everything"],
             &["off"],
             &["waits", "--account", "app@%"],
