@@ -48,7 +48,8 @@ fn asked(report: Report<'_>) -> Vec<Block> {
             Sequence::Random => format!("{}: {}", order.name, order.title),
         };
         let text = "Orders of the scenarios in a block. Each is reported by itself; the published \
-                    figures stand beside the first one, which is that of the source.";
+                    figures stand beside the first one, which is that of the source, and those of \
+                    memory beside the one with a server for each scenario, where there is one.";
         blocks.push(Block::Paragraph(text.to_owned()));
         blocks.push(Block::List(suite.orders.iter().map(order).collect()));
     }

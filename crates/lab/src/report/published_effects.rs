@@ -133,7 +133,7 @@ impl Line<'_> {
     /// The size of the effect in a cell from the figures of the source.
     fn published(&self, cell: &Cell) -> Option<f64> {
         let value = |scenario: &str| {
-            let published = self.report.published(cell, scenario)?;
+            let published = self.report.published(cell, scenario, self.metric)?;
             columns::published_value(published, self.metric)
         };
         let own = value(&self.scenario.name)?;
@@ -147,7 +147,7 @@ impl Line<'_> {
     /// Whether the figure of the scenario or that of the baseline contradicts the source.
     fn contradicts(&self, cell: &Cell) -> bool {
         [&self.scenario.name, &self.report.suite.baseline].into_iter().any(|scenario| {
-            let published = self.report.published(cell, scenario);
+            let published = self.report.published(cell, scenario, self.metric);
             let source = self.report.source_metric();
             published.is_some_and(|it| columns::contradiction(it, source, self.metric).is_some())
         })
