@@ -25,6 +25,7 @@ mod row;
 mod source_tables;
 mod terminal;
 mod verdicts;
+mod void;
 mod words;
 
 #[cfg(test)]
