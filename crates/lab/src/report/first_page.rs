@@ -2,7 +2,7 @@
 
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
-use crate::report::{Report, circumstances, left_out, verdicts, void};
+use crate::report::{Report, circumstances, left_out, settings, verdicts, void};
 use crate::suite::{Order, Sequence};
 
 /// Where no comparison of the baseline with itself has numbers.
@@ -40,6 +40,11 @@ fn asked(report: Report<'_>) -> Vec<Block> {
         Block::Paragraph(unfinished(report).join(" ")),
         Block::Table(scenarios(report)),
     ];
+    let profiles = settings::profiles(suite);
+    if !profiles.is_empty() {
+        blocks.push(Block::Paragraph(settings::RULE.to_owned()));
+        blocks.push(Block::List(profiles));
+    }
     if suite.orders.len() > 1 {
         let order = |order: &Order| match order.sequence {
             Sequence::AsListed => {

@@ -22,6 +22,7 @@ mod left_out;
 mod markdown;
 mod published_effects;
 mod row;
+mod settings;
 mod source_tables;
 mod terminal;
 mod verdicts;
