@@ -197,15 +197,19 @@ pub(super) fn contradiction(published: &Published, source: Metric, metric: Metri
     if metric == source {
         return published.contradicts.as_deref();
     }
-    let figure = match metric {
-        Metric::Qps => Figure::Qps,
-        Metric::Tps => Figure::Tps,
-        Metric::LatencyMean => Figure::Latency,
-        Metric::ServerShare => Figure::Cpu,
-        Metric::Rss => Figure::Memory,
-        _ => return None,
-    };
-    published.further.iter().find(|one| one.figure == figure)?.contradicts.as_deref()
+    let further = published.further.iter().find(|one| self::metric(one.figure) == metric);
+    further?.contradicts.as_deref()
+}
+
+/// Ours of what a source prints.
+pub(super) fn metric(figure: Figure) -> Metric {
+    match figure {
+        Figure::Qps => Metric::Qps,
+        Figure::Tps => Metric::Tps,
+        Figure::Latency => Metric::LatencyMean,
+        Figure::Cpu => Metric::ServerShare,
+        Figure::Memory => Metric::Rss,
+    }
 }
 
 /// A figure of the source in the unit of the table.

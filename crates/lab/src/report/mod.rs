@@ -21,6 +21,7 @@ mod json;
 mod left_out;
 mod markdown;
 mod published_effects;
+mod published_ranges;
 mod row;
 mod settings;
 mod source_tables;

@@ -173,3 +173,46 @@ fn published_memory_stands_beside_the_order_in_which_every_scenario_has_a_server
     // What Performance Schema said it used, MiB.
     assert!(!shared.contains("122.0") && own.contains(" 122.0 "), "{shared}{own}");
 }
+
+/// The page of `modb` where the default has so many times the throughput of the baseline, in the order
+/// `random`.
+fn with_default(factor: f64) -> String {
+    let suite = Suite::find("modb").unwrap();
+    let mut windows = windows(&[("off", 1.0), ("default", factor)]);
+    for one in &mut windows {
+        one.cell.workload = "read-update".to_owned();
+        one.cell.threads = 256;
+        one.cell.order = Some("random".to_owned());
+    }
+    let analysis = analyse_all(&suite, &windows);
+    effects(&suite, &facts(), &windows, &analysis)
+}
+
+#[test]
+fn what_a_source_says_without_figures_stands_beside_ours() {
+    for (factor, ours, answer) in [
+        (0.97, "−3.00 % (", ["same direction", "none needed"]),
+        (0.90, "−10.0 % (", ["same direction", "not explained"]),
+        (1.03, "+3.00 % (", ["other direction", "not explained"]),
+        (1.0, "0.00 % (", ["ours not distinguishable from zero", "not explained"]),
+    ] {
+        let text = with_default(factor);
+        // Of the orders `random` and `one-factor`; `cumulative` lacks it, and `memory` is for memory.
+        assert_eq!(text.matches("\n| default ").count(), 2, "{text}");
+        let row = row(&text, "default");
+        assert_eq!(row[..3], ["default", "read-update, order random", "QPS"]);
+        assert!(row[3].starts_with("−5.00 % to −2.50 % <sup>"), "{row:?}");
+        assert!(row[4].starts_with(ours), "{row:?}");
+        assert_eq!(row[6..], answer, "{row:?}");
+        assert!(text.contains("about 2.5 to 5 %"), "{text}");
+    }
+}
+
+#[test]
+fn what_a_source_says_without_figures_is_in_the_report_also_where_it_was_not_run() {
+    let suite = Suite::find("modb").unwrap();
+    let text = markdown(&suite, &facts(), &[], &Analysis::default());
+    let (_, said) = text.split_once("\n### Said by the source without figures\n").unwrap();
+    let row = row(said, "default");
+    assert!(row[4].starts_with("not run: ") && row[7] == "nothing to compare", "{row:?}");
+}

@@ -1,11 +1,11 @@
 //! Tables in the shape of the source, ours beside the published figures.
 
 use crate::analysis::{Comparison, Metric};
-use crate::report::Report;
 use crate::report::columns::{self, Column};
 use crate::report::document::{Block, Datum, Table};
 use crate::report::group::Group;
 use crate::report::words::{self, DEFINITION};
+use crate::report::{Report, explanation, published_ranges};
 use crate::suite::{Order, Published, Scenario};
 use crate::window::{Cell, Window};
 
@@ -28,6 +28,12 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
             _ => blocks.push(Block::Table(grid(report, group))),
         }
         blocks.extend(steps(report, group).map(Block::Table));
+    }
+    let ranges = published_ranges::blocks(report);
+    if !ranges.is_empty() {
+        blocks.push(Block::Subheading("Said by the source without figures".to_owned()));
+        blocks.extend(ranges);
+        blocks.push(Block::Paragraph(explanation::RULE.to_owned()));
     }
     if !open.is_empty() {
         blocks.push(Block::Heading("Loads at a fixed rate (open loop)".to_owned()));
