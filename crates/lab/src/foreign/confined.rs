@@ -71,6 +71,7 @@ impl Confined {
                 published.memory_bytes = None;
                 published.further.iter_mut().for_each(|further| further.percent = None);
             }
+            suite.published_ranges.clear();
         }
         suite.baseline.clone_from(&self.baseline);
         suite.servers = Servers::SideBySide;
@@ -166,6 +167,7 @@ fn leave_load_to_others(suite: &mut Suite, sessions: u32) {
     suite.threads = vec![sessions];
     suite.open_shares.clear();
     suite.published.clear();
+    suite.published_ranges.clear();
     for scenario in &mut suite.scenarios {
         scenario.expects.retain(|expect| expect.must == Must::StandStill);
     }

@@ -27,16 +27,19 @@ pub(super) enum Column {
     /// The metric of the source over that of the baseline.
     Ratio,
     PublishedRatio,
-    /// What Performance Schema says of its own memory.
-    PerformanceSchemaMemory,
     /// On the processor time per statement.
     Verdict,
 }
 
 impl Column {
-    /// Whether it shows what the source printed.
-    pub(super) fn is_of_source(self) -> bool {
-        matches!(self, Column::Published(_) | Column::PublishedPercent | Column::PublishedRatio)
+    /// The metric of which it shows what the source printed, `source` being that of the suite; `None`
+    /// where it shows ours.
+    pub(super) fn published(self, source: Metric) -> Option<Metric> {
+        match self {
+            Column::Published(metric) => Some(metric),
+            Column::PublishedPercent | Column::PublishedRatio => Some(source),
+            _ => None,
+        }
     }
 
     fn head(self, report: Report<'_>) -> String {
@@ -61,9 +64,6 @@ impl Column {
             Column::PublishedRatio => {
                 format!("published {source} over that of the baseline, ratio")
             }
-            Column::PerformanceSchemaMemory => {
-                with_unit(words::name(Metric::PerformanceSchemaMemory).to_owned(), Metric::Rss)
-            }
             Column::Verdict => "verdict on the processor time per statement".to_owned(),
         }
     }
@@ -75,12 +75,6 @@ impl Column {
             Column::Published(metric) => published(report, cell, scenario, metric, notes),
             Column::PublishedPercent => published_percent(report, cell, scenario, notes),
             Column::PublishedRatio => published_ratio(report, cell, scenario, notes),
-            Column::PerformanceSchemaMemory => {
-                match report.performance_schema_bytes(cell, scenario) {
-                    Some(bytes) => Datum::number(words::plain(bytes / MIB)),
-                    None => Datum::new("no window with Performance Schema on", Kind::NotRun),
-                }
-            }
             _ if is_baseline => Datum::text(BASELINE),
             Column::Percent(metric) => of(report.answer(cell, scenario, metric), |one| {
                 words::percent_interval(&one.percent)
@@ -151,7 +145,7 @@ pub(super) fn published(
     metric: Metric,
     notes: &mut Notes,
 ) -> Datum {
-    let published = report.published(cell, scenario);
+    let published = report.published(cell, scenario, metric);
     let value = published.and_then(|one| published_value(one, metric));
     let contradicts = published.and_then(|one| contradiction(one, report.source_metric(), metric));
     marked(value.map(words::plain), contradicts, notes)
@@ -193,7 +187,8 @@ pub(super) fn contradiction_of_change<'a>(
     cell: &Cell,
     scenario: &str,
 ) -> Option<&'a str> {
-    let of = |scenario| report.published(cell, scenario).and_then(|one| one.contradicts.as_deref());
+    let published = |scenario| report.published(cell, scenario, report.source_metric());
+    let of = |scenario| published(scenario).and_then(|one| one.contradicts.as_deref());
     of(scenario).or_else(|| of(&report.suite.baseline))
 }
 
@@ -202,15 +197,19 @@ pub(super) fn contradiction(published: &Published, source: Metric, metric: Metri
     if metric == source {
         return published.contradicts.as_deref();
     }
-    let figure = match metric {
-        Metric::Qps => Figure::Qps,
-        Metric::Tps => Figure::Tps,
-        Metric::LatencyMean => Figure::Latency,
-        Metric::ServerShare => Figure::Cpu,
-        Metric::Rss => Figure::Memory,
-        _ => return None,
-    };
-    published.further.iter().find(|one| one.figure == figure)?.contradicts.as_deref()
+    let further = published.further.iter().find(|one| self::metric(one.figure) == metric);
+    further?.contradicts.as_deref()
+}
+
+/// Ours of what a source prints.
+pub(super) fn metric(figure: Figure) -> Metric {
+    match figure {
+        Figure::Qps => Metric::Qps,
+        Figure::Tps => Metric::Tps,
+        Figure::Latency => Metric::LatencyMean,
+        Figure::Cpu => Metric::ServerShare,
+        Figure::Memory => Metric::Rss,
+    }
 }
 
 /// A figure of the source in the unit of the table.

@@ -2,7 +2,7 @@
 
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
-use crate::report::{Report, circumstances, left_out, verdicts};
+use crate::report::{Report, circumstances, left_out, settings, verdicts, void};
 use crate::suite::{Order, Sequence};
 
 /// Where no comparison of the baseline with itself has numbers.
@@ -37,9 +37,14 @@ fn asked(report: Report<'_>) -> Vec<Block> {
         Block::Heading("What was asked".to_owned()),
         Block::Paragraph(format!("Suite {}: {}", suite.name, suite.title)),
         Block::Paragraph(format!("Source: {}; {}; {}", source.what, source.server, source.load)),
-        Block::Paragraph(unfinished(report)),
+        Block::Paragraph(unfinished(report).join(" ")),
         Block::Table(scenarios(report)),
     ];
+    let profiles = settings::profiles(suite);
+    if !profiles.is_empty() {
+        blocks.push(Block::Paragraph(settings::RULE.to_owned()));
+        blocks.push(Block::List(profiles));
+    }
     if suite.orders.len() > 1 {
         let order = |order: &Order| match order.sequence {
             Sequence::AsListed => {
@@ -48,25 +53,27 @@ fn asked(report: Report<'_>) -> Vec<Block> {
             Sequence::Random => format!("{}: {}", order.name, order.title),
         };
         let text = "Orders of the scenarios in a block. Each is reported by itself; the published \
-                    figures stand beside the first one, which is that of the source.";
+                    figures stand beside the first one, which is that of the source, and those of \
+                    memory beside the one with a server for each scenario, where there is one.";
         blocks.push(Block::Paragraph(text.to_owned()));
         blocks.push(Block::List(suite.orders.iter().map(order).collect()));
     }
     blocks
 }
 
-/// How much of the schedule was run, and how much of it counts.
-pub(super) fn unfinished(report: Report<'_>) -> String {
+/// How much of the schedule was run, and how much of it counts, a sentence each.
+pub(super) fn unfinished(report: Report<'_>) -> Vec<String> {
     let (analysis, run) = (report.analysis, &report.facts.run);
     let planned = run.windows_planned as usize;
     let windows = words::count(analysis.windows, "window", "windows");
-    let (void, of) = (analysis.void, analysis.windows);
-    let share = words::share(100.0 * void as f64 / of.max(1) as f64);
+    let share = words::share(100.0 * analysis.void as f64 / analysis.windows.max(1) as f64);
     let made = match analysis.windows < planned {
         true => format!("The run is not finished: {windows} of {planned} were made"),
         false => format!("The run is finished: {windows} were made"),
     };
-    format!("{made}; {void} of them ({share}) are void and count for nothing.")
+    let made =
+        format!("{made}; {} of them ({share}) are void and count for nothing.", analysis.void);
+    std::iter::once(made).chain(void::cells(report)).chain(void::windows(report)).collect()
 }
 
 /// What each scenario sets.

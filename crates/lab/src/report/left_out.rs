@@ -1,9 +1,9 @@
 //! What was left out: cells that were not asked for, that did not fit into the time or that the run has
 //! not come to, as groups of many cells; and what was run and is void.
 
-use crate::analysis::{Metric, Verdict};
+use crate::analysis::Verdict;
 use crate::report::facts::NotRun;
-use crate::report::{Report, words};
+use crate::report::{Report, void, words};
 use crate::suite::Suite;
 use crate::window::{Cell, Load};
 
@@ -63,27 +63,7 @@ pub(super) fn in_words(report: Report<'_>) -> Vec<String> {
     let cells = words::count(count, "cell", "cells");
     let not_asked = (count > 0).then(|| format!("not asked:{only} leaves out {cells}"));
     let others = others.iter().map(|group| group.in_words(report.suite));
-    not_asked.into_iter().chain(others).chain(void(report)).collect()
-}
-
-/// What is void by the processor time per statement, a line for each cell and reason.
-fn void(report: Report<'_>) -> Vec<String> {
-    let mut lines: Vec<(&Cell, &str, Vec<&str>)> = Vec::new();
-    for one in &report.analysis.comparisons {
-        let Verdict::Void(why) = &one.verdict else { continue };
-        let is_of_suite = one.baseline == report.suite.baseline;
-        if one.metric != Metric::CpuPerStatement || !is_of_suite {
-            continue;
-        }
-        match lines.iter_mut().find(|(cell, reason, _)| **cell == one.cell && *reason == why) {
-            Some((_, _, arms)) => arms.push(one.arm.as_str()),
-            None => lines.push((&one.cell, why.as_str(), vec![one.arm.as_str()])),
-        }
-    }
-    let line = |(cell, why, arms): (&Cell, &str, Vec<&str>)| {
-        words::void(&format!("{}, {} ({why})", words::cell(cell), arms.join(", ")))
-    };
-    lines.into_iter().map(line).collect()
+    not_asked.into_iter().chain(others).chain(void::lines(report)).collect()
 }
 
 impl LeftOut {

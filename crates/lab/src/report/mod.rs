@@ -21,10 +21,13 @@ mod json;
 mod left_out;
 mod markdown;
 mod published_effects;
+mod published_ranges;
 mod row;
+mod settings;
 mod source_tables;
 mod terminal;
 mod verdicts;
+mod void;
 mod words;
 
 #[cfg(test)]
@@ -234,30 +237,24 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// What the source printed for a cell. It has none at a fixed rate, and only one order: the first
-    /// of the suite.
-    fn published(&self, cell: &Cell, scenario: &str) -> Option<&'a Published> {
-        let first = self.suite.orders.first().map(|order| &order.name);
-        let is_of_source = cell.order.is_none() || cell.order.as_ref() == first;
+    /// What the source printed for a cell, to stand beside ours by a metric. It has none at a fixed rate,
+    /// and only one order: the first of the suite. What belongs to a server life stands beside the order
+    /// that has a life for each scenario, where there is one; in others it cannot be told apart.
+    fn published(&self, cell: &Cell, scenario: &str, metric: Metric) -> Option<&'a Published> {
+        let orders = &self.suite.orders;
+        let of_lives = orders.iter().find(|order| metric.is_of_life() && order.restart);
+        let own = of_lives.or(orders.first()).map(|order| &order.name);
+        let is_of_source = cell.order.is_none() || cell.order.as_ref() == own;
         match cell.load {
             Load::Closed if is_of_source => self.suite.published(cell, scenario),
             _ => None,
         }
     }
 
-    /// The change in per cent from the published figures.
+    /// The change in per cent of the metric of the source, from the published figures.
     fn published_percent(&self, cell: &Cell, scenario: &str) -> Option<f64> {
-        let baseline = self.published(cell, &self.suite.baseline)?;
-        self.published(cell, scenario)?.recomputed_percent(baseline).filter(|it| it.is_finite())
-    }
-
-    /// Memory that Performance Schema said it used, mean of the windows that count, bytes; `None` where
-    /// no window has it.
-    fn performance_schema_bytes(&self, cell: &Cell, arm: &str) -> Option<f64> {
-        let of_arm = self.windows.iter().filter(|one| one.arm == arm && one.cell == *cell);
-        let counted = of_arm.filter_map(Window::counted);
-        let bytes: Vec<u64> = counted.filter_map(|one| one.performance_schema_bytes).collect();
-        let sum: f64 = bytes.iter().map(|bytes| *bytes as f64).sum();
-        (!bytes.is_empty()).then(|| sum / bytes.len() as f64)
+        let published = |scenario| self.published(cell, scenario, self.source_metric());
+        let baseline = published(&self.suite.baseline)?;
+        published(scenario)?.recomputed_percent(baseline).filter(|it| it.is_finite())
     }
 }

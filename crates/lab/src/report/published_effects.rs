@@ -7,7 +7,7 @@ use crate::report::effect::Effect;
 use crate::report::explanation::{self, Arms};
 use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION};
-use crate::report::{Absent, Report, left_out};
+use crate::report::{Absent, Report, left_out, published_ranges};
 use crate::suite::Scenario;
 use crate::window::Cell;
 
@@ -45,15 +45,16 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         Block::Paragraph(format!("Source: {}; {}; {}.", source.what, source.server, source.load)),
         Block::Paragraph(run),
     ];
-    let table = table(report);
-    if table.rows.is_empty() {
+    let (table, ranges) = (table(report), published_ranges::blocks(report));
+    if table.rows.is_empty() && ranges.is_empty() {
         let text = "The source prints no figures of what was run.";
         blocks.push(Block::Paragraph(text.to_owned()));
         return blocks;
     }
     let rules = RULES.into_iter().chain([explanation::RULE]);
     blocks.push(Block::List(rules.map(str::to_owned).collect()));
-    blocks.push(Block::Table(table));
+    blocks.extend((!table.rows.is_empty()).then_some(Block::Table(table)));
+    blocks.extend(ranges);
     let left_out = left_out::in_words(report);
     if !left_out.is_empty() {
         blocks.push(Block::List(left_out));
@@ -93,11 +94,11 @@ fn table(report: Report<'_>) -> Table {
 }
 
 /// A figure of a scenario under a workload.
-struct Line<'a> {
-    report: Report<'a>,
-    group: &'a Group<'a>,
-    scenario: &'a Scenario,
-    metric: Metric,
+pub(super) struct Line<'a> {
+    pub(super) report: Report<'a>,
+    pub(super) group: &'a Group<'a>,
+    pub(super) scenario: &'a Scenario,
+    pub(super) metric: Metric,
 }
 
 /// What the source printed of it, in the cells that can be used, or in all where none can.
@@ -133,7 +134,7 @@ impl Line<'_> {
     /// The size of the effect in a cell from the figures of the source.
     fn published(&self, cell: &Cell) -> Option<f64> {
         let value = |scenario: &str| {
-            let published = self.report.published(cell, scenario)?;
+            let published = self.report.published(cell, scenario, self.metric)?;
             columns::published_value(published, self.metric)
         };
         let own = value(&self.scenario.name)?;
@@ -147,7 +148,7 @@ impl Line<'_> {
     /// Whether the figure of the scenario or that of the baseline contradicts the source.
     fn contradicts(&self, cell: &Cell) -> bool {
         [&self.scenario.name, &self.report.suite.baseline].into_iter().any(|scenario| {
-            let published = self.report.published(cell, scenario);
+            let published = self.report.published(cell, scenario, self.metric);
             let source = self.report.source_metric();
             published.is_some_and(|it| columns::contradiction(it, source, self.metric).is_some())
         })
@@ -162,7 +163,7 @@ impl Line<'_> {
     }
 
     /// The size of our effect over the cells.
-    fn effect(&self) -> Option<Interval> {
+    pub(super) fn effect(&self) -> Option<Interval> {
         let effect = Effect {
             arm: &self.scenario.name,
             baseline: &self.report.suite.baseline,
@@ -176,26 +177,18 @@ impl Line<'_> {
 
     fn data(&self, printed: &Printed, arms: &Arms<'_>, notes: &mut Notes) -> Vec<Datum> {
         let Printed { cells, contradicting, shared, .. } = printed;
-        let workload = Datum::text(&self.group.name);
-        let warning = self.group.warning().map(|warning| notes.number(warning));
+        let [scenario, workload, figure] = self.names(notes);
         let mut published = Datum::published(self.range(&printed.sizes, true));
         if *contradicting > 0 && contradicting < cells {
             let note = format!("{contradicting} of {cells} cells contradict the source: kept out");
             published = published.note(notes.number(&note));
         }
-        let sizes: Vec<f64> = self.group.cells.iter().filter_map(|cell| self.ours(cell)).collect();
-        let [ours, lowest_to_highest] = match self.effect() {
-            Some(size) => {
-                let ours = Datum::number(words::size_interval(self.metric, &size));
-                [self.marked(ours, notes), Datum::number(self.range(&sizes, false))]
-            }
-            None => [self.absent(), self.absent()],
-        };
+        let [ours, lowest_to_highest] = self.ours_in_words(notes);
         let [direction, explanation] = self.answer(printed, arms);
         vec![
-            Datum::text(&self.scenario.name),
-            warning.into_iter().fold(workload, Datum::note),
-            Datum::text(words::name(self.metric)),
+            scenario,
+            workload,
+            figure,
             Datum::number(format!("{shared} of {cells}")),
             published,
             ours,
@@ -203,6 +196,25 @@ impl Line<'_> {
             direction,
             explanation,
         ]
+    }
+
+    /// The scenario, the workload and the figure.
+    pub(super) fn names(&self, notes: &mut Notes) -> [Datum; 3] {
+        let workload = Datum::text(&self.group.name);
+        let warning = self.group.warning().map(|warning| notes.number(warning));
+        [
+            Datum::text(&self.scenario.name),
+            warning.into_iter().fold(workload, Datum::note),
+            Datum::text(words::name(self.metric)),
+        ]
+    }
+
+    /// Ours over the cells, and from the lowest to the highest.
+    pub(super) fn ours_in_words(&self, notes: &mut Notes) -> [Datum; 2] {
+        let Some(size) = self.effect() else { return [self.absent(), self.absent()] };
+        let sizes: Vec<f64> = self.group.cells.iter().filter_map(|cell| self.ours(cell)).collect();
+        let ours = Datum::number(words::size_interval(self.metric, &size));
+        [self.marked(ours, notes), Datum::number(self.range(&sizes, false))]
     }
 
     /// The direction, and the explanation of the difference.
@@ -214,28 +226,14 @@ impl Line<'_> {
             return [self.absent(), Datum::text("nothing to compare")];
         };
         let mean = self.mean(&printed.sizes);
-        let direction = if ours.holds(0.0) {
-            "ours not distinguishable from zero"
-        } else if mean == 0.0 {
-            "published as zero"
-        } else if (mean > 0.0) == (ours.value > 0.0) {
-            "same direction"
-        } else {
-            "other direction"
-        };
         let explanation = match ours.holds(mean) {
             true => "none needed".to_owned(),
-            false => arms.explain(self.group.workload, self.metric, self.beyond(mean, ours.value)),
+            false => {
+                let difference = beyond(self.metric, mean, ours.value);
+                arms.explain(self.group.workload, self.metric, difference)
+            }
         };
-        [Datum::text(direction), Datum::text(explanation)]
-    }
-
-    /// What has to be added to ours to be at the published mean.
-    fn beyond(&self, published: f64, ours: f64) -> f64 {
-        match words::is_absolute(self.metric) {
-            true => published - ours,
-            false => 100.0 * ((100.0 + published) / (100.0 + ours) - 1.0),
-        }
+        [Datum::text(direction(mean, &ours)), Datum::text(explanation)]
     }
 
     /// Of changes the geometric mean, as ours is.
@@ -251,7 +249,7 @@ impl Line<'_> {
     }
 
     /// The lowest and the highest of sizes, and their mean where it is asked for; the only one alone.
-    fn range(&self, sizes: &[f64], with_mean: bool) -> String {
+    pub(super) fn range(&self, sizes: &[f64], with_mean: bool) -> String {
         let size = |size: f64| words::size(self.metric, size);
         let low = sizes.iter().copied().fold(f64::INFINITY, f64::min);
         let high = sizes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -279,10 +277,31 @@ impl Line<'_> {
     }
 
     /// Why there are no numbers of ours.
-    fn absent(&self) -> Datum {
+    pub(super) fn absent(&self) -> Datum {
         let answer = |cell| self.report.answer(cell, &self.scenario.name, self.metric).err();
         let first = self.group.cells.iter().find_map(answer);
         let no_ratio = || Absent(Verdict::Void("no ratio could be formed".to_owned()));
         first.unwrap_or_else(no_ratio).datum()
+    }
+}
+
+/// Whether ours is on the side of what was published.
+pub(super) fn direction(published: f64, ours: &Interval) -> &'static str {
+    if ours.holds(0.0) {
+        "ours not distinguishable from zero"
+    } else if published == 0.0 {
+        "published as zero"
+    } else if (published > 0.0) == (ours.value > 0.0) {
+        "same direction"
+    } else {
+        "other direction"
+    }
+}
+
+/// What has to be added to ours to be at what was published.
+pub(super) fn beyond(metric: Metric, published: f64, ours: f64) -> f64 {
+    match words::is_absolute(metric) {
+        true => published - ours,
+        false => 100.0 * ((100.0 + published) / (100.0 + ours) - 1.0),
     }
 }

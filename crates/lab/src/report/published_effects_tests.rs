@@ -3,7 +3,7 @@
 use crate::analysis::{Analysis, analyse_all};
 use crate::report::published_effects::FIGURES;
 use crate::report::sample::{facts, window};
-use crate::report::{effects, explanation};
+use crate::report::{effects, explanation, markdown};
 use crate::suite::Suite;
 use crate::window::Window;
 
@@ -120,6 +120,99 @@ fn every_figure_of_the_source_has_a_row_and_memory_is_in_mib() {
     let begin = "| all-events-memory ";
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(begin)).collect();
     assert_eq!(rows.len(), FIGURES.len(), "{text}");
-    assert!(rows[4].contains("+1,717 MiB") && rows[4].contains("order cumulative"), "{text}");
+    assert!(rows[4].contains("+1,717 MiB") && rows[4].contains("order memory"), "{text}");
+    assert!(rows[..4].iter().all(|row| row.contains("order cumulative")), "{text}");
     assert!(!text.contains("basic-history"), "the source has no such scenario: {text}");
+}
+
+/// Eight blocks of `modb` in two orders. In `cumulative` all but `off` share a server; in `memory` every
+/// window has one of its own.
+fn windows_with_memory() -> Vec<Window> {
+    let mut windows = Vec::new();
+    for order in ["cumulative", "memory"] {
+        for block in 0..8 {
+            for (at, arm) in ["off", "basic", "all-events-memory"].into_iter().enumerate() {
+                let number = windows.len() as u32;
+                let mut one = window(number, arm, 40.0);
+                one.block = block;
+                one.cell.workload = "read-update".to_owned();
+                one.cell.threads = 256;
+                one.cell.order = Some(order.to_owned());
+                one.life = if order == "memory" { 2 + number } else { at.min(1) as u32 };
+                let (at, block) = (at as u64, u64::from(block));
+                if let Some(measured) = &mut one.measured {
+                    measured.rss_bytes = Some((1024 + at * (100 + block)) << 20);
+                    measured.performance_schema_bytes = Some(at * (61 << 20) + at * (block << 10));
+                }
+                windows.push(one);
+            }
+        }
+    }
+    windows
+}
+
+#[test]
+fn published_memory_stands_beside_the_order_in_which_every_scenario_has_a_server_of_its_own() {
+    let (suite, windows) = (Suite::find("modb").unwrap(), windows_with_memory());
+    let analysis = analyse_all(&suite, &windows);
+    let text = effects(&suite, &facts(), &windows, &analysis);
+    let is_memory = |line: &&str| {
+        line.starts_with("| all-events-memory ") && line.contains("| memory of the server (RSS) ")
+    };
+    let [row] = text.lines().filter(is_memory).collect::<Vec<_>>()[..] else { panic!("{text}") };
+    for part in ["order memory", "1 of 1", "+1,717 MiB", "+207 (", "same direction"] {
+        assert!(row.contains(part), "{part}: {row}");
+    }
+    let report = markdown(&suite, &facts(), &windows, &analysis);
+    let section = |order: &str| {
+        let (_, rest) = report.split_once(&format!("\n### read-update, order {order}\n")).unwrap();
+        rest.split("\n### ").next().unwrap().to_owned()
+    };
+    let (shared, own) = (section("cumulative"), section("memory"));
+    assert!(shared.contains("memory of arms that share a server life"), "{shared}");
+    // What Performance Schema said it used, MiB.
+    assert!(!shared.contains("122.0") && own.contains(" 122.0 "), "{shared}{own}");
+}
+
+/// The page of `modb` where the default has so many times the throughput of the baseline, in the order
+/// `random`.
+fn with_default(factor: f64) -> String {
+    let suite = Suite::find("modb").unwrap();
+    let mut windows = windows(&[("off", 1.0), ("default", factor)]);
+    for one in &mut windows {
+        one.cell.workload = "read-update".to_owned();
+        one.cell.threads = 256;
+        one.cell.order = Some("random".to_owned());
+    }
+    let analysis = analyse_all(&suite, &windows);
+    effects(&suite, &facts(), &windows, &analysis)
+}
+
+#[test]
+fn what_a_source_says_without_figures_stands_beside_ours() {
+    for (factor, ours, answer) in [
+        (0.97, "−3.00 % (", ["same direction", "none needed"]),
+        (0.90, "−10.0 % (", ["same direction", "not explained"]),
+        (1.03, "+3.00 % (", ["other direction", "not explained"]),
+        (1.0, "0.00 % (", ["ours not distinguishable from zero", "not explained"]),
+    ] {
+        let text = with_default(factor);
+        // Of the orders `random` and `one-factor`; `cumulative` lacks it, and `memory` is for memory.
+        assert_eq!(text.matches("\n| default ").count(), 2, "{text}");
+        let row = row(&text, "default");
+        assert_eq!(row[..3], ["default", "read-update, order random", "QPS"]);
+        assert!(row[3].starts_with("−5.00 % to −2.50 % <sup>"), "{row:?}");
+        assert!(row[4].starts_with(ours), "{row:?}");
+        assert_eq!(row[6..], answer, "{row:?}");
+        assert!(text.contains("about 2.5 to 5 %"), "{text}");
+    }
+}
+
+#[test]
+fn what_a_source_says_without_figures_is_in_the_report_also_where_it_was_not_run() {
+    let suite = Suite::find("modb").unwrap();
+    let text = markdown(&suite, &facts(), &[], &Analysis::default());
+    let (_, said) = text.split_once("\n### Said by the source without figures\n").unwrap();
+    let row = row(said, "default");
+    assert!(row[4].starts_with("not run: ") && row[7] == "nothing to compare", "{row:?}");
 }

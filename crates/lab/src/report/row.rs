@@ -92,7 +92,7 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
     };
     let (verdict, reason) = in_a_word(verdict);
     let is_of_suite = one.baseline == report.suite.baseline;
-    let published = report.published(&one.cell, &one.arm).filter(|_| is_of_suite);
+    let published = report.published(&one.cell, &one.arm, one.metric).filter(|_| is_of_suite);
     let is_of_source = one.metric == report.source_metric();
     let value = published.and_then(|it| columns::published_value(it, one.metric));
     let contradicts =

@@ -1,11 +1,11 @@
 //! Tables in the shape of the source, ours beside the published figures.
 
 use crate::analysis::{Comparison, Metric};
-use crate::report::Report;
 use crate::report::columns::{self, Column};
 use crate::report::document::{Block, Datum, Table};
 use crate::report::group::Group;
 use crate::report::words::{self, DEFINITION};
+use crate::report::{Report, explanation, published_ranges};
 use crate::suite::{Order, Published, Scenario};
 use crate::window::{Cell, Window};
 
@@ -28,6 +28,12 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
             _ => blocks.push(Block::Table(grid(report, group))),
         }
         blocks.extend(steps(report, group).map(Block::Table));
+    }
+    let ranges = published_ranges::blocks(report);
+    if !ranges.is_empty() {
+        blocks.push(Block::Subheading("Said by the source without figures".to_owned()));
+        blocks.extend(ranges);
+        blocks.push(Block::Paragraph(explanation::RULE.to_owned()));
     }
     if !open.is_empty() {
         blocks.push(Block::Heading("Loads at a fixed rate (open loop)".to_owned()));
@@ -131,8 +137,8 @@ fn percent(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric)
     columns::of(answer, |one| words::percent_interval(&one.percent))
 }
 
-/// A line for each scenario, with the columns that the source has. Its own figures are left out where
-/// it has none of the cell, as in an order that is not that of the source.
+/// A line for each scenario, with the columns that the source has. Its own figures of a metric are left
+/// out where it has none of the cell, as in an order that is not that of the source.
 fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     let source = report.source_metric();
     let is_published = |figure: fn(&Published) -> bool| report.suite.published.iter().any(figure);
@@ -159,13 +165,14 @@ fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     }
     if is_published(|one| one.memory_bytes.is_some()) {
         list.extend([Column::Difference(Metric::Rss), Column::Published(Metric::Rss)]);
-        list.push(Column::PerformanceSchemaMemory);
+        list.push(Column::Ours(Metric::PerformanceSchemaMemory));
     }
     let cpu = Metric::CpuPerStatement;
     list.extend([Column::Difference(cpu), Column::Percent(cpu), Column::Verdict]);
-    if group.scenarios.iter().all(|one| report.published(cell, &one.name).is_none()) {
-        list.retain(|column| !column.is_of_source());
-    }
+    let is_there = |metric| {
+        group.scenarios.iter().any(|one| report.published(cell, &one.name, metric).is_some())
+    };
+    list.retain(|column| column.published(source).is_none_or(is_there));
     columns::table(report, group, cell, &list)
 }
 

@@ -12,7 +12,8 @@ const LEFT_OUT_MAX: usize = 8;
 
 /// What was found, what was left out and how sure it is.
 pub(super) fn text(report: Report<'_>) -> String {
-    let mut lines = vec![report.title(), first_page::unfinished(report)];
+    let mut lines = vec![report.title()];
+    lines.extend(first_page::unfinished(report));
     let left_out = left_out::in_words(report);
     lines.extend(left_out.iter().take(LEFT_OUT_MAX).cloned());
     if let Some(more @ 1..) = left_out.len().checked_sub(LEFT_OUT_MAX) {

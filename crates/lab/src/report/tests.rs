@@ -137,6 +137,10 @@ fn each_order_has_a_section_of_its_own_and_the_source_stands_beside_the_first() 
     let cumulative = section("cumulative");
     assert!(cumulative.contains(words::FIXED_ORDER) && cumulative.contains(published));
     assert!(!cumulative.contains("basic-history"), "{cumulative}");
+    let memory = section("memory");
+    let taken = "1,717";
+    assert!(memory.contains(taken) && !memory.contains(published), "{memory}");
+    assert!(!cumulative.contains(taken), "{cumulative}");
     let random = section("random");
     for absent in [words::FIXED_ORDER, "published"] {
         assert!(!random.contains(absent), "{absent}: {random}");

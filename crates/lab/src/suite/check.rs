@@ -7,7 +7,7 @@ use waggle_instrumentation::profile::{BUILTIN, builtin};
 
 use super::error::Mistake;
 use super::expect::CLASSES;
-use super::{Data, Order, Scale, Scenario, Sequence, Servers, Suite, Workload};
+use super::{Data, Figure, Order, Scale, Scenario, Sequence, Servers, Suite, Workload};
 
 /// More sessions than any server of ours can have.
 const THREADS_MAX: u32 = 4096;
@@ -73,7 +73,8 @@ pub(super) fn check(suite: &Suite) -> Checked {
     }
     suite.counters.iter().try_for_each(|counter| identifier("counters", counter))?;
     distinct("counters", suite.counters.iter().map(String::as_str))?;
-    cells(suite)
+    cells(suite)?;
+    ranges(suite)
 }
 
 /// The baseline, and the columns of the tables: scenarios of the suite, the baseline among them.
@@ -292,6 +293,34 @@ fn cells(suite: &Suite) -> Checked {
         if !suite.threads.contains(&published.threads) {
             let reason = format!("{} threads are none of the suite", published.threads);
             return Err(Mistake::new(key, reason, "name them under threads as well"));
+        }
+    }
+    Ok(())
+}
+
+/// What the source says without figures is a change of a scenario of the suite.
+fn ranges(suite: &Suite) -> Checked {
+    let workloads: Vec<&str> = suite.workloads.iter().map(|one| one.name.as_str()).collect();
+    let scenarios: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
+    for range in &suite.published_ranges {
+        let key = format!("published_ranges, {}", range.scenario);
+        known(&key, &range.workload, &workloads)?;
+        known(&key, &range.scenario, &scenarios)?;
+        let (low, high) = (range.low_percent, range.high_percent);
+        if range.scenario == suite.baseline {
+            let reason = "it is the baseline, against which changes are";
+            return Err(Mistake::new(key, reason, "name another scenario"));
+        }
+        if range.figure == Figure::Memory {
+            let reason = "memory is printed as an amount, not as a change";
+            return Err(Mistake::new(key, reason, "name qps, tps, latency or cpu"));
+        }
+        if !(-100.0..=high).contains(&low) || !high.is_finite() {
+            let reason = format!("{low} to {high} % is no range of a change");
+            return Err(Mistake::new(key, reason, "give the lower end, from -100, and the upper"));
+        }
+        if range.says.trim().is_empty() {
+            return Err(Mistake::new(key, "says is empty", "say it in a sentence"));
         }
     }
     Ok(())

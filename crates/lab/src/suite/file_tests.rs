@@ -53,6 +53,14 @@ variables = { long_query_time = "10" }
 table = "results"
 workload = "reads"
 rows = [{ threads = 8, qps = [1000, 900], qps_change = [-10.0] }]
+
+[[published_ranges]]
+workload = "reads"
+scenario = "on"
+figure = "qps"
+low_percent = -5.0
+high_percent = -2.5
+says = "a loss of 2.5 to 5 %"
 "#;
 
 #[test]
@@ -73,7 +81,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 47] = [
+const WRONG: [(&str, &str, &[&str]); 54] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -144,6 +152,14 @@ const WRONG: [(&str, &str, &[&str]); 47] = [
         "-10.0] }, { threads = 8, qps = [1, 1] }]",
         &["8 threads, off: it is there twice"],
     ),
+    // What it said without figures.
+    ("reads\"\nscenario", "writes\"\nscenario", &["published_ranges, on: there is no writes"]),
+    ("scenario = \"on\"", "scenario = \"of\"", &["published_ranges, of: there is no of"]),
+    ("scenario = \"on\"", "scenario = \"off\"", &["published_ranges, off: it is the baseline"]),
+    ("figure = \"qps\"", "figure = \"memory\"", &["published_ranges, on: memory is printed"]),
+    ("low_percent = -5.0", "low_percent = -2.0", &["-2 to -2.5 % is no range"]),
+    ("high_percent = -2.5", "high_percent = inf", &["-5 to inf % is no range"]),
+    ("says = \"a loss of 2.5 to 5 %\"", "says = \" \"", &["published_ranges, on: says is empty"]),
 ];
 
 #[test]

@@ -26,7 +26,7 @@ use crate::window::{Cell, Load, Window};
 pub(crate) use check::name_and_value;
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must, counters_disproof};
-pub use published::{Figure, Further, Published};
+pub use published::{Figure, Further, Published, PublishedRange};
 
 /// A published experiment, or one of the user's own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -67,6 +67,8 @@ pub struct Suite {
     pub detectable_percent: f64,
     /// What the source printed, cell by cell.
     pub published: Vec<Published>,
+    /// What it says without figures.
+    pub published_ranges: Vec<PublishedRange>,
 }
 
 /// Where the figures of a suite come from.

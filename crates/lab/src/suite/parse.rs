@@ -10,7 +10,7 @@ use super::agree;
 use super::check;
 use super::error::{Mistake, SuiteError};
 use super::expect::Expect;
-use super::published::{Entry, Figure, Published};
+use super::published::{Entry, Figure, Published, PublishedRange};
 use super::tables::{Sheet, Table};
 use super::{Data, Order, Scenario, Sequence, Servers, Source, SourceMetric, Suite, Workload};
 
@@ -45,6 +45,8 @@ struct File {
     published: Vec<Table>,
     #[serde(default)]
     contradictions: Vec<Contradiction>,
+    #[serde(default)]
+    published_ranges: Vec<PublishedRange>,
 }
 
 /// Cells that contradict something else in the source, known to whoever wrote the file.
@@ -93,6 +95,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         counters: file.counters,
         detectable_percent: file.detectable_percent,
         published,
+        published_ranges: file.published_ranges,
     };
     complete_orders(&mut suite);
     check::check(&suite)?;

@@ -66,6 +66,25 @@ pub struct Further {
     pub contradicts: Option<String>,
 }
 
+/// What a source says of a scenario without figures: a change against the baseline, from one end to the
+/// other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PublishedRange {
+    /// The workload.
+    pub workload: String,
+    /// The scenario.
+    pub scenario: String,
+    /// What changes. Not memory, of which sources print amounts.
+    pub figure: Figure,
+    /// Lower end of the change, %; negative is less.
+    pub low_percent: f64,
+    /// Upper end, %.
+    pub high_percent: f64,
+    /// What the source says, in a sentence.
+    pub says: String,
+}
+
 impl Published {
     /// The change of the metric against the baseline that follows from the printed figures, %:
     /// `100 (x / baseline - 1)`. `None` where one of them was not printed.

@@ -83,6 +83,9 @@ fn figures_stand_in_the_cells_that_the_sources_have_them_in() {
         (Some(105_600.0), Some(21_120.0), Some(16.1))
     );
     assert_eq!((last.cpu_percent, last.memory_bytes), (Some(97.0), Some(1.8e9)));
+    let [of_default] = modb.published_ranges.as_slice() else { panic!("modb has one range") };
+    assert_eq!((of_default.scenario.as_str(), of_default.figure), ("default", Figure::Qps));
+    assert_eq!((of_default.low_percent, of_default.high_percent), (-5.0, -2.5));
     let cpu = last.further.iter().find(|further| further.figure == Figure::Cpu).unwrap();
     assert_eq!((cpu.percent, &cpu.contradicts), (Some(24.0), &None));
 }

@@ -1,0 +1,106 @@
+//! What was run and does not count: cells, and windows of each arm.
+
+use crate::analysis::{Comparison, Verdict};
+use crate::report::{Report, verdicts, words};
+use crate::window::{Cell, Window};
+
+/// Of the cells that were run no more may be void, %.
+const PERCENT_MAX: f64 = 5.0;
+
+/// How many of the cells that were run are void, and how many may be; `None` where none was run, or where
+/// the processor time of the server is not measured.
+pub(super) fn cells(report: Report<'_>) -> Option<String> {
+    let run = cells_run(report);
+    let void = run.iter().filter(|one| matches!(one.verdict, Verdict::Void(_))).count();
+    let percent = 100.0 * void as f64 / run.len() as f64;
+    let (share, most) = (words::share(percent), words::share(PERCENT_MAX));
+    let answer = if percent > PERCENT_MAX { "more" } else { "not more" };
+    (!run.is_empty()).then(|| {
+        format!(
+            "Void cells, a scenario under a load each: {void} of {} that were run ({share}), {answer} than \
+             the {most} that may be.",
+            run.len()
+        )
+    })
+}
+
+/// Void windows of each arm; `None` where there is no window. What voids one arm more often than the
+/// others, as an overload does a dear one, hides what that arm costs.
+pub(super) fn windows(report: Report<'_>) -> Option<String> {
+    let mut arms: Vec<(&str, usize, usize)> = Vec::new();
+    for Window { arm, .. } in report.windows {
+        if !arms.iter().any(|(known, ..)| known == arm) {
+            let of_arm = || report.windows.iter().filter(|window| window.arm == *arm);
+            let void = of_arm().filter(|window| window.counted().is_none()).count();
+            arms.push((arm.as_str(), void, of_arm().count()));
+        }
+    }
+    let arm = |(arm, void, all): &(&str, usize, usize)| {
+        let share = words::share(100.0 * *void as f64 / *all as f64);
+        format!("{arm} {void} of {all} ({share})")
+    };
+    let arms: Vec<String> = arms.iter().map(arm).collect();
+    (!arms.is_empty()).then(|| format!("Void windows by arm: {}.", arms.join(", ")))
+}
+
+/// The void cells by the processor time per statement, a line for each cell and reason.
+pub(super) fn lines(report: Report<'_>) -> Vec<String> {
+    let mut lines: Vec<(&Cell, &str, Vec<&str>)> = Vec::new();
+    for one in cells_run(report) {
+        let Verdict::Void(why) = &one.verdict else { continue };
+        match lines.iter_mut().find(|(cell, reason, _)| **cell == one.cell && *reason == why) {
+            Some((_, _, arms)) => arms.push(one.arm.as_str()),
+            None => lines.push((&one.cell, why.as_str(), vec![one.arm.as_str()])),
+        }
+    }
+    let line = |(cell, why, arms): (&Cell, &str, Vec<&str>)| {
+        words::void(&format!("{}, {} ({why})", words::cell(cell), arms.join(", ")))
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// Every arm in every cell that was run, against the baseline; for the baseline stands its second arm.
+fn cells_run(report: Report<'_>) -> Vec<&Comparison> {
+    let was_run = |one: &&Comparison| {
+        let is_of_suite = one.baseline == report.suite.baseline;
+        one.metric == verdicts::METRIC && is_of_suite && !matches!(one.verdict, Verdict::NotRun(_))
+    };
+    report.analysis.comparisons.iter().filter(was_run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::analysis::Analysis;
+    use crate::report::sample::{self, analysis, facts, suite};
+
+    use super::*;
+
+    fn said(made: &[Window], analysis: &Analysis) -> [Option<String>; 2] {
+        let (suite, facts) = (suite(), facts());
+        let report = Report { suite: &suite, facts: &facts, windows: made, analysis };
+        [cells(report), windows(report)]
+    }
+
+    #[test]
+    fn void_cells_are_told_beside_what_may_be_and_void_windows_by_arm() {
+        let [cells, by_arm] = said(&sample::windows(), &analysis());
+        let begin = "Void cells, a scenario under a load each: ";
+        let expected =
+            format!("{begin}1 of 6 that were run (17 %), more than the 5.0 % that may be.");
+        assert_eq!(cells, Some(expected));
+        let expected =
+            "Void windows by arm: pfsoff 0 of 1 (0 %), pfson_conoff_insoff 1 of 2 (50 %).";
+        assert_eq!(by_arm.as_deref(), Some(expected));
+        let mut sound = analysis();
+        sound.comparisons.retain(|one| !matches!(one.verdict, Verdict::Void(_)));
+        let [cells, _] = said(&[], &sound);
+        let expected =
+            format!("{begin}0 of 5 that were run (0 %), not more than the 5.0 % that may be.");
+        assert_eq!(cells, Some(expected));
+    }
+
+    #[test]
+    fn of_what_was_not_run_no_share_is_told() {
+        assert_eq!(said(&[], &Analysis::default()), [None, None]);
+    }
+}
