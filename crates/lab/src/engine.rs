@@ -171,13 +171,14 @@ impl<'a> Engine<'a> {
             arm: arm.name.to_owned(),
             life,
             session: kept.session(),
+            rate: None,
             begin: Timestamp::now(),
             measured: None,
             void: None,
         };
-        let rate = capacities.rate(&window.cell);
+        window.rate = capacities.rate(&window.cell)?;
         let made = self.start_life(running, arm, life);
-        match made.and_then(|()| self.measure(running, slot, rate, &mut window)) {
+        match made.and_then(|()| self.measure(running, slot, &mut window)) {
             Ok(true) => Ok(Some(window)),
             Ok(false) => Ok(None),
             Err(
@@ -219,7 +220,6 @@ impl<'a> Engine<'a> {
         &self,
         running: &mut Running<'a>,
         slot: Slot,
-        rate: Option<f64>,
         window: &mut Window,
     ) -> Result<bool, LabError> {
         let arm = &self.schedule.arms[slot.arm];
@@ -238,7 +238,7 @@ impl<'a> Engine<'a> {
             }
         };
         window.void = life.set(arm.scenario)?;
-        let pace = rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
+        let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         if !life.is_warm {
             self.warm_up(load)?;
             life.is_warm = true;
@@ -257,7 +257,7 @@ impl<'a> Engine<'a> {
         };
         load.pause()?;
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
-        let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate };
+        let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate: window.rate };
         let proof = match (events, life.events()?) {
             (Some(earlier), Some(later)) => arm.scenario.disproof(&earlier, &later, sessions),
             _ => None,

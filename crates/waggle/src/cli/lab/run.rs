@@ -305,8 +305,24 @@ impl Windows<'_> {
     pub(super) fn make(&self, mut kept: Kept) -> Result<Ended, LabError> {
         let mut line = Line::new();
         let mut tell = |progress: &Progress<'_>| line.tell(progress);
-        let begun = self.begun;
-        let mut engine = Engine {
+        let mut begun = self.begun.clone();
+        let beyond = self.engine(&begun, &mut tell).beyond_reach(&mut kept)?;
+        let Some(beyond) = beyond else { return Ok(Ended::Stopped) };
+        if !beyond.is_empty() && kept.count() == 0 {
+            begun.leave_out(self.suite, &beyond);
+            kept::write_json(&kept.path().join(kept::RUN), &begun)?;
+            eprintln!(
+                "not run, since the baseline cannot use so much of the processors: {} cells",
+                beyond.len()
+            );
+        }
+        let ended = self.engine(&begun, &mut tell).run(&mut kept);
+        line.end();
+        ended
+    }
+
+    fn engine<'b>(&'b self, begun: &Begun, tell: &'b mut dyn FnMut(&Progress<'_>)) -> Engine<'b> {
+        Engine {
             suite: self.suite,
             schedule: Schedule::new(self.suite, &begun.cells, begun.blocks, begun.seed),
             lengths: begun.lengths,
@@ -316,11 +332,8 @@ impl Windows<'_> {
             load_launcher: self.load_launcher,
             sysbench: self.sysbench,
             stop: self.stop,
-            tell: &mut tell,
-        };
-        let ended = engine.run(&mut kept);
-        line.end();
-        ended
+            tell,
+        }
     }
 }
 
