@@ -2,14 +2,14 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::{Place, done, windows};
+use super::{Place, done, stderr, windows};
 
 /// What does not come within this time does not come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -91,6 +91,21 @@ fn assert_begun_without_windows(place: &Place, of: usize) {
     assert!(!file.exists(), "looking changes nothing");
 }
 
+fn resume(place: &Place) -> Command {
+    let (run, list) = (place.run(), place.list());
+    place.lab(&["resume", run.to_str().unwrap(), "--servers", list.to_str().unwrap()])
+}
+
+/// What a run needs is looked at again before it goes on.
+fn assert_needs_room(place: &Place) {
+    let before = fs::read(place.run().join("run.json")).unwrap();
+    // A file system without blocks: nothing is ever free in it.
+    let refused = resume(place).env("TMPDIR", "/proc").output().unwrap();
+    let said = stderr(&refused);
+    assert!(refused.status.code() == Some(4) && said.contains("room on the disk"), "{said}");
+    assert_eq!(fs::read(place.run().join("run.json")).unwrap(), before);
+}
+
 #[test]
 fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -111,12 +126,8 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         let before = fs::read(&file).unwrap_or_default();
         let made = windows(&place.run()).len();
         assert!(windows(&place.run()).len() < wanted.len());
-        let list = place.list();
-        let resumed = place
-            .lab(&["resume", place.run().to_str().unwrap(), "--servers", list.to_str().unwrap()])
-            .output()
-            .unwrap();
-        done(&resumed);
+        assert_needs_room(&place);
+        done(&resume(&place).output().unwrap());
         let after = fs::read(&file).unwrap();
         assert!(after.starts_with(&before), "what was measured stays as it was");
         assert_eq!(places(&windows(&place.run())), wanted, "none is lost, none is doubled");

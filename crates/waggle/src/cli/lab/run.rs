@@ -49,7 +49,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let choice = choose(&suite, &cells, scale, lengths, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench()?;
-    check(&suite, &choice, scale)?;
+    check(&suite, &choice.cells, scale)?;
     announce(&suite, &choice, lengths);
     let pinned = if args.pin { halves() } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
@@ -108,6 +108,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     }
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench()?;
+    check(&suite, &begun.cells, begun.scale)?;
     let launchers = launchers(&begun.pinned)?;
     let task = Task {
         suite: &suite,
@@ -168,14 +169,15 @@ fn buffer_pool(suite: &Suite, scale: Scale) -> u64 {
     u64::from(suite.data.buffer_pool_mib.of(scale)) << 20
 }
 
-fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
-    let schedule = Schedule::new(suite, &choice.cells, 0, 0);
+/// Whether the host has what a run of these cells takes.
+fn check(suite: &Suite, cells: &[Cell], scale: Scale) -> Result<(), Failure> {
+    let schedule = Schedule::new(suite, cells, 0, 0);
     let needs = Needs {
         servers: schedule.servers_at_once() as u64,
         rows: u64::from(suite.data.tables) * u64::from(suite.data.rows.of(scale)),
         redo_log: u64::from(suite.data.redo_log_mib.of(scale)) << 20,
         buffer_pool: buffer_pool(suite, scale),
-        sessions: choice.cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
+        sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
     needs.check(&std::env::temp_dir()).map_err(failed)
 }
