@@ -42,6 +42,9 @@ pub struct Begun {
     pub facts: Facts,
 }
 
+/// How that begins which the report says where the time was over too early.
+const OUT_OF_TIME: &str = "not run: budget: ";
+
 impl Begun {
     /// The suite as it was.
     ///
@@ -63,6 +66,21 @@ impl Begun {
         self.facts.not_run.extend(beyond.iter().filter_map(too_much));
         let schedule = Schedule::new(suite, &self.cells, self.blocks, self.seed);
         self.facts.run.windows_planned = schedule.slots.len() as u32;
+    }
+
+    /// Says in the report that the time was over when so many blocks were whole.
+    pub fn say_out_of_time(&mut self, blocks: u32) {
+        self.facts.caveats.push(format!(
+            "{OUT_OF_TIME}the time was over when {blocks} of {} blocks were made; waggle lab resume makes \
+             the others.",
+            self.blocks
+        ));
+    }
+
+    /// Goes on with the run: what was left out for want of time is made now.
+    pub fn take_up(&mut self) {
+        self.facts.run.resumed += 1;
+        self.facts.caveats.retain(|caveat| !caveat.starts_with(OUT_OF_TIME));
     }
 
     /// The same without the scenarios that are not run.

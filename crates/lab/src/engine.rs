@@ -47,6 +47,8 @@ pub struct Engine<'a> {
     pub load_launcher: &'a Launcher,
     /// What makes the load; `None`: others do.
     pub sysbench: Option<&'a Sysbench>,
+    /// When no block is begun any more, if one was made before; `None`: never.
+    pub until: Option<Instant>,
     /// Set to stop after the window that is being made.
     pub stop: &'a AtomicBool,
     /// Told before each window.
@@ -77,6 +79,11 @@ pub enum Ended {
     Whole,
     /// Somebody stopped it; it can be resumed.
     Stopped,
+    /// The time was over when so many blocks were whole; it can be resumed.
+    OutOfTime {
+        /// How many.
+        blocks: u32,
+    },
 }
 
 /// What is there while a block is run: loads of one cell, and servers, which are dropped after them.
@@ -100,6 +107,10 @@ impl<'a> Engine<'a> {
         let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
         let mut failing = 0;
         for block in missing.chunk_by(|one, other| one.block == other.block) {
+            let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+            if is_over && pace.made > 0 {
+                return Ok(Ended::OutOfTime { blocks: block[0].block });
+            }
             let mut running = Running::default();
             let groups: Vec<&[Slot]> =
                 block.chunk_by(|one, other| self.are_together(*one, *other)).collect();

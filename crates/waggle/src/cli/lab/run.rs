@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -42,7 +42,7 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
 fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
     let cells = asked::confine(&mut suite, &args.only)?;
-    let begin = Timestamp::now();
+    let (begin, until) = (Timestamp::now(), args.until());
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
     let lengths = args.lengths();
@@ -51,7 +51,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let sysbench = sysbench()?;
     check(&suite, &choice.cells, scale)?;
     announce(&suite, &choice, lengths);
-    let pinned = if args.pin { halves() } else { [Vec::new(), Vec::new()] };
+    let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
     let task = Task {
@@ -87,7 +87,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         facts,
     };
     let kept = Kept::create(&place, &begun).map_err(|error| failed(error.into()))?;
-    task.measure(&begun, kept, &made)
+    task.measure(&begun, kept, &made, until)
 }
 
 pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
@@ -127,9 +127,9 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
             made.version
         )));
     }
-    begun.facts.run.resumed += 1;
+    begun.take_up();
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
-    task.measure(&begun, kept, &made)
+    task.measure(&begun, kept, &made, None)
 }
 
 /// How servers, and how loads are started.
@@ -144,13 +144,6 @@ fn launchers([server, load]: &[Vec<usize>; 2]) -> Result<Launchers, Failure> {
         server: Launcher { processors: server.clone(), ..launcher.clone() },
         load: Launcher { processors: load.clone(), ..launcher },
     })
-}
-
-/// The first half of the processors, and the second.
-fn halves() -> [Vec<usize>; 2] {
-    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let half = (count / 2).max(1);
-    [(0..half).collect(), (half.min(count - 1)..count).collect()]
 }
 
 /// Data that was made.
@@ -199,6 +192,12 @@ pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
             "it will be able to detect {percent:.1} % of processor time per statement in a cell, where \
              pairs of windows differ by 2 %; the report says what it was"
         );
+        if percent > suite.detectable_percent {
+            eprintln!(
+                "that is not the {} % that the suite is made for: give it more time, or more --blocks",
+                suite.detectable_percent
+            );
+        }
     }
     if !choice.left_out.is_empty() {
         eprintln!("not run, for want of time: {} cells", choice.left_out.len());
@@ -263,7 +262,13 @@ impl Task<'_> {
     }
 
     /// Makes the windows that are missing, and writes the reports of those that are there.
-    fn measure(&self, begun: &Begun, kept: Kept, made: &Made) -> Result<Outcome, Failure> {
+    fn measure(
+        &self,
+        begun: &Begun,
+        kept: Kept,
+        made: &Made,
+        until: Option<Instant>,
+    ) -> Result<Outcome, Failure> {
         let stop = stop_on_signal()?;
         let place = kept.path().to_owned();
         let windows = Windows {
@@ -277,6 +282,7 @@ impl Task<'_> {
             },
             load_launcher: &self.launchers.load,
             sysbench: Some(self.sysbench),
+            until,
             stop: &stop,
         };
         finish(&place, windows.make(kept).map_err(failed))
@@ -299,6 +305,8 @@ pub(super) struct Windows<'a> {
     pub(super) origin: Origin<'a>,
     pub(super) load_launcher: &'a Launcher,
     pub(super) sysbench: Option<&'a Sysbench>,
+    /// When no block is begun any more.
+    pub(super) until: Option<Instant>,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -320,6 +328,10 @@ impl Windows<'_> {
         }
         let ended = self.engine(&begun, &mut tell).run(&mut kept);
         line.end();
+        if let Ok(Ended::OutOfTime { blocks }) = ended {
+            begun.say_out_of_time(blocks);
+            kept::write_json(&kept.path().join(kept::RUN), &begun)?;
+        }
         ended
     }
 
@@ -333,6 +345,7 @@ impl Windows<'_> {
             origin: self.origin,
             load_launcher: self.load_launcher,
             sysbench: self.sysbench,
+            until: self.until,
             stop: self.stop,
             tell,
         }
@@ -348,6 +361,12 @@ pub(super) fn finish(place: &Path, ended: Result<Ended, Failure>) -> Result<Outc
         Ended::Stopped => {
             resume_with(place);
             Ok(Outcome::No)
+        }
+        // It did what it was asked for.
+        Ended::OutOfTime { blocks } => {
+            eprintln!("the time is over: {blocks} blocks were made");
+            resume_with(place);
+            Ok(Outcome::Done)
         }
     }
 }
