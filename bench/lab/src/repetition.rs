@@ -90,6 +90,7 @@ impl<'a> Subject<'a> {
                 arm: arm.name.to_owned(),
                 life: repetition,
                 session: 0,
+                rate: None,
                 begin: Timestamp::now(),
                 measured: Some(self.window()?),
                 void: None,

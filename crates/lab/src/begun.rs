@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Lengths;
 use crate::error::LabError;
 use crate::foreign::Confined;
-use crate::report::facts::Facts;
+use crate::report::facts::{Facts, NotRun};
+use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite, SuiteError};
-use crate::window::Cell;
+use crate::window::{Cell, Load};
 
 /// A run that was begun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub struct Begun {
     pub facts: Facts,
 }
 
+/// How that begins which the report says where the time was over too early.
+const OUT_OF_TIME: &str = "not run: budget: ";
+
 impl Begun {
     /// The suite as it was.
     ///
@@ -55,6 +59,30 @@ impl Begun {
         Ok(suite)
     }
 
+    /// Leaves out cells whose share of the processors the baseline cannot use. The schedule is another
+    /// one then, so no window may have been made before.
+    pub fn leave_out(&mut self, suite: &Suite, beyond: &[Cell]) {
+        self.cells.retain(|cell| !beyond.contains(cell));
+        self.facts.not_run.extend(beyond.iter().filter_map(too_much));
+        let schedule = Schedule::new(suite, &self.cells, self.blocks, self.seed);
+        self.facts.run.windows_planned = schedule.slots.len() as u32;
+    }
+
+    /// Says in the report that the time was over when so many blocks were whole.
+    pub fn say_out_of_time(&mut self, blocks: u32) {
+        self.facts.caveats.push(format!(
+            "{OUT_OF_TIME}the time was over when {blocks} of {} blocks were made; waggle lab resume makes \
+             the others.",
+            self.blocks
+        ));
+    }
+
+    /// Goes on with the run: what was left out for want of time is made now.
+    pub fn take_up(&mut self) {
+        self.facts.run.resumed += 1;
+        self.facts.caveats.retain(|caveat| !caveat.starts_with(OUT_OF_TIME));
+    }
+
     /// The same without the scenarios that are not run.
     ///
     /// # Errors
@@ -66,4 +94,13 @@ impl Begun {
         }
         Ok(suite)
     }
+}
+
+/// Why a cell is not run whose share of the processors the baseline cannot use; `None` in a closed load.
+fn too_much(cell: &Cell) -> Option<NotRun> {
+    let Load::Open { share } = cell.load else { return None };
+    // Without what binary fractions add: 7 % and not 7.000000000000001 %.
+    let percent = (share * 1e4).round() / 100.0;
+    let why = format!("the baseline cannot use {percent} % of the processors");
+    Some(NotRun { cell: cell.clone(), scenario: None, why })
 }

@@ -1,9 +1,11 @@
 //! What fits into a time: which cells, and how many blocks.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::LOOK_FOR;
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
 use crate::window::{Cell, Load};
@@ -164,7 +166,21 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
     let loads: f64 = beside.iter().map(|cell| at_once as f64 * load(cell)).sum::<f64>()
         + apart.iter().map(|cell| arms_of(cell) as f64 * load(cell)).sum::<f64>();
     let block = servers * server + loads + windows as f64 * window;
-    SERVER_S + rows / ROWS_PER_S + f64::from(blocks) * block
+    SERVER_S + rows / ROWS_PER_S + look(cells, lengths, server) + f64::from(blocks) * block
+}
+
+/// How long it takes to see what the baseline can do with the workloads that have loads at a fixed rate, s;
+/// `server` is what one start takes.
+fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
+    let open = cells.iter().filter(|cell| cell.load != Load::Closed);
+    let workloads: BTreeSet<(&str, u32)> =
+        open.map(|cell| (cell.workload.as_str(), cell.threads)).collect();
+    let one = |(_, threads): &(&str, u32)| {
+        let warm_up = lengths.warm_up.as_secs_f64() / 2.0;
+        LOAD_S + f64::from(*threads) * SESSION_S + warm_up + LOOK_FOR.as_secs_f64()
+    };
+    let looks: f64 = workloads.iter().map(one).sum();
+    if workloads.is_empty() { 0.0 } else { server + looks }
 }
 
 #[cfg(test)]
@@ -178,6 +194,21 @@ mod tests {
         assert_eq!(spread(&levels).len(), levels.len());
         assert_eq!(spread(&[7]), [7]);
         assert!(spread(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_the_baseline_can_do_takes_its_time_once_in_a_run() {
+        let suite = Suite::find("rds").unwrap();
+        let lengths = Lengths::of(Scale::Tiny);
+        let (open, closed): (Vec<Cell>, Vec<Cell>) =
+            suite.cells().into_iter().partition(|cell| cell.load != Load::Closed);
+        let looks = look(&open, lengths, 10.0) - 10.0;
+        let of_one = look(&open[..1], lengths, 10.0) - 10.0;
+        // Three workloads, each at three rates.
+        assert!((looks - 3.0 * of_one).abs() < 1e-9 && of_one > LOOK_FOR.as_secs_f64(), "{looks}");
+        assert_eq!(look(&closed, lengths, 10.0), 0.0);
+        let before_blocks = seconds(&suite, &open, Scale::Tiny, lengths, 0);
+        assert!(before_blocks > looks, "{before_blocks}");
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use crate::engine::Engine;
 use crate::error::LabError;
 use crate::kept::{Kept, KeptError, write_json};
@@ -18,27 +20,52 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS: usize = 4;
 const STEADY: f64 = 0.05;
 /// For how long a closed load shows what the baseline can do.
-const LOOK_FOR: Duration = Duration::from_secs(2);
+pub(crate) const LOOK_FOR: Duration = Duration::from_secs(2);
 /// Said where the load or the host is not ours.
 const NO_RATE: &str = "what a server can do at a fixed rate is measured on private servers only";
-/// Transactions per second that the baseline does when it has the whole host, by workload.
+/// What the baseline does as fast as it goes, by workload.
 const CAPACITIES: &str = "capacities.json";
 
-/// What the baseline can do, by workload: transactions per second of the whole host.
-pub(crate) struct Capacities(BTreeMap<String, f64>);
+/// What the baseline does in a closed load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Capacity {
+    /// Transactions per second.
+    per_second: f64,
+    /// Share of all processors that was in use meanwhile, 0 to 1.
+    share: f64,
+}
 
-impl Capacities {
-    /// Transactions per second of an open load, the same for every arm; `None` for a closed one.
-    pub(crate) fn rate(&self, cell: &Cell) -> Option<f64> {
-        match cell.load {
-            Load::Closed => None,
-            Load::Open { share } => self.0.get(&cell.workload).map(|capacity| capacity * share),
-        }
+impl Capacity {
+    /// Transactions per second at which a share of the processors is in use, if that grows as the rate
+    /// does. `None` above what the closed load uses: there it waits for something else, and no rate helps.
+    fn rate(self, share: f64) -> Option<f64> {
+        (share <= self.share).then(|| self.per_second * share / self.share)
     }
 }
 
-/// What the baseline of a run could do, transactions per second by workload; empty where nobody asked.
-fn read_capacities(run: &Path) -> Result<BTreeMap<String, f64>, KeptError> {
+/// What the baseline can do, by workload.
+pub(crate) struct Capacities(BTreeMap<String, Capacity>);
+
+impl Capacities {
+    /// Transactions per second of an open load, the same for every arm; `None` for a closed one.
+    ///
+    /// # Errors
+    /// Nobody looked at what the baseline can do with this workload, or it cannot do that.
+    pub(crate) fn rate(&self, cell: &Cell) -> Result<Option<f64>, LabError> {
+        let Load::Open { share } = cell.load else { return Ok(None) };
+        let rate = self.0.get(&cell.workload).and_then(|capacity| capacity.rate(share));
+        rate.map(Some).ok_or_else(|| LabError::NoRate { workload: cell.workload.clone(), share })
+    }
+
+    /// Whether an open load would have to use more of the processors than the baseline can.
+    fn is_too_little(&self, cell: &Cell) -> bool {
+        let Load::Open { share } = cell.load else { return false };
+        self.0.get(&cell.workload).is_some_and(|capacity| capacity.rate(share).is_none())
+    }
+}
+
+/// What the baseline of a run could do, by workload; empty where nobody asked.
+fn read_capacities(run: &Path) -> Result<BTreeMap<String, Capacity>, KeptError> {
     let path = run.join(CAPACITIES);
     let Ok(text) = fs::read(&path) else { return Ok(BTreeMap::new()) };
     serde_json::from_slice(&text).map_err(|error| KeptError::Spoiled {
@@ -49,6 +76,17 @@ fn read_capacities(run: &Path) -> Result<BTreeMap<String, f64>, KeptError> {
 }
 
 impl Engine<'_> {
+    /// The cells with an open load whose share of the processors the baseline cannot use. It is looked at
+    /// once in a run, before its first window. `None` where somebody stopped it.
+    ///
+    /// # Errors
+    /// The server or the load cannot be started.
+    pub fn beyond_reach(&self, kept: &mut Kept) -> Result<Option<Vec<Cell>>, LabError> {
+        let Some(capacities) = self.capacities(kept)? else { return Ok(None) };
+        let cells = self.schedule.cells.iter().filter(|cell| capacities.is_too_little(cell));
+        Ok(Some(cells.cloned().collect()))
+    }
+
     /// Looks at the baseline once in a run, for the workloads that have open loads. `None` where somebody
     /// stopped it.
     pub(crate) fn capacities(&self, kept: &mut Kept) -> Result<Option<Capacities>, LabError> {
@@ -71,8 +109,8 @@ impl Engine<'_> {
         Ok(Some(Capacities(known)))
     }
 
-    /// Transactions per second that the whole host would do. `None` where somebody stopped it.
-    fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<f64>, LabError> {
+    /// What the baseline does as fast as it goes. `None` where somebody stopped it.
+    fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<Capacity>, LabError> {
         let mut load = self.load(life, self.workload(cell)?, cell.threads, self.seed)?;
         self.warm_up(&mut load)?;
         load.go(Pace::Closed)?;
@@ -81,7 +119,7 @@ impl Engine<'_> {
         let (Some(per_second), Some(share)) = (measured.tps(), measured.host_share) else {
             return Err(LabError::Foreign(NO_RATE.to_owned()));
         };
-        Ok(Some(per_second / share.max(f64::EPSILON)))
+        Ok(Some(Capacity { per_second, share }))
     }
 
     /// Lets a load run as fast as it goes until looks at its throughput are near each other, or for as
@@ -114,6 +152,31 @@ fn is_steady(looks: &[f64]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rate_follows_from_what_the_baseline_does_and_there_is_none_above_it() {
+        // It waits for the disk.
+        let capacity = Capacity { per_second: 800.0, share: 0.5 };
+        assert_eq!(
+            [0.25, 0.5, 0.6].map(|share| capacity.rate(share)),
+            [Some(400.0), Some(800.0), None]
+        );
+        let capacities = Capacities([("reads".to_owned(), capacity)].into());
+        let cell = |workload: &str, load| Cell {
+            workload: workload.to_owned(),
+            threads: 10,
+            load,
+            order: None,
+        };
+        let [low, high] = [0.25, 0.6].map(|share| cell("reads", Load::Open { share }));
+        assert_eq!(capacities.rate(&low).unwrap(), Some(400.0));
+        assert_eq!([&low, &high].map(|cell| capacities.is_too_little(cell)), [false, true]);
+        assert_eq!(capacities.rate(&cell("writes", Load::Closed)).unwrap(), None);
+        // An open load is never run as a closed one.
+        for cell in [high, cell("writes", Load::Open { share: 0.25 })] {
+            assert!(matches!(capacities.rate(&cell), Err(LabError::NoRate { .. })), "{cell:?}");
+        }
+    }
 
     #[test]
     fn steady_is_near_its_mean_and_no_longer_rising() {

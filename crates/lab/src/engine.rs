@@ -47,6 +47,8 @@ pub struct Engine<'a> {
     pub load_launcher: &'a Launcher,
     /// What makes the load; `None`: others do.
     pub sysbench: Option<&'a Sysbench>,
+    /// When no block is begun any more, if one was made before; `None`: never.
+    pub until: Option<Instant>,
     /// Set to stop after the window that is being made.
     pub stop: &'a AtomicBool,
     /// Told before each window.
@@ -77,6 +79,11 @@ pub enum Ended {
     Whole,
     /// Somebody stopped it; it can be resumed.
     Stopped,
+    /// The time was over when so many blocks were whole; it can be resumed.
+    OutOfTime {
+        /// How many.
+        blocks: u32,
+    },
 }
 
 /// What is there while a block is run: loads of one cell, and servers, which are dropped after them.
@@ -100,6 +107,10 @@ impl<'a> Engine<'a> {
         let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
         let mut failing = 0;
         for block in missing.chunk_by(|one, other| one.block == other.block) {
+            let is_over = self.until.is_some_and(|until| Instant::now() >= until);
+            if is_over && pace.made > 0 {
+                return Ok(Ended::OutOfTime { blocks: block[0].block });
+            }
             let mut running = Running::default();
             let groups: Vec<&[Slot]> =
                 block.chunk_by(|one, other| self.are_together(*one, *other)).collect();
@@ -171,13 +182,14 @@ impl<'a> Engine<'a> {
             arm: arm.name.to_owned(),
             life,
             session: kept.session(),
+            rate: None,
             begin: Timestamp::now(),
             measured: None,
             void: None,
         };
-        let rate = capacities.rate(&window.cell);
+        window.rate = capacities.rate(&window.cell)?;
         let made = self.start_life(running, arm, life);
-        match made.and_then(|()| self.measure(running, slot, rate, &mut window)) {
+        match made.and_then(|()| self.measure(running, slot, &mut window)) {
             Ok(true) => Ok(Some(window)),
             Ok(false) => Ok(None),
             Err(
@@ -219,7 +231,6 @@ impl<'a> Engine<'a> {
         &self,
         running: &mut Running<'a>,
         slot: Slot,
-        rate: Option<f64>,
         window: &mut Window,
     ) -> Result<bool, LabError> {
         let arm = &self.schedule.arms[slot.arm];
@@ -238,7 +249,7 @@ impl<'a> Engine<'a> {
             }
         };
         window.void = life.set(arm.scenario)?;
-        let pace = rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
+        let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         if !life.is_warm {
             self.warm_up(load)?;
             life.is_warm = true;
@@ -257,7 +268,7 @@ impl<'a> Engine<'a> {
         };
         load.pause()?;
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
-        let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate };
+        let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate: window.rate };
         let proof = match (events, life.events()?) {
             (Some(earlier), Some(later)) => arm.scenario.disproof(&earlier, &later, sessions),
             _ => None,

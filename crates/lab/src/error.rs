@@ -45,6 +45,17 @@ pub enum LabError {
         /// Why it cannot be set.
         reason: String,
     },
+    /// A load at a fixed rate without one.
+    #[error(
+        "{workload}: it is not known at which rate {} % of the processors are in use; begin a new run",
+        share * 100.0
+    )]
+    NoRate {
+        /// Name of the workload.
+        workload: String,
+        /// The share, 0 to 1.
+        share: f64,
+    },
     /// The host has too little of something.
     #[error("{what}: {needed} are needed and {there} are there; {remedy}")]
     TooLittle {

@@ -243,6 +243,7 @@ mod tests {
             arm: "off".to_owned(),
             life: number,
             session: 0,
+            rate: None,
             begin: jiff::Timestamp::UNIX_EPOCH,
             measured: None,
             void: Some("it was a test".to_owned()),

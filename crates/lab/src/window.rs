@@ -50,6 +50,9 @@ pub struct Window {
     /// In which part of the run it was made, from 0: an interruption ends a part.
     #[serde(default)]
     pub session: u32,
+    /// Transactions per second that arrived on average; absent in a closed load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
     /// When it began.
     pub begin: Timestamp,
     /// What was measured; absent where nothing could be.

@@ -115,6 +115,7 @@ fn write_run(path: &Path) {
             arm: ["off", "on", Window::AGAIN][number as usize % 3].to_owned(),
             life: 0,
             session: 0,
+            rate: None,
             begin: Timestamp::UNIX_EPOCH,
             measured: Some(measured(cpu_ns)),
             void: None,

@@ -12,6 +12,8 @@ mod broken;
 mod foreign;
 #[path = "lab/interrupted.rs"]
 mod interrupted;
+#[path = "lab/limits.rs"]
+mod limits;
 #[path = "guide/reference.rs"]
 mod reference;
 #[path = "lab/refusals.rs"]
@@ -82,6 +84,10 @@ impl Place {
 fn windows(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("windows.jsonl")).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).unwrap().next().is_none()
 }
 
 /// What it printed, where it did what was asked.

@@ -76,6 +76,7 @@ impl Run {
                     arm: arm.to_owned(),
                     life: 0,
                     session: 0,
+                    rate: None,
                     begin: Timestamp::UNIX_EPOCH,
                     measured: Some(measured(cpu_ns)),
                     void: None,

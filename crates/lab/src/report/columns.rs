@@ -3,13 +3,15 @@
 use crate::analysis::{Comparison, Metric, Verdict};
 use crate::report::document::{Datum, Kind, Notes, Table};
 use crate::report::group::Group;
-use crate::report::words::{self, BELOW_SATURATION, NOT_PUBLISHED};
+use crate::report::words::{self, BELOW_SATURATION, NOT_MEASURED, NOT_PUBLISHED};
 use crate::report::{Absent, Report};
 use crate::suite::{Figure, Published};
 use crate::window::{Cell, Load};
 
 const BASELINE: &str = "baseline";
 const MIB: f64 = (1 << 20) as f64;
+/// A cell is called by a share of the processors from which the baseline may be so far away.
+const SHARE_WITHIN: f64 = 0.05;
 
 /// What a column shows of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +29,8 @@ pub(super) enum Column {
     /// The metric of the source over that of the baseline.
     Ratio,
     PublishedRatio,
+    /// The share of all processors that was in use, by whomever.
+    HostShare,
     /// On the processor time per statement.
     Verdict,
 }
@@ -64,6 +68,7 @@ impl Column {
             Column::PublishedRatio => {
                 format!("published {source} over that of the baseline, ratio")
             }
+            Column::HostShare => "processors in use, % of all processors".to_owned(),
             Column::Verdict => "verdict on the processor time per statement".to_owned(),
         }
     }
@@ -75,6 +80,7 @@ impl Column {
             Column::Published(metric) => published(report, cell, scenario, metric, notes),
             Column::PublishedPercent => published_percent(report, cell, scenario, notes),
             Column::PublishedRatio => published_ratio(report, cell, scenario, notes),
+            Column::HostShare => host_share(report, cell, scenario, notes),
             _ if is_baseline => Datum::text(BASELINE),
             Column::Percent(metric) => of(report.answer(cell, scenario, metric), |one| {
                 words::percent_interval(&one.percent)
@@ -134,6 +140,33 @@ pub(super) fn ours(
             }
         }
         Err(absent) => absent.datum(),
+    }
+}
+
+/// What was in use of the processors, marked where the baseline is far from the share that a cell with an
+/// open load is called by.
+fn host_share(report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes) -> Datum {
+    let is_baseline = scenario == report.suite.baseline;
+    let Some(share) = report.host_share(cell, scenario) else {
+        let absent = match is_baseline {
+            true => report.baseline(cell, Metric::CpuPerStatement).err(),
+            false => report.answer(cell, scenario, Metric::CpuPerStatement).err(),
+        };
+        let not_measured = || Datum::new(NOT_MEASURED, Kind::NotRun);
+        return absent.map_or_else(not_measured, |absent| absent.datum());
+    };
+    let datum = Datum::number(words::plain(100.0 * share));
+    match cell.load {
+        Load::Open { share: named } if is_baseline && (share - named).abs() > SHARE_WITHIN => {
+            let note = format!(
+                "the rate was chosen for {}, and the baseline had {} in use: read the cell as one of \
+                 that",
+                words::share(100.0 * named),
+                words::share(100.0 * share)
+            );
+            datum.note(notes.number(&note))
+        }
+        _ => datum,
     }
 }
 

@@ -196,9 +196,7 @@ mod tests {
                 not_yet("256 threads, read-update, order random (1 cell)"),
                 not_yet("256 threads, read-update, order memory (1 cell)"),
                 not_yet("256 threads, read-update, order one-factor (1 cell)"),
-                not_yet(
-                    "fixed rates of 30 %, 60 %, 80 % CPU, read-update, order one-factor (3 cells)"
-                ),
+                not_yet("fixed rates of 30 %, 60 %, 80 % CPU, read-update, order random (3 cells)"),
             ]
         );
     }

@@ -44,7 +44,7 @@ use crate::analysis::{Analysis, Comparison, Metric, RunDifference, Verdict};
 use crate::report::document::Block;
 use crate::report::facts::{Facts, NotRun};
 use crate::suite::{Published, SourceMetric, Suite};
-use crate::window::{Cell, Load, Window};
+use crate::window::{Cell, Load, Measured, Window};
 
 /// A chart as a file of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -256,5 +256,17 @@ impl<'a> Report<'a> {
         let published = |scenario| self.published(cell, scenario, self.source_metric());
         let baseline = published(&self.suite.baseline)?;
         published(scenario)?.recomputed_percent(baseline).filter(|it| it.is_finite())
+    }
+
+    /// Share of all processors that was in use, mean of the windows that count, 0 to 1; `None` where no
+    /// window has it.
+    fn host_share(&self, cell: &Cell, arm: &str) -> Option<f64> {
+        self.mean(cell, arm, |one| one.host_share)
+    }
+
+    fn mean(&self, cell: &Cell, arm: &str, of: fn(&Measured) -> Option<f64>) -> Option<f64> {
+        let of_arm = self.windows.iter().filter(|one| one.arm == arm && one.cell == *cell);
+        let values: Vec<f64> = of_arm.filter_map(Window::counted).filter_map(of).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     }
 }

@@ -104,6 +104,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         arm: arm.to_owned(),
         life: 0,
         session: 0,
+        rate: None,
         begin: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number)),
         measured: Some(Measured {
             seconds: 0.4,

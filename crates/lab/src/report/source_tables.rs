@@ -181,6 +181,7 @@ fn at_fixed_rate(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
     let mut list = vec![
         Column::Ours(Metric::Tps),
         Column::Ours(Metric::ServerShare),
+        Column::HostShare,
         Column::Difference(cpu),
         Column::Percent(cpu),
         Column::Verdict,

@@ -283,3 +283,17 @@ fn every_chart_is_a_file_of_its_own() {
         assert!(chart.svg.starts_with("<svg xmlns=") && chart.svg.contains("<style>"));
     }
 }
+
+#[test]
+fn a_fixed_rate_that_misses_its_share_of_the_processors_is_marked() {
+    let said = |share: f64| {
+        let mut one = super::sample::window(0, "pfsoff", 40.0);
+        one.cell = cell(32, Load::Open { share: 0.6 });
+        one.measured.as_mut().unwrap().host_share = Some(share);
+        markdown(&suite(), &facts(), &[one], &analysis())
+    };
+    let far = "the rate was chosen for 60 %, and the baseline had 67 % in use";
+    assert!(said(0.67).contains(far), "{}", said(0.67));
+    let near = said(0.64);
+    assert!(near.contains("64.00") && !near.contains("the rate was chosen"), "{near}");
+}

@@ -61,7 +61,11 @@ pub(super) fn check(suite: &Suite) -> Checked {
         check_order(order, &names)?;
         sequence(order, suite.servers)?;
     }
-    distinct("orders", suite.orders.iter().map(|order| order.name.as_str()))?;
+    let orders: Vec<&str> = suite.orders.iter().map(|order| order.name.as_str()).collect();
+    distinct("orders", orders.iter().copied())?;
+    if let Some(order) = &suite.open_order {
+        known("open_order", order, &orders)?;
+    }
     options("options", &suite.options, &OWN_OPTIONS)?;
     data(&suite.data)?;
     for feed in &suite.feeds {

@@ -81,7 +81,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 54] = [
+const WRONG: [(&str, &str, &[&str]); 55] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -100,6 +100,11 @@ const WRONG: [(&str, &str, &[&str]); 54] = [
     ("threads = [1, 8]", "threads = [8, 5000]", &["threads: 5000 sessions"]),
     ("threads = [1, 8]", "threads = [8, 8]", &["threads: 8 is there twice"]),
     ("open_threads = 8", "open_threads = 0", &["open_threads: 0 sessions"]),
+    (
+        "open_threads = 8",
+        "open_order = \"up\"\nopen_threads = 8",
+        &["open_order", "there is no up", "random"],
+    ),
     ("open_shares = [0.3]", "open_shares = [1.0]", &["open_shares: 1 is no share"]),
     ("open_shares = [0.3]", "open_shares = [nan]", &["open_shares"]),
     ("open_shares = [0.3]", "open_shares = [0.3, 0.3]", &["open_shares: 0.3 is there twice"]),

@@ -49,6 +49,8 @@ pub struct Suite {
     pub open_shares: Vec<f64>,
     /// Number of sessions of the open loads.
     pub open_threads: u32,
+    /// Name of the order of the open loads; the last one where nothing is said.
+    pub open_order: Option<String>,
     /// What is compared.
     pub scenarios: Vec<Scenario>,
     /// In which orders, and what is read from each.
@@ -281,7 +283,7 @@ impl Suite {
     }
 
     /// What a run measures at most: every workload with every number of sessions as fast as it goes, in
-    /// every order, then every workload at every fixed rate, in the last order.
+    /// every order, then every workload at every fixed rate, in the order for that.
     pub fn cells(&self) -> Vec<Cell> {
         let orders: Vec<Option<String>> = match self.orders.as_slice() {
             [] | [_] => vec![None],
@@ -299,10 +301,11 @@ impl Suite {
                     .for_each(|threads| add(workload, *threads, Load::Closed, order));
             }
         }
-        let last = orders.last().cloned().flatten();
+        let is_named = |order: &&Option<String>| order.is_some() && **order == self.open_order;
+        let open = orders.iter().find(is_named).or(orders.last()).cloned().flatten();
         for workload in &self.workloads {
             for share in &self.open_shares {
-                add(workload, self.open_threads, Load::Open { share: *share }, &last);
+                add(workload, self.open_threads, Load::Open { share: *share }, &open);
             }
         }
         cells

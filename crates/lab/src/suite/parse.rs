@@ -26,6 +26,7 @@ struct File {
     threads: Vec<u32>,
     open_shares: Vec<f64>,
     open_threads: u32,
+    open_order: Option<String>,
     scenarios: Vec<Scenario>,
     #[serde(default)]
     orders: Vec<Order>,
@@ -86,6 +87,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         threads: file.threads,
         open_shares: file.open_shares,
         open_threads: file.open_threads,
+        open_order: file.open_order,
         scenarios: file.scenarios,
         orders: file.orders,
         servers: file.servers,

@@ -211,8 +211,22 @@ fn modb_is_read_in_four_orders_and_the_others_in_a_random_one() {
     assert_eq!(orders[0].against, ["off"]);
     assert_eq!(orders[3].against, ["off", "default", "basic"]);
     let rds = suite("rds");
+    assert!(rds.cells().iter().all(|cell| cell.order.is_none()));
     assert_eq!(rds.orders.len(), 1);
     assert_eq!((rds.orders[0].sequence, rds.orders[0].scenarios.len()), (Sequence::Random, 6));
+}
+
+#[test]
+fn modb_has_all_that_its_source_has_at_a_fixed_rate_too() {
+    let suite = suite("modb");
+    let open: Vec<Cell> =
+        suite.cells().into_iter().filter(|cell| cell.load != Load::Closed).collect();
+    assert_eq!(open.len(), 3);
+    for (cell, published) in
+        open.iter().flat_map(|cell| suite.published.iter().map(move |published| (cell, published)))
+    {
+        assert!(suite.has(cell, &published.scenario), "{cell:?}: {}", published.scenario);
+    }
 }
 
 #[test]

@@ -1,19 +1,22 @@
 //! A run that is interrupted goes on where it was.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
 
-use super::{Place, done, windows};
+use super::{Place, done, is_empty, stderr, windows};
 
 /// What does not come within this time does not come.
 const PATIENCE: Duration = Duration::from_secs(120);
-const ONLY: [&str; 12] = [
+const ONLY: [&str; 13] = [
+    "--pin",
     "--only",
     "read-only",
     "--only",
@@ -28,7 +31,8 @@ const ONLY: [&str; 12] = [
     "2",
 ];
 
-/// Starts a run, and interrupts it when it was begun and has made some windows.
+/// Starts a run, and interrupts it when it was begun and has made some windows. After Ctrl-C it says that
+/// it did not come to its end.
 fn interrupt(place: &Place, signal: Signal, after: usize) {
     let mut run = place.small("rds", "mysql-8.0", &ONLY);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -37,8 +41,52 @@ fn interrupt(place: &Place, signal: Signal, after: usize) {
         assert!(begin.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
         sleep(Duration::from_millis(20));
     }
+    if after > 0 {
+        assert_pinned(place);
+    }
     kill_process(Pid::from_child(&child), signal).unwrap();
-    child.wait().unwrap();
+    let ended = child.wait().unwrap();
+    if signal == Signal::INT {
+        assert_eq!(ended.code(), Some(1), "{ended}");
+    } else {
+        assert_eq!(ended.signal(), Some(signal.as_raw()), "{ended}");
+    }
+}
+
+/// The server has the first half of our processors, and the load the second. Both are there while windows
+/// are made.
+fn assert_pinned(place: &Place) {
+    let ours = sched_getaffinity(None).unwrap();
+    let ours: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|at| ours.is_set(*at)).collect();
+    let half = (ours.len() / 2).max(1);
+    let (server, load) = (&ours[..half], &ours[half.min(ours.len() - 1)..]);
+    for (program, processors) in [("mysqld", server), ("sysbench", load)] {
+        let begin = Instant::now();
+        let found = loop {
+            if let Some(found) = processors_of(place, program) {
+                break found;
+            }
+            assert!(begin.elapsed() < PATIENCE, "there is no {program}");
+            sleep(Duration::from_millis(20));
+        };
+        assert_eq!(found, processors, "{program}");
+    }
+}
+
+/// The processors of a process that runs a program in the directory of the servers; `None` where there is
+/// none.
+fn processors_of(place: &Place, program: &str) -> Option<Vec<usize>> {
+    let dir = place.servers();
+    fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
+        let is_it = words.split('\0').next().is_some_and(|first| first.ends_with(program));
+        if !is_it || !words.contains(dir.to_str().unwrap()) {
+            return None;
+        }
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let set = sched_getaffinity(Some(Pid::from_raw(pid)?)).ok()?;
+        Some((0..CpuSet::MAX_CPU).filter(|at| set.is_set(*at)).collect())
+    })
 }
 
 /// Processes that have something in a directory: its path is among their arguments.
@@ -59,10 +107,6 @@ fn assert_clean(place: &Place) {
         sleep(Duration::from_millis(20));
     }
     assert_eq!(processes_of(&place.servers()), Vec::<String>::new());
-}
-
-fn is_empty(dir: &Path) -> bool {
-    fs::read_dir(dir).unwrap().next().is_none()
 }
 
 /// Which window was what.
@@ -91,6 +135,21 @@ fn assert_begun_without_windows(place: &Place, of: usize) {
     assert!(!file.exists(), "looking changes nothing");
 }
 
+fn resume(place: &Place) -> Command {
+    let (run, list) = (place.run(), place.list());
+    place.lab(&["resume", run.to_str().unwrap(), "--servers", list.to_str().unwrap()])
+}
+
+/// What a run needs is looked at again before it goes on.
+fn assert_needs_room(place: &Place) {
+    let before = fs::read(place.run().join("run.json")).unwrap();
+    // A file system without blocks: nothing is ever free in it.
+    let refused = resume(place).env("TMPDIR", "/proc").output().unwrap();
+    let said = stderr(&refused);
+    assert!(refused.status.code() == Some(4) && said.contains("room on the disk"), "{said}");
+    assert_eq!(fs::read(place.run().join("run.json")).unwrap(), before);
+}
+
 #[test]
 fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -111,12 +170,8 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         let before = fs::read(&file).unwrap_or_default();
         let made = windows(&place.run()).len();
         assert!(windows(&place.run()).len() < wanted.len());
-        let list = place.list();
-        let resumed = place
-            .lab(&["resume", place.run().to_str().unwrap(), "--servers", list.to_str().unwrap()])
-            .output()
-            .unwrap();
-        done(&resumed);
+        assert_needs_room(&place);
+        done(&resume(&place).output().unwrap());
         let after = fs::read(&file).unwrap();
         assert!(after.starts_with(&before), "what was measured stays as it was");
         assert_eq!(places(&windows(&place.run())), wanted, "none is lost, none is doubled");

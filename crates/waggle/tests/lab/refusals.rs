@@ -5,6 +5,52 @@ use std::process::Command;
 
 use super::{Place, stderr};
 
+/// A suite that takes more memory than this host has, and little of its disk: many servers side by side,
+/// each with as many sessions as can be.
+fn too_large_for_the_memory() -> String {
+    let text = fs::read_to_string("/proc/meminfo").unwrap();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+    let kib: u64 = total.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    // A session takes 2 MiB on both sides.
+    let servers = (kib >> 10) / (2 * 4096) + 1;
+    let scenario = |at: u64| {
+        format!(
+            "[[scenarios]]\nname = \"s{at}\"\ntitle = \"one\"\nstart = [\"--back-log={}\"]\n",
+            at + 100
+        )
+    };
+    let scenarios: Vec<String> = (0..servers).map(scenario).collect();
+    LARGE.to_owned() + &scenarios.concat()
+}
+
+const LARGE: &str = r#"
+title = "more than there is"
+baseline = "s0"
+metric = "qps"
+threads = [4096]
+open_shares = []
+open_threads = 1
+servers = "side_by_side"
+detectable_percent = 2.0
+
+[source]
+what = "nobody"
+server = "any"
+load = "point selects"
+caveats = []
+
+[data]
+tables = 1
+rows = { tiny = 1, small = 1, full = 1 }
+buffer_pool_mib = { tiny = 5, small = 5, full = 5 }
+redo_log_mib = { tiny = 16, small = 16, full = 16 }
+
+[[workloads]]
+name = "point-selects"
+script = "oltp_point_select"
+
+"#;
+
 /// What is said, and how it ends.
 fn refused(mut command: Command) -> (String, Option<i32>) {
     let output = command.output().unwrap();
@@ -16,6 +62,8 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
     let place = Place::new();
     let bad = place.dir.path().join("bad.toml");
     fs::write(&bad, "title = \"t\"\nbaseline = 3\n").unwrap();
+    let large = place.dir.path().join("large.toml");
+    fs::write(&large, too_large_for_the_memory()).unwrap();
     let no_sysbench = {
         let mut command = place.small("rds", "mysql-8.0", &[]);
         command.env("PATH", "/nosuch");
@@ -43,6 +91,7 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
         (place.small("rds", "mysql-8.0", &["--blocks", "1"]), "--blocks", 2),
         (no_sysbench, "sysbench", 4),
         (no_room, "room on the disk", 4),
+        (place.small(large.to_str().unwrap(), "mysql-8.0", &[]), "waggle: memory: ", 4),
         (long_path, "a socket may have 107 bytes", 4),
         (place.lab(&["resume", "nosuch"]), "nosuch", 4),
         (place.lab(&["report", "nosuch"]), "nosuch", 4),

@@ -1,11 +1,12 @@
 //! A run is made, listed and reported.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Place, done, reference, windows};
+use super::{Place, done, is_empty, reference, windows};
 
 /// Whether a window is void since others had the processors: that can happen to any.
 fn is_of_host(window: &Value) -> bool {
@@ -16,8 +17,12 @@ fn is_of_host(window: &Value) -> bool {
 #[test]
 fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let place = Place::new();
+    // This server lives in a tree of its own, and so do its data and its sockets.
+    let before = in_trees(&place);
     let only = ["--only", "read-only", "--only", "4", "--only", "closed", "--blocks", "6"];
     let printed = done(&place.small("rds", "mysql-9", &only).output().unwrap());
+    let left: Vec<PathBuf> = in_trees(&place).difference(&before).cloned().collect();
+    assert!(left.is_empty() && is_empty(&place.servers()), "{left:?}");
     assert!(printed.contains("report.html"), "{printed}");
     assert!(printed.lines().count() <= 50, "{printed}");
     assert!(printed.contains("not asked: --only read-only --only 4 --only closed"), "{printed}");
@@ -26,7 +31,7 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let is_void = |window: &&Value| !window["void"].is_null() && !is_of_host(window);
     let void: Vec<&Value> = windows.iter().filter(is_void).collect();
     assert!(void.len() <= windows.len() / 20, "{void:?}");
-    let lives: std::collections::BTreeSet<u64> =
+    let lives: BTreeSet<u64> =
         windows.iter().filter_map(|window| window["life"].as_u64()).collect();
     assert_eq!(lives.len(), 6 * 4, "four servers a block, none of them twice");
     for window in windows.iter().filter(|window| window["void"].is_null()) {
@@ -54,6 +59,17 @@ fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
     let shown = done(&place.lab(&["show", run]).output().unwrap());
     assert!(shown.contains("48 of 48"), "{shown}");
     assert_documented(&place);
+}
+
+/// The directories of private servers in the trees in which servers of the list live.
+fn in_trees(place: &Place) -> BTreeSet<PathBuf> {
+    let list = fs::read_to_string(place.list()).unwrap();
+    let root = |line: &str| Some(line.strip_prefix("root = \"")?.strip_suffix('"')?.to_owned());
+    let roots: Vec<String> = list.lines().filter_map(root).collect();
+    assert!(!roots.is_empty(), "no server lives in a tree of its own: {list}");
+    let entries = roots.iter().flat_map(|root| fs::read_dir(Path::new(root).join("tmp")).unwrap());
+    let is_ours = |path: &PathBuf| path.to_str().unwrap().contains("/waggle-server-");
+    entries.map(|entry| entry.unwrap().path()).filter(is_ours).collect()
 }
 
 /// The report can be written again, from the windows alone, with its charts.
@@ -101,7 +117,7 @@ fn where_every_arm_has_a_restart_servers_come_one_after_another() {
     let output = place.small("line", "mysql-5.7", &only).output().unwrap();
     done(&output);
     let windows = windows(&place.run());
-    let lives: std::collections::BTreeSet<u64> =
+    let lives: BTreeSet<u64> =
         windows.iter().filter_map(|window| window["life"].as_u64()).collect();
     assert_eq!((windows.len(), lives.len()), (2 * 4, 2 * 4));
     let is_sound = |window: &Value| window["void"].is_null() || is_of_host(window);
@@ -169,7 +185,7 @@ fn memory_is_read_on_servers_that_were_just_started_and_is_0_where_there_is_none
         let blocks = ["--blocks", "2"];
         done(&place.small(file.to_str().unwrap(), server, &blocks).output().unwrap());
         let windows = windows(&place.run());
-        let lives: std::collections::BTreeSet<u64> =
+        let lives: BTreeSet<u64> =
             windows.iter().filter_map(|window| window["life"].as_u64()).collect();
         assert_eq!((windows.len(), lives.len()), (2 * 4, 2 * 4), "{server}");
         for window in &windows {

@@ -1,7 +1,7 @@
 //! What `waggle lab run` and `waggle lab resume` are told.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -101,6 +101,11 @@ impl RunArgs {
     pub(super) fn lengths(&self) -> Lengths {
         let lengths = Lengths::of(self.scale.into());
         Lengths { window: self.window.unwrap_or(lengths.window), ..lengths }
+    }
+
+    /// When the time is over that the run may take from now on.
+    pub(super) fn until(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.time_budget?)
     }
 
     /// The directory of the run, which must not be there yet.

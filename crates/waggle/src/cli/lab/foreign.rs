@@ -1,6 +1,7 @@
 //! `waggle lab run --dsn`: a suite on a server that somebody else started.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -41,7 +42,7 @@ struct There {
 }
 
 pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
-    let begin = Timestamp::now();
+    let (begin, until) = (Timestamp::now(), args.until());
     let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
     let place = args.place(&suite, begin)?;
     let sysbench = (!args.no_load).then(sysbench).transpose()?;
@@ -88,7 +89,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         facts,
     };
     let kept = || Kept::create(&place, &begun).map_err(|error| failed(error.into()));
-    there.measure(&begun, sysbench.as_ref(), &place, kept)
+    there.measure(&begun, sysbench.as_ref(), &place, until, kept)
 }
 
 pub(super) fn resume(
@@ -122,9 +123,9 @@ pub(super) fn resume(
     demand(args.yes)?;
     let sysbench = confined.others.is_none().then(sysbench).transpose()?;
     let place = kept.path().to_owned();
-    begun.facts.run.resumed += 1;
+    begun.take_up();
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
-    there.measure(&begun, sysbench.as_ref(), &place, || Ok(kept))
+    there.measure(&begun, sysbench.as_ref(), &place, None, || Ok(kept))
 }
 
 /// Nothing was changed so far; from here on it is.
@@ -252,6 +253,7 @@ impl There {
         begun: &Begun,
         sysbench: Option<&Sysbench>,
         place: &Path,
+        until: Option<Instant>,
         kept: impl FnOnce() -> Result<Kept, Failure>,
     ) -> Result<Outcome, Failure> {
         let There { account, options, mut connection, pid, .. } = self;
@@ -272,6 +274,7 @@ impl There {
             origin: Origin::Foreign(&server),
             load_launcher: &launcher,
             sysbench,
+            until,
             stop: &stop,
         };
         let ended = make(&windows, &server, place, kept, &rights);

@@ -1,8 +1,29 @@
 //! What a run finds: the computer, for the first page of the report.
 
 use std::fs;
+use std::io;
 
+use rustix::thread::{CpuSet, sched_getaffinity};
 use waggle_lab::report::facts::{Host, Pinned};
+
+/// The first half of the processors that we may use, and the second.
+///
+/// # Errors
+/// The system does not say which ones (sched_getaffinity(2)).
+pub(super) fn halves() -> io::Result<[Vec<usize>; 2]> {
+    let ours = sched_getaffinity(None)?;
+    let ours: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|at| ours.is_set(*at)).collect();
+    Ok(halves_of(&ours))
+}
+
+/// One processor has to do for both.
+fn halves_of(processors: &[usize]) -> [Vec<usize>; 2] {
+    if let [one] = processors {
+        return [vec![*one], vec![*one]];
+    }
+    let (server, load) = processors.split_at(processors.len() / 2);
+    [server.to_vec(), load.to_vec()]
+}
 
 /// The computer.
 pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
@@ -33,5 +54,20 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
             let [server, load] = pinned.map(|of| of.into_iter().map(|at| at as u32).collect());
             Pinned { server, load }
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_are_halved_as_they_are_numbered() {
+        assert_eq!(halves_of(&[2, 3, 8, 9]), [vec![2, 3], vec![8, 9]]);
+        assert_eq!(halves_of(&[4, 5, 7]), [vec![4], vec![5, 7]]);
+        assert_eq!(halves_of(&[6]), [vec![6], vec![6]]);
+        let ours = sched_getaffinity(None).unwrap();
+        let [server, load] = halves().unwrap();
+        assert!(server.iter().chain(&load).all(|at| ours.is_set(*at)));
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
@@ -42,16 +42,16 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
 fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
     let cells = asked::confine(&mut suite, &args.only)?;
-    let begin = Timestamp::now();
+    let (begin, until) = (Timestamp::now(), args.until());
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
     let lengths = args.lengths();
     let choice = choose(&suite, &cells, scale, lengths, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench()?;
-    check(&suite, &choice, scale)?;
+    check(&suite, &choice.cells, scale)?;
     announce(&suite, &choice, lengths);
-    let pinned = if args.pin { halves() } else { [Vec::new(), Vec::new()] };
+    let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
     let task = Task {
@@ -87,7 +87,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         facts,
     };
     let kept = Kept::create(&place, &begun).map_err(|error| failed(error.into()))?;
-    task.measure(&begun, kept, &made)
+    task.measure(&begun, kept, &made, until)
 }
 
 pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
@@ -108,6 +108,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     }
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench()?;
+    check(&suite, &begun.cells, begun.scale)?;
     let launchers = launchers(&begun.pinned)?;
     let task = Task {
         suite: &suite,
@@ -126,9 +127,9 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
             made.version
         )));
     }
-    begun.facts.run.resumed += 1;
+    begun.take_up();
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
-    task.measure(&begun, kept, &made)
+    task.measure(&begun, kept, &made, None)
 }
 
 /// How servers, and how loads are started.
@@ -143,13 +144,6 @@ fn launchers([server, load]: &[Vec<usize>; 2]) -> Result<Launchers, Failure> {
         server: Launcher { processors: server.clone(), ..launcher.clone() },
         load: Launcher { processors: load.clone(), ..launcher },
     })
-}
-
-/// The first half of the processors, and the second.
-fn halves() -> [Vec<usize>; 2] {
-    let count = std::thread::available_parallelism().map_or(1, |count| count.get());
-    let half = (count / 2).max(1);
-    [(0..half).collect(), (half.min(count - 1)..count).collect()]
 }
 
 /// Data that was made.
@@ -168,14 +162,15 @@ fn buffer_pool(suite: &Suite, scale: Scale) -> u64 {
     u64::from(suite.data.buffer_pool_mib.of(scale)) << 20
 }
 
-fn check(suite: &Suite, choice: &Choice, scale: Scale) -> Result<(), Failure> {
-    let schedule = Schedule::new(suite, &choice.cells, 0, 0);
+/// Whether the host has what a run of these cells takes.
+fn check(suite: &Suite, cells: &[Cell], scale: Scale) -> Result<(), Failure> {
+    let schedule = Schedule::new(suite, cells, 0, 0);
     let needs = Needs {
         servers: schedule.servers_at_once() as u64,
         rows: u64::from(suite.data.tables) * u64::from(suite.data.rows.of(scale)),
         redo_log: u64::from(suite.data.redo_log_mib.of(scale)) << 20,
         buffer_pool: buffer_pool(suite, scale),
-        sessions: choice.cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
+        sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
     needs.check(&std::env::temp_dir()).map_err(failed)
 }
@@ -197,6 +192,12 @@ pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
             "it will be able to detect {percent:.1} % of processor time per statement in a cell, where \
              pairs of windows differ by 2 %; the report says what it was"
         );
+        if percent > suite.detectable_percent {
+            eprintln!(
+                "that is not the {} % that the suite is made for: give it more time, or more --blocks",
+                suite.detectable_percent
+            );
+        }
     }
     if !choice.left_out.is_empty() {
         eprintln!("not run, for want of time: {} cells", choice.left_out.len());
@@ -261,7 +262,13 @@ impl Task<'_> {
     }
 
     /// Makes the windows that are missing, and writes the reports of those that are there.
-    fn measure(&self, begun: &Begun, kept: Kept, made: &Made) -> Result<Outcome, Failure> {
+    fn measure(
+        &self,
+        begun: &Begun,
+        kept: Kept,
+        made: &Made,
+        until: Option<Instant>,
+    ) -> Result<Outcome, Failure> {
         let stop = stop_on_signal()?;
         let place = kept.path().to_owned();
         let windows = Windows {
@@ -275,6 +282,7 @@ impl Task<'_> {
             },
             load_launcher: &self.launchers.load,
             sysbench: Some(self.sysbench),
+            until,
             stop: &stop,
         };
         finish(&place, windows.make(kept).map_err(failed))
@@ -297,6 +305,8 @@ pub(super) struct Windows<'a> {
     pub(super) origin: Origin<'a>,
     pub(super) load_launcher: &'a Launcher,
     pub(super) sysbench: Option<&'a Sysbench>,
+    /// When no block is begun any more.
+    pub(super) until: Option<Instant>,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -305,8 +315,28 @@ impl Windows<'_> {
     pub(super) fn make(&self, mut kept: Kept) -> Result<Ended, LabError> {
         let mut line = Line::new();
         let mut tell = |progress: &Progress<'_>| line.tell(progress);
-        let begun = self.begun;
-        let mut engine = Engine {
+        let mut begun = self.begun.clone();
+        let beyond = self.engine(&begun, &mut tell).beyond_reach(&mut kept)?;
+        let Some(beyond) = beyond else { return Ok(Ended::Stopped) };
+        if !beyond.is_empty() && kept.count() == 0 {
+            begun.leave_out(self.suite, &beyond);
+            kept::write_json(&kept.path().join(kept::RUN), &begun)?;
+            eprintln!(
+                "not run, since the baseline cannot use so much of the processors: {} cells",
+                beyond.len()
+            );
+        }
+        let ended = self.engine(&begun, &mut tell).run(&mut kept);
+        line.end();
+        if let Ok(Ended::OutOfTime { blocks }) = ended {
+            begun.say_out_of_time(blocks);
+            kept::write_json(&kept.path().join(kept::RUN), &begun)?;
+        }
+        ended
+    }
+
+    fn engine<'b>(&'b self, begun: &Begun, tell: &'b mut dyn FnMut(&Progress<'_>)) -> Engine<'b> {
+        Engine {
             suite: self.suite,
             schedule: Schedule::new(self.suite, &begun.cells, begun.blocks, begun.seed),
             lengths: begun.lengths,
@@ -315,12 +345,10 @@ impl Windows<'_> {
             origin: self.origin,
             load_launcher: self.load_launcher,
             sysbench: self.sysbench,
+            until: self.until,
             stop: self.stop,
-            tell: &mut tell,
-        };
-        let ended = engine.run(&mut kept);
-        line.end();
-        ended
+            tell,
+        }
     }
 }
 
@@ -333,6 +361,12 @@ pub(super) fn finish(place: &Path, ended: Result<Ended, Failure>) -> Result<Outc
         Ended::Stopped => {
             resume_with(place);
             Ok(Outcome::No)
+        }
+        // It did what it was asked for.
+        Ended::OutOfTime { blocks } => {
+            eprintln!("the time is over: {blocks} blocks were made");
+            resume_with(place);
+            Ok(Outcome::Done)
         }
     }
 }

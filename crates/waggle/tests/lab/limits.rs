@@ -1,0 +1,124 @@
+//! What the time and the processors do not allow.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{Place, done, is_empty, stderr, windows};
+
+/// One session, closed and at fixed rates, and two scenarios on one server.
+const SUITE: &str = r#"
+title = "limits"
+baseline = "default"
+metric = "qps"
+threads = [2]
+open_shares = [SHARES]
+open_threads = 1
+servers = "side_by_side"
+detectable_percent = 2.0
+
+[source]
+what = "nobody"
+server = "any"
+load = "point selects"
+caveats = []
+
+[data]
+tables = 1
+rows = { tiny = 100, small = 100, full = 100 }
+buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
+redo_log_mib = { tiny = 32, small = 32, full = 32 }
+
+[[workloads]]
+name = "point-selects"
+script = "oltp_point_select"
+
+[[scenarios]]
+name = "default"
+title = "as by default"
+profile = "default"
+
+[[scenarios]]
+name = "everything"
+title = "everything"
+profile = "everything"
+"#;
+
+/// What one session never reaches: it and its server take turns, so that of two processors one is idle.
+const TOO_MUCH: f64 = 0.9999;
+
+fn suite(place: &Place) -> String {
+    // One session keeps about one processor of the host busy; this is a third of it. proc_stat(5) has a
+    // line for all processors, and one for each.
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let processors = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
+    let share = 0.3 / processors as f64;
+    let file = place.dir.path().join("limits.toml");
+    let suite = SUITE.replace("SHARES", &format!("{share}, {TOO_MUCH}"));
+    fs::write(&file, suite).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn report(place: &Place) -> String {
+    fs::read_to_string(place.run().join("report.md")).unwrap()
+}
+
+#[test]
+fn a_load_at_a_fixed_rate_has_one_where_the_baseline_can_hold_it_and_else_is_not_run() {
+    let place = Place::new();
+    let words = ["--only", "open", "--blocks", "2"];
+    done(&place.small(&suite(&place), "mysql-5.7", &words).output().unwrap());
+    let windows = windows(&place.run());
+    assert_eq!(windows.len(), 2 * 3);
+    let (mut transactions, mut arrived) = (0.0, 0.0);
+    for window in &windows {
+        let share = window["cell"]["load"]["open"]["share"].as_f64().unwrap();
+        assert!(share < TOO_MUCH, "{window}");
+        let rate = window["rate"].as_f64().unwrap();
+        assert_eq!(window["rate"], windows[0]["rate"], "every arm has the same one");
+        let measured = &window["measured"];
+        assert!(measured["latency"]["p99_ns"].as_f64().unwrap() > 0.0, "{window}");
+        transactions += measured["transactions"].as_f64().unwrap();
+        arrived += rate * measured["seconds"].as_f64().unwrap();
+    }
+    // As fast as it goes would be three times as much.
+    assert!(transactions > 0.0 && transactions < 2.0 * arrived, "{transactions} of {arrived}");
+
+    let run: Value =
+        serde_json::from_slice(&fs::read(place.run().join("run.json")).unwrap()).unwrap();
+    let left_out = run["facts"]["not_run"].as_array().unwrap();
+    let why = "the baseline cannot use 99.99 % of the processors";
+    let beyond: Vec<&Value> = left_out.iter().filter(|one| one["why"] == why).collect();
+    assert_eq!(beyond.len(), 1, "{left_out:?}");
+    assert_eq!(beyond[0]["cell"]["load"]["open"]["share"].as_f64(), Some(TOO_MUCH));
+    let report = report(&place);
+    assert!(report.contains(&format!("not run: {why}")), "{report}");
+    assert!(report.contains("processors in use, % of all processors"), "{report}");
+    let shown = done(&place.lab(&["show", place.run().to_str().unwrap()]).output().unwrap());
+    assert!(shown.contains("6 of 6"), "{shown}");
+}
+
+#[test]
+fn a_run_ends_after_a_block_when_its_time_is_over_and_can_be_resumed() {
+    let place = Place::new();
+    // The windows of one block take longer.
+    let words = ["--only", "closed", "--blocks", "2", "--time-budget", "500ms"];
+    let output = place.small(&suite(&place), "mysql-5.7", &words).output().unwrap();
+    done(&output);
+    let said = stderr(&output);
+    assert!(said.contains("the time is over") && said.contains("waggle lab resume"), "{said}");
+    // Two pairs tell no effect of 2 %.
+    assert!(said.contains("that is not the 2 % that the suite is made for"), "{said}");
+    let made = windows(&place.run());
+    assert!(made.len() == 3 && made.iter().all(|window| window["block"] == 0), "{made:?}");
+    let why = "not run: budget: the time was over when 1 of 2 blocks were made";
+    assert!(report(&place).contains(why), "{}", report(&place));
+
+    let (run, list) = (place.run(), place.list());
+    let words = ["resume", run.to_str().unwrap(), "--servers", list.to_str().unwrap()];
+    done(&place.lab(&words).output().unwrap());
+    let whole = windows(&place.run());
+    assert!(whole.len() == 6 && whole.starts_with(&made), "{whole:?}");
+    assert!(!report(&place).contains("not run: budget"), "{}", report(&place));
+    assert!(is_empty(&place.servers()));
+}
