@@ -405,6 +405,6 @@ fn an_order_compares_each_pair_of_its_scenarios_once() {
     for (baseline, arm) in &pairs {
         assert!(*arm != suite.baseline && !pairs.contains(&(*arm, *baseline)), "{pairs:?}");
     }
-    // One closed load and three at a fixed rate.
-    assert_eq!(steps.len(), 4 * pairs.len());
+    // One closed load; those at a fixed rate are made in another order.
+    assert_eq!(steps.len(), pairs.len());
 }
