@@ -15,6 +15,11 @@ use crate::window::{Cell, Load};
 pub const BLOCKS_MIN: u32 = 8;
 /// More blocks are made only where somebody asks for them.
 const BLOCKS_MAX: u32 = 40;
+/// Up to so many sessions a window is as long as asked.
+const WINDOW_THREADS: u32 = 256;
+/// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
+/// as long as a transaction takes, 0.6 s. They stop twice in a window.
+const STOP_S: f64 = 0.0006;
 /// Setting an arm and reading it back.
 const SET_S: f64 = 0.15;
 /// Starting sysbench, and each of its sessions.
@@ -31,7 +36,7 @@ const COPY_BYTES_PER_S: f64 = 300e6;
 /// How long things take at a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// A window.
+    /// A window, with up to [`WINDOW_THREADS`] sessions; see [`Lengths::window_of`].
     pub window: Duration,
     /// Time under load before each window, which does not count; before the first one of a load, a whole
     /// window more.
@@ -49,6 +54,12 @@ impl Lengths {
             Scale::Small => Lengths { window: ms(2000), settle: ms(400), warm_up: ms(10_000) },
             Scale::Full => Lengths { window: ms(10_000), settle: ms(1000), warm_up: ms(60_000) },
         }
+    }
+
+    /// A window with so many sessions. The more there are, the longer each of their transactions takes,
+    /// and a window has to hold several of each.
+    pub fn window_of(self, threads: u32) -> Duration {
+        self.window.mul_f64((f64::from(threads) / f64::from(WINDOW_THREADS)).max(1.0))
     }
 }
 
@@ -150,22 +161,25 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
     let schedule = Schedule::new(suite, cells, 0, 0);
     let arms_of =
         |cell: &Cell| schedule.arms.iter().filter(|arm| suite.has(cell, arm.name)).count();
-    let windows: usize = cells.iter().map(arms_of).sum();
     let (beside, apart): (Vec<&Cell>, Vec<&Cell>) =
         cells.iter().partition(|cell| suite.keeps_servers(cell));
     let at_once = if beside.is_empty() { 0 } else { schedule.servers_at_once() };
     let restarts =
         schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
     let servers = (at_once + restarts.count()) as f64;
-    let window = lengths.window.as_secs_f64() + lengths.settle.as_secs_f64() + SET_S;
+    let window = |cell: &Cell| {
+        let length = lengths.window_of(cell.threads) + lengths.settle;
+        length.as_secs_f64() + SET_S + 2.0 * STOP_S * f64::from(cell.threads)
+    };
+    let windows: f64 = cells.iter().map(|cell| arms_of(cell) as f64 * window(cell)).sum();
     let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
     let server =
         SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
     // The first window of a load does not count.
-    let load = |cell: &Cell| LOAD_S + f64::from(cell.threads) * SESSION_S + window;
+    let load = |cell: &Cell| LOAD_S + f64::from(cell.threads) * SESSION_S + window(cell);
     let loads: f64 = beside.iter().map(|cell| at_once as f64 * load(cell)).sum::<f64>()
         + apart.iter().map(|cell| arms_of(cell) as f64 * load(cell)).sum::<f64>();
-    let block = servers * server + loads + windows as f64 * window;
+    let block = servers * server + loads + windows;
     SERVER_S + rows / ROWS_PER_S + look(cells, lengths, server) + f64::from(blocks) * block
 }
 
@@ -194,6 +208,13 @@ mod tests {
         assert_eq!(spread(&levels).len(), levels.len());
         assert_eq!(spread(&[7]), [7]);
         assert!(spread(&[]).is_empty());
+    }
+
+    #[test]
+    fn windows_grow_with_the_sessions_that_have_to_share_them() {
+        let lengths = Lengths::of(Scale::Tiny);
+        let of = |threads| lengths.window_of(threads).as_millis();
+        assert_eq!([1, 256, 512, 1024].map(of), [400, 400, 800, 1600]);
     }
 
     #[test]

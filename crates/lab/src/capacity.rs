@@ -113,9 +113,8 @@ impl Engine<'_> {
     fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<Capacity>, LabError> {
         let mut load = self.load(life, self.workload(cell)?, cell.threads, self.seed)?;
         self.warm_up(&mut load)?;
-        load.go(Pace::Closed)?;
-        let Some(measured) = self.span(life, &mut load, LOOK_FOR)? else { return Ok(None) };
-        load.pause()?;
+        let measured = self.span(life, &mut load, Pace::Closed, LOOK_FOR)?;
+        let Some(measured) = measured else { return Ok(None) };
         let (Some(per_second), Some(share)) = (measured.tps(), measured.host_share) else {
             return Err(LabError::Foreign(NO_RATE.to_owned()));
         };

@@ -20,11 +20,10 @@ use crate::error::LabError;
 use crate::gate::{self, Asked};
 use crate::kept::Kept;
 use crate::life::{Life, Origin};
-use crate::load::{Count, Driver, Pace, Request, Sysbench, Work};
-use crate::meter::Sample;
+use crate::load::{Driver, Pace, Request, Sysbench, Work};
 use crate::schedule::{Arm, Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload, counters_disproof};
-use crate::window::{Cell, Measured, Window};
+use crate::window::{Cell, Window};
 
 /// So many windows in a row may fail before the run ends.
 const FAILING_MAX: usize = 5;
@@ -238,11 +237,12 @@ impl<'a> Engine<'a> {
         let Some(life) = lives.get_mut(&arm.server) else { return Ok(false) };
         // The first window of a load does not count: else that would be every window of a server with
         // one arm, and few of a server with many.
+        let length = self.lengths.window_of(window.cell.threads);
         let mut settle = self.lengths.settle;
         let load = match loads.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => {
-                settle += self.lengths.window;
+                settle += length;
                 let workload = self.workload(&window.cell)?;
                 let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
                 free.insert(self.load(life, workload, window.cell.threads, seed)?)
@@ -262,13 +262,13 @@ impl<'a> Engine<'a> {
         if !self.wait(settle) {
             return Ok(false);
         }
+        load.pause()?;
         window.begin = Timestamp::now();
-        let Some(mut measured) = self.span(life, load, self.lengths.window)? else {
+        let Some(mut measured) = self.span(life, load, pace, length)? else {
             return Ok(false);
         };
-        load.pause()?;
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
-        let asked = Asked { seconds: self.lengths.window.as_secs_f64(), rate: window.rate };
+        let asked = Asked { seconds: length.as_secs_f64(), rate: window.rate };
         let proof = match (events, life.events()?) {
             (Some(earlier), Some(later)) => arm.scenario.disproof(&earlier, &later, sessions),
             _ => None,
@@ -312,20 +312,6 @@ impl<'a> Engine<'a> {
         })?))
     }
 
-    /// What happens in one window. `None` where somebody stopped it.
-    pub(crate) fn span(
-        &self,
-        life: &mut Life<'_>,
-        load: &mut Work,
-        time: Duration,
-    ) -> Result<Option<Measured>, LabError> {
-        let before = Look::at(life, load)?;
-        if !self.wait(time) {
-            return Ok(None);
-        }
-        Ok(Some(Look::at(life, load)?.since(&before)))
-    }
-
     /// Waits. `false` where somebody stopped it meanwhile.
     pub(crate) fn wait(&self, time: Duration) -> bool {
         let end = Instant::now() + time;
@@ -336,35 +322,6 @@ impl<'a> Engine<'a> {
             sleep(left.min(Duration::from_millis(100)));
         }
         !self.stop.load(Ordering::Relaxed)
-    }
-}
-
-/// What was done so far.
-struct Look {
-    count: Option<Count>,
-    statements: u64,
-    at: Instant,
-    used: Option<Sample>,
-}
-
-impl Look {
-    fn at(life: &mut Life<'_>, load: &mut Work) -> Result<Look, LabError> {
-        let (count, statements) = (load.count()?, life.statements()?);
-        // The times stand beside each other.
-        Ok(Look { count, statements, at: Instant::now(), used: life.used()? })
-    }
-
-    fn since(&self, earlier: &Look) -> Measured {
-        let count = self.count.as_ref().zip(earlier.count.as_ref());
-        let count = count.map(|(now, before)| now.since(before));
-        let used = self.used.as_ref().zip(earlier.used.as_ref());
-        let used = used.map(|(now, before)| now.since(before));
-        let seconds = match &used {
-            Some(used) => used.seconds,
-            None => self.at.duration_since(earlier.at).as_secs_f64(),
-        };
-        let statements = self.statements.saturating_sub(earlier.statements);
-        Measured::of(seconds, statements, count.as_ref(), used.as_ref())
     }
 }
 

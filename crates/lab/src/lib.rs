@@ -20,6 +20,7 @@ pub mod meter;
 pub mod needs;
 pub mod report;
 pub mod schedule;
+mod span;
 mod started;
 pub mod suite;
 pub mod window;

@@ -98,6 +98,9 @@ pub struct Measured {
     /// Processor time of the server process, ns. This and all that is of the server's host is absent where
     /// the server is not on ours.
     pub server_cpu_ns: Option<u64>,
+    /// Processor time of sysbench, ns; absent where the load is not ours.
+    #[serde(default)]
+    pub load_cpu_ns: Option<u64>,
     /// Share of all processors that the server used, 0 to 1.
     pub server_share: Option<f64>,
     /// Share of all processors that was in use, 0 to 1.
@@ -119,7 +122,8 @@ pub struct Measured {
 
 impl Measured {
     /// What the load did in so many seconds, where it is ours, and what server and host used meanwhile,
-    /// where they can be looked at. The memory of Performance Schema is read apart from it.
+    /// where they can be looked at. The processor time of the load and the memory of Performance Schema are read
+    /// apart from it.
     pub fn of(
         seconds: f64,
         statements: u64,
@@ -134,6 +138,7 @@ impl Measured {
             retries: count.map(|count| count.retries),
             latency: count.map(Count::latency),
             server_cpu_ns: used.map(|used| used.server_cpu_ns),
+            load_cpu_ns: None,
             server_share: used.map(|used| used.server_share),
             host_share: used.map(|used| used.host_share),
             steal_share: used.map(|used| used.steal_share),

@@ -132,6 +132,7 @@ fn measured(cpu_ns: f64) -> Measured {
         retries: Some(0),
         latency: Some(Latency { p95_ns: 30.0 * cpu_ns, ..Latency::default() }),
         server_cpu_ns: Some((cpu_ns * 1e5) as u64),
+        load_cpu_ns: None,
         server_share: Some(0.9),
         host_share: Some(0.99),
         steal_share: Some(0.0),

@@ -34,6 +34,7 @@ fn measured(cpu_ns: f64) -> Measured {
             shape: Vec::new(),
         }),
         server_cpu_ns: Some((cpu_ns * statements as f64) as u64),
+        load_cpu_ns: None,
         server_share: Some(0.9),
         host_share: Some(0.99),
         steal_share: Some(0.0),

@@ -9,7 +9,7 @@
 //! - at 0 the head: sessions, buckets, epoch, pace, rate, last arrival, failed; at 64 a mutex of the
 //!   sessions;
 //! - at 4096 for each session 64 bytes: whether it stands still, transactions, retries, the sum of
-//!   their times, the longest;
+//!   their times, the longest, whether it is inside a transaction;
 //! - on the next page for each session its histogram.
 //!
 //! While we hold the lock of the file (flock(2)) each session that finds the pace `Paused` sleeps in the
@@ -39,6 +39,9 @@ const PACE: u64 = 24;
 const PER_SECOND: u64 = 32;
 const LAST_NS: u64 = 40;
 const FAILED: u64 = 48;
+
+/// A place in the record of a session.
+const IS_BUSY: usize = 5;
 
 /// What the sessions may do.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -115,6 +118,12 @@ impl Board {
         Ok(flock(&self.file, FlockOperation::Unlock)?)
     }
 
+    /// Whether no session is inside a transaction. One that has just been allowed to begin, and has not
+    /// said so yet, is not seen.
+    pub(super) fn is_at_rest(&self) -> io::Result<bool> {
+        Ok(self.records()?.iter().all(|record| record[IS_BUSY] == 0.0))
+    }
+
     /// Whether all sessions stand still. They stay so as long as we hold the lock.
     pub(super) fn is_still(&self) -> io::Result<bool> {
         Ok(self.records()?.iter().all(|[is_still, ..]| *is_still == 1.0))
@@ -183,7 +192,7 @@ mod tests {
             "PAUSED, CLOSED, OPEN = 0, 1, 2",
             "double sessions, buckets, epoch_s;",
             "volatile double pace, per_second, last_ns, failed, unused;",
-            "volatile double is_still, transactions, retries, sum_ns, max_ns, unused[3];",
+            "volatile double is_still, transactions, retries, sum_ns, max_ns, is_busy, unused[2];",
             lowest,
         ] {
             assert!(SCRIPT.contains(line), "{line}");
@@ -209,6 +218,9 @@ mod tests {
         assert_eq!((count.sum_ns, count.max_ns), (7e6, 9e5));
         assert_eq!(count.latency().shape.iter().map(|(_, count)| count).sum::<u64>(), 12);
         assert!(!board.is_still().unwrap() && !board.has_failed().unwrap());
+        assert!(board.is_at_rest().unwrap());
+        board.put(records + 69 * 64 + 8 * IS_BUSY as u64, 1.0).unwrap();
+        assert!(!board.is_at_rest().unwrap());
         board.put(FAILED, 1.0).unwrap();
         (0..70).for_each(|session| board.put(records + session * 64, 1.0).unwrap());
         assert!(board.is_still().unwrap() && board.has_failed().unwrap());

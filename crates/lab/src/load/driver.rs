@@ -21,9 +21,9 @@ const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE_MAX: Duration = Duration::from_secs(120);
 /// After this time one that does not end is killed.
 const END_MAX: Duration = Duration::from_secs(10);
-/// Between two looks; later ones are rarer.
-const LOOK_MIN: Duration = Duration::from_micros(200);
-const LOOK_MAX: Duration = Duration::from_millis(5);
+/// Between two looks; later ones are rarer. A window ends with a look.
+const LOOK_MIN: Duration = Duration::from_micros(100);
+const LOOK_MAX: Duration = Duration::from_micros(500);
 
 /// How transactions follow each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,13 +87,23 @@ impl Driver {
         self.board.release(allowed).map_err(LoadError::system("release the sessions"))
     }
 
-    /// Lets no session begin a transaction and returns when none is inside one.
+    /// Lets no session begin a transaction and returns when none is inside one. In an open load sessions
+    /// may still wait for an arrival that will be dropped.
     ///
     /// # Errors
     /// sysbench has ended, or a transaction does not end in two minutes.
-    pub fn pause(&mut self) -> Result<(), LoadError> {
+    pub fn rest(&mut self) -> Result<(), LoadError> {
         self.wait("leave the last pause", PAUSE_MAX, Board::hold)?;
-        self.wait("end their transactions", PAUSE_MAX, Board::is_still)
+        self.wait("end their transactions", PAUSE_MAX, Board::is_at_rest)
+    }
+
+    /// Lets no session begin a transaction and returns when all stand still.
+    ///
+    /// # Errors
+    /// As [`Driver::rest`].
+    pub fn pause(&mut self) -> Result<(), LoadError> {
+        self.rest()?;
+        self.wait("stand still", PAUSE_MAX, Board::is_still)
     }
 
     /// What the sessions have done since they were started; exact in a pause.

@@ -18,7 +18,7 @@ typedef struct {
 } lab_head;
 
 typedef struct {
-   volatile double is_still, transactions, retries, sum_ns, max_ns, unused[3];
+   volatile double is_still, transactions, retries, sum_ns, max_ns, is_busy, unused[2];
 } lab_session;
 
 typedef union { volatile double number; volatile uint32_t half[2]; } lab_bits;
@@ -213,9 +213,11 @@ function thread_run(thread)
       if not due_ns then
          return
       end
+      session.is_busy = 1
       ffi.C.sb_event_start(thread)
       transact(thread)
       ffi.C.sb_event_stop(thread)
       record(now_ns() - due_ns)
+      session.is_busy = 0
    end
 end

@@ -20,11 +20,27 @@ impl Work {
         }
     }
 
+    /// Lets no transaction begin and those under way end; see [`Driver::rest`].
+    pub(crate) fn rest(&mut self) -> Result<(), LoadError> {
+        match self {
+            Work::Ours(driver) => driver.rest(),
+            Work::Others => Ok(()),
+        }
+    }
+
     /// Lets it stand still; see [`Driver::pause`].
     pub(crate) fn pause(&mut self) -> Result<(), LoadError> {
         match self {
             Work::Ours(driver) => driver.pause(),
             Work::Others => Ok(()),
+        }
+    }
+
+    /// The process that makes it, where it is ours.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Work::Ours(driver) => Some(driver.pid()),
+            Work::Others => None,
         }
     }
 

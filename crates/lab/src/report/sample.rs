@@ -113,6 +113,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
             retries: Some(0),
             latency: Some(Latency { mean_ns: 1e6, p50_ns: 9e5, ..Latency::default() }),
             server_cpu_ns: Some((cpu_us * 1e3 * statements as f64) as u64),
+            load_cpu_ns: Some(20_000_000),
             server_share: Some(0.9),
             host_share: Some(0.99),
             steal_share: Some(0.0),

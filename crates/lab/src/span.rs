@@ -1,0 +1,85 @@
+//! What happens between two stand-stills of a load.
+//!
+//! A window begins and ends with the load at rest. So every statement that is counted, all of its processor
+//! time and nothing else is in it, and it does not matter how late a busy server answers us: with 1,000
+//! sessions that can be a second. Sessions that stop one after another at its end are part of it, in every
+//! arm alike.
+
+use std::time::{Duration, Instant};
+
+use waggle_calibration::Meter;
+
+use crate::engine::Engine;
+use crate::error::LabError;
+use crate::life::Life;
+use crate::load::{Count, Pace, Work};
+use crate::meter::Sample;
+use crate::window::Measured;
+
+/// What was done so far.
+struct Done {
+    count: Option<Count>,
+    statements: u64,
+}
+
+/// What was used so far, and when that was.
+struct Used {
+    at: Instant,
+    load_cpu_ns: Option<u64>,
+    sample: Option<Sample>,
+}
+
+impl Engine<'_> {
+    /// Lets a load that stands still work for so long. `None` where somebody stopped it.
+    ///
+    /// # Errors
+    /// The server or the load has ended, or a transaction does not end.
+    pub(crate) fn span(
+        &self,
+        life: &mut Life<'_>,
+        load: &mut Work,
+        pace: Pace,
+        time: Duration,
+    ) -> Result<Option<Measured>, LabError> {
+        let (done, used) = (Done::so_far(life, load)?, Used::so_far(life, load)?);
+        load.go(pace)?;
+        if !self.wait(time) {
+            return Ok(None);
+        }
+        load.rest()?;
+        // Before anything that costs the server time.
+        let used_later = Used::so_far(life, load)?;
+        load.pause()?;
+        Ok(Some(Done::so_far(life, load)?.since(&done, &used_later, &used)))
+    }
+}
+
+impl Done {
+    fn so_far(life: &mut Life<'_>, load: &mut Work) -> Result<Done, LabError> {
+        Ok(Done { count: load.count()?, statements: life.statements()? })
+    }
+
+    fn since(&self, earlier: &Done, used: &Used, used_earlier: &Used) -> Measured {
+        let count = self.count.as_ref().zip(earlier.count.as_ref());
+        let count = count.map(|(now, before)| now.since(before));
+        let sample = used.sample.as_ref().zip(used_earlier.sample.as_ref());
+        let usage = sample.map(|(now, before)| now.since(before));
+        let seconds = match &usage {
+            Some(usage) => usage.seconds,
+            None => used.at.duration_since(used_earlier.at).as_secs_f64(),
+        };
+        let statements = self.statements.saturating_sub(earlier.statements);
+        let load_cpu = used.load_cpu_ns.zip(used_earlier.load_cpu_ns);
+        Measured {
+            load_cpu_ns: load_cpu.map(|(now, before)| now.saturating_sub(before)),
+            ..Measured::of(seconds, statements, count.as_ref(), usage.as_ref())
+        }
+    }
+}
+
+impl Used {
+    fn so_far(life: &Life<'_>, load: &Work) -> Result<Used, LabError> {
+        let load_cpu_ns = load.pid().map(|pid| Meter::of(pid)?.cpu_ns()).transpose()?;
+        Ok(Used { at: Instant::now(), load_cpu_ns, sample: life.used()? })
+    }
+}
