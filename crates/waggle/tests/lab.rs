@@ -86,6 +86,12 @@ fn windows(run: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Whether a window is void since others had the processors: that can happen to any.
+fn is_of_host(window: &Value) -> bool {
+    let why = window["void"].as_str().unwrap_or("");
+    why.contains("hypervisor") || why.contains(" instead of ")
+}
+
 fn is_empty(dir: &Path) -> bool {
     fs::read_dir(dir).unwrap().next().is_none()
 }

@@ -6,13 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Place, done, is_empty, reference, windows};
-
-/// Whether a window is void since others had the processors: that can happen to any.
-fn is_of_host(window: &Value) -> bool {
-    let why = window["void"].as_str().unwrap_or("");
-    why.contains("hypervisor") || why.contains(" instead of ")
-}
+use super::{Place, done, is_empty, is_of_host, reference, windows};
 
 #[test]
 fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
