@@ -35,6 +35,7 @@ fn main() -> ExitCode {
 }
 
 fn run(settings: Settings) -> Result<()> {
+    settings.check()?;
     let begin = Instant::now();
     let machine = machine();
     let suite = Suite::parse("truth", TRUTH)?;

@@ -6,15 +6,16 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use tempfile::TempDir;
-use waggle_lab::load::{Driver, Pace, Reach, Request, Sysbench, prepare};
-use waggle_lab::meter::Meter;
+use waggle_lab::gate::{Asked, judge};
+use waggle_lab::load::{Count, Driver, Pace, Reach, Request, Sysbench, prepare};
+use waggle_lab::meter::{Meter, Sample};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
 use waggle_lab::{Measured, Window};
 use waggle_private_server::Launcher;
 use waggle_testkit::Server;
 
-use crate::injection::Injection;
+use crate::injection::{Injection, disproof};
 use crate::settings::Settings;
 
 /// Until the caches are warm.
@@ -83,6 +84,8 @@ impl<'a> Subject<'a> {
             let arm = schedule.arms.get(slot.arm).context("an arm")?;
             self.injection.set(busy_ns(&arm.scenario.name))?;
             sleep(self.settings.settle());
+            let begin = Timestamp::now();
+            let (measured, void) = self.window()?;
             windows.push(Window {
                 number: slot.number,
                 block: slot.block,
@@ -91,21 +94,48 @@ impl<'a> Subject<'a> {
                 life: repetition,
                 session: 0,
                 rate: None,
-                begin: Timestamp::now(),
-                measured: Some(self.window()?),
-                void: None,
+                begin,
+                measured: Some(measured),
+                void,
             });
         }
         Ok(windows)
     }
 
-    /// A point select is one statement.
-    fn window(&mut self) -> Result<Measured> {
-        let before = (self.load.count()?, self.meter.read()?);
-        sleep(self.settings.window());
-        let count = self.load.count()?.since(&before.0);
-        let used = self.meter.read()?.since(&before.1);
-        Ok(Measured::of(used.seconds, count.transactions, Some(&count), Some(&used)))
+    /// What happens in one window, and why it does not count. A point select is one statement.
+    fn window(&mut self) -> Result<(Measured, Option<String>)> {
+        let length = self.settings.window();
+        let before = self.look()?;
+        sleep(length);
+        let after = self.look()?;
+        let (count, used) = (after.count.since(&before.count), after.used.since(&before.used));
+        let measured = Measured::of(used.seconds, count.transactions, Some(&count), Some(&used));
+        let runs = after.runs_since(&before);
+        let asked = Asked { seconds: length.as_secs_f64(), rate: None };
+        let void = disproof(runs, measured.statements).or_else(|| judge(&measured, &asked));
+        Ok((measured, void))
+    }
+
+    fn look(&mut self) -> Result<Look> {
+        let before = self.injection.runs()?;
+        let (count, used) = (self.load.count()?, self.meter.read()?);
+        Ok(Look { runs: [before, self.injection.runs()?], count, used })
+    }
+}
+
+/// What was done so far.
+struct Look {
+    /// Runs of the program, before and after all else was read.
+    runs: [u64; 2],
+    count: Count,
+    used: Sample,
+}
+
+impl Look {
+    /// The fewest and the most runs that there may have been since an earlier look.
+    fn runs_since(&self, earlier: &Look) -> [u64; 2] {
+        let since = |at: usize, before: usize| self.runs[at].saturating_sub(earlier.runs[before]);
+        [since(0, 1), since(1, 0)]
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use waggle_bench_kept::{in_words, new_directory};
 use waggle_lab::Window;
-use waggle_lab::analysis::{Comparison, Metric, Verdict, analyse};
+use waggle_lab::analysis::{Comparison, Interval, Metric, Verdict, analyse};
 use waggle_lab::suite::Suite;
 
 use crate::repetition::busy_ns;
@@ -23,6 +23,8 @@ const HOLDING_MIN: f64 = 0.9;
 /// So often nothing may be called a cost, and 2 µs have to be.
 const FALSE_MAX: f64 = 0.05;
 const FOUND_MIN: f64 = 0.8;
+/// Such a share of the windows may be void.
+const VOID_MAX: f64 = 0.05;
 
 /// What one arm came to in all repetitions.
 #[derive(Clone, Debug, Serialize)]
@@ -30,15 +32,17 @@ struct Arm {
     /// What was injected, ns per statement.
     truth_ns: f64,
     repetitions: usize,
-    /// Mean of the estimates, ns.
+    /// Mean of the estimates, ns; of a repetition in which too few windows count there is none.
     mean_ns: f64,
     /// Largest half of an interval, and the one in the middle, ns.
     half_width_max_ns: f64,
     half_width_median_ns: f64,
-    /// Share of the intervals that hold the truth.
-    holding: f64,
-    /// Share that was called a cost.
-    costs: f64,
+    /// Intervals that hold the truth, of as many as there are repetitions, and their share.
+    held: usize,
+    held_share: f64,
+    /// How often it was called a cost, likewise.
+    called_cost: usize,
+    called_cost_share: f64,
 }
 
 /// A whole run.
@@ -49,6 +53,10 @@ pub(crate) struct Outcome {
     settings: String,
     seconds: f64,
     arms: Vec<Arm>,
+    /// Windows that were made, those of them that do not count, and their share.
+    windows_made: usize,
+    windows_void: usize,
+    void_share: f64,
     is_kept: bool,
     #[serde(skip)]
     windows: Vec<Vec<Window>>,
@@ -66,14 +74,20 @@ impl Outcome {
             windows.iter().map(|windows| analyse(suite, windows).comparisons).collect();
         let others = suite.scenarios.iter().filter(|scenario| scenario.name != suite.baseline);
         let arms: Vec<Arm> = others.map(|scenario| Arm::of(&scenario.name, &found)).collect();
-        let is_kept = arms.iter().all(Arm::is_kept);
+        let windows_made = windows.iter().flatten().count();
+        let windows_void =
+            windows.iter().flatten().filter(|window| window.counted().is_none()).count();
+        let void_share = windows_void as f64 / windows_made.max(1) as f64;
         Outcome {
             machine,
             server: settings.server.to_string(),
             settings: format!("{settings:?}"),
             seconds: time.as_secs_f64(),
+            is_kept: arms.iter().all(Arm::is_kept) && void_share <= VOID_MAX,
             arms,
-            is_kept,
+            windows_made,
+            windows_void,
+            void_share,
             windows,
         }
     }
@@ -81,27 +95,33 @@ impl Outcome {
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
             "# The lab and costs of known size\n\n{}; server {}; {:.0} s.\n\n\
-             | injected, µs | repetitions | found (mean), µs | half-width (median, largest), µs | holds \
-             the truth | called a cost | |\n|---|---|---|---|---|---|---|\n",
+             | injected, µs | found (mean), µs | half-width (median, largest), µs | \
+             holds the truth | called a cost | |\n|---|---|---|---|---|---|\n",
             in_words(&self.machine),
             self.server,
             self.seconds
         );
         for arm in &self.arms {
-            let kept = if arm.is_kept() { "kept" } else { "NOT KEPT" };
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "| {:.0} | {} | {:.2} | {:.2}, {:.2} | {:.0} % | {:.0} % | {kept} |",
+                "| {:.0} | {:.2} | {:.2}, {:.2} | {} | {} | {} |",
                 arm.truth_ns / 1e3,
-                arm.repetitions,
                 arm.mean_ns / 1e3,
                 arm.half_width_median_ns / 1e3,
                 arm.half_width_max_ns / 1e3,
-                arm.holding * 100.0,
-                arm.costs * 100.0
+                out_of(arm.held, arm.repetitions),
+                out_of(arm.called_cost, arm.repetitions),
+                kept(arm.is_kept())
             );
         }
+        let _ = writeln!(
+            text,
+            "\nVoid windows: {}; at most {:.0} % may be: {}. Each is kept with its reason.",
+            out_of(self.windows_void, self.windows_made),
+            VOID_MAX * 100.0,
+            kept(self.void_share <= VOID_MAX)
+        );
         text
     }
 
@@ -122,6 +142,15 @@ impl Outcome {
     }
 }
 
+/// So many of so many, with the share.
+fn out_of(count: usize, all: usize) -> String {
+    format!("{count} of {all} ({:.1} %)", 100.0 * count as f64 / all.max(1) as f64)
+}
+
+fn kept(is_kept: bool) -> &'static str {
+    if is_kept { "kept" } else { "NOT KEPT" }
+}
+
 impl Arm {
     fn of(name: &str, found: &[Vec<Comparison>]) -> Arm {
         let truth_ns = f64::from(busy_ns(name));
@@ -130,23 +159,24 @@ impl Arm {
             .flatten()
             .filter(|one| one.arm == name && one.metric == Metric::CpuPerStatement)
             .collect();
-        let count = of_arm.len().max(1) as f64;
-        let half = |one: &&Comparison| (one.difference.high - one.difference.low) / 2.0;
-        let mut halves: Vec<f64> = of_arm.iter().map(half).collect();
+        let known: Vec<Interval> =
+            of_arm.iter().map(|one| one.difference).filter(Interval::is_known).collect();
+        let mut halves: Vec<f64> = known.iter().map(Interval::half_width).collect();
         halves.sort_by(f64::total_cmp);
-        let share = |is: fn(&Comparison, f64) -> bool| {
-            of_arm.iter().filter(|one| is(one, truth_ns)).count() as f64 / count
-        };
+        let sum: f64 = known.iter().map(|interval| interval.value).sum();
+        let held = known.iter().filter(|interval| interval.holds(truth_ns)).count();
+        let called_cost = of_arm.iter().filter(|one| one.verdict == Verdict::Cost).count();
+        let share = |count: usize| count as f64 / of_arm.len().max(1) as f64;
         Arm {
             truth_ns,
             repetitions: of_arm.len(),
-            mean_ns: of_arm.iter().map(|one| one.difference.value).sum::<f64>() / count,
+            mean_ns: sum / known.len() as f64,
             half_width_max_ns: halves.last().copied().unwrap_or(f64::NAN),
             half_width_median_ns: halves.get(halves.len() / 2).copied().unwrap_or(f64::NAN),
-            holding: share(|one, truth| {
-                one.difference.low <= truth && truth <= one.difference.high
-            }),
-            costs: share(|one, _| matches!(one.verdict, Verdict::Cost)),
+            held,
+            held_share: share(held),
+            called_cost,
+            called_cost_share: share(called_cost),
         }
     }
 
@@ -154,10 +184,109 @@ impl Arm {
     fn is_kept(&self) -> bool {
         let is_narrow = self.truth_ns < 2000.0 || self.half_width_max_ns <= HALF_WIDTH_MAX_NS;
         let is_judged = match self.truth_ns as u64 {
-            0 => self.costs <= FALSE_MAX,
-            2000 => self.costs >= FOUND_MIN,
+            0 => self.called_cost_share <= FALSE_MAX,
+            2000 => self.called_cost_share >= FOUND_MIN,
             _ => true,
         };
-        is_narrow && is_judged && self.holding >= HOLDING_MIN
+        is_narrow && is_judged && self.held_share >= HOLDING_MIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use jiff::Timestamp;
+    use waggle_lab::Measured;
+
+    use super::*;
+
+    /// Blocks of each repetition.
+    const BLOCKS: u32 = 8;
+    /// Noise of the processor time of a statement, ns. Over the blocks, what it adds to the difference of
+    /// two arms is nothing.
+    const NOISE_NS: [i64; 4] = [40, -40, -40, 40];
+
+    fn truth() -> Suite {
+        Suite::parse("truth", crate::TRUTH).unwrap()
+    }
+
+    fn injected(arm: &str) -> i64 {
+        i64::from(busy_ns(arm))
+    }
+
+    /// A repetition in which arms cost so many ns more than a statement without a cost.
+    fn repetition(suite: &Suite, cost_ns: impl Fn(&str) -> i64) -> Vec<Window> {
+        let cells = suite.cells();
+        let mut windows = Vec::new();
+        for block in 0..BLOCKS {
+            for (at, arm) in suite.scenarios.iter().enumerate() {
+                let noise_ns = NOISE_NS[(block as usize + at) % NOISE_NS.len()];
+                let cpu_ns = u64::try_from(20_000 + cost_ns(&arm.name) + noise_ns).unwrap();
+                let measured = Measured::of(0.25, 1000, None, None);
+                windows.push(Window {
+                    number: windows.len() as u32,
+                    block,
+                    cell: cells[0].clone(),
+                    arm: arm.name.clone(),
+                    life: 0,
+                    session: 0,
+                    rate: None,
+                    begin: Timestamp::UNIX_EPOCH,
+                    measured: Some(Measured { server_cpu_ns: Some(1000 * cpu_ns), ..measured }),
+                    void: None,
+                });
+            }
+        }
+        windows
+    }
+
+    fn outcome(suite: &Suite, windows: Vec<Vec<Window>>) -> Outcome {
+        let settings = Settings::parse_from(["bench"]);
+        Outcome::of(suite, &settings, Value::Null, windows, Duration::ZERO)
+    }
+
+    #[test]
+    fn an_arm_says_in_how_many_of_how_many_repetitions_the_truth_was_held() {
+        let suite = truth();
+        let right = repetition(&suite, injected);
+        let wrong = repetition(&suite, |arm| if arm == "2us" { 4000 } else { injected(arm) });
+        let both = outcome(&suite, vec![right.clone(), wrong]);
+        let counts: Vec<[usize; 3]> =
+            both.arms.iter().map(|arm| [arm.held, arm.called_cost, arm.repetitions]).collect();
+        assert_eq!(counts, [[2, 0, 2], [2, 2, 2], [1, 2, 2], [2, 2, 2], [2, 2, 2]]);
+        assert_eq!(both.arms[2].mean_ns, 3000.0);
+        let row = "| 1 of 2 (50.0 %) | 2 of 2 (100.0 %) | NOT KEPT |";
+        assert!(!both.is_kept && both.markdown().contains(row), "{}", both.markdown());
+        assert!(outcome(&suite, vec![right]).is_kept);
+    }
+
+    #[test]
+    fn a_repetition_without_an_interval_held_nothing() {
+        let suite = truth();
+        let mut without = repetition(&suite, injected);
+        for window in without.iter_mut().filter(|window| window.arm == "5us") {
+            window.void = Some("steal".to_owned());
+        }
+        let both = outcome(&suite, vec![repetition(&suite, injected), without]);
+        let arm = &both.arms[3];
+        assert_eq!((arm.held, arm.called_cost, arm.repetitions), (1, 1, 2));
+        assert_eq!(arm.mean_ns, 5000.0);
+    }
+
+    #[test]
+    fn more_than_one_void_window_in_twenty_is_too_many() {
+        let suite = truth();
+        let is_kept = |void: usize| {
+            let mut windows = repetition(&suite, injected);
+            for window in &mut windows[..void] {
+                window.void = Some("steal".to_owned());
+            }
+            let outcome = outcome(&suite, vec![windows]);
+            assert_eq!((outcome.windows_void, outcome.windows_made), (void, 48));
+            let said = format!("Void windows: {void} of 48 (");
+            assert!(outcome.markdown().contains(&said), "{}", outcome.markdown());
+            outcome.is_kept
+        };
+        assert!(is_kept(0) && is_kept(2) && !is_kept(3));
     }
 }

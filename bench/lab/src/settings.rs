@@ -3,8 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Result, ensure};
 use clap::Parser;
 use waggle_testkit::Version;
+
+/// Of fewer repetitions a single one that is wrong would be more than the 5 % that may be.
+const REPETITIONS_MIN: u32 = 20;
 
 /// Inject costs of known size, and see whether the lab finds them.
 #[derive(Clone, Debug, Parser)]
@@ -14,7 +18,7 @@ pub(crate) struct Settings {
     /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
     #[arg(long, value_name = "NAME", default_value = "mysql-9")]
     pub(crate) server: Version,
-    /// How often everything is measured.
+    /// How often everything is measured, 20 times or more.
     #[arg(long, value_name = "N", default_value_t = 24)]
     pub(crate) repetitions: u32,
     /// Blocks of each repetition.
@@ -49,11 +53,41 @@ impl Settings {
         Settings { repetitions: 2, blocks: 6, window_ms: 60, ..self }
     }
 
+    /// Whether what is found can be held against the limits.
+    pub(crate) fn check(&self) -> Result<()> {
+        ensure!(
+            self.quick || self.repetitions >= REPETITIONS_MIN,
+            "--repetitions {}: of fewer than {REPETITIONS_MIN} a single one that is wrong would be \
+             more than the 5 % that may be; give {REPETITIONS_MIN} or more, or --quick to see that \
+             everything works",
+            self.repetitions
+        );
+        Ok(())
+    }
+
     pub(crate) fn window(&self) -> Duration {
         Duration::from_millis(self.window_ms)
     }
 
     pub(crate) fn settle(&self) -> Duration {
         Duration::from_millis(self.settle_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_form_has_at_least_twenty_repetitions_and_says_why() {
+        let settings = |words: &[&str]| {
+            let words = ["bench"].into_iter().chain(words.iter().copied());
+            Settings::try_parse_from(words).unwrap().made_quick()
+        };
+        assert!(settings(&[]).check().is_ok());
+        assert!(settings(&["--repetitions", "20"]).check().is_ok());
+        assert!(settings(&["--repetitions", "3", "--quick"]).check().is_ok());
+        let refused = settings(&["--repetitions", "19"]).check().unwrap_err().to_string();
+        assert!(refused.contains("19: of fewer than 20") && refused.contains("5 %"), "{refused}");
     }
 }

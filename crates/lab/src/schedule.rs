@@ -43,8 +43,8 @@ pub struct Schedule<'a> {
 }
 
 /// The arms of a suite. Scenarios that start the server alike share one; the second arm of the baseline
-/// has a server of its own where scenarios do not share one, since it shall differ from the baseline
-/// as they do.
+/// has a server of its own where scenarios do not all share one, since it shall differ from the baseline
+/// as they do. That goes by the whole suite: what a run leaves out changes nothing about the others.
 ///
 /// A server that several arms share rests less between its windows, and does more, than one that an arm
 /// has for itself. So one of those that share is there once more, alone on a server: see
@@ -64,7 +64,8 @@ pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
         .collect();
     let baseline = arms.iter().find(|arm| arm.name == suite.baseline).cloned();
     arms.extend(baseline.map(|baseline| {
-        let server = if count == 1 { baseline.server } else { count };
+        let is_shared_by_all = suite.servers == Servers::SideBySide && !suite.starts_differ;
+        let server = if is_shared_by_all { baseline.server } else { count };
         Arm { name: Window::AGAIN, server, ..baseline }
     }));
     let alone = |scenario| Arm { name: Window::ALONE, scenario, server: count + 1 };
@@ -152,6 +153,15 @@ mod tests {
         Schedule::new(suite, &suite.cells(), blocks, seed)
     }
 
+    /// The suite `rds` with a baseline that starts the server as the other scenarios do.
+    fn suite_of_one_start() -> Suite {
+        let text = Suite::text("rds").unwrap();
+        let off = "start = [\"--performance-schema=OFF\"]";
+        let on = "start = [\"--performance-schema=ON\"]\nprofile = \"pfson_conoff_insoff\"";
+        assert_eq!(text.matches(off).count(), 1);
+        Suite::parse("one-start", &text.replace(off, on)).unwrap()
+    }
+
     #[test]
     fn a_seed_has_one_order_and_more_blocks_do_not_change_the_first() {
         let suite = Suite::find("rds").unwrap();
@@ -198,10 +208,27 @@ mod tests {
         let servers: Vec<usize> = arms(&suite).iter().map(|arm| arm.server).collect();
         assert_eq!((servers, suite.shared()), (vec![0, 1, 2], None));
         // All on one server: it rests alike for all.
+        let mut suite = suite_of_one_start();
+        let servers: Vec<usize> = arms(&suite).iter().map(|arm| arm.server).collect();
+        assert_eq!(servers, [0; 7]);
+        suite.scenarios.truncate(1);
+        let servers: Vec<usize> = arms(&suite).iter().map(|arm| arm.server).collect();
+        assert_eq!(servers, [0; 2]);
+    }
+
+    #[test]
+    fn the_baseline_alone_is_compared_with_itself_on_another_server_as_in_the_whole_suite() {
+        for name in ["rds", "modb", "line"] {
+            let mut suite = Suite::find(name).unwrap();
+            let baseline = suite.baseline.clone();
+            suite.scenarios.retain(|scenario| scenario.name == baseline);
+            let servers: Vec<(&str, usize)> =
+                arms(&suite).iter().map(|arm| (arm.name, arm.server)).collect();
+            assert_eq!(servers, [(baseline.as_str(), 0), (Window::AGAIN, 1)], "{name}");
+        }
         let mut suite = Suite::find("rds").unwrap();
-        suite.scenarios.iter_mut().for_each(|scenario| scenario.start.clear());
-        let arms = arms(&suite);
-        assert!(arms.iter().all(|arm| arm.server == 0) && arms.len() == 7);
+        suite.scenarios.truncate(1);
+        assert_eq!(schedule(&suite, 1, 1).servers_at_once(), 2);
     }
 
     #[test]

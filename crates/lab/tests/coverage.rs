@@ -7,13 +7,18 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use waggle_lab::analysis::Metric;
-use waggle_lab::analysis::coverage::{Coverage, Design, Noise, Places, residuals};
+use waggle_lab::analysis::coverage::{Cells, Coverage, Design, Noise, Places, residuals};
 use waggle_lab::kept::{Kept, read_windows};
 use waggle_lab::{Cell, Latency, Load, Measured, Window};
 
 const RUNS: usize = 10_000;
 /// Scenarios of the largest suite and the second arm of the baseline.
 const ARMS: usize = 7;
+/// Arms of the runs whose cells are pooled: the two that are compared and one between them. Further ones
+/// would only take time.
+const POOLED_ARMS: usize = 3;
+/// The fewest cells that are pooled, and as many as suite `rds` has with closed loads.
+const POOLED_CELLS: [usize; 2] = [2, 33];
 const SEED: u64 = 20;
 
 /// Simulates runs of 8, 20 and 40 blocks.
@@ -49,6 +54,49 @@ fn on_noise_that_lasts_drifts_and_is_wild() {
     check(&noise, "lasting, drifting, heavy tails");
 }
 
+/// Simulates the interval that is pooled over cells of 8, 20 and 40 blocks. Their true effects are so far
+/// from each other, in errors that the effect of one cell has on normal noise.
+fn check_pooled(noise: &Noise, distances: &[f64], what: &str) {
+    for pairs in [8, 20, 40] {
+        let design = Design { pairs, arms: POOLED_ARMS, places: Places::Random };
+        // That of the mean of differences between two windows, each with noise of 1.
+        let error = (2.0 / pairs as f64).sqrt();
+        for count in POOLED_CELLS {
+            for distance in distances {
+                let cells = Cells { count, between: distance * error };
+                let share = cells.coverage(noise, &design, RUNS, SEED);
+                let said = format!("{what}, {pairs} pairs, {cells:?}: {share}");
+                println!("{said}");
+                assert!((0.93..=0.97).contains(&share), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_a_pooled_effect_on_normal_noise() {
+    check_pooled(&Noise::default(), &[0.0, 1.0], "normal");
+}
+
+#[test]
+fn of_a_pooled_effect_on_noise_with_heavy_tails() {
+    let noise = Noise { has_heavy_tails: true, ..Noise::default() };
+    check_pooled(&noise, &[0.0, 1.0], "heavy tails");
+}
+
+#[test]
+fn of_a_pooled_effect_on_noise_that_lasts_drifts_and_is_wild() {
+    let noise = Noise { correlation: 0.8, drift: 10.0, has_heavy_tails: true, ..Noise::default() };
+    check_pooled(&noise, &[0.0, 1.0], "lasting, drifting, heavy tails");
+}
+
+#[test]
+fn of_a_pooled_effect_on_the_noise_of_the_processor_time_of_every_run_that_was_kept() {
+    for (what, noise) in kept_noise(Metric::CpuPerStatement) {
+        check_pooled(&noise, &[0.0], &what);
+    }
+}
+
 #[test]
 fn no_interval_saves_a_fixed_order_from_a_drift() {
     let noise = Noise { correlation: 0.8, drift: 100.0, ..Noise::default() };
@@ -76,18 +124,24 @@ fn on_the_noise_of_the_latency_of_every_run_that_was_kept() {
 }
 
 fn check_kept(metric: Metric) {
-    let place = tempfile::TempDir::new().unwrap();
-    let written = place.path().join("written");
-    write_run(&written);
-    for run in kept_runs().into_iter().chain([written]) {
-        let kept = residuals(&read_windows(&run).unwrap(), metric);
-        assert!(!kept.is_empty(), "{}: no noise of {metric:?}", run.display());
-        let what = format!("{} {metric:?}", run.display());
-        let as_kept = Noise { kept, ..Noise::default() };
+    for (what, as_kept) in kept_noise(metric) {
         check(&as_kept, &what);
         let worse = Noise { correlation: 0.6, drift: 10.0, has_heavy_tails: true, ..as_kept };
         check(&worse, &format!("{what}, lasting, drifting, heavy tails"));
     }
+}
+
+/// The noise of every run that was kept, and of one that is written here; each with its name.
+fn kept_noise(metric: Metric) -> Vec<(String, Noise)> {
+    let place = tempfile::TempDir::new().unwrap();
+    let written = place.path().join("written");
+    write_run(&written);
+    let noise = |run: PathBuf| {
+        let kept = residuals(&read_windows(&run).unwrap(), metric);
+        assert!(!kept.is_empty(), "{}: no noise of {metric:?}", run.display());
+        (format!("{} {metric:?}", run.display()), Noise { kept, ..Noise::default() })
+    };
+    kept_runs().into_iter().chain([written]).map(noise).collect()
 }
 
 /// Runs of the lab under `bench/results`.

@@ -2,17 +2,18 @@
 //!
 //! Runs are simulated: a long series of windows is disturbed as windows are, cut in blocks, and in each
 //! block two arms are put in places as a schedule puts them. One of the two costs a known share more;
-//! counted is how often the intervals hold that share.
+//! counted is how often the intervals hold that share. Of several cells, each with a series and an effect
+//! of its own, it is the mean effect that the interval of the pooled one has to hold.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
-use waggle_stats::Random;
+use waggle_stats::{Estimate, Random, mean_interval, random_effects};
 
 use crate::window::{Cell, Window};
 
 use super::metric::Metric;
-use super::paired::{Intervals, PAIRS_MIN};
+use super::paired::{ERROR, Intervals, PAIRS_MIN};
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;
@@ -72,7 +73,7 @@ impl Coverage {
         for _ in 0..runs {
             let Some(found) = Intervals::of(&design.run(noise, &mut random)) else { continue };
             interval += usize::from(found.interval.holds(TRUTH));
-            student += usize::from(found.student.low <= TRUTH && TRUTH <= found.student.high);
+            student += usize::from(holds(&found.student));
             resampled += usize::from(found.bootstrap.is_some());
             bootstrap += usize::from(found.bootstrap.is_some_and(|it| it.holds(TRUTH)));
         }
@@ -83,6 +84,48 @@ impl Coverage {
             bootstrap: (resampled > 0).then(|| share(bootstrap)),
         }
     }
+}
+
+/// Cells over which an effect is pooled. Each has noise of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Cells {
+    /// How many.
+    pub count: usize,
+    /// How far their true effects are from each other: the standard deviation of a normal distribution, in
+    /// that of the noise of a window.
+    pub between: f64,
+}
+
+impl Cells {
+    /// The share of the simulated runs in which the pooled interval of 95 % ([`super::PooledEffect`]) held
+    /// the mean effect of all cells that there could be.
+    pub fn coverage(&self, noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
+        let mut random = Random::seeded(seed);
+        let mut held = 0;
+        for _ in 0..runs {
+            let effects = self.effects(noise, design, &mut random);
+            let pooled = random_effects(&effects, 1.0 - ERROR);
+            held += usize::from(pooled.is_some_and(|pooled| holds(&pooled.effect)));
+        }
+        held as f64 / runs as f64
+    }
+
+    /// The estimated effect of each cell, as it is pooled.
+    fn effects(&self, noise: &Noise, design: &Design, random: &mut Random) -> Vec<Estimate> {
+        let mut effects = Vec::with_capacity(self.count);
+        for _ in 0..self.count {
+            let apart = self.between * normal(random);
+            let mut differences = design.run(noise, random);
+            differences.iter_mut().for_each(|difference| *difference += apart);
+            effects.extend(mean_interval(&differences, 1.0 - ERROR));
+        }
+        effects
+    }
+}
+
+/// Whether the truth lies in the interval of an estimate.
+fn holds(estimate: &Estimate) -> bool {
+    estimate.low <= TRUTH && TRUTH <= estimate.high
 }
 
 impl Design {
@@ -228,6 +271,23 @@ mod tests {
         let next = series.windows(2).filter(|two| two[1] == two[0] + 1.0).count();
         // Ten pieces of ten values.
         assert!((90..100).contains(&next), "{next}");
+    }
+
+    #[test]
+    fn the_effects_of_cells_are_as_far_from_each_other_as_was_asked_for() {
+        let design = Design { pairs: 20, arms: 2, places: Places::Random };
+        let variance = |between| {
+            let cells = Cells { count: 2000, between };
+            let effects = cells.effects(&Noise::default(), &design, &mut Random::seeded(6));
+            assert_eq!(effects.len(), 2000);
+            let values: Vec<f64> = effects.iter().map(|effect| effect.value).collect();
+            let mean = mean_interval(&values, 0.999).unwrap();
+            assert!(holds(&mean), "{mean:?}");
+            mean.error * mean.error * 2000.0
+        };
+        // The mean of 20 differences of two windows has the variance 2 / 20.
+        assert!((variance(0.0) - 0.1).abs() < 0.02, "{}", variance(0.0));
+        assert!((variance(1.0) - 1.1).abs() < 0.2, "{}", variance(1.0));
     }
 
     #[test]

@@ -95,6 +95,7 @@ impl Confined {
         let asked = suite.scenarios.len();
         suite.scenarios.retain(|one| !self.not_run.contains_key(&one.name));
         suite.scenarios.iter_mut().for_each(|one| one.start.clear());
+        suite.starts_differ = false;
         if suite.scenarios.len() > 1 || suite.scenarios.len() == asked {
             return Ok(());
         }
@@ -176,6 +177,7 @@ fn leave_load_to_others(suite: &mut Suite, sessions: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::arms;
 
     fn confined(suite: &Suite, not_run: &[&str], baseline: &str, others: Option<u32>) -> Suite {
         let reason = |name: &&str| ((*name).to_owned(), "needs a restart".to_owned());
@@ -239,6 +241,7 @@ mod tests {
         let mut suite = rds.clone();
         off(&on[1..]).run_only(&mut suite).unwrap();
         assert_eq!(suite.scenarios.len(), 2);
+        assert!(arms(&suite).iter().all(|arm| arm.server == 0), "{:?}", arms(&suite));
         // Nobody asked for more.
         suite.scenarios.truncate(1);
         off(&[]).run_only(&mut suite).unwrap();

@@ -18,8 +18,8 @@ pub(super) struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// The change, %: the mean over cells by the random-effects estimate, or that of the cell where only
-    /// one has numbers; `None` where none has.
+    /// The change, %: the mean over cells with Student's interval, or that of the cell where only one has
+    /// numbers; `None` where none has.
     pub(super) fn change(&self, analysis: &Analysis) -> Option<Interval> {
         let pooled = analysis.pooled.iter().find(|one| self.is_pooled_as(one));
         let pooled = pooled.map(|one| one.percent);

@@ -20,8 +20,8 @@ const RULES: [&str; 3] = [
     "Published: changes that follow from the figures of the source, lowest to highest cell and their \
      mean, without the cells that contradict the source, and of the cells that we have too where there \
      are any. Memory: what came to that of the baseline.",
-    "Ours: over several numbers of threads the mean by the random-effects estimate with its interval of \
-     95 %; beside it the lowest and the highest cell.",
+    "Ours: over several numbers of threads the mean, each with the same weight, with Student's \
+     interval of 95 % over them; beside it the lowest and the highest cell.",
     "Direction: that of the published mean against ours, where our interval leaves out 0.",
 ];
 

@@ -18,10 +18,11 @@ const DETECTABLE_PER_REACH: f64 = (1.959_96 + 0.841_62) / 1.959_96;
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let source = words::name(report.source_metric());
     let text = format!(
-        "Change against {}. Over several cells: the mean effect, where cells may differ (random \
-         effects). The verdict is on the processor time of the server per statement, which is defined at \
-         any load; at saturation it is the throughput. That on a mean over cells goes by its interval \
-         of 95 % alone; that on a single cell is corrected for the number of comparisons, see below.",
+        "Change against {}. Over several cells: their mean effect, each with the same weight, and \
+         Student's interval over the cells, which may differ. The verdict is on the processor time of \
+         the server per statement, which is defined at any load; at saturation it is the throughput. \
+         That on a mean over cells goes by its interval of 95 % alone; that on a single cell is \
+         corrected for the number of comparisons, see below.",
         report.suite.baseline
     );
     let heads = vec![

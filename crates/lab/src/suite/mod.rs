@@ -57,6 +57,9 @@ pub struct Suite {
     pub orders: Vec<Order>,
     /// How the servers of a block are had.
     pub servers: Servers,
+    /// Whether scenarios differ in how they start the server, those that a run leaves out among them.
+    #[serde(skip)]
+    pub starts_differ: bool,
     /// What every server is told at its start, as on its command line.
     pub options: Vec<String>,
     /// The data.

@@ -91,6 +91,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         scenarios: file.scenarios,
         orders: file.orders,
         servers: file.servers,
+        starts_differ: false,
         options: file.options,
         data: file.data,
         feeds: file.feeds,
@@ -99,6 +100,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         published,
         published_ranges: file.published_ranges,
     };
+    suite.starts_differ = suite.lives().len() > 1;
     complete_orders(&mut suite);
     check::check(&suite)?;
     let Suite { scenarios, feeds, .. } = &mut suite;
