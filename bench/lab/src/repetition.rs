@@ -94,6 +94,7 @@ impl<'a> Subject<'a> {
                 life: repetition,
                 session: 0,
                 rate: None,
+                stolen: Vec::new(),
                 begin,
                 measured: Some(measured),
                 void,

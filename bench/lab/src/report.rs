@@ -231,6 +231,7 @@ mod tests {
                     life: 0,
                     session: 0,
                     rate: None,
+                    stolen: Vec::new(),
                     begin: Timestamp::UNIX_EPOCH,
                     measured: Some(Measured { server_cpu_ns: Some(1000 * cpu_ns), ..measured }),
                     void: None,

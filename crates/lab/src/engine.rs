@@ -182,6 +182,7 @@ impl<'a> Engine<'a> {
             life,
             session: kept.session(),
             rate: None,
+            stolen: Vec::new(),
             begin: Timestamp::now(),
             measured: None,
             void: None,
@@ -263,9 +264,13 @@ impl<'a> Engine<'a> {
             return Ok(false);
         }
         load.pause()?;
-        window.begin = Timestamp::now();
-        let Some(mut measured) = self.span(life, load, pace, length)? else {
-            return Ok(false);
+        let mut measured = loop {
+            window.begin = Timestamp::now();
+            let Some(measured) = self.span(life, load, pace, length)? else { return Ok(false) };
+            match gate::stolen(&measured) {
+                Some(share) if window.stolen.len() < gate::ANEW_MAX => window.stolen.push(share),
+                _ => break measured,
+            }
         };
         measured.performance_schema_bytes = life.performance_schema_bytes()?;
         let asked = Asked { seconds: length.as_secs_f64(), rate: window.rate };

@@ -11,6 +11,15 @@ const LONGER_MAX: f64 = 1.25;
 /// A load at a fixed rate has to reach so much of it.
 const RATE_MIN: f64 = 0.95;
 
+/// How often a window is made anew because the hypervisor took too much of it: that says nothing of the
+/// arm, and on a busy host it can be true of most windows.
+pub const ANEW_MAX: usize = 3;
+
+/// The share of all processors that the hypervisor took, where it is too much.
+pub fn stolen(measured: &Measured) -> Option<f64> {
+    measured.steal_share.filter(|steal| *steal > STEAL_MAX)
+}
+
 /// What a window should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
@@ -28,7 +37,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
     if measured.statements == 0 {
         return Some("no statement ended in it".to_owned());
     }
-    if let Some(steal) = measured.steal_share.filter(|steal| *steal > STEAL_MAX) {
+    if let Some(steal) = stolen(measured) {
         let percent = 100.0 * steal;
         return Some(format!("the hypervisor took {percent:.1} % of the processors"));
     }

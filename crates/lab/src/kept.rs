@@ -244,6 +244,7 @@ mod tests {
             life: number,
             session: 0,
             rate: None,
+            stolen: Vec::new(),
             begin: jiff::Timestamp::UNIX_EPOCH,
             measured: None,
             void: Some("it was a test".to_owned()),

@@ -53,6 +53,10 @@ pub struct Window {
     /// Transactions per second that arrived on average; absent in a closed load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
+    /// What the hypervisor took of the tries before it, as shares of all processors, 0 to 1: each was made
+    /// anew because that was too much.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stolen: Vec<f64>,
     /// When it began.
     pub begin: Timestamp,
     /// What was measured; absent where nothing could be.
@@ -164,6 +168,13 @@ impl Measured {
     /// measured.
     pub fn cpu_ns_per_statement(&self) -> Option<f64> {
         let cpu_ns = self.server_cpu_ns? as f64;
+        (self.statements > 0).then(|| cpu_ns / self.statements as f64)
+    }
+
+    /// Processor time of sysbench per statement, ns; `None` without statements, or where the load is not
+    /// ours.
+    pub fn load_cpu_ns_per_statement(&self) -> Option<f64> {
+        let cpu_ns = self.load_cpu_ns? as f64;
         (self.statements > 0).then(|| cpu_ns / self.statements as f64)
     }
 }

@@ -170,6 +170,7 @@ fn write_run(path: &Path) {
             life: 0,
             session: 0,
             rate: None,
+            stolen: Vec::new(),
             begin: Timestamp::UNIX_EPOCH,
             measured: Some(measured(cpu_ns)),
             void: None,

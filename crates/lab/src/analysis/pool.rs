@@ -88,11 +88,8 @@ impl<'a> Group<'a> {
     }
 
     fn pool(&self, compared: &[Compared], confidence: f64) -> Option<PooledEffect> {
-        let effects: Vec<Estimate> = compared
-            .iter()
-            .filter(|one| self.holds(one))
-            .filter_map(|one| one.log_ratio)
-            .collect();
+        let effects: Vec<Estimate> =
+            compared.iter().filter(|one| self.holds(one)).filter_map(|one| one.log_ratio).collect();
         let pooled = random_effects(&effects, confidence)?;
         let Estimate { low, value, high, .. } = pooled.effect;
         Some(PooledEffect {

@@ -73,7 +73,11 @@ pub(super) fn unfinished(report: Report<'_>) -> Vec<String> {
     };
     let made =
         format!("{made}; {} of them ({share}) are void and count for nothing.", analysis.void);
-    std::iter::once(made).chain(void::cells(report)).chain(void::windows(report)).collect()
+    std::iter::once(made)
+        .chain(void::cells(report))
+        .chain(void::windows(report))
+        .chain(void::stolen(report))
+        .collect()
 }
 
 /// What each scenario sets.

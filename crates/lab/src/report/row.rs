@@ -172,7 +172,9 @@ pub(super) fn open_share(load: Load) -> Option<f64> {
 /// How a metric is called in a column.
 pub(super) fn key(metric: Metric) -> &'static str {
     match metric {
+        Metric::CpuAtMeanSpeed => "cpu_at_mean_speed",
         Metric::CpuPerStatement => "cpu_per_statement",
+        Metric::LoadCpuPerStatement => "load_cpu_per_statement",
         Metric::Qps => "qps",
         Metric::Tps => "tps",
         Metric::LatencyMean => "latency_mean",
@@ -190,7 +192,9 @@ pub(super) fn key(metric: Metric) -> &'static str {
 /// The unit of a metric as the analysis has it.
 fn base_unit(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuPerStatement => "ns/statement",
+        Metric::CpuAtMeanSpeed | Metric::CpuPerStatement | Metric::LoadCpuPerStatement => {
+            "ns/statement"
+        }
         Metric::Qps => "statements/s",
         Metric::Tps => "transactions/s",
         Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => "ns",

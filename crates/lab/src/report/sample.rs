@@ -105,6 +105,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         life: 0,
         session: 0,
         rate: None,
+        stolen: Vec::new(),
         begin: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number)),
         measured: Some(Measured {
             seconds: 0.4,
@@ -206,7 +207,7 @@ pub(super) fn analysis() -> Analysis {
     let pooled = PooledEffect {
         arm: suite.scenarios[1].name.clone(),
         baseline: suite.baseline.clone(),
-        metric: Metric::CpuPerStatement,
+        metric: Metric::CpuAtMeanSpeed,
         workload: Some("read-only".to_owned()),
         order: None,
         is_open: false,

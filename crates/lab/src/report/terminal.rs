@@ -1,6 +1,6 @@
 //! The end of a run, as plain text of less than a screen.
 
-use crate::analysis::{Floor, Verdict};
+use crate::analysis::{Floor, Metric, Verdict};
 use crate::report::group::Group;
 use crate::report::verdicts::{self, Line};
 use crate::report::{Report, first_page, left_out, words};
@@ -42,7 +42,7 @@ fn found(report: Report<'_>) -> Vec<String> {
         count(|one| matches!(one, Verdict::Free { .. })),
         count(|one| matches!(one, Verdict::Void(_))),
     );
-    let what = words::name(verdicts::METRIC);
+    let what = words::short(report.cpu());
     let baseline = &report.suite.baseline;
     let head = format!("{what} against {baseline}, each scenario under each workload:");
     let mut costs: Vec<(f64, String)> = lines
@@ -50,7 +50,7 @@ fn found(report: Report<'_>) -> Vec<String> {
         .zip(&verdicts)
         .filter(|(_, verdict)| **verdict == Verdict::Cost)
         .filter_map(|(line, _)| {
-            let change = line.change(verdicts::METRIC)?;
+            let change = line.change(report.cpu())?;
             let (scenario, workload) = (&line.scenario.name, line.workload());
             let text = words::percent_interval(&change);
             Some((change.value, format!("  {scenario:<24} {workload:<32} {text}")))
@@ -65,7 +65,7 @@ fn found(report: Report<'_>) -> Vec<String> {
     found
 }
 
-/// A line for each metric.
+/// A line for each metric of the server that could be compared; the pages have all.
 fn noise(report: Report<'_>) -> Vec<String> {
     let floor = &report.analysis.floor;
     if floor.is_empty() {
@@ -73,23 +73,26 @@ fn noise(report: Report<'_>) -> Vec<String> {
     }
     let head = "noise floor: half of the 95 % interval of arms that are set alike, median";
     let line = |floor: &Floor| {
-        let is_declared = floor.metric == verdicts::METRIC;
+        let is_declared = floor.metric == report.cpu();
         let declared = words::share(report.suite.detectable_percent);
         let declared = if is_declared { format!(", declared: {declared}") } else { String::new() };
         format!(
             "  {:<44} {:>12}{declared}; {} of {} are false alarms",
-            words::name(floor.metric),
+            words::short(floor.metric),
             words::share(floor.half_width_percent),
             floor.false_alarms,
             floor.comparisons
         )
     };
-    std::iter::once(head.to_owned()).chain(floor.iter().map(line)).collect()
+    let is_shown = |floor: &&Floor| {
+        floor.half_width_percent.is_finite() && floor.metric != Metric::LoadCpuPerStatement
+    };
+    std::iter::once(head.to_owned()).chain(floor.iter().filter(is_shown).map(line)).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::{Analysis, Comparison, PooledEffect};
+    use crate::analysis::{Analysis, Comparison, Metric, PooledEffect};
     use crate::report::sample::{analysis, comparison, facts, suite, windows};
     use crate::suite::Suite;
     use crate::window::Load;
@@ -113,7 +116,7 @@ mod tests {
         let mut costs = Analysis { comparisons: Vec::new(), pooled: Vec::new(), ..sample };
         for (at, cell) in suite.cells().into_iter().enumerate() {
             for (number, scenario) in suite.scenarios[1..].iter().enumerate() {
-                let mut one = comparison(&scenario.name, verdicts::METRIC, Verdict::Cost);
+                let mut one = comparison(&scenario.name, Metric::CpuAtMeanSpeed, Verdict::Cost);
                 if cell.load != Load::Closed {
                     one.verdict = Verdict::Void(format!("reason {at} {number}"));
                 }

@@ -1,7 +1,7 @@
 //! What was run and does not count: cells, and windows of each arm.
 
 use crate::analysis::{Comparison, Verdict};
-use crate::report::{Report, verdicts, words};
+use crate::report::{Report, words};
 use crate::window::{Cell, Window};
 
 /// Of the cells that were run no more may be void, %.
@@ -43,6 +43,20 @@ pub(super) fn windows(report: Report<'_>) -> Option<String> {
     (!arms.is_empty()).then(|| format!("Void windows by arm: {}.", arms.join(", ")))
 }
 
+/// How often windows were made anew because of the hypervisor; `None` where none was.
+pub(super) fn stolen(report: Report<'_>) -> Option<String> {
+    let tries: usize = report.windows.iter().map(|window| window.stolen.len()).sum();
+    let windows = report.windows.iter().filter(|window| !window.stolen.is_empty()).count();
+    (tries > 0).then(|| {
+        format!(
+            "The hypervisor took too much of {}, which {} made anew, {} in all.",
+            words::count(windows, "window", "windows"),
+            if windows == 1 { "was" } else { "were" },
+            words::count(tries, "time", "times")
+        )
+    })
+}
+
 /// The void cells by the processor time per statement, a line for each cell and reason.
 pub(super) fn lines(report: Report<'_>) -> Vec<String> {
     let mut lines: Vec<(&Cell, &str, Vec<&str>)> = Vec::new();
@@ -63,7 +77,7 @@ pub(super) fn lines(report: Report<'_>) -> Vec<String> {
 fn cells_run(report: Report<'_>) -> Vec<&Comparison> {
     let was_run = |one: &&Comparison| {
         let is_of_suite = one.baseline == report.suite.baseline;
-        one.metric == verdicts::METRIC && is_of_suite && !matches!(one.verdict, Verdict::NotRun(_))
+        one.metric == report.cpu() && is_of_suite && !matches!(one.verdict, Verdict::NotRun(_))
     };
     report.analysis.comparisons.iter().filter(was_run).collect()
 }
