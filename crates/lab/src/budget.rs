@@ -15,8 +15,8 @@ use crate::window::{Cell, Load};
 pub const BLOCKS_MIN: u32 = 8;
 /// More blocks are made only where somebody asks for them.
 const BLOCKS_MAX: u32 = 40;
-/// Up to so many sessions a window is as long as asked.
-const WINDOW_THREADS: u32 = 256;
+/// Up to so many sessions a window is as long as asked, and so is the time before it.
+pub const THREADS: u32 = 256;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a window.
 const STOP_S: f64 = 0.0006;
@@ -36,10 +36,9 @@ const COPY_BYTES_PER_S: f64 = 300e6;
 /// How long things take at a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// A window, with up to [`WINDOW_THREADS`] sessions; see [`Lengths::window_of`].
+    /// A window, with up to [`THREADS`] sessions; see [`Lengths::of_threads`].
     pub window: Duration,
-    /// Time under load before each window, which does not count; before the first one of a load, a whole
-    /// window more.
+    /// Time under load before each window, which does not count; likewise.
     pub settle: Duration,
     /// Longest warm-up of a server; it ends when the throughput is steady.
     pub warm_up: Duration,
@@ -50,16 +49,17 @@ impl Lengths {
     pub fn of(scale: Scale) -> Lengths {
         let ms = Duration::from_millis;
         match scale {
-            Scale::Tiny => Lengths { window: ms(400), settle: ms(150), warm_up: ms(3000) },
-            Scale::Small => Lengths { window: ms(2000), settle: ms(400), warm_up: ms(10_000) },
-            Scale::Full => Lengths { window: ms(10_000), settle: ms(1000), warm_up: ms(60_000) },
+            Scale::Tiny => Lengths { window: ms(400), settle: ms(300), warm_up: ms(3000) },
+            Scale::Small => Lengths { window: ms(2000), settle: ms(600), warm_up: ms(10_000) },
+            Scale::Full => Lengths { window: ms(10_000), settle: ms(2000), warm_up: ms(60_000) },
         }
     }
 
-    /// A window with so many sessions. The more there are, the longer each of their transactions takes,
-    /// and a window has to hold several of each.
-    pub fn window_of(self, threads: u32) -> Duration {
-        self.window.mul_f64((f64::from(threads) / f64::from(WINDOW_THREADS)).max(1.0))
+    /// The time before a window and the window, with so many sessions. The more there are, the longer each
+    /// of their transactions takes, and a window has to hold several of each.
+    pub fn of_threads(self, threads: u32) -> [Duration; 2] {
+        let longer = (f64::from(threads) / f64::from(THREADS)).max(1.0);
+        [self.settle, self.window].map(|time| time.mul_f64(longer))
     }
 }
 
@@ -168,18 +168,15 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
         schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
     let servers = (at_once + restarts.count()) as f64;
     let window = |cell: &Cell| {
-        let length = lengths.window_of(cell.threads) + lengths.settle;
-        length.as_secs_f64() + SET_S + 2.0 * STOP_S * f64::from(cell.threads)
+        let [settle, window] = lengths.of_threads(cell.threads);
+        let time = (settle + window).as_secs_f64();
+        SET_S + LOAD_S + time + (SESSION_S + 2.0 * STOP_S) * f64::from(cell.threads)
     };
     let windows: f64 = cells.iter().map(|cell| arms_of(cell) as f64 * window(cell)).sum();
     let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
     let server =
         SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
-    // The first window of a load does not count.
-    let load = |cell: &Cell| LOAD_S + f64::from(cell.threads) * SESSION_S + window(cell);
-    let loads: f64 = beside.iter().map(|cell| at_once as f64 * load(cell)).sum::<f64>()
-        + apart.iter().map(|cell| arms_of(cell) as f64 * load(cell)).sum::<f64>();
-    let block = servers * server + loads + windows;
+    let block = servers * server + windows;
     SERVER_S + rows / ROWS_PER_S + look(cells, lengths, server) + f64::from(blocks) * block
 }
 
@@ -213,7 +210,7 @@ mod tests {
     #[test]
     fn windows_grow_with_the_sessions_that_have_to_share_them() {
         let lengths = Lengths::of(Scale::Tiny);
-        let of = |threads| lengths.window_of(threads).as_millis();
+        let of = |threads| lengths.of_threads(threads)[1].as_millis();
         assert_eq!([1, 256, 512, 1024].map(of), [400, 400, 800, 1600]);
     }
 

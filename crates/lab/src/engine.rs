@@ -1,9 +1,11 @@
 //! Makes the windows of a schedule.
 //!
-//! Servers that a block compares are there side by side, each on a copy of the same data and with its
-//! own sysbench; only one of them is at work at a time. So windows of different servers are
-//! neighbours in time as those of one server are. Where a suite wants a restart for every arm, the
-//! servers come one after another.
+//! Servers that a block compares are there side by side, each on a copy of the same data; only one of them
+//! is at work at a time. So windows of different servers are neighbours in time as those of one server
+//! are. Where a suite wants a restart for every arm, the servers come one after another.
+//!
+//! Each window has a sysbench of its own. One that serves several gets quicker from window to window (its
+//! scripts are compiled while they run), by a tenth: that would be a gain of the arms that share a server.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -85,10 +87,9 @@ pub enum Ended {
     },
 }
 
-/// What is there while a block is run: loads of one cell, and servers, which are dropped after them.
+/// The servers that are there while a block is run.
 #[derive(Default)]
 struct Running<'a> {
-    loads: BTreeMap<usize, Work>,
     lives: BTreeMap<usize, Life<'a>>,
     /// The arm that has the servers for itself, where it does.
     alone: Option<usize>,
@@ -111,35 +112,25 @@ impl<'a> Engine<'a> {
                 return Ok(Ended::OutOfTime { blocks: block[0].block });
             }
             let mut running = Running::default();
-            let groups: Vec<&[Slot]> =
-                block.chunk_by(|one, other| self.are_together(*one, *other)).collect();
-            for group in groups {
-                running.loads.clear();
-                self.forget(&mut running, group[0]);
-                for slot in group {
-                    if self.stop.load(Ordering::Relaxed) {
-                        return Ok(Ended::Stopped);
-                    }
-                    self.report(kept, *slot, &pace);
-                    let Some(window) = self.window(&mut running, kept, *slot, &capacities)? else {
-                        return Ok(Ended::Stopped);
-                    };
-                    failing = if window.measured.is_none() { failing + 1 } else { 0 };
-                    let reason = window.void.clone().unwrap_or_default();
-                    kept.append(&window)?;
-                    pace.made += 1;
-                    if failing >= FAILING_MAX {
-                        return Err(LabError::Failing { count: failing, reason });
-                    }
+            for slot in block {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Ok(Ended::Stopped);
+                }
+                self.forget(&mut running, *slot);
+                self.report(kept, *slot, &pace);
+                let Some(window) = self.window(&mut running, kept, *slot, &capacities)? else {
+                    return Ok(Ended::Stopped);
+                };
+                failing = if window.measured.is_none() { failing + 1 } else { 0 };
+                let reason = window.void.clone().unwrap_or_default();
+                kept.append(&window)?;
+                pace.made += 1;
+                if failing >= FAILING_MAX {
+                    return Err(LabError::Failing { count: failing, reason });
                 }
             }
         }
         Ok(Ended::Whole)
-    }
-
-    /// Whether the loads of one window serve the next one.
-    fn are_together(&self, one: Slot, other: Slot) -> bool {
-        one.cell == other.cell && (self.schedule.keeps_servers(one.cell) || one.arm == other.arm)
     }
 
     /// Ends the servers that the next windows do not need.
@@ -200,7 +191,6 @@ impl<'a> Engine<'a> {
             ) => Err(error),
             Err(error) => {
                 // Whatever broke is started anew for the next window.
-                running.loads.remove(&arm.server);
                 running.lives.remove(&arm.server);
                 window.void = Some(error.to_string());
                 Ok(Some(window))
@@ -234,29 +224,19 @@ impl<'a> Engine<'a> {
         window: &mut Window,
     ) -> Result<bool, LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        let Running { lives, loads, .. } = running;
-        let Some(life) = lives.get_mut(&arm.server) else { return Ok(false) };
-        // The first window of a load does not count: else that would be every window of a server with
-        // one arm, and few of a server with many.
-        let length = self.lengths.window_of(window.cell.threads);
-        let mut settle = self.lengths.settle;
-        let load = match loads.entry(arm.server) {
-            Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => {
-                settle += length;
-                let workload = self.workload(&window.cell)?;
-                let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
-                free.insert(self.load(life, workload, window.cell.threads, seed)?)
-            }
-        };
+        let Some(life) = running.lives.get_mut(&arm.server) else { return Ok(false) };
         window.void = life.set(arm.scenario)?;
+        let threads = window.cell.threads;
+        let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
+        let load = &mut self.load(life, self.workload(&window.cell)?, threads, seed)?;
         let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         if !life.is_warm {
             self.warm_up(load)?;
             life.is_warm = true;
         }
+        let [settle, length] = self.lengths.of_threads(threads);
         // What began before a class was off counts, in sessions of others, too.
-        let sessions = life.sessions()?.max(window.cell.threads);
+        let sessions = life.sessions()?.max(threads);
         let events = life.events()?;
         let counters = life.counters(&self.suite.counters)?;
         load.go(pace)?;
@@ -279,7 +259,7 @@ impl<'a> Engine<'a> {
             _ => None,
         };
         let later = life.counters(&self.suite.counters)?;
-        let proof = proof.or_else(|| counters_disproof(&counters, &later, window.cell.threads));
+        let proof = proof.or_else(|| counters_disproof(&counters, &later, threads));
         let void = window.void.take();
         window.void = void.or(proof).or_else(|| gate::judge(&measured, &asked));
         window.measured = Some(measured);

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::budget::THREADS;
 use crate::report::document::{Datum, Table};
 use crate::report::facts::{Facts, Host, LoadFacts, Run, Server};
 use crate::report::words::{self, NOT_MEASURED};
@@ -88,7 +89,12 @@ fn run(run: &Run) -> Vec<(&'static str, String)> {
         ("time budget", budget),
         ("seed of the order", run.seed.to_string()),
         ("blocks of each cell", run.blocks.to_string()),
-        ("window", format!("{window}, after {settle} under load that do not count")),
+        (
+            "window",
+            format!(
+                "{window}, after {settle} under load that do not count; both longer in proportion with more than {THREADS} sessions"
+            ),
+        ),
         ("a window is void above a steal of", words::share(run.steal_limit * 100.0)),
     ]
 }
