@@ -139,7 +139,7 @@ impl Line<'_> {
     pub(super) fn verdict(&self) -> Verdict {
         match (self.counted(METRIC).as_slice(), self.change(METRIC)) {
             ([one], _) => one.verdict.clone(),
-            ([_, ..], Some(change)) => pooled(&change, self.report.suite.detectable_percent),
+            ([_, ..], Some(change)) => pooled(&change, self.report.suite.margin_percent),
             _ => self.absent(),
         }
     }
