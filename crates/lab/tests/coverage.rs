@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 #![allow(clippy::print_stdout, reason = "the shares are part of the answer")]
 
-use std::path::{Path, PathBuf};
+mod kept_runs;
+
+use std::path::Path;
 
 use jiff::Timestamp;
+use kept_runs::kept_runs;
 use waggle_lab::analysis::Metric;
 use waggle_lab::analysis::coverage::{Coverage, Design, Noise, Places, residuals};
 use waggle_lab::kept::{Kept, read_windows};
@@ -88,13 +91,6 @@ fn check_kept(metric: Metric) {
         let worse = Noise { correlation: 0.6, drift: 10.0, has_heavy_tails: true, ..as_kept };
         check(&worse, &format!("{what}, lasting, drifting, heavy tails"));
     }
-}
-
-/// Runs of the lab under `bench/results`.
-fn kept_runs() -> Vec<PathBuf> {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
-    let entries = std::fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.join(waggle_lab::kept::WINDOWS).is_file()).collect()
 }
 
 /// A run of three arms in thirty blocks, whose level swings slowly.
