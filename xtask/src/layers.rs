@@ -147,6 +147,8 @@ const LAYERS: [Layer; 12] = [
                 "coverage",
                 "--test",
                 "published_effects",
+                "--test",
+                "noise_floor",
             ]),
             Step::Cargo(&["test", "--package", "waggle", "--test", "lab"]),
         ],

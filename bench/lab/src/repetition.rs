@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use tempfile::TempDir;
-use waggle_lab::gate::{Asked, judge};
+use waggle_lab::gate::{self, Asked};
 use waggle_lab::load::{Count, Driver, Pace, Reach, Request, Sysbench, prepare};
 use waggle_lab::meter::{Meter, Sample};
 use waggle_lab::schedule::Schedule;
@@ -27,6 +27,7 @@ pub(crate) struct Subject<'a> {
     settings: &'a Settings,
     injection: Injection,
     meter: Meter,
+    load_meter: waggle_calibration::Meter,
     load: Driver,
     _directory: TempDir,
     _server: Server,
@@ -60,6 +61,7 @@ impl<'a> Subject<'a> {
         prepare(&request)?;
         let mut load = Driver::start(&request)?;
         let meter = Meter::of(server.pid())?;
+        let load_meter = waggle_calibration::Meter::of(load.pid())?;
         let injection = Injection::attach(server.pid())?;
         load.go(Pace::Closed)?;
         sleep(WARM_UP);
@@ -68,6 +70,7 @@ impl<'a> Subject<'a> {
             settings,
             injection,
             meter,
+            load_meter,
             load,
             _directory: directory,
             _server: server,
@@ -84,8 +87,16 @@ impl<'a> Subject<'a> {
             let arm = schedule.arms.get(slot.arm).context("an arm")?;
             self.injection.set(busy_ns(&arm.scenario.name))?;
             sleep(self.settings.settle());
-            let begin = Timestamp::now();
-            let (measured, void) = self.window()?;
+            let mut begin = Timestamp::now();
+            let (mut measured, mut void) = self.window()?;
+            let mut stolen = Vec::new();
+            while let Some(share) =
+                gate::stolen(&measured).filter(|_| stolen.len() < gate::ANEW_MAX)
+            {
+                stolen.push(share);
+                begin = Timestamp::now();
+                (measured, void) = self.window()?;
+            }
             windows.push(Window {
                 number: slot.number,
                 block: slot.block,
@@ -94,7 +105,7 @@ impl<'a> Subject<'a> {
                 life: repetition,
                 session: 0,
                 rate: None,
-                stolen: Vec::new(),
+                stolen,
                 begin,
                 measured: Some(measured),
                 void,
@@ -110,17 +121,22 @@ impl<'a> Subject<'a> {
         sleep(length);
         let after = self.look()?;
         let (count, used) = (after.count.since(&before.count), after.used.since(&before.used));
-        let measured = Measured::of(used.seconds, count.transactions, Some(&count), Some(&used));
+        let measured = Measured {
+            load_cpu_ns: Some(after.load_cpu_ns.saturating_sub(before.load_cpu_ns)),
+            ..Measured::of(used.seconds, count.transactions, Some(&count), Some(&used))
+        };
         let runs = after.runs_since(&before);
         let asked = Asked { seconds: length.as_secs_f64(), rate: None };
-        let void = disproof(runs, measured.statements).or_else(|| judge(&measured, &asked));
+        let void = disproof(runs, measured.statements).or_else(|| gate::judge(&measured, &asked));
         Ok((measured, void))
     }
 
     fn look(&mut self) -> Result<Look> {
         let before = self.injection.runs()?;
-        let (count, used) = (self.load.count()?, self.meter.read()?);
-        Ok(Look { runs: [before, self.injection.runs()?], count, used })
+        let count = self.load.count()?;
+        // Beside each other: one is divided by the other.
+        let (used, load_cpu_ns) = (self.meter.read()?, self.load_meter.cpu_ns()?);
+        Ok(Look { runs: [before, self.injection.runs()?], count, used, load_cpu_ns })
     }
 }
 
@@ -130,6 +146,7 @@ struct Look {
     runs: [u64; 2],
     count: Count,
     used: Sample,
+    load_cpu_ns: u64,
 }
 
 impl Look {

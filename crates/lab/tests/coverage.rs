@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 #![allow(clippy::print_stdout, reason = "the shares are part of the answer")]
 
+mod kept_runs;
+
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use kept_runs::kept_runs;
 use waggle_lab::analysis::Metric;
 use waggle_lab::analysis::coverage::{Cells, Coverage, Design, Noise, Places, residuals};
 use waggle_lab::kept::{Kept, read_windows};
@@ -142,13 +145,6 @@ fn kept_noise(metric: Metric) -> Vec<(String, Noise)> {
         (format!("{} {metric:?}", run.display()), Noise { kept, ..Noise::default() })
     };
     kept_runs().into_iter().chain([written]).map(noise).collect()
-}
-
-/// Runs of the lab under `bench/results`.
-fn kept_runs() -> Vec<PathBuf> {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
-    let entries = std::fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
-    entries.filter(|path| path.join(waggle_lab::kept::WINDOWS).is_file()).collect()
 }
 
 /// A run of three arms in thirty blocks, whose level swings slowly.

@@ -11,7 +11,7 @@ use super::metric::Metric;
 pub struct Floor {
     /// Of what.
     pub metric: Metric,
-    /// How many there were, one or two a cell.
+    /// How many there were, one or two a cell of a run.
     pub comparisons: usize,
     /// Those whose interval of 95 % leaves out "no effect".
     pub false_alarms: usize,
@@ -20,22 +20,22 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// The floor of every metric that was compared with itself.
-    pub(super) fn all(comparisons: &[Comparison]) -> Vec<Floor> {
+    /// The floor of every metric by which arms that are set alike were compared, in one run or in
+    /// several; other comparisons are passed over.
+    pub fn all<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Vec<Floor> {
+        let is_known = |it: &&Comparison| it.is_again() && it.verdict.is_known();
+        let again: Vec<&Comparison> = comparisons.into_iter().filter(is_known).collect();
         let floor = |metric: Metric| {
-            let again: Vec<&Comparison> = comparisons
-                .iter()
-                .filter(|it| it.metric == metric && it.is_again() && it.verdict.is_known())
-                .collect();
-            let widths = again.iter().map(|it| it.percent.half_width());
-            (!again.is_empty()).then(|| Floor {
+            let of_metric = || again.iter().filter(move |it| it.metric == metric);
+            let widths = of_metric().map(|it| it.percent.half_width());
+            Floor {
                 metric,
-                comparisons: again.len(),
-                false_alarms: again.iter().filter(|it| !it.effect().holds(0.0)).count(),
+                comparisons: of_metric().count(),
+                false_alarms: of_metric().filter(|it| !it.effect().holds(0.0)).count(),
                 half_width_percent: median(widths.filter(|width| width.is_finite()).collect()),
-            })
+            }
         };
-        Metric::ALL.into_iter().filter_map(floor).collect()
+        Metric::ALL.into_iter().map(floor).filter(|floor| floor.comparisons > 0).collect()
     }
 
     /// The most false alarms that intervals of 95 % explain: 5 % of the comparisons and what chance adds

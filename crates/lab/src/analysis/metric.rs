@@ -62,6 +62,26 @@ impl Metric {
         Metric::WrittenBytesPerStatement,
     ];
 
+    /// What it is called in files: as `serde` writes it.
+    pub fn key(self) -> &'static str {
+        match self {
+            Metric::CpuAtMeanSpeed => "cpu_at_mean_speed",
+            Metric::CpuPerStatement => "cpu_per_statement",
+            Metric::LoadCpuPerStatement => "load_cpu_per_statement",
+            Metric::Qps => "qps",
+            Metric::Tps => "tps",
+            Metric::LatencyMean => "latency_mean",
+            Metric::LatencyP50 => "latency_p50",
+            Metric::LatencyP95 => "latency_p95",
+            Metric::LatencyP99 => "latency_p99",
+            Metric::ServerShare => "server_share",
+            Metric::Rss => "rss",
+            Metric::PerformanceSchemaMemory => "performance_schema_memory",
+            Metric::ContextSwitchesPerStatement => "context_switches_per_statement",
+            Metric::WrittenBytesPerStatement => "written_bytes_per_statement",
+        }
+    }
+
     /// Its value in a window, in its unit; `None` where it was not measured, or nothing happened by which
     /// to divide. [`Metric::CpuAtMeanSpeed`] lacks its factor, which is the same for all windows of a cell.
     pub fn of(self, measured: &Measured) -> Option<f64> {
@@ -105,5 +125,17 @@ impl Metric {
     /// not given back when an arm ends: an arm has what those before it in its life took.
     pub fn is_of_life(self) -> bool {
         matches!(self, Metric::Rss | Metric::PerformanceSchemaMemory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_what_serde_writes() {
+        for metric in Metric::ALL {
+            assert_eq!(serde_json::to_value(metric).unwrap(), metric.key());
+        }
     }
 }

@@ -109,7 +109,7 @@ impl<'a> Matrix<'a> {
         Matrix {
             cells: cells.map(with_arms).collect(),
             baseline,
-            margin_percent: suite.detectable_percent,
+            margin_percent: suite.margin_percent,
         }
     }
 

@@ -191,6 +191,20 @@ fn the_baseline_against_itself_is_the_floor() {
 }
 
 #[test]
+fn the_floor_of_several_runs_is_that_of_all_their_comparisons() {
+    let runs = [0.02, 0.04, 0.06].map(|noise| {
+        let arms = [("off", 1.0), ("on", 1.1), ("all", 1.25), (Window::AGAIN, 1.2)];
+        Run::new(noise, 0.0).cell(&closed(), &arms).analyse(&[&closed()], 1.0)
+    });
+    let all = Floor::all(runs.iter().flat_map(|run| &run.comparisons));
+    let floor = all.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
+    // The arm that is to be alike is not: an alarm in each.
+    assert_eq!((floor.comparisons, floor.false_alarms), (3, 3));
+    let middle = found(&runs[1], Window::AGAIN, Metric::CpuPerStatement);
+    assert_eq!(floor.half_width_percent, middle.percent.half_width());
+}
+
+#[test]
 fn no_effect_is_called_free_only_where_that_is_proven_at_the_margin() {
     let run = three_arms(0.002, 0.0, 1.0);
     let verdict = |margin| {

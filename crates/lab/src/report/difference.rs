@@ -123,7 +123,7 @@ impl<'a> DifferenceJson<'a> {
             order: it.cell.order.as_deref(),
             scenario: &it.arm,
             baseline: &it.baseline,
-            metric: row::key(it.metric),
+            metric: it.metric.key(),
             first_percent: ends(&it.one),
             second_percent: ends(&it.other),
             percent: ends(&it.percent),

@@ -106,20 +106,19 @@ fn scenarios(report: Report<'_>) -> Table {
 
 /// What the comparisons of the baseline with itself show.
 fn noise(report: Report<'_>) -> Vec<Block> {
-    let declared = report.suite.detectable_percent;
-    let text = format!(
-        "In every block a second arm is set as the baseline is; where arms share a server, one of them \
-         is there again, alone on a server. What differs between two such arms is noise, \
-         and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
-         declares an effect of {} on the processor time per statement detectable.",
-        words::share(declared)
-    );
+    let text = "In every block a second arm is set as the baseline is; where arms share a server, one of \
+                them is there again, alone on a server. What differs between two such arms is noise, \
+                and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
+                declares how large an effect on a metric a run shall be able to show; the half-width is to \
+                be at most that.";
+    let text = Block::Paragraph(text.to_owned());
     let heads = [
         "metric",
         "A/A comparisons (number)",
         "false alarms (number)",
         "most false alarms that chance explains (number)",
         "half-width of the 95 % interval, median (%)",
+        "declared detectable (%)",
     ];
     let mut table = Table::new(
         "Arms that are set alike compared with each other",
@@ -132,12 +131,13 @@ fn noise(report: Report<'_>) -> Vec<Block> {
             Datum::number(words::number(floor.false_alarms as f64, 0)),
             Datum::number(words::number(floor.false_alarms_max().floor(), 0)),
             Datum::number(words::share(floor.half_width_percent)),
+            Datum::number(words::declared(report.suite.declared_percent(floor.metric))),
         ]);
     }
     if table.rows.is_empty() {
-        return vec![Block::Paragraph(text), Block::Paragraph(NOISE_UNKNOWN.to_owned())];
+        return vec![text, Block::Paragraph(NOISE_UNKNOWN.to_owned())];
     }
-    vec![Block::Paragraph(text), Block::Table(table)]
+    vec![text, Block::Table(table)]
 }
 
 fn caveats(report: Report<'_>) -> Vec<String> {
@@ -145,12 +145,13 @@ fn caveats(report: Report<'_>) -> Vec<String> {
         "{DEFINITION}. A loss of 20 % of the throughput is a ratio of 1.25 the other way round; sources \
          that print the ratio seem to find more."
     )];
-    caveats.push(
+    caveats.push(format!(
         "A verdict of cost or gain has stayed significant at 5 % after Holm's correction over all \
          comparisons of its metric. \"Below what we can detect\" is no proof of zero; \"proven below\" is \
-         a proof that the effect is smaller than that."
-            .to_owned(),
-    );
+         a proof that the effect is smaller than that, where that is at most {}: smaller effects are of \
+         no interest to the suite.",
+        words::share(report.suite.margin_percent)
+    ));
     caveats.push(
         "Published figures come from other hardware and other versions, without intervals. They are \
          printed beside ours, and take no part in our numbers."

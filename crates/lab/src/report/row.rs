@@ -110,7 +110,7 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
         order: one.cell.order.clone(),
         scenario: one.arm.clone(),
         baseline: one.baseline.clone(),
-        metric: key(one.metric),
+        metric: one.metric.key(),
         unit: base_unit(one.metric),
         verdict,
         reason,
@@ -166,26 +166,6 @@ pub(super) fn open_share(load: Load) -> Option<f64> {
     match load {
         Load::Closed => None,
         Load::Open { share } => rounded(share),
-    }
-}
-
-/// How a metric is called in a column.
-pub(super) fn key(metric: Metric) -> &'static str {
-    match metric {
-        Metric::CpuAtMeanSpeed => "cpu_at_mean_speed",
-        Metric::CpuPerStatement => "cpu_per_statement",
-        Metric::LoadCpuPerStatement => "load_cpu_per_statement",
-        Metric::Qps => "qps",
-        Metric::Tps => "tps",
-        Metric::LatencyMean => "latency_mean",
-        Metric::LatencyP50 => "latency_p50",
-        Metric::LatencyP95 => "latency_p95",
-        Metric::LatencyP99 => "latency_p99",
-        Metric::ServerShare => "server_share",
-        Metric::Rss => "rss",
-        Metric::PerformanceSchemaMemory => "performance_schema_memory",
-        Metric::ContextSwitchesPerStatement => "context_switches_per_statement",
-        Metric::WrittenBytesPerStatement => "written_bytes_per_statement",
     }
 }
 

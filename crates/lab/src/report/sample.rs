@@ -1,5 +1,7 @@
 //! A small report with everything in it: each verdict, a void cell, one that was not run, an open load.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::analysis::{Analysis, Comparison, Floor, Interval, Metric, PooledEffect, Verdict};
@@ -27,7 +29,9 @@ pub(super) fn suite() -> Suite {
         caveats: vec!["one number per cell".to_owned()],
     };
     suite.metric = SourceMetric::Qps;
-    suite.detectable_percent = 1.0;
+    suite.margin_percent = 1.0;
+    suite.detectable_percent =
+        BTreeMap::from([(Metric::CpuPerStatement, 1.0), (Metric::LatencyP99, 15.0)]);
     suite.threads = vec![1, 32];
     suite.open_shares = vec![0.6];
     suite.open_threads = 32;

@@ -71,15 +71,14 @@ fn noise(report: Report<'_>) -> Vec<String> {
     if floor.is_empty() {
         return vec![first_page::NOISE_UNKNOWN.to_owned()];
     }
-    let head = "noise floor: half of the 95 % interval of arms that are set alike, median";
+    let head = "noise floor: half of the 95 % interval of arms that are set alike, median, and what is \
+                declared detectable";
     let line = |floor: &Floor| {
-        let is_declared = floor.metric == report.cpu();
-        let declared = words::share(report.suite.detectable_percent);
-        let declared = if is_declared { format!(", declared: {declared}") } else { String::new() };
         format!(
-            "  {:<44} {:>12}{declared}; {} of {} are false alarms",
+            "  {:<44} {:>12}, {:>12}; {} of {} are false alarms",
             words::short(floor.metric),
             words::share(floor.half_width_percent),
+            words::declared(report.suite.declared_percent(floor.metric)),
             floor.false_alarms,
             floor.comparisons
         )

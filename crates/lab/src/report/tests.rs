@@ -193,6 +193,12 @@ fn the_json_has_every_comparison_that_was_run_and_null_where_there_is_no_number(
     assert_eq!(cost["percent"], serde_json::json!([4.0, 5.0, 6.0]));
     assert_eq!(cost["published"]["contradicts"], "two columns are exchanged");
     assert_eq!(value["run"]["seed"], 7);
+    let declared = serde_json::json!({ "cpu_per_statement": 1.0, "latency_p99": 15.0 });
+    assert_eq!(value["suite"]["detectable_percent"], declared);
+    assert_eq!(value["suite"]["margin_percent"], 1.0);
+    let [_, cpu, _, qps] = [0_usize, 1, 2, 3].map(|at| &value["noise_floor"][at]);
+    assert!(cpu["declared_percent"] == 1.0 && cpu["half_width_percent"] == 0.7, "{cpu}");
+    assert!(qps["metric"] == "qps" && qps["declared_percent"].is_null(), "{qps}");
     let not_run = serde_json::json!({
         "reason": "budget", "cells": 1, "workloads": ["read-only"], "threads": [32],
         "load": "open", "open_shares": [0.6], "order": null, "scenario": null,

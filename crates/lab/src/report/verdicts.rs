@@ -153,7 +153,7 @@ impl Line<'_> {
     pub(super) fn verdict(&self) -> Verdict {
         match (self.counted(self.report.cpu()).as_slice(), self.change(self.report.cpu())) {
             ([one], _) => one.verdict.clone(),
-            ([_, ..], Some(change)) => pooled(&change, self.report.suite.detectable_percent),
+            ([_, ..], Some(change)) => pooled(&change, self.report.suite.margin_percent),
             _ => self.absent(),
         }
     }

@@ -9,6 +9,8 @@ use crate::window::{Cell, Load};
 pub(super) const NOT_MEASURED: &str = "not measured";
 /// In place of a figure that the source does not print.
 pub(super) const NOT_PUBLISHED: &str = "not published";
+/// In place of the detectable effect on a metric of which a suite says nothing.
+const NOT_DECLARED: &str = "not declared";
 /// Beside a cell in which the baseline left processors idle.
 pub(super) const BELOW_SATURATION: &str = "below saturation: the load bounds the throughput, not the \
                                            server; read the processor time per statement";
@@ -63,6 +65,11 @@ pub(super) fn share(percent: f64) -> String {
     } else {
         NOT_MEASURED.to_owned()
     }
+}
+
+/// The effect that a suite declares detectable.
+pub(super) fn declared(percent: Option<f64>) -> String {
+    percent.map_or_else(|| NOT_DECLARED.to_owned(), share)
 }
 
 /// A value of a metric in [`unit`], without the unit.

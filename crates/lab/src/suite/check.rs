@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use waggle_instrumentation::class::class_of;
 use waggle_instrumentation::profile::{BUILTIN, builtin};
 
+use super::declared;
 use super::error::Mistake;
 use super::expect::CLASSES;
 use super::{Data, Figure, Order, Scale, Scenario, Sequence, Servers, Suite, Workload};
@@ -137,7 +138,7 @@ fn workloads(workloads: &[Workload]) -> Checked {
     Ok(())
 }
 
-/// Numbers of sessions, rates, and the effect to be shown.
+/// Numbers of sessions, rates, and the effect that is of interest.
 fn levels(suite: &Suite) -> Checked {
     some("threads", suite.threads.len())?;
     for (key, threads) in suite
@@ -161,12 +162,7 @@ fn levels(suite: &Suite) -> Checked {
     }
     let shares: Vec<String> = suite.open_shares.iter().map(f64::to_string).collect();
     distinct("open_shares", shares.iter().map(String::as_str))?;
-    let percent = suite.detectable_percent;
-    if !(percent > 0.0 && percent <= 100.0) {
-        let reason = format!("{percent} % is no effect that can be looked for");
-        return Err(Mistake::new("detectable_percent", reason, "give more than 0, at most 100"));
-    }
-    Ok(())
+    declared::effect("margin_percent", suite.margin_percent)
 }
 
 fn scenarios(scenarios: &[Scenario]) -> Checked {

@@ -15,10 +15,13 @@ threads = [1, 8]
 open_shares = [0.3]
 open_threads = 8
 servers = "side_by_side"
-detectable_percent = 2.0
+margin_percent = 2.0
 feeds = ["statement/com/Execute"]
 options = ["--max-connections=100"]
 columns = ["off", "on"]
+
+[detectable_percent]
+cpu_per_statement = 5.0
 
 [source]
 what = "somebody"
@@ -81,7 +84,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 55] = [
+const WRONG: [(&str, &str, &[&str]); 61] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -108,8 +111,26 @@ const WRONG: [(&str, &str, &[&str]); 55] = [
     ("open_shares = [0.3]", "open_shares = [1.0]", &["open_shares: 1 is no share"]),
     ("open_shares = [0.3]", "open_shares = [nan]", &["open_shares"]),
     ("open_shares = [0.3]", "open_shares = [0.3, 0.3]", &["open_shares: 0.3 is there twice"]),
-    ("percent = 2.0", "percent = -2.0", &["detectable_percent: -2 %"]),
-    ("percent = 2.0", "percent = inf", &["detectable_percent"]),
+    // Effects.
+    ("margin_percent = 2.0", "", &["missing field `margin_percent`"]),
+    ("percent = 2.0", "percent = -2.0", &["margin_percent: -2 %", "more than 0, at most 100"]),
+    ("percent = 2.0", "percent = inf", &["margin_percent: inf %"]),
+    ("statement = 5.0", "statement = 0.0", &["detectable_percent.cpu_per_statement: 0 %"]),
+    ("statement = 5.0", "statement = nan", &["detectable_percent.cpu_per_statement: NaN %"]),
+    (
+        "statement = 5.0",
+        "statement = 5.0\ncpu = 5.0",
+        &[
+            "detectable_percent: there is no metric cpu;",
+            "name one of cpu_at_mean_speed, cpu_per_statement, load_cpu_per_statement, qps",
+        ],
+    ),
+    (
+        "cpu_per_statement = 5.0",
+        "qps = 5.0",
+        &["detectable_percent: cpu_per_statement is missing", "shall be able to show"],
+    ),
+    ("[detectable_percent]", "[detectable]", &["unknown field `detectable`"]),
     // Names.
     ("baseline = \"off\"", "baseline = \"of\"", &["baseline", "there is no of", "off, on"]),
     ("name = \"on\"", "name = \"off\"", &["there is no on", "off, off"]),

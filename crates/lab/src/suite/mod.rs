@@ -6,6 +6,7 @@
 
 mod agree;
 mod check;
+mod declared;
 mod error;
 mod expect;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use waggle_instrumentation::activity::Events;
 
+use crate::analysis::Metric;
 use crate::window::{Cell, Load, Window};
 
 pub(crate) use check::name_and_value;
@@ -68,8 +70,11 @@ pub struct Suite {
     pub feeds: Vec<String>,
     /// Counters of InnoDB (`NAME` in `INNODB_METRICS`) that every workload moves where they are on.
     pub counters: Vec<String>,
-    /// The effect on the processor time of a statement that a run shall be able to show, %.
-    pub detectable_percent: f64,
+    /// Smaller effects are of no interest, %.
+    pub margin_percent: f64,
+    /// The effects that a run shall be able to show, by metric, %; the processor time per statement is
+    /// always among them.
+    pub detectable_percent: BTreeMap<Metric, f64>,
     /// What the source printed, cell by cell.
     pub published: Vec<Published>,
     /// What it says without figures.

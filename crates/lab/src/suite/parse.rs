@@ -8,6 +8,7 @@ use waggle_instrumentation::profile::builtin;
 
 use super::agree;
 use super::check;
+use super::declared;
 use super::error::{Mistake, SuiteError};
 use super::expect::Expect;
 use super::published::{Entry, Figure, Published, PublishedRange};
@@ -38,7 +39,10 @@ struct File {
     feeds: Vec<String>,
     #[serde(default)]
     counters: Vec<String>,
-    detectable_percent: f64,
+    margin_percent: f64,
+    /// By the keys of metrics.
+    #[serde(default)]
+    detectable_percent: BTreeMap<String, f64>,
     /// Columns of the tables: scenarios.
     #[serde(default)]
     columns: Vec<String>,
@@ -76,6 +80,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
     let sheet = Sheet { text, columns: &file.columns, baseline: &file.baseline };
     let entries = sheet.entries(&file.published)?;
     let published = published(entries, &file)?;
+    let detectable_percent = declared::detectable(&file.detectable_percent)?;
     let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
     let mut suite = Suite {
         name: stem.unwrap_or(name).to_owned(),
@@ -96,7 +101,8 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         data: file.data,
         feeds: file.feeds,
         counters: file.counters,
-        detectable_percent: file.detectable_percent,
+        margin_percent: file.margin_percent,
+        detectable_percent,
         published,
         published_ranges: file.published_ranges,
     };

@@ -1,6 +1,7 @@
 //! The suites that come with waggle.
 
 use super::{Figure, Must, Published, Scale, Sequence, Servers, Suite};
+use crate::analysis::Metric;
 use crate::window::{Cell, Load};
 
 /// A row with its indexes, bytes: LINE names 2.4 GB for 10 tables of 1,000,000 rows.
@@ -30,6 +31,8 @@ fn every_suite_that_comes_with_waggle_can_be_read() {
         assert_eq!(suite.name, name);
         assert_eq!(suite, Suite::find(name).unwrap());
         assert!(!suite.source.caveats.is_empty(), "{name}");
+        let is_declared = |metric: &Metric| suite.declared_percent(*metric).is_some();
+        assert!(Metric::ALL.iter().all(is_declared), "{name}");
         for scenario in &suite.scenarios {
             let is_on = scenario.start == ["--performance-schema=ON"];
             assert_eq!(is_on, scenario.profile.is_some(), "{name} {}", scenario.name);

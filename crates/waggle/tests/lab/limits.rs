@@ -15,7 +15,10 @@ threads = [2]
 open_shares = [SHARES]
 open_threads = 1
 servers = "side_by_side"
-detectable_percent = 2.0
+margin_percent = 2.0
+
+[detectable_percent]
+cpu_per_statement = 2.0
 
 [source]
 what = "nobody"

@@ -2,6 +2,8 @@
 
 mod compared;
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use compared::ComparedJson;
@@ -11,11 +13,11 @@ use crate::report::Report;
 use crate::report::difference::DifferenceJson;
 use crate::report::facts::{Host, LoadFacts, Run, Server};
 use crate::report::left_out::{self, LeftOut};
-use crate::report::row::{self, ends, rounded};
-use crate::suite::{Order, Sequence};
+use crate::report::row::{ends, rounded};
+use crate::suite::{Order, Sequence, Suite};
 
 /// Grows by one when a field changes its meaning or goes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What a run says.
 pub(super) fn of_run(report: Report<'_>) -> String {
@@ -97,8 +99,10 @@ struct SuiteJson<'a> {
     baseline: &'a str,
     /// The throughput that the source printed: `qps` or `tps`.
     metric: &'static str,
-    /// The effect on the processor time of a statement that is declared detectable, %.
-    detectable_percent: f64,
+    /// Smaller effects are of no interest, %.
+    margin_percent: f64,
+    /// The effects that are declared detectable, by metric, %.
+    detectable_percent: BTreeMap<&'static str, f64>,
     /// In which orders the scenarios followed each other; each is reported by itself.
     orders: Vec<OrderJson<'a>>,
 }
@@ -145,6 +149,8 @@ struct FloorJson {
     false_alarms_max: Option<f64>,
     /// Half the length of their intervals, median, %.
     half_width_percent: Option<f64>,
+    /// What the suite declares detectable, %; `null` where it says nothing of the metric.
+    declared_percent: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -184,8 +190,9 @@ impl<'a> RunJson<'a> {
                 source_load: &source.load,
                 source_caveats: &source.caveats,
                 baseline: &suite.baseline,
-                metric: row::key(report.source_metric()),
-                detectable_percent: suite.detectable_percent,
+                metric: report.source_metric().key(),
+                margin_percent: suite.margin_percent,
+                detectable_percent: declared(suite),
                 orders: suite.orders.iter().map(OrderJson::of).collect(),
             },
             run: &facts.run,
@@ -196,11 +203,16 @@ impl<'a> RunJson<'a> {
             not_run: left_out::groups(report).into_iter().map(NotRunJson::of).collect(),
             windows: analysis.windows,
             void_windows: analysis.void,
-            noise_floor: analysis.floor.iter().map(FloorJson::of).collect(),
+            noise_floor: analysis.floor.iter().map(|floor| FloorJson::of(floor, suite)).collect(),
             pooled: analysis.pooled.iter().map(PooledJson::of).collect(),
             comparisons: compared::all(report),
         }
     }
+}
+
+/// What a suite declares detectable, by the keys of metrics.
+fn declared(suite: &Suite) -> BTreeMap<&'static str, f64> {
+    suite.detectable_percent.iter().map(|(metric, percent)| (metric.key(), *percent)).collect()
 }
 
 impl<'a> OrderJson<'a> {
@@ -234,13 +246,14 @@ impl NotRunJson {
 }
 
 impl FloorJson {
-    fn of(floor: &Floor) -> FloorJson {
+    fn of(floor: &Floor, suite: &Suite) -> FloorJson {
         FloorJson {
-            metric: row::key(floor.metric),
+            metric: floor.metric.key(),
             comparisons: floor.comparisons,
             false_alarms: floor.false_alarms,
             false_alarms_max: rounded(floor.false_alarms_max()),
             half_width_percent: rounded(floor.half_width_percent),
+            declared_percent: suite.declared_percent(floor.metric),
         }
     }
 }
@@ -251,7 +264,7 @@ impl<'a> PooledJson<'a> {
         PooledJson {
             scenario: &pooled.arm,
             baseline: &pooled.baseline,
-            metric: row::key(pooled.metric),
+            metric: pooled.metric.key(),
             workload: pooled.workload.as_deref(),
             order: pooled.order.as_deref(),
             load: if pooled.is_open { "open" } else { "closed" },

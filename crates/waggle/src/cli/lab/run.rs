@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
+use waggle_lab::analysis::Metric;
 use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Lengths, choose};
 use waggle_lab::engine::{Ended, Engine, Progress};
@@ -192,10 +193,11 @@ pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
             "it will be able to detect {percent:.1} % of processor time per statement in a cell, where \
              pairs of windows differ by 2 %; the report says what it was"
         );
-        if percent > suite.detectable_percent {
+        let declared = suite.declared_percent(Metric::CpuPerStatement);
+        if let Some(declared) = declared.filter(|declared| percent > *declared) {
             eprintln!(
-                "that is not the {} % that the suite is made for: give it more time, or more --blocks",
-                suite.detectable_percent
+                "that is not the {declared} % that the suite is made for: give it more time, or more \
+                 --blocks"
             );
         }
     }

@@ -1,0 +1,208 @@
+//! Whether `docs/noise_floor.md` says what the runs say that are kept, and whether the limits hold that
+//! their suites declare.
+#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+
+mod kept_runs;
+#[path = "kept_runs/page.rs"]
+mod page;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use kept_runs::kept_runs;
+use page::{KeptRun, assert_written};
+use waggle_lab::analysis::{Floor, Metric};
+
+/// So many comparisons show whether the limits hold.
+const ENOUGH: usize = 200;
+
+const HEAD_OF_RUNS: &str = "\
+    | suite | run | server | windows (number) | A/A comparisons by one metric, at most (number) |\n\
+    |---|---|---|---:|---:|\n";
+const HEAD_OF_SUITE: &str = "\
+    | metric | comparisons (number) | false alarms (number, share) | allowed (number) \
+    | half-width of the 95 % interval, median (%) | declared detectable (%) | limits |\n\
+    |---|---:|---:|---:|---:|---:|---|\n";
+const HEAD_OF_ALL: &str = "\
+    | metric | comparisons (number) | false alarms (number, share) | allowed (number) | limit |\n\
+    |---|---:|---:|---:|---|\n";
+
+/// Every run that is kept, with the name of its directory.
+static RUNS: LazyLock<Vec<(String, KeptRun)>> = LazyLock::new(|| {
+    let name = |run: &Path| run.file_name().unwrap().to_string_lossy().into_owned();
+    kept_runs().iter().map(|run| (name(run), KeptRun::read(run))).collect()
+});
+
+/// What A/A comparisons by one metric say, beside what is declared.
+struct Line {
+    floor: Floor,
+    /// The effect that the suite declares detectable, %; absent where it says nothing of the metric.
+    declared_percent: Option<f64>,
+}
+
+impl Line {
+    /// Those of all comparisons of these runs, a line for each metric. Where the suite was another one
+    /// from run to run, the smallest effect that it declared counts.
+    fn all(runs: &[&KeptRun]) -> Vec<Line> {
+        let line = |floor: Floor| {
+            let declared = runs.iter().filter_map(|run| run.suite.declared_percent(floor.metric));
+            let declared_percent = declared.reduce(f64::min);
+            Line { floor, declared_percent }
+        };
+        let comparisons = runs.iter().flat_map(|run| &run.analysis.comparisons);
+        Floor::all(comparisons).into_iter().map(line).collect()
+    }
+
+    fn has_few_alarms(&self) -> bool {
+        self.floor.false_alarms as f64 <= self.floor.false_alarms_max()
+    }
+
+    /// Where no ratio could be formed there is no half-width that could be too large.
+    fn is_kept(&self) -> bool {
+        let half_width = self.floor.half_width_percent;
+        let is_wide = self.declared_percent.is_some_and(|declared| half_width > declared);
+        self.has_few_alarms() && !is_wide
+    }
+
+    fn is_shown(&self) -> bool {
+        self.floor.comparisons >= ENOUGH
+    }
+
+    /// Its row in the table of a suite.
+    fn of_suite(&self) -> String {
+        let half_width = Some(self.floor.half_width_percent).filter(|width| width.is_finite());
+        let or = |percent: Option<String>, otherwise: &str| {
+            percent.map_or_else(|| otherwise.to_owned(), |percent| format!("{percent} %"))
+        };
+        format!(
+            "{}| {} | {} | {} |\n",
+            self.alarms(),
+            or(half_width.map(|width| format!("{width:.2}")), "no ratio"),
+            or(self.declared_percent.map(|declared| declared.to_string()), "not declared"),
+            self.answer(self.is_kept())
+        )
+    }
+
+    /// Its row in the table of all suites, each of which declares something else.
+    fn of_all(&self) -> String {
+        format!("{}| {} |\n", self.alarms(), self.answer(self.has_few_alarms()))
+    }
+
+    /// The begin of a row.
+    fn alarms(&self) -> String {
+        let Floor { metric, comparisons, false_alarms, .. } = &self.floor;
+        let share = 100.0 * *false_alarms as f64 / *comparisons as f64;
+        let allowed = self.floor.false_alarms_max().floor();
+        let metric = metric.key();
+        format!("| `{metric}` | {comparisons} | {false_alarms} ({share:.1} %) | {allowed:.0} ")
+    }
+
+    fn answer(&self, is_kept: bool) -> String {
+        let so_far = format!("{} of {ENOUGH} comparisons", self.floor.comparisons);
+        match (is_kept, self.is_shown()) {
+            (true, true) => "kept".to_owned(),
+            (false, true) => "NOT KEPT".to_owned(),
+            (true, false) => so_far,
+            (false, false) => format!("NOT KEPT, {so_far}"),
+        }
+    }
+}
+
+fn by_suite(runs: &[(String, KeptRun)]) -> BTreeMap<&str, Vec<&KeptRun>> {
+    let mut suites: BTreeMap<&str, Vec<&KeptRun>> = BTreeMap::new();
+    for (_, run) in runs {
+        suites.entry(&run.suite.name).or_default().push(run);
+    }
+    suites
+}
+
+/// What is kept, a table for each suite and one for all of them.
+fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let rows: String = runs.iter().map(|(name, run)| row(name, run)).collect();
+    let mut sections = vec![format!("## What is kept\n\n{HEAD_OF_RUNS}{rows}")];
+    for (suite, runs) in by_suite(runs) {
+        let rows: String = Line::all(&runs).iter().map(Line::of_suite).collect();
+        sections.push(format!("## Suite `{suite}`\n\n{HEAD_OF_SUITE}{rows}"));
+    }
+    let all: Vec<&KeptRun> = runs.iter().map(|(_, run)| run).collect();
+    let rows: String = Line::all(&all).iter().map(Line::of_all).collect();
+    sections.push(format!("## All suites together\n\n{HEAD_OF_ALL}{rows}"));
+    sections
+}
+
+/// The rows of those that have enough comparisons and do not keep their limits.
+fn broken(lines: &[Line]) -> Vec<String> {
+    let is_broken = |line: &&Line| line.is_shown() && !line.is_kept();
+    lines.iter().filter(is_broken).map(Line::of_suite).collect()
+}
+
+/// The row of a run in the table of what is kept.
+fn row(name: &str, run: &KeptRun) -> String {
+    let KeptRun { begun, suite, windows, analysis } = run;
+    let most = analysis.floor.iter().map(|floor| floor.comparisons).max().unwrap_or(0);
+    let server = &begun.facts.server.version;
+    format!("| `{}` | `{name}` | {server} | {} | {most} |\n", suite.name, windows.len())
+}
+
+#[test]
+fn the_page_of_the_noise_floor_is_what_the_runs_say_that_are_kept() {
+    assert_written("docs/noise_floor.md", "noise_floor", &sections(&RUNS));
+}
+
+#[test]
+fn the_limits_hold() {
+    for (suite, runs) in by_suite(&RUNS) {
+        let broken = broken(&Line::all(&runs));
+        assert!(broken.is_empty(), "suite {suite}:\n{HEAD_OF_SUITE}{}", broken.concat());
+    }
+}
+
+fn by_qps(
+    comparisons: usize,
+    false_alarms: usize,
+    half_width_percent: f64,
+    declared_percent: Option<f64>,
+) -> Line {
+    let metric = Metric::Qps;
+    let floor = Floor { metric, comparisons, false_alarms, half_width_percent };
+    Line { floor, declared_percent }
+}
+
+#[test]
+fn a_limit_that_is_not_kept_is_called_so() {
+    let answer = |line: Line| line.answer(line.is_kept());
+    // Of 200 comparisons 15 may be false alarms.
+    assert_eq!(answer(by_qps(200, 15, 5.0, Some(5.0))), "kept");
+    assert_eq!(answer(by_qps(200, 16, 5.0, Some(5.0))), "NOT KEPT");
+    assert_eq!(answer(by_qps(200, 15, 5.1, Some(5.0))), "NOT KEPT");
+    assert_eq!(answer(by_qps(200, 15, 5.1, None)), "kept");
+    assert_eq!(answer(by_qps(200, 15, f64::NAN, Some(5.0))), "kept");
+    // In the table of all suites only the false alarms count.
+    assert!(by_qps(200, 15, 5.1, Some(5.0)).of_all().ends_with(" | kept |\n"));
+    assert!(by_qps(200, 16, 5.0, Some(5.0)).of_all().ends_with(" | NOT KEPT |\n"));
+}
+
+#[test]
+fn too_few_comparisons_are_not_taken_for_shown() {
+    let answer = |line: Line| line.answer(line.is_kept());
+    assert_eq!(answer(by_qps(199, 0, 4.0, Some(5.0))), "199 of 200 comparisons");
+    assert_eq!(answer(by_qps(20, 9, 4.0, Some(5.0))), "NOT KEPT, 20 of 200 comparisons");
+    let lines = [(199, 90), (200, 15), (200, 90)]
+        .map(|(comparisons, false_alarms)| by_qps(comparisons, false_alarms, 4.0, Some(5.0)));
+    assert_eq!(broken(&lines), [lines[2].of_suite()]);
+}
+
+#[test]
+fn a_row_has_as_many_places_as_its_head() {
+    let places = |text: &str| text.lines().map(|line| line.matches('|').count()).max();
+    let with_ratio = by_qps(250, 10, 1.234, Some(5.0)).of_suite();
+    assert_eq!(with_ratio, "| `qps` | 250 | 10 (4.0 %) | 18 | 1.23 % | 5 % | kept |\n");
+    let without = by_qps(250, 10, f64::NAN, None).of_suite();
+    assert_eq!(without, "| `qps` | 250 | 10 (4.0 %) | 18 | no ratio | not declared | kept |\n");
+    assert_eq!(places(&with_ratio), places(HEAD_OF_SUITE));
+    assert_eq!(places(&by_qps(250, 10, 1.0, None).of_all()), places(HEAD_OF_ALL));
+}
