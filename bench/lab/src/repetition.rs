@@ -27,7 +27,7 @@ pub(crate) struct Subject<'a> {
     settings: &'a Settings,
     injection: Injection,
     meter: Meter,
-    load_meter: waggle_calibration::Meter,
+    load_meter: Meter,
     load: Driver,
     _directory: TempDir,
     _server: Server,
@@ -61,7 +61,7 @@ impl<'a> Subject<'a> {
         prepare(&request)?;
         let mut load = Driver::start(&request)?;
         let meter = Meter::of(server.pid())?;
-        let load_meter = waggle_calibration::Meter::of(load.pid())?;
+        let load_meter = Meter::of(load.pid())?;
         let injection = Injection::attach(server.pid())?;
         load.go(Pace::Closed)?;
         sleep(WARM_UP);
@@ -122,7 +122,7 @@ impl<'a> Subject<'a> {
         let after = self.look()?;
         let (count, used) = (after.count.since(&before.count), after.used.since(&before.used));
         let measured = Measured {
-            load_cpu_ns: Some(after.load_cpu_ns.saturating_sub(before.load_cpu_ns)),
+            load_cpu_ns: Some(after.of_load.since(&before.of_load).server_cpu_ns),
             ..Measured::of(used.seconds, count.transactions, Some(&count), Some(&used))
         };
         let runs = after.runs_since(&before);
@@ -135,8 +135,8 @@ impl<'a> Subject<'a> {
         let before = self.injection.runs()?;
         let count = self.load.count()?;
         // Beside each other: one is divided by the other.
-        let (used, load_cpu_ns) = (self.meter.read()?, self.load_meter.cpu_ns()?);
-        Ok(Look { runs: [before, self.injection.runs()?], count, used, load_cpu_ns })
+        let (used, of_load) = (self.meter.read()?, self.load_meter.read()?);
+        Ok(Look { runs: [before, self.injection.runs()?], count, used, of_load })
     }
 }
 
@@ -146,7 +146,7 @@ struct Look {
     runs: [u64; 2],
     count: Count,
     used: Sample,
-    load_cpu_ns: u64,
+    of_load: Sample,
 }
 
 impl Look {
