@@ -157,7 +157,7 @@ impl Arm {
         let of_arm: Vec<&Comparison> = found
             .iter()
             .flatten()
-            .filter(|one| one.arm == name && one.metric == Metric::CpuAtMeanSpeed)
+            .filter(|one| one.arm == name && one.metric == Metric::CpuPerStatement)
             .collect();
         let known: Vec<Interval> =
             of_arm.iter().map(|one| one.difference).filter(Interval::is_known).collect();

@@ -15,16 +15,16 @@ use crate::window::{Cell, Load};
 pub const BLOCKS_MIN: u32 = 8;
 /// More blocks are made only where somebody asks for them.
 const BLOCKS_MAX: u32 = 40;
-/// Up to so many sessions a window is as long as asked, and so is the time before it.
+/// Up to so many sessions a window is as long as asked.
 pub const THREADS: u32 = 256;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a window.
 const STOP_S: f64 = 0.0006;
 /// Setting an arm and reading it back.
 const SET_S: f64 = 0.15;
-/// Starting sysbench, and each of its sessions.
+/// Starting and ending sysbench, and each of its sessions with the statements that it prepares.
 const LOAD_S: f64 = 0.5;
-const SESSION_S: f64 = 0.0015;
+const SESSION_S: f64 = 0.008;
 /// Starting a server, until it is warm.
 const SERVER_S: f64 = 6.0;
 /// Rows per second when data is made, and bytes of a row with its index.
@@ -36,9 +36,9 @@ const COPY_BYTES_PER_S: f64 = 300e6;
 /// How long things take at a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lengths {
-    /// A window, with up to [`THREADS`] sessions; see [`Lengths::of_threads`].
+    /// A window, with up to [`THREADS`] sessions; see [`Lengths::window_of`].
     pub window: Duration,
-    /// Time under load before each window, which does not count; likewise.
+    /// Time under load before each window, which does not count.
     pub settle: Duration,
     /// Longest warm-up of a server; it ends when the throughput is steady.
     pub warm_up: Duration,
@@ -55,11 +55,10 @@ impl Lengths {
         }
     }
 
-    /// The time before a window and the window, with so many sessions. The more there are, the longer each
-    /// of their transactions takes, and a window has to hold several of each.
-    pub fn of_threads(self, threads: u32) -> [Duration; 2] {
-        let longer = (f64::from(threads) / f64::from(THREADS)).max(1.0);
-        [self.settle, self.window].map(|time| time.mul_f64(longer))
+    /// A window with so many sessions. The more there are, the longer each of their transactions takes,
+    /// and a window has to hold whole ones of each.
+    pub fn window_of(self, threads: u32) -> Duration {
+        self.window.mul_f64((f64::from(threads) / f64::from(THREADS)).max(1.0))
     }
 }
 
@@ -168,8 +167,7 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
         schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
     let servers = (at_once + restarts.count()) as f64;
     let window = |cell: &Cell| {
-        let [settle, window] = lengths.of_threads(cell.threads);
-        let time = (settle + window).as_secs_f64();
+        let time = (lengths.settle + lengths.window_of(cell.threads)).as_secs_f64();
         SET_S + LOAD_S + time + (SESSION_S + 2.0 * STOP_S) * f64::from(cell.threads)
     };
     let windows: f64 = cells.iter().map(|cell| arms_of(cell) as f64 * window(cell)).sum();
@@ -210,7 +208,7 @@ mod tests {
     #[test]
     fn windows_grow_with_the_sessions_that_have_to_share_them() {
         let lengths = Lengths::of(Scale::Tiny);
-        let of = |threads| lengths.of_threads(threads)[1].as_millis();
+        let of = |threads| lengths.window_of(threads).as_millis();
         assert_eq!([1, 256, 512, 1024].map(of), [400, 400, 800, 1600]);
     }
 

@@ -234,13 +234,13 @@ impl<'a> Engine<'a> {
             self.warm_up(load)?;
             life.is_warm = true;
         }
-        let [settle, length] = self.lengths.of_threads(threads);
+        let length = self.lengths.window_of(threads);
         // What began before a class was off counts, in sessions of others, too.
         let sessions = life.sessions()?.max(threads);
         let events = life.events()?;
         let counters = life.counters(&self.suite.counters)?;
         load.go(pace)?;
-        if !self.wait(settle) {
+        if !self.wait(self.lengths.settle) {
             return Ok(false);
         }
         load.pause()?;

@@ -23,9 +23,9 @@ impl Injection {
         let aligned = OBJECT.to_vec();
         let object = ObjectBuilder::default().open_memory(&aligned)?.load();
         let object = object.context("the program that injects a cost cannot be loaded")?;
-        let program = object.progs_mut().find(|program| program.name() == "on_send");
+        let program = object.progs_mut().find(|program| program.name() == "on_receipt");
         let link = program.context("the object has no program")?.attach();
-        let link = link.context("the tracepoint sock_send_length, which kernels have since 6.3")?;
+        let link = link.context("the tracepoint sock_recv_length, which kernels have since 6.3")?;
         let injection = Injection { object, _link: link, process };
         injection.set(0)?;
         Ok(injection)
@@ -45,7 +45,7 @@ impl Injection {
     }
 
     /// How often a thread has been busy for as long as was set, since the program was attached: once each
-    /// time that it has sent something.
+    /// time that it has received a request.
     pub(crate) fn runs(&self) -> Result<u64> {
         let maps = &mut self.object.maps();
         let runs = maps.find(|map| map.name() == "runs").context("the object has no counter")?;

@@ -78,9 +78,6 @@ pub(super) struct CellWindows<'a> {
     baseline: &'a str,
     blocks: Blocks<'a>,
     is_saturated: bool,
-    /// What sysbench used per statement of the baseline, ns, as a geometric mean; not a number where that
-    /// was not measured.
-    load_ns: f64,
 }
 
 impl<'a> CellWindows<'a> {
@@ -90,12 +87,7 @@ impl<'a> CellWindows<'a> {
             blocks.windows(baseline).filter_map(|it| it.counted()?.host_share).collect();
         let share = shares.iter().sum::<f64>() / shares.len() as f64;
         let is_saturated = cell.load == Load::Closed && share >= SATURATED_FROM;
-        let load_logs: Vec<f64> = blocks
-            .windows(baseline)
-            .filter_map(|it| Some(it.counted()?.load_cpu_ns_per_statement()?.ln()))
-            .collect();
-        let load_ns = (load_logs.iter().sum::<f64>() / load_logs.len() as f64).exp();
-        CellWindows { cell, baseline, blocks, is_saturated, load_ns }
+        CellWindows { cell, baseline, blocks, is_saturated }
     }
 
     /// Compares an arm. The verdict stands only once all comparisons are known.
@@ -122,8 +114,7 @@ impl<'a> CellWindows<'a> {
     }
 
     fn judge(&self, arm: &str, metric: Metric, pairs: &[Pair], void: usize) -> Option<Compared> {
-        let factor = if metric == Metric::CpuAtMeanSpeed { self.load_ns } else { 1.0 };
-        let differences: Vec<f64> = pairs.iter().map(|pair| factor * pair.difference()).collect();
+        let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
         let log_ratios: Option<Vec<f64>> = pairs.iter().map(Pair::log_ratio).collect();
         let ratio = log_ratios.and_then(|logs| Paired::of(&logs));
         let has_ratio = ratio.is_some();
@@ -135,8 +126,8 @@ impl<'a> CellWindows<'a> {
         let unknown = self.without(arm, metric, void, Verdict::Below { detectable_percent });
         let comparison = Comparison {
             pairs: pairs.len(),
-            baseline_value: factor * level(pairs.iter().map(|pair| pair.baseline)),
-            arm_value: factor * level(pairs.iter().map(|pair| pair.arm)),
+            baseline_value: level(pairs.iter().map(|pair| pair.baseline)),
+            arm_value: level(pairs.iter().map(|pair| pair.arm)),
             percent: tested.interval.map(share),
             difference,
             bootstrap: tested.bootstrap.filter(|_| has_ratio).map(|it| it.map(share)),

@@ -11,13 +11,8 @@ pub enum Metric {
     /// Processor time of the server per statement, ns. What instruments consume, at any load; at
     /// saturation it is the throughput.
     CpuPerStatement,
-    /// The same at the mean speed of the host: divided by what sysbench used per statement in the window,
-    /// times what it used on average. Whatever makes a host slow or fast for a while (neighbours on the
-    /// same core, its clock) does so to both, and drops out: a control variate (Lavenberg and Welch, "A
-    /// perspective on the use of control variables", Management Science 1981). It is right where an arm
-    /// changes nothing of what sysbench does per statement: see [`Metric::LoadCpuPerStatement`].
-    CpuAtMeanSpeed,
-    /// Processor time of sysbench per statement, ns.
+    /// Processor time of sysbench per statement, ns. A host that is slow for a while makes it longer, and so
+    /// does an arm at which sysbench has to wait longer, by a multiple of that: it cannot be divided out.
     LoadCpuPerStatement,
     /// Statements per second.
     Qps,
@@ -45,8 +40,7 @@ pub enum Metric {
 
 impl Metric {
     /// Every metric, the most telling first.
-    pub const ALL: [Metric; 14] = [
-        Metric::CpuAtMeanSpeed,
+    pub const ALL: [Metric; 13] = [
         Metric::CpuPerStatement,
         Metric::LoadCpuPerStatement,
         Metric::Qps,
@@ -65,7 +59,6 @@ impl Metric {
     /// What it is called in files: as `serde` writes it.
     pub fn key(self) -> &'static str {
         match self {
-            Metric::CpuAtMeanSpeed => "cpu_at_mean_speed",
             Metric::CpuPerStatement => "cpu_per_statement",
             Metric::LoadCpuPerStatement => "load_cpu_per_statement",
             Metric::Qps => "qps",
@@ -83,17 +76,13 @@ impl Metric {
     }
 
     /// Its value in a window, in its unit; `None` where it was not measured, or nothing happened by which
-    /// to divide. [`Metric::CpuAtMeanSpeed`] lacks its factor, which is the same for all windows of a cell.
+    /// to divide.
     pub fn of(self, measured: &Measured) -> Option<f64> {
         let statements = (measured.statements > 0).then_some(measured.statements as f64);
         let has_some = measured.transactions.is_some_and(|count| count > 0);
         let latency = measured.latency.as_ref().filter(|_| has_some);
         let value = match self {
             Metric::CpuPerStatement => measured.cpu_ns_per_statement(),
-            Metric::CpuAtMeanSpeed => measured
-                .cpu_ns_per_statement()
-                .zip(measured.load_cpu_ns_per_statement())
-                .map(|(server_ns, load_ns)| server_ns / load_ns),
             Metric::LoadCpuPerStatement => measured.load_cpu_ns_per_statement(),
             Metric::Qps => Some(measured.qps()),
             Metric::Tps => measured.tps(),

@@ -124,35 +124,6 @@ fn found<'a>(analysis: &'a Analysis, arm: &str, metric: Metric) -> &'a Compariso
 }
 
 #[test]
-fn what_makes_the_host_slow_for_server_and_load_alike_drops_out() {
-    // A host whose speed swings by 30 % from window to window; an arm that costs 5 %.
-    let mut run = three_arms(0.0, 0.0, 1.05);
-    for (number, window) in run.windows.iter_mut().enumerate() {
-        let slowness = 1.0 + 0.3 * (number as f64 * 1.7).sin();
-        let own = 1.0 + 0.002 * (number as f64 * 2.9).cos();
-        let measured = window.measured.as_mut().unwrap();
-        let statements = measured.statements as f64;
-        let server_ns = measured.server_cpu_ns.unwrap() as f64;
-        measured.server_cpu_ns = Some((server_ns * slowness * own) as u64);
-        measured.load_cpu_ns = Some((30_000.0 * statements * slowness) as u64);
-    }
-    let analysis = run.analyse(&[&closed()], 1.0);
-    let raw = found(&analysis, "on", Metric::CpuPerStatement);
-    let even = found(&analysis, "on", Metric::CpuAtMeanSpeed);
-    assert!(raw.percent.half_width() > 10.0, "{raw:?}");
-    assert!(even.percent.holds(5.0) && even.percent.half_width() < 0.3, "{even:?}");
-    // In ns of server time per statement, at the speed that the host had on average.
-    assert!((even.baseline_value / CPU_NS - 1.0).abs() < 0.1, "{even:?}");
-    assert!((even.difference.value / even.baseline_value - 0.05).abs() < 0.005, "{even:?}");
-    let load = found(&analysis, "on", Metric::LoadCpuPerStatement);
-    assert!(load.percent.holds(0.0), "{load:?}");
-    // Without the time of sysbench it is not run, and nothing else is lost.
-    let without = three_arms(0.02, 0.0, 1.05).analyse(&[&closed()], 1.0);
-    let verdict = &found(&without, "on", Metric::CpuAtMeanSpeed).verdict;
-    assert!(matches!(verdict, Verdict::NotRun(_)), "{verdict:?}");
-}
-
-#[test]
 fn a_known_effect_is_found_also_where_the_level_doubles_over_the_run() {
     for drift in [0.0, 0.05] {
         let analysis = three_arms(0.02, drift, 1.1).analyse(&[&closed()], 1.0);

@@ -92,7 +92,7 @@ fn run(run: &Run) -> Vec<(&'static str, String)> {
         (
             "window",
             format!(
-                "{window}, after {settle} under load that do not count; both longer in proportion with more than {THREADS} sessions"
+                "{window}, after {settle} under load that do not count; longer in proportion with more than {THREADS} sessions"
             ),
         ),
         ("a window is void above a steal of", words::share(run.steal_limit * 100.0)),

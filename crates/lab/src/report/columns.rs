@@ -91,7 +91,7 @@ impl Column {
             Column::Ratio => of(report.answer(cell, scenario, report.source_metric()), |one| {
                 words::number(1.0 + one.percent.value / 100.0, 3)
             }),
-            Column::Verdict => verdict_of(report.answer(cell, scenario, report.cpu())),
+            Column::Verdict => verdict_of(report.answer(cell, scenario, Metric::CpuPerStatement)),
         }
     }
 }
@@ -149,8 +149,8 @@ fn host_share(report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes
     let is_baseline = scenario == report.suite.baseline;
     let Some(share) = report.host_share(cell, scenario) else {
         let absent = match is_baseline {
-            true => report.baseline(cell, report.cpu()).err(),
-            false => report.answer(cell, scenario, report.cpu()).err(),
+            true => report.baseline(cell, Metric::CpuPerStatement).err(),
+            false => report.answer(cell, scenario, Metric::CpuPerStatement).err(),
         };
         let not_measured = || Datum::new(NOT_MEASURED, Kind::NotRun);
         return absent.map_or_else(not_measured, |absent| absent.datum());

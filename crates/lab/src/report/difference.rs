@@ -29,12 +29,7 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &[RunDifference]
     if !different.is_empty() {
         blocks.push(Block::Table(table("Effects that differ", different.into_iter())));
     }
-    let of_metric = |metric| differences.iter().filter(move |it| it.metric == metric);
-    let has_speed = of_metric(Metric::CpuAtMeanSpeed).next().is_some();
-    let of_cpu = match has_speed {
-        true => of_metric(Metric::CpuAtMeanSpeed),
-        false => of_metric(Metric::CpuPerStatement),
-    };
+    let of_cpu = differences.iter().filter(|it| it.metric == Metric::CpuPerStatement);
     if of_cpu.clone().next().is_some() {
         blocks.push(Block::Table(table("All effects on processor time per statement", of_cpu)));
     }

@@ -237,17 +237,6 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// The processor time per statement that is printed and judged: that at the mean speed of the host,
-    /// where the processor time of the load is known.
-    fn cpu(&self) -> Metric {
-        let is_known =
-            |one: &Comparison| one.metric == Metric::CpuAtMeanSpeed && one.percent.is_known();
-        match self.analysis.comparisons.iter().any(is_known) {
-            true => Metric::CpuAtMeanSpeed,
-            false => Metric::CpuPerStatement,
-        }
-    }
-
     /// What the source printed for a cell, to stand beside ours by a metric. It has none at a fixed rate,
     /// and only one order: the first of the suite. What belongs to a server life stands beside the order
     /// that has a life for each scenario, where there is one; in others it cannot be told apart.

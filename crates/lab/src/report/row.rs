@@ -172,9 +172,7 @@ pub(super) fn open_share(load: Load) -> Option<f64> {
 /// The unit of a metric as the analysis has it.
 fn base_unit(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuAtMeanSpeed | Metric::CpuPerStatement | Metric::LoadCpuPerStatement => {
-            "ns/statement"
-        }
+        Metric::CpuPerStatement | Metric::LoadCpuPerStatement => "ns/statement",
         Metric::Qps => "statements/s",
         Metric::Tps => "transactions/s",
         Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => "ns",

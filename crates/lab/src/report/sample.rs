@@ -211,7 +211,7 @@ pub(super) fn analysis() -> Analysis {
     let pooled = PooledEffect {
         arm: suite.scenarios[1].name.clone(),
         baseline: suite.baseline.clone(),
-        metric: Metric::CpuAtMeanSpeed,
+        metric: Metric::CpuPerStatement,
         workload: Some("read-only".to_owned()),
         order: None,
         is_open: false,

@@ -80,7 +80,7 @@ fn grid(report: Report<'_>, group: &Group<'_>) -> Table {
 fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) {
     let source = report.source_metric();
     let (name, unit) = (words::name(source), words::unit(source));
-    let cpu = report.cpu();
+    let cpu = Metric::CpuPerStatement;
     let mut notes = std::mem::take(&mut table.notes);
     let mut rows = vec![row(group, cell, format!("{name}, {unit}"), &mut |scenario| {
         columns::ours(report, cell, &scenario.name, source, &mut notes)
@@ -167,7 +167,7 @@ fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
         list.extend([Column::Difference(Metric::Rss), Column::Published(Metric::Rss)]);
         list.push(Column::Ours(Metric::PerformanceSchemaMemory));
     }
-    let cpu = report.cpu();
+    let cpu = Metric::CpuPerStatement;
     list.extend([Column::Difference(cpu), Column::Percent(cpu), Column::Verdict]);
     let is_there = |metric| {
         group.scenarios.iter().any(|one| report.published(cell, &one.name, metric).is_some())
@@ -177,7 +177,7 @@ fn lines(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
 }
 
 fn at_fixed_rate(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
-    let cpu = report.cpu();
+    let cpu = Metric::CpuPerStatement;
     let mut list = vec![
         Column::Ours(Metric::Tps),
         Column::Ours(Metric::ServerShare),
@@ -195,7 +195,7 @@ fn at_fixed_rate(report: Report<'_>, group: &Group<'_>, cell: &Cell) -> Table {
 /// Comparisons with something else than the baseline of the suite, as the order asks; `None` where it
 /// asks for none.
 fn steps(report: Report<'_>, group: &Group<'_>) -> Option<Table> {
-    let (source, cpu) = (report.source_metric(), report.cpu());
+    let (source, cpu) = (report.source_metric(), Metric::CpuPerStatement);
     let is_asked = |one: &&Comparison| {
         let against = |order: &Order| order.against.contains(&one.baseline);
         one.metric == cpu

@@ -42,7 +42,7 @@ fn found(report: Report<'_>) -> Vec<String> {
         count(|one| matches!(one, Verdict::Free { .. })),
         count(|one| matches!(one, Verdict::Void(_))),
     );
-    let what = words::short(report.cpu());
+    let what = words::short(verdicts::METRIC);
     let baseline = &report.suite.baseline;
     let head = format!("{what} against {baseline}, each scenario under each workload:");
     let mut costs: Vec<(f64, String)> = lines
@@ -50,7 +50,7 @@ fn found(report: Report<'_>) -> Vec<String> {
         .zip(&verdicts)
         .filter(|(_, verdict)| **verdict == Verdict::Cost)
         .filter_map(|(line, _)| {
-            let change = line.change(report.cpu())?;
+            let change = line.change(verdicts::METRIC)?;
             let (scenario, workload) = (&line.scenario.name, line.workload());
             let text = words::percent_interval(&change);
             Some((change.value, format!("  {scenario:<24} {workload:<32} {text}")))
@@ -115,7 +115,7 @@ mod tests {
         let mut costs = Analysis { comparisons: Vec::new(), pooled: Vec::new(), ..sample };
         for (at, cell) in suite.cells().into_iter().enumerate() {
             for (number, scenario) in suite.scenarios[1..].iter().enumerate() {
-                let mut one = comparison(&scenario.name, Metric::CpuAtMeanSpeed, Verdict::Cost);
+                let mut one = comparison(&scenario.name, Metric::CpuPerStatement, Verdict::Cost);
                 if cell.load != Load::Closed {
                     one.verdict = Verdict::Void(format!("reason {at} {number}"));
                 }

@@ -8,6 +8,8 @@ use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
 use crate::window::Cell;
 
+/// What a verdict is on.
+pub(super) const METRIC: Metric = Metric::CpuPerStatement;
 /// An effect that is found in 4 of 5 cases is so much larger than the reach of an interval of 95 %:
 /// `(z(0.975) + z(0.8)) / z(0.975)` by the normal approximation.
 const DETECTABLE_PER_REACH: f64 = (1.959_96 + 0.841_62) / 1.959_96;
@@ -19,11 +21,9 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         "Change against {}. Over several cells: their mean effect, each with the same weight, and \
          Student's interval over the cells, which may differ. The verdict is on the processor time of \
          the server per statement, which is defined at any load; at saturation it is the throughput. \
-         {} \
          That on a mean over cells goes by its interval of 95 % alone; that on a single cell is \
          corrected for the number of comparisons, see below.",
-        report.suite.baseline,
-        speed(report)
+        report.suite.baseline
     );
     let heads = vec![
         "scenario".to_owned(),
@@ -51,19 +51,6 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     }
 }
 
-/// How the speed of the host is taken out, where it is.
-fn speed(report: Report<'_>) -> &'static str {
-    match report.cpu() {
-        Metric::CpuAtMeanSpeed => {
-            "It is at the mean speed of the host: what makes a host slow for a while does so to sysbench \
-             too, and so what sysbench used per statement in the same window is divided out. That is \
-             right where a scenario changes nothing of what sysbench does; whether it does is printed \
-             among the metrics, as the processor time of sysbench per statement."
-        }
-        _ => "It is as it was measured: what sysbench used is not known.",
-    }
-}
-
 /// Every scenario under every workload of which something was run.
 pub(super) fn lines<'a>(report: Report<'a>, groups: &'a [Group<'a>]) -> Vec<Line<'a>> {
     let of_group = |group: &'a Group<'a>| {
@@ -82,14 +69,14 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// `note` is the number of the note on the order.
     fn data(&self, note: Option<usize>) -> Vec<Datum> {
-        let counted = self.counted(self.report.cpu());
+        let counted = self.counted(METRIC);
         let workload = Datum::text(self.workload());
         let absent = self.absent();
         let or_absent = |text: Option<String>| match (text, &absent) {
             (Some(text), _) => Datum::number(text),
             (None, verdict) => columns::verdict(verdict),
         };
-        let change = self.change(self.report.cpu());
+        let change = self.change(METRIC);
         let source = self.change(self.report.source_metric());
         vec![
             Datum::text(&self.scenario.name),
@@ -114,7 +101,7 @@ impl Line<'_> {
     /// Whether it was run in any cell, also where nothing of that counts.
     fn was_run(&self) -> bool {
         self.group.cells.iter().any(|cell| {
-            let answer = self.report.answer(cell, &self.scenario.name, self.report.cpu());
+            let answer = self.report.answer(cell, &self.scenario.name, METRIC);
             !matches!(answer, Err(Absent(Verdict::NotRun(_))))
         })
     }
@@ -141,7 +128,7 @@ impl Line<'_> {
     /// Why there are no numbers. One reason stands for all cells where they have the same; void ones
     /// come before those that were not run.
     fn absent(&self) -> Verdict {
-        let answer = |cell| self.report.answer(cell, &self.scenario.name, self.report.cpu()).err();
+        let answer = |cell| self.report.answer(cell, &self.scenario.name, METRIC).err();
         let all: Vec<Verdict> =
             self.group.cells.iter().filter_map(answer).map(|Absent(verdict)| verdict).collect();
         let is_void = |one: &&Verdict| matches!(one, Verdict::Void(_));
@@ -151,7 +138,7 @@ impl Line<'_> {
 
     /// That of the only cell, or that on the mean over cells.
     pub(super) fn verdict(&self) -> Verdict {
-        match (self.counted(self.report.cpu()).as_slice(), self.change(self.report.cpu())) {
+        match (self.counted(METRIC).as_slice(), self.change(METRIC)) {
             ([one], _) => one.verdict.clone(),
             ([_, ..], Some(change)) => pooled(&change, self.report.suite.margin_percent),
             _ => self.absent(),

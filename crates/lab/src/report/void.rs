@@ -1,7 +1,7 @@
 //! What was run and does not count: cells, and windows of each arm.
 
 use crate::analysis::{Comparison, Verdict};
-use crate::report::{Report, words};
+use crate::report::{Report, verdicts, words};
 use crate::window::{Cell, Window};
 
 /// Of the cells that were run no more may be void, %.
@@ -77,7 +77,7 @@ pub(super) fn lines(report: Report<'_>) -> Vec<String> {
 fn cells_run(report: Report<'_>) -> Vec<&Comparison> {
     let was_run = |one: &&Comparison| {
         let is_of_suite = one.baseline == report.suite.baseline;
-        one.metric == report.cpu() && is_of_suite && !matches!(one.verdict, Verdict::NotRun(_))
+        one.metric == verdicts::METRIC && is_of_suite && !matches!(one.verdict, Verdict::NotRun(_))
     };
     report.analysis.comparisons.iter().filter(was_run).collect()
 }

@@ -109,7 +109,6 @@ pub(super) fn size_interval(metric: Metric, size: &Interval) -> String {
 /// The name of a metric.
 pub(super) fn name(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuAtMeanSpeed => "processor time of the server per statement, at mean speed",
         Metric::CpuPerStatement => "processor time of the server per statement",
         Metric::LoadCpuPerStatement => "processor time of sysbench per statement",
         Metric::Qps => "QPS",
@@ -129,7 +128,6 @@ pub(super) fn name(metric: Metric) -> &'static str {
 /// A name that fits beside an axis, or into a title.
 pub(super) fn short(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuAtMeanSpeed => "processor time per statement, at mean speed",
         Metric::CpuPerStatement => "processor time per statement",
         metric => name(metric),
     }
@@ -138,9 +136,7 @@ pub(super) fn short(metric: Metric) -> &'static str {
 /// The unit in which a metric is printed.
 pub(super) fn unit(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuAtMeanSpeed | Metric::CpuPerStatement | Metric::LoadCpuPerStatement => {
-            "µs/statement"
-        }
+        Metric::CpuPerStatement | Metric::LoadCpuPerStatement => "µs/statement",
         Metric::Qps => "statements/s",
         Metric::Tps => "transactions/s",
         Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => "ms",
@@ -154,7 +150,7 @@ pub(super) fn unit(metric: Metric) -> &'static str {
 /// What a value of the analysis is multiplied with to be in [`unit`].
 pub(super) fn factor(metric: Metric) -> f64 {
     match metric {
-        Metric::CpuAtMeanSpeed | Metric::CpuPerStatement | Metric::LoadCpuPerStatement => 1e-3,
+        Metric::CpuPerStatement | Metric::LoadCpuPerStatement => 1e-3,
         Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => 1e-6,
         Metric::ServerShare => 100.0,
         Metric::Rss | Metric::PerformanceSchemaMemory => 1.0 / f64::from(1 << 20),

@@ -122,7 +122,7 @@ const WRONG: [(&str, &str, &[&str]); 61] = [
         "statement = 5.0\ncpu = 5.0",
         &[
             "detectable_percent: there is no metric cpu;",
-            "name one of cpu_at_mean_speed, cpu_per_statement, load_cpu_per_statement, qps",
+            "name one of cpu_per_statement, load_cpu_per_statement, qps",
         ],
     ),
     (

@@ -9,7 +9,7 @@ mod raw;
 mod scale;
 mod threads;
 
-use crate::analysis::Interval;
+use crate::analysis::{Interval, Metric};
 use crate::report::Report;
 use crate::report::chart::picture::Picture;
 use crate::report::group::Group;
@@ -61,7 +61,7 @@ pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
         // Closed loads and those at a fixed rate.
         let of_name: Vec<&Group<'_>> = groups.iter().filter(|it| it.name == group.name).collect();
         figures.push(forest::of(report, &of_name, report.source_metric()));
-        figures.push(forest::of(report, &of_name, report.cpu()));
+        figures.push(forest::of(report, &of_name, Metric::CpuPerStatement));
     }
     figures.push(floor::of(report));
     figures
