@@ -10,7 +10,7 @@ use crate::meter::{HostTime, Meter, MeterError};
 /// A block in which the hypervisor took more than this share of a processor is void.
 const STEAL_MAX: f64 = 0.05;
 /// Most blocks that are made again because they were void: half of those wanted, and a few at any rate.
-const AGAIN_MIN: usize = 10;
+const AGAIN_MIN: usize = 30;
 
 /// How windows are made: `off on on off` or `on off off on`, by the toss of a coin. Each window with it
 /// has one without it beside it, and a drift that is even over the block cancels.
