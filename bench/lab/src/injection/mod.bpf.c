@@ -4,7 +4,7 @@
  * busy for so long.
  *
  * It hangs on a tracepoint, since a breakpoint would itself cost more than what is to be injected; and
- * not on a send, after which the kernel charges some of the time to the client that was woken: see
+ * not on a send, after which some of the time was charged to the client that it woke: see
  * README.md.
  */
 #include <linux/types.h>
