@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use waggle_mysql::Connection;
+use waggle_mysql::connection::text;
 use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
@@ -97,16 +98,28 @@ fn rates_add_up_to_the_work_that_was_done() {
         client.run("CREATE TABLE test.t (a INT PRIMARY KEY) ENGINE=InnoDB").unwrap();
         connection.rows("SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'").unwrap();
         let mut commits = || counter(&mut connection, "trx_rw_commits").count;
+        let mut status = scene.connect();
+        let mut inserts = || {
+            let rows = status.rows("SHOW GLOBAL STATUS LIKE 'Com_insert'").unwrap();
+            text(&rows[0], 1).parse::<i64>().unwrap()
+        };
         let first = commits();
-        let done = Cell::new(0);
+        let done = Cell::new((0, 0));
         let work = || {
             for number in 0..INSERTS {
                 client.run(format!("INSERT INTO test.t VALUES ({number})")).unwrap();
             }
-            done.set(commits());
+            done.set((commits(), inserts()));
         };
-        let count = |line: &Value| metric(line, "innodb", "trx_rw_commits")["value"].as_i64();
-        let lines = watched(&scene, work, |line| count(line).unwrap() >= done.get());
+        let count = |line: &Value, source: &str, name: &str| {
+            metric(line, source, name)["value"].as_i64().unwrap()
+        };
+        // A line reads its sources one after the other, so that work can fall between them.
+        let lines = watched(&scene, work, |line| {
+            let (commits, inserts) = done.get();
+            count(line, "innodb", "trx_rw_commits") >= commits
+                && count(line, "status", "Com_insert") >= inserts
+        });
         let last = commits();
         assert_eq!(sum(&lines, "status", "Com_insert"), INSERTS, "{version}");
         // The server commits a little of its own.
