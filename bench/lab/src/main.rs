@@ -14,6 +14,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Parser;
 use waggle_bench_kept::{machine, say};
+use waggle_lab::awake::Awake;
 use waggle_lab::suite::Suite;
 
 use repetition::Subject;
@@ -39,6 +40,8 @@ fn run(settings: Settings) -> Result<()> {
     let begin = Instant::now();
     let machine = machine();
     let suite = Suite::parse("truth", TRUTH)?;
+    // Two sessions leave processors time to halt.
+    let _awake = Awake::keep();
     let mut repetitions = Vec::new();
     for number in 0..settings.repetitions {
         say(begin, &format!("repetition {} of {}", number + 1, settings.repetitions))?;

@@ -126,7 +126,7 @@ impl<'a> Subject<'a> {
             ..Measured::of(used.seconds, count.transactions, Some(&count), Some(&used))
         };
         let runs = after.runs_since(&before);
-        let asked = Asked { seconds: length.as_secs_f64(), rate: None };
+        let asked = Asked { seconds: length.as_secs_f64(), turns: 1, rate: None };
         let void = disproof(runs, measured.statements).or_else(|| gate::judge(&measured, &asked));
         Ok((measured, void))
     }

@@ -17,16 +17,23 @@ pub const BLOCKS_MIN: u32 = 8;
 const BLOCKS_MAX: u32 = 40;
 /// Up to so many sessions a window is as long as asked.
 pub const THREADS: u32 = 256;
+/// The shortest turn of a window, and what it has at least for each session: a transaction of a stock
+/// script takes about 1 ms of two processors.
+pub(crate) const TURN_S: f64 = 0.05;
+pub(crate) const SESSION_TURN_S: f64 = 0.0025;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a window.
 const STOP_S: f64 = 0.0006;
-/// Setting an arm and reading it back.
-const SET_S: f64 = 0.15;
+/// Setting an arm, reading it back and reading what was counted, for each turn.
+const SET_S: f64 = 0.08;
 /// Starting and ending sysbench, and each of its sessions with the statements that it prepares.
 const LOAD_S: f64 = 0.5;
 const SESSION_S: f64 = 0.008;
-/// Starting a server, until it is warm.
-const SERVER_S: f64 = 6.0;
+/// Until a load and its server are warm, and what each session adds.
+const WARM_S: f64 = 1.5;
+const WARM_SESSION_S: f64 = 0.01;
+/// Starting a server.
+const SERVER_S: f64 = 2.5;
 /// Rows per second when data is made, and bytes of a row with its index.
 const ROWS_PER_S: f64 = 40_000.0;
 /// What a row takes on the disk, bytes; copies are made at 300 MB/s.
@@ -40,7 +47,7 @@ pub struct Lengths {
     pub window: Duration,
     /// Time under load before each window, which does not count.
     pub settle: Duration,
-    /// Longest warm-up of a server; it ends when the throughput is steady.
+    /// Longest warm-up of a server and its load; it ends when the throughput is steady.
     pub warm_up: Duration,
 }
 
@@ -53,6 +60,13 @@ impl Lengths {
             Scale::Small => Lengths { window: ms(2000), settle: ms(600), warm_up: ms(10_000) },
             Scale::Full => Lengths { window: ms(10_000), settle: ms(2000), warm_up: ms(60_000) },
         }
+    }
+
+    /// How often arms take turns until each has a window: a turn is 50 ms, or as long as a few transactions
+    /// where sessions are so many that these are longer.
+    pub fn turns(self, threads: u32) -> u32 {
+        let turn = TURN_S.max(SESSION_TURN_S * f64::from(threads));
+        ((self.window.as_secs_f64() / turn).round() as u32).max(1)
     }
 
     /// A window with so many sessions. The more there are, the longer each of their transactions takes,
@@ -168,12 +182,23 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
     let servers = (at_once + restarts.count()) as f64;
     let window = |cell: &Cell| {
         let time = (lengths.settle + lengths.window_of(cell.threads)).as_secs_f64();
-        SET_S + LOAD_S + time + (SESSION_S + 2.0 * STOP_S) * f64::from(cell.threads)
+        let turn = SET_S + 2.0 * STOP_S * f64::from(cell.threads);
+        time + f64::from(lengths.turns(cell.threads)) * turn
     };
-    let windows: f64 = cells.iter().map(|cell| arms_of(cell) as f64 * window(cell)).sum();
+    let warm_up = lengths.warm_up.as_secs_f64();
+    let load = |cell: &Cell| {
+        let threads = f64::from(cell.threads);
+        LOAD_S + SESSION_S * threads + warm_up.min(WARM_S + WARM_SESSION_S * threads)
+    };
+    let loads_of = |cell: &Cell| match suite.keeps_servers(cell) {
+        true => schedule.servers_at_once().min(arms_of(cell)),
+        false => arms_of(cell),
+    };
+    let of_cell =
+        |cell: &Cell| arms_of(cell) as f64 * window(cell) + loads_of(cell) as f64 * load(cell);
+    let windows: f64 = cells.iter().map(of_cell).sum();
     let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
-    let server =
-        SERVER_S + lengths.warm_up.as_secs_f64() / 2.0 + rows * ROW_BYTES / COPY_BYTES_PER_S;
+    let server = SERVER_S + rows * ROW_BYTES / COPY_BYTES_PER_S;
     let block = servers * server + windows;
     SERVER_S + rows / ROWS_PER_S + look(cells, lengths, server) + f64::from(blocks) * block
 }
@@ -185,7 +210,7 @@ fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
     let workloads: BTreeSet<(&str, u32)> =
         open.map(|cell| (cell.workload.as_str(), cell.threads)).collect();
     let one = |(_, threads): &(&str, u32)| {
-        let warm_up = lengths.warm_up.as_secs_f64() / 2.0;
+        let warm_up = lengths.warm_up.as_secs_f64().min(WARM_S);
         LOAD_S + f64::from(*threads) * SESSION_S + warm_up + LOOK_FOR.as_secs_f64()
     };
     let looks: f64 = workloads.iter().map(one).sum();

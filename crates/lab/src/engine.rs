@@ -4,8 +4,7 @@
 //! is at work at a time. So windows of different servers are neighbours in time as those of one server
 //! are. Where a suite wants a restart for every arm, the servers come one after another.
 //!
-//! Each window has a sysbench of its own. One that serves several gets quicker from window to window (its
-//! scripts are compiled while they run), by a tenth: that would be a gain of the arms that share a server.
+//! A server has one load for all its arms in a cell of a block, which is warm before the first of them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,19 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use waggle_private_server::Launcher;
 
 use crate::budget::Lengths;
-use crate::capacity::Capacities;
 use crate::error::LabError;
-use crate::gate::{self, Asked};
 use crate::kept::Kept;
 use crate::life::{Life, Origin};
-use crate::load::{Driver, Pace, Request, Sysbench, Work};
-use crate::schedule::{Arm, Schedule, Slot};
-use crate::suite::{Scenario, Suite, Workload, counters_disproof};
-use crate::window::{Cell, Window};
+use crate::load::{Driver, Request, Sysbench, Work};
+use crate::schedule::{Schedule, Slot};
+use crate::suite::{Scenario, Suite, Workload};
+use crate::window::Cell;
 
 /// So many windows in a row may fail before the run ends.
 const FAILING_MAX: usize = 5;
@@ -87,12 +83,28 @@ pub enum Ended {
     },
 }
 
-/// The servers that are there while a block is run.
+/// What is there while a block is run.
 #[derive(Default)]
-struct Running<'a> {
+pub(crate) struct Running<'a> {
+    /// The loads of the servers, in one cell. They end before their servers.
+    loads: BTreeMap<usize, Work>,
+    cell: Option<usize>,
     lives: BTreeMap<usize, Life<'a>>,
     /// The arm that has the servers for itself, where it does.
     alone: Option<usize>,
+}
+
+impl Running<'_> {
+    /// Which start of a server it is, where it is there.
+    pub(crate) fn life(&self, server: usize) -> Option<u32> {
+        self.lives.get(&server).map(|life| life.number)
+    }
+
+    /// Ends a server with its load.
+    pub(crate) fn end(&mut self, server: usize) {
+        self.loads.remove(&server);
+        self.lives.remove(&server);
+    }
 }
 
 impl<'a> Engine<'a> {
@@ -103,6 +115,9 @@ impl<'a> Engine<'a> {
     pub fn run(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
         let missing: Vec<Slot> =
             self.schedule.slots.iter().filter(|slot| !kept.has(slot.number)).copied().collect();
+        let cells = 0..self.schedule.cells.len();
+        let in_turns: Vec<bool> = cells.map(|cell| self.turns(cell) > 1).collect();
+        let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && in_turns[one.cell];
         let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
         let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
         let mut failing = 0;
@@ -112,37 +127,41 @@ impl<'a> Engine<'a> {
                 return Ok(Ended::OutOfTime { blocks: block[0].block });
             }
             let mut running = Running::default();
-            for slot in block {
+            for slots in block.chunk_by(are_together) {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(Ended::Stopped);
                 }
-                self.forget(&mut running, *slot);
-                self.report(kept, *slot, &pace);
-                let Some(window) = self.window(&mut running, kept, *slot, &capacities)? else {
-                    return Ok(Ended::Stopped);
-                };
-                failing = if window.measured.is_none() { failing + 1 } else { 0 };
-                let reason = window.void.clone().unwrap_or_default();
-                kept.append(&window)?;
-                pace.made += 1;
-                if failing >= FAILING_MAX {
-                    return Err(LabError::Failing { count: failing, reason });
+                self.forget(&mut running, slots[0]);
+                let made = self.windows(&mut running, kept, slots, &capacities, &pace)?;
+                let Some(windows) = made else { return Ok(Ended::Stopped) };
+                for window in windows {
+                    failing = if window.measured.is_none() { failing + 1 } else { 0 };
+                    let reason = window.void.clone().unwrap_or_default();
+                    kept.append(&window)?;
+                    pace.made += 1;
+                    if failing >= FAILING_MAX {
+                        return Err(LabError::Failing { count: failing, reason });
+                    }
                 }
             }
         }
         Ok(Ended::Whole)
     }
 
-    /// Ends the servers that the next windows do not need.
+    /// Ends what the next windows do not need.
     fn forget(&self, running: &mut Running<'a>, next: Slot) {
         let alone = (!self.schedule.keeps_servers(next.cell)).then_some(next.arm);
+        if running.cell != Some(next.cell) || alone != running.alone {
+            running.loads.clear();
+            running.cell = Some(next.cell);
+        }
         if alone != running.alone {
             running.lives.clear();
             running.alone = alone;
         }
     }
 
-    fn report(&mut self, kept: &Kept, slot: Slot, pace: &Remaining) {
+    pub(crate) fn report(&mut self, kept: &Kept, slot: Slot, pace: &Remaining) {
         let blocks = self.schedule.slots.last().map_or(0, |last| last.block + 1);
         (self.tell)(&Progress {
             done: kept.count(),
@@ -154,116 +173,35 @@ impl<'a> Engine<'a> {
         });
     }
 
-    /// Makes one window. `None` where somebody stopped it.
-    fn window(
+    /// The server of a slot with its load. They are started where they are not there: then it is life
+    /// `number`.
+    pub(crate) fn at_work<'b>(
         &self,
-        running: &mut Running<'a>,
-        kept: &mut Kept,
+        running: &'b mut Running<'a>,
         slot: Slot,
-        capacities: &Capacities,
-    ) -> Result<Option<Window>, LabError> {
+        number: u32,
+    ) -> Result<(&'b mut Life<'a>, &'b mut Work), LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        let known = running.lives.get(&arm.server).map(|life| life.number);
-        let life = known.unwrap_or_else(|| kept.next_life());
-        let mut window = Window {
-            number: slot.number,
-            block: slot.block,
-            cell: self.schedule.cells[slot.cell].clone(),
-            arm: arm.name.to_owned(),
-            life,
-            session: kept.session(),
-            rate: None,
-            stolen: Vec::new(),
-            begin: Timestamp::now(),
-            measured: None,
-            void: None,
+        let life = match running.lives.entry(arm.server) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => free.insert(self.life_of(arm.scenario, number)?),
         };
-        window.rate = capacities.rate(&window.cell)?;
-        let made = self.start_life(running, arm, life);
-        match made.and_then(|()| self.measure(running, slot, &mut window)) {
-            Ok(true) => Ok(Some(window)),
-            Ok(false) => Ok(None),
-            Err(
-                error @ (LabError::Suite(_)
-                | LabError::Kept(_)
-                | LabError::Scenario { .. }
-                | LabError::Hold(_)),
-            ) => Err(error),
-            Err(error) => {
-                // Whatever broke is started anew for the next window.
-                running.lives.remove(&arm.server);
-                window.void = Some(error.to_string());
-                Ok(Some(window))
+        let load = match running.loads.entry(arm.server) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => {
+                let cell = &self.schedule.cells[slot.cell];
+                let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
+                let mut load = self.load(life, self.workload(cell)?, cell.threads, seed)?;
+                self.warm_up(&mut load, cell.threads)?;
+                free.insert(load)
             }
-        }
-    }
-
-    /// Starts the server of an arm where it does not run.
-    fn start_life(
-        &self,
-        running: &mut Running<'a>,
-        arm: &Arm<'_>,
-        life: u32,
-    ) -> Result<(), LabError> {
-        if let Entry::Vacant(free) = running.lives.entry(arm.server) {
-            free.insert(self.life_of(arm.scenario, life)?);
-        }
-        Ok(())
+        };
+        Ok((life, load))
     }
 
     /// A server as a scenario wants it to be started.
     pub(crate) fn life_of(&self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
         self.origin.life(scenario, number)
-    }
-
-    /// Fills a window. `false` where somebody stopped it.
-    fn measure(
-        &self,
-        running: &mut Running<'a>,
-        slot: Slot,
-        window: &mut Window,
-    ) -> Result<bool, LabError> {
-        let arm = &self.schedule.arms[slot.arm];
-        let Some(life) = running.lives.get_mut(&arm.server) else { return Ok(false) };
-        window.void = life.set(arm.scenario)?;
-        let threads = window.cell.threads;
-        let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
-        let load = &mut self.load(life, self.workload(&window.cell)?, threads, seed)?;
-        let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
-        if !life.is_warm {
-            self.warm_up(load)?;
-            life.is_warm = true;
-        }
-        let length = self.lengths.window_of(threads);
-        // What began before a class was off counts, in sessions of others, too.
-        let sessions = life.sessions()?.max(threads);
-        let events = life.events()?;
-        let counters = life.counters(&self.suite.counters)?;
-        load.go(pace)?;
-        if !self.wait(self.lengths.settle) {
-            return Ok(false);
-        }
-        load.pause()?;
-        let mut measured = loop {
-            window.begin = Timestamp::now();
-            let Some(measured) = self.span(life, load, pace, length)? else { return Ok(false) };
-            match gate::stolen(&measured) {
-                Some(share) if window.stolen.len() < gate::ANEW_MAX => window.stolen.push(share),
-                _ => break measured,
-            }
-        };
-        measured.performance_schema_bytes = life.performance_schema_bytes()?;
-        let asked = Asked { seconds: length.as_secs_f64(), rate: window.rate };
-        let proof = match (events, life.events()?) {
-            (Some(earlier), Some(later)) => arm.scenario.disproof(&earlier, &later, sessions),
-            _ => None,
-        };
-        let later = life.counters(&self.suite.counters)?;
-        let proof = proof.or_else(|| counters_disproof(&counters, &later, threads));
-        let void = window.void.take();
-        window.void = void.or(proof).or_else(|| gate::judge(&measured, &asked));
-        window.measured = Some(measured);
-        Ok(true)
     }
 
     pub(crate) fn workload(&self, cell: &Cell) -> Result<&Workload, LabError> {
@@ -311,7 +249,7 @@ impl<'a> Engine<'a> {
 }
 
 /// How long the rest takes.
-struct Remaining {
+pub(crate) struct Remaining {
     begin: Instant,
     made: usize,
     left: usize,

@@ -79,6 +79,14 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// Whether no other window can be made after it.
+    pub(crate) fn ends_a_run(&self) -> bool {
+        matches!(
+            self,
+            LabError::Suite(_) | LabError::Kept(_) | LabError::Scenario { .. } | LabError::Hold(_)
+        )
+    }
+
     pub(crate) fn plan(scenario: &str) -> impl FnOnce(PlanError) -> LabError {
         move |error| LabError::Scenario { scenario: scenario.to_owned(), reason: error.to_string() }
     }

@@ -11,7 +11,7 @@ const LONGER_MAX: f64 = 1.25;
 /// A load at a fixed rate has to reach so much of it.
 const RATE_MIN: f64 = 0.95;
 
-/// How often a window is made anew because the hypervisor took too much of it: that says nothing of the
+/// How often a turn of a window is made anew because the hypervisor took too much of it: that says nothing of the
 /// arm, and on a busy host it can be true of most windows.
 pub const ANEW_MAX: usize = 3;
 
@@ -25,6 +25,8 @@ pub fn stolen(measured: &Measured) -> Option<f64> {
 pub struct Asked {
     /// Its length, s.
     pub seconds: f64,
+    /// In how many turns it is made.
+    pub turns: u32,
     /// Transactions per second that arrive; `None` in a closed load.
     pub rate: Option<f64>,
 }
@@ -42,7 +44,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
         return Some(format!("the hypervisor took {percent:.1} % of the processors"));
     }
     let longest = measured.latency.as_ref().map_or(0.0, |latency| latency.max_ns / 1e9);
-    if measured.seconds > asked.seconds * LONGER_MAX + longest {
+    if measured.seconds > asked.seconds * LONGER_MAX + f64::from(asked.turns) * longest {
         let (seconds, asked) = (measured.seconds, asked.seconds);
         return Some(format!("it took {seconds:.2} s instead of {asked:.2} s"));
     }
@@ -83,7 +85,7 @@ mod tests {
 
     #[test]
     fn each_rule_says_what_is_wrong() {
-        let closed = Asked { seconds: 2.0, rate: None };
+        let closed = Asked { seconds: 2.0, turns: 1, rate: None };
         assert_eq!(judge(&measured(), &closed), None);
         let bad = [
             (Measured { transactions: Some(0), ..measured() }, "no transaction"),
@@ -98,6 +100,9 @@ mod tests {
         let latency = Some(Latency { max_ns: 0.6e9, ..Latency::default() });
         let waits = Measured { seconds: 3.0, latency, ..measured() };
         assert_eq!(judge(&waits, &closed), None, "transactions that were under way");
+        let of_turns = Measured { seconds: 3.6, ..waits };
+        assert!(judge(&of_turns, &closed).is_some());
+        assert_eq!(judge(&of_turns, &Asked { turns: 2, ..closed }), None);
         // What is not measured voids nothing.
         let elsewhere = Measured { transactions: None, steal_share: None, ..measured() };
         assert_eq!(judge(&elsewhere, &closed), None);

@@ -6,11 +6,13 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod awake;
 pub mod begun;
 pub mod budget;
 mod capacity;
 pub mod engine;
 mod error;
+mod evidence;
 pub mod foreign;
 pub mod gate;
 pub mod kept;
@@ -23,6 +25,7 @@ pub mod schedule;
 mod span;
 mod started;
 pub mod suite;
+mod turns;
 pub mod window;
 
 pub use begun::Begun;

@@ -48,8 +48,6 @@ pub enum Origin<'a> {
 pub(crate) struct Life<'a> {
     /// Its number in the run.
     pub(crate) number: u32,
-    /// Whether its throughput was steady once.
-    pub(crate) is_warm: bool,
     server: Server<'a>,
     /// `None` where its process is not on this host.
     meter: Option<Meter>,
@@ -149,7 +147,7 @@ impl<'a> Life<'a> {
     ) -> Life<'a> {
         let identity = connection.server_identity();
         let version = ServerVersion::parse(identity.flavour, &identity.version);
-        Life { number, is_warm: false, server, meter, connection, version, first }
+        Life { number, server, meter, connection, version, first }
     }
 
     /// Sets what a scenario sets while the server runs, and reads it back. What does not read as it was

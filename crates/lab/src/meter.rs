@@ -1,8 +1,9 @@
 //! What a server and the host use during a window.
 
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use waggle_calibration::HostTime;
 use waggle_model::Reading;
 
@@ -20,6 +21,8 @@ pub struct Meter {
 pub struct Sample {
     at: Instant,
     cpu_ns: u64,
+    /// Processor time of this process.
+    own_cpu_ns: u64,
     host: HostTime,
     storage: Reading<Storage>,
     rss_bytes: Reading<u64>,
@@ -44,7 +47,7 @@ pub struct Usage {
     pub server_cpu_ns: u64,
     /// What the server used.
     pub server_share: f64,
-    /// What was in use at all. It is counted in ticks of 10 ms.
+    /// What was in use at all, but not by this process. It is counted in ticks of 10 ms.
     pub host_share: f64,
     /// What the hypervisor took. It is counted in ticks of 10 ms.
     pub steal_share: f64,
@@ -75,6 +78,7 @@ impl Meter {
         Ok(Sample {
             at,
             cpu_ns,
+            own_cpu_ns: own_cpu_ns(),
             host: HostTime::read(),
             storage: self.file("io", storage),
             rss_bytes: self.file("statm", rss_bytes),
@@ -101,6 +105,9 @@ impl Sample {
         let total = ticks(|host| host.total_ticks);
         let (idle, steal) = (ticks(|host| host.idle_ticks), ticks(|host| host.steal_ticks));
         let share = |part: u64| part as f64 / total.max(1) as f64;
+        let own = Duration::from_nanos(self.own_cpu_ns.saturating_sub(earlier.own_cpu_ns));
+        let own_ticks = own.as_secs_f64() * HostTime::TICKS_PER_S;
+        let used = total.saturating_sub(idle + steal) as f64 - own_ticks;
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let server_cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
         let storage = match (&self.storage, &earlier.storage) {
@@ -112,7 +119,7 @@ impl Sample {
             server_cpu_ns,
             server_share: server_cpu_ns as f64
                 / (seconds * 1e9 * self.host.processors.max(1) as f64),
-            host_share: share(total.saturating_sub(idle + steal)),
+            host_share: used.max(0.0) / total.max(1) as f64,
             steal_share: share(steal),
             context_switches: ticks(|host| host.context_switches),
             storage,
@@ -121,13 +128,50 @@ impl Sample {
     }
 }
 
+impl Usage {
+    /// What was used in this time and in a later one, which do not overlap.
+    #[must_use]
+    pub fn plus(self, later: Usage) -> Usage {
+        let seconds = self.seconds + later.seconds;
+        let mean = |part: fn(&Usage) -> f64| {
+            (part(&self) * self.seconds + part(&later) * later.seconds) / seconds
+        };
+        Usage {
+            seconds,
+            server_cpu_ns: self.server_cpu_ns + later.server_cpu_ns,
+            server_share: mean(|usage| usage.server_share),
+            host_share: mean(|usage| usage.host_share),
+            steal_share: mean(|usage| usage.steal_share),
+            context_switches: self.context_switches + later.context_switches,
+            storage: match (self.storage, later.storage) {
+                (Reading::Value(one), Reading::Value(other)) => Reading::Value(one.plus(other)),
+                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
+            },
+            rss_bytes: later.rss_bytes,
+        }
+    }
+}
+
 impl Storage {
+    fn plus(self, other: Storage) -> Storage {
+        Storage {
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+        }
+    }
+
     fn since(self, earlier: &Storage) -> Storage {
         Storage {
             read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
             written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
         }
     }
+}
+
+/// Processor time of all threads of this process so far, ns.
+fn own_cpu_ns() -> u64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Reads `/proc/PID/io` (proc_pid_io(5)).
@@ -147,8 +191,6 @@ fn rss_bytes(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -164,10 +206,13 @@ mod tests {
         let moved =
             |read_bytes, written_bytes| Reading::Value(Storage { read_bytes, written_bytes });
         let (storage, rss_bytes) = (moved(4096, 8192), Reading::Value(1 << 20));
-        let before = Sample { at, cpu_ns: 5_000_000_000, host, storage, rss_bytes };
+        let (cpu_ns, own_cpu_ns) = (5_000_000_000, 100_000_000);
+        let before = Sample { at, cpu_ns, own_cpu_ns, host, storage, rss_bytes };
         let after = Sample {
             at: at + Duration::from_secs(2),
             cpu_ns: 6_000_000_000,
+            // 0.2 s of ours are 20 of the 400 ticks.
+            own_cpu_ns: 300_000_000,
             host: HostTime {
                 total_ticks: 1400,
                 idle_ticks: 800,
@@ -180,12 +225,34 @@ mod tests {
         };
         let usage = after.since(&before);
         assert_eq!((usage.seconds, usage.server_cpu_ns), (2.0, 1_000_000_000));
-        assert_eq!((usage.server_share, usage.host_share, usage.steal_share), (0.25, 0.45, 0.05));
-        assert_eq!((usage.context_switches, usage.storage), (500, moved(0, 12_288)));
+        assert_eq!((usage.server_share, usage.host_share, usage.steal_share), (0.25, 0.4, 0.05));
+        assert_eq!((usage.context_switches, usage.storage.clone()), (500, moved(0, 12_288)));
         assert_eq!(usage.rss_bytes, Reading::Value(2 << 20));
         let closed = Sample { storage: Reading::absent("not ours"), ..before.clone() };
         assert_eq!(after.since(&closed).storage.why(), Some("not ours"));
         assert_eq!(before.since(&before).host_share, 0.0);
+
+        // A turn of 2 s and one of 6 s in which nothing was done.
+        let rest = Usage {
+            seconds: 6.0,
+            server_cpu_ns: 0,
+            server_share: 0.0,
+            host_share: 0.05,
+            steal_share: 0.0,
+            context_switches: 100,
+            storage: moved(0, 8),
+            rss_bytes: Reading::Value(3 << 20),
+        };
+        let both = usage.plus(rest);
+        assert_eq!(
+            (both.seconds, both.server_cpu_ns, both.server_share),
+            (8.0, 1_000_000_000, 0.0625)
+        );
+        assert!(
+            (both.host_share - 0.1375).abs() < 1e-12 && (both.steal_share - 0.0125).abs() < 1e-12
+        );
+        assert_eq!((both.context_switches, both.storage), (600, moved(0, 12_296)));
+        assert_eq!(both.rss_bytes, Reading::Value(3 << 20));
     }
 
     #[test]

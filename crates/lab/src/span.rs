@@ -1,6 +1,6 @@
 //! What happens between two stand-stills of a load.
 //!
-//! A window begins and ends with the load at rest. So every statement that is counted, all of its processor
+//! A turn of a window begins and ends with the load at rest. So every statement that is counted, all of its processor
 //! time and nothing else is in it, and it does not matter how late a busy server answers us: with 1,000
 //! sessions that can be a second. Sessions that stop one after another at its end are part of it, in every
 //! arm alike.
@@ -13,8 +13,18 @@ use crate::engine::Engine;
 use crate::error::LabError;
 use crate::life::Life;
 use crate::load::{Count, Pace, Work};
-use crate::meter::Sample;
+use crate::meter::{Sample, Usage};
 use crate::window::Measured;
+
+/// What was done and used between two stand-stills, or in several of such times together.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    seconds: f64,
+    statements: u64,
+    count: Option<Count>,
+    load_cpu_ns: Option<u64>,
+    usage: Option<Usage>,
+}
 
 /// What was done so far.
 struct Done {
@@ -40,7 +50,7 @@ impl Engine<'_> {
         load: &mut Work,
         pace: Pace,
         time: Duration,
-    ) -> Result<Option<Measured>, LabError> {
+    ) -> Result<Option<Span>, LabError> {
         let (done, used) = (Done::so_far(life, load)?, Used::so_far(life, load)?);
         load.go(pace)?;
         if !self.wait(time) {
@@ -59,7 +69,7 @@ impl Done {
         Ok(Done { count: load.count()?, statements: life.statements()? })
     }
 
-    fn since(&self, earlier: &Done, used: &Used, used_earlier: &Used) -> Measured {
+    fn since(&self, earlier: &Done, used: &Used, used_earlier: &Used) -> Span {
         let count = self.count.as_ref().zip(earlier.count.as_ref());
         let count = count.map(|(now, before)| now.since(before));
         let sample = used.sample.as_ref().zip(used_earlier.sample.as_ref());
@@ -68,11 +78,36 @@ impl Done {
             Some(usage) => usage.seconds,
             None => used.at.duration_since(used_earlier.at).as_secs_f64(),
         };
-        let statements = self.statements.saturating_sub(earlier.statements);
         let load_cpu = used.load_cpu_ns.zip(used_earlier.load_cpu_ns);
-        Measured {
+        Span {
+            seconds,
+            statements: self.statements.saturating_sub(earlier.statements),
+            count,
             load_cpu_ns: load_cpu.map(|(now, before)| now.saturating_sub(before)),
-            ..Measured::of(seconds, statements, count.as_ref(), usage.as_ref())
+            usage,
+        }
+    }
+}
+
+impl Span {
+    /// Both together.
+    #[must_use]
+    pub(crate) fn plus(self, later: Span) -> Span {
+        Span {
+            seconds: self.seconds + later.seconds,
+            statements: self.statements + later.statements,
+            count: self.count.zip(later.count).map(|(one, other)| one.plus(&other)),
+            load_cpu_ns: self.load_cpu_ns.zip(later.load_cpu_ns).map(|(one, other)| one + other),
+            usage: self.usage.zip(later.usage).map(|(one, other)| one.plus(other)),
+        }
+    }
+
+    /// As it is kept.
+    pub(crate) fn measured(&self) -> Measured {
+        let (count, usage) = (self.count.as_ref(), self.usage.as_ref());
+        Measured {
+            load_cpu_ns: self.load_cpu_ns,
+            ..Measured::of(self.seconds, self.statements, count, usage)
         }
     }
 }

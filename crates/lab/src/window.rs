@@ -53,8 +53,8 @@ pub struct Window {
     /// Transactions per second that arrived on average; absent in a closed load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// What the hypervisor took of the tries before it, as shares of all processors, 0 to 1: each was made
-    /// anew because that was too much.
+    /// What the hypervisor took of turns that do not count, as shares of all processors, 0 to 1: each was
+    /// made anew because that was too much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stolen: Vec<f64>,
     /// When it began.

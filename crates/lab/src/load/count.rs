@@ -36,6 +36,18 @@ impl Count {
         }
     }
 
+    /// What was done in both, which do not overlap.
+    #[must_use]
+    pub fn plus(self, other: &Count) -> Count {
+        Count {
+            transactions: self.transactions + other.transactions,
+            retries: self.retries + other.retries,
+            sum_ns: self.sum_ns + other.sum_ns,
+            max_ns: self.max_ns.max(other.max_ns),
+            histogram: self.histogram.plus(&other.histogram),
+        }
+    }
+
     /// How long the transactions took, attempts that failed included. All is 0 where there was none.
     pub fn latency(&self) -> Latency {
         if self.transactions == 0 {
@@ -101,5 +113,13 @@ mod tests {
         let longer = count(&[(20, 5), (30, 1), (31, 1)], 2_147_483_700.0);
         assert_eq!(longer.since(&before).max_ns, 2_147_483_700.0);
         assert_eq!(after.since(&after).max_ns, 0.0);
+    }
+
+    #[test]
+    fn a_sum_is_that_of_all_transactions() {
+        let sum = count(&[(20, 5)], 1_048_577.0).plus(&count(&[(25, 2)], 33_554_433.0));
+        assert_eq!((sum.transactions, sum.retries, sum.max_ns), (7, 6, 33_554_433.0));
+        let both = count(&[(20, 5), (25, 2)], 33_554_433.0);
+        assert_eq!(sum.latency(), both.latency());
     }
 }

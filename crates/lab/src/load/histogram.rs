@@ -40,6 +40,12 @@ impl Histogram {
         }
     }
 
+    /// What both hold together.
+    pub(super) fn plus(mut self, other: &Histogram) -> Histogram {
+        self.add(other.0.iter().copied());
+        self
+    }
+
     /// What was counted since an earlier state of the same histogram.
     pub(super) fn since(&self, earlier: &Histogram) -> Histogram {
         let pairs = self.0.iter().zip(&earlier.0);

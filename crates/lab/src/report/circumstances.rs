@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use crate::budget::THREADS;
+use crate::awake::BUSY;
+use crate::budget::{SESSION_TURN_S, THREADS, TURN_S};
 use crate::report::document::{Datum, Table};
 use crate::report::facts::{Facts, Host, LoadFacts, Run, Server};
 use crate::report::words::{self, NOT_MEASURED};
@@ -15,7 +16,8 @@ pub(super) fn table(facts: &Facts) -> Table {
         .into_iter()
         .chain(load(&facts.load))
         .chain(host(&facts.host))
-        .chain(run(&facts.run));
+        .chain(run(&facts.run))
+        .chain(turns(&facts.server));
     for (name, value) in facts {
         table.row(vec![Datum::text(name), Datum::text(value)]);
     }
@@ -68,6 +70,19 @@ fn host(host: &Host) -> Vec<(&'static str, String)> {
         ("kernel", host.kernel.clone()),
         ("operating system", host.system.clone().unwrap_or_else(unknown)),
     ]
+}
+
+/// How the windows of servers of our own are made. Nobody else's is changed in each turn.
+fn turns(server: &Server) -> Vec<(&'static str, String)> {
+    if server.is_foreign {
+        return Vec::new();
+    }
+    let turn = words::duration(TURN_S);
+    let long = words::number(TURN_S / SESSION_TURN_S, 0);
+    let turn =
+        format!("{turn} in closed loads, longer in proportion with more than {long} sessions");
+    let awake = format!("in closed loads of up to {BUSY} sessions for each of them");
+    vec![("turns of the arms", turn), ("processors kept from halting", awake)]
 }
 
 fn run(run: &Run) -> Vec<(&'static str, String)> {

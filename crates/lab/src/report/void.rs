@@ -43,16 +43,16 @@ pub(super) fn windows(report: Report<'_>) -> Option<String> {
     (!arms.is_empty()).then(|| format!("Void windows by arm: {}.", arms.join(", ")))
 }
 
-/// How often windows were made anew because of the hypervisor; `None` where none was.
+/// How many turns were made anew because of the hypervisor; `None` where none was.
 pub(super) fn stolen(report: Report<'_>) -> Option<String> {
     let tries: usize = report.windows.iter().map(|window| window.stolen.len()).sum();
     let windows = report.windows.iter().filter(|window| !window.stolen.is_empty()).count();
     (tries > 0).then(|| {
         format!(
-            "The hypervisor took too much of {}, which {} made anew, {} in all.",
+            "The hypervisor took too much of {} of {}, and {} made anew.",
+            words::count(tries, "turn", "turns"),
             words::count(windows, "window", "windows"),
-            if windows == 1 { "was" } else { "were" },
-            words::count(tries, "time", "times")
+            if tries == 1 { "it was" } else { "they were" }
         )
     })
 }

@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use waggle_instrumentation::activity::{Events, difference};
+use waggle_instrumentation::activity::Events;
 use waggle_instrumentation::class::class_of;
-use waggle_instrumentation::metrics::Counter;
 use waggle_instrumentation::pattern::fits;
 use waggle_instrumentation::profile::{
     Base, ConsumerRule, InstrumentRule, Profile, Servers, builtin,
@@ -35,10 +34,10 @@ pub(super) const CLASSES: [&str; 14] = [
 const ALWAYS: &str = "memory/performance_schema/";
 /// The consumer without which nothing is collected.
 const ALL: &str = "global_instrumentation";
-/// Events that our own statements between two readings can make of a class that grows.
+/// Events that our own statements between two readings, in one turn, can make of a class that grows.
 const OWN: u64 = 20;
 /// Events that threads of the server can have begun when their class was still on, beside two of
-/// every session.
+/// every session, in one turn.
 const BACKGROUND: u64 = 100;
 
 /// What a class of instruments has to show.
@@ -93,11 +92,14 @@ impl Expect {
     }
 
     /// Why so many events cannot be.
-    fn disproof(&self, events: u64, threads: u32) -> Option<String> {
+    fn disproof(&self, events: u64, under: Under) -> Option<String> {
         let class = &self.class;
-        let most = 2 * u64::from(threads) + BACKGROUND;
+        let turns = u64::from(under.turns);
+        let most = turns * (2 * u64::from(under.threads) + BACKGROUND);
+        // Each transaction makes one at least.
+        let own = (turns * OWN).min(under.transactions.unwrap_or(u64::MAX));
         match self.must {
-            Must::Grow if events <= OWN => {
+            Must::Grow if events <= own => {
                 Some(format!("{class} is on and counted {events} events under load"))
             }
             Must::StandStill if events > most => {
@@ -108,35 +110,35 @@ impl Expect {
     }
 }
 
-/// The first of `expects` that the events between two readings break.
-pub(super) fn disproof(
-    expects: &[Expect],
-    earlier: &Events,
-    later: &Events,
-    threads: u32,
-) -> Option<String> {
-    let mut counted: BTreeMap<String, u64> = BTreeMap::new();
-    for (name, events) in difference(earlier, later) {
-        if !name.starts_with(ALWAYS) {
-            *counted.entry(class_of(&name).to_owned()).or_default() += events;
-        }
+/// Under what events were counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Under {
+    /// Sessions.
+    pub threads: u32,
+    /// Transactions that ended; `None` where nobody counts them.
+    pub transactions: Option<u64>,
+    /// How often the events were read before and after.
+    pub turns: u32,
+}
+
+/// The first of `expects` that so many events break.
+pub(super) fn disproof(expects: &[Expect], events: &Events, under: Under) -> Option<String> {
+    let mut counted: BTreeMap<&str, u64> = BTreeMap::new();
+    for (name, events) in events.iter().filter(|(name, _)| !name.starts_with(ALWAYS)) {
+        *counted.entry(class_of(name)).or_default() += events;
     }
     expects.iter().find_map(|expect| {
-        let events = counted.get(&expect.class).copied().unwrap_or(0);
-        expect.disproof(events, threads)
+        let events = counted.get(expect.class.as_str()).copied().unwrap_or(0);
+        expect.disproof(events, under)
     })
 }
 
-/// Why counters of InnoDB between two readings cannot be, under a load that moves all of them; `None`
-/// where they can. That the right ones are on was read back before: one that is on has to grow, one that
-/// is off to stand still.
-pub fn counters_disproof(earlier: &[Counter], later: &[Counter], threads: u32) -> Option<String> {
-    later.iter().find_map(|counter| {
-        let before = earlier.iter().find(|before| before.name == counter.name)?;
-        let must = if counter.enabled { Must::Grow } else { Must::StandStill };
-        let class = format!("the counter {}", counter.name);
-        Expect { class, must }.disproof(counter.count.abs_diff(before.count), threads)
-    })
+/// Why a counter of InnoDB cannot have changed by so much, under a load that moves it; `None` where it
+/// can. That it is on or off was read back before: one that is on has to grow, one that is off to stand
+/// still.
+pub fn counter_disproof(name: &str, enabled: bool, change: u64, under: Under) -> Option<String> {
+    let must = if enabled { Must::Grow } else { Must::StandStill };
+    Expect { class: format!("the counter {name}"), must }.disproof(change, under)
 }
 
 /// What rules make of something.
@@ -241,6 +243,8 @@ mod tests {
         "memory/sql/THD::main_mem_root",
     ];
 
+    const UNDER: Under = Under { threads: 8, transactions: None, turns: 1 };
+
     fn expects(profile: &Profile) -> Vec<Expect> {
         Expect::of(profile, &FEEDS.map(str::to_owned))
     }
@@ -305,26 +309,11 @@ mod tests {
 
     #[test]
     fn a_counter_that_is_on_has_to_grow_and_one_that_is_off_to_stand_still() {
-        let counter = |name: &str, enabled, count| Counter {
-            name: name.to_owned(),
-            subsystem: "transaction".to_owned(),
-            module: None,
-            enabled,
-            kind: "counter".to_owned(),
-            count,
-            count_reset: count,
-            comment: String::new(),
-        };
-        let says = |enabled, [before, after]: [i64; 2]| {
-            let commits = |count| counter("trx_rw_commits", enabled, count);
-            // What was not read before says nothing.
-            let later = [counter("new", true, 5), commits(after)];
-            counters_disproof(&[commits(before)], &later, 8)
-        };
-        assert_eq!((says(true, [7, 900]), says(false, [7, 7])), (None, None));
-        let silent = says(true, [7, 7]).unwrap();
+        let says = |enabled, change| counter_disproof("trx_rw_commits", enabled, change, UNDER);
+        assert_eq!((says(true, 893), says(false, 0)), (None, None));
+        let silent = says(true, 0).unwrap();
         assert!(silent.contains("trx_rw_commits is on and counted 0"), "{silent}");
-        let loud = says(false, [7, 900]).unwrap();
+        let loud = says(false, 893).unwrap();
         assert!(loud.contains("trx_rw_commits is off and counted 893"), "{loud}");
     }
 
@@ -334,8 +323,7 @@ mod tests {
         let events = |counts: &[(&str, u64)]| -> Events {
             counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
         };
-        let none = Events::new();
-        let says = |counts: &[(&str, u64)]| disproof(&expects, &none, &events(counts), 8);
+        let says = |counts: &[(&str, u64)]| disproof(&expects, &events(counts), UNDER);
         let (statements, table) =
             (("statement/com/Execute", 5000), ("wait/io/table/sql/handler", 9));
         let table_at_work = ("wait/io/table/sql/handler", 9000);
@@ -349,5 +337,19 @@ mod tests {
         let left = ("wait/synch/mutex/innodb/trx_sys_mutex", 116);
         let own = ("memory/performance_schema/threads", 5000);
         assert_eq!(says(&[statements, table_at_work, left, own]), None);
+    }
+
+    #[test]
+    fn every_turn_adds_what_our_own_statements_and_those_before_it_make() {
+        let expect = |must| Expect { class: "statement".to_owned(), must };
+        let says = |must, events, turns, transactions| {
+            expect(must).disproof(events, Under { turns, transactions, ..UNDER }).is_some()
+        };
+        assert_eq!([116, 117].map(|events| says(Must::StandStill, events, 1, None)), [false, true]);
+        assert_eq!([348, 349].map(|events| says(Must::StandStill, events, 3, None)), [false, true]);
+        assert_eq!([20, 21].map(|events| says(Must::Grow, events, 1, None)), [true, false]);
+        assert_eq!([60, 61].map(|events| says(Must::Grow, events, 3, None)), [true, false]);
+        // A slow load that did little makes no more than one each.
+        assert_eq!([9, 10].map(|events| says(Must::Grow, events, 3, Some(9))), [true, false]);
     }
 }

@@ -27,7 +27,7 @@ use crate::window::{Cell, Load, Window};
 
 pub(crate) use check::name_and_value;
 pub use error::{Mistake, SuiteError};
-pub use expect::{Expect, Must, counters_disproof};
+pub use expect::{Expect, Must, Under, counter_disproof};
 pub use published::{Figure, Further, Published, PublishedRange};
 
 /// A published experiment, or one of the user's own.
@@ -242,10 +242,10 @@ impl<T: Copy> ByScale<T> {
 }
 
 impl Scenario {
-    /// Why events of Performance Schema between two readings cannot come from this scenario; `None`
-    /// where they can. `threads` is the number of sessions of the load.
-    pub fn disproof(&self, earlier: &Events, later: &Events, threads: u32) -> Option<String> {
-        expect::disproof(&self.expects, earlier, later, threads)
+    /// Why so many events of Performance Schema, by the name of the instrument, cannot come from this
+    /// scenario; `None` where they can.
+    pub fn disproof(&self, events: &Events, under: Under) -> Option<String> {
+        expect::disproof(&self.expects, events, under)
     }
 }
 
@@ -341,6 +341,11 @@ impl Suite {
     /// has a restart.
     pub fn keeps_servers(&self, cell: &Cell) -> bool {
         self.servers == Servers::SideBySide && !self.order(cell).is_some_and(|order| order.restart)
+    }
+
+    /// Whether the scenarios of a cell follow each other as listed.
+    pub fn is_as_listed(&self, cell: &Cell) -> bool {
+        self.order(cell).is_some_and(|order| order.sequence == Sequence::AsListed)
     }
 
     /// The scenario that has a second arm alone on a server ([`Window::ALONE`]): the first that shares

@@ -1,0 +1,206 @@
+//! The windows of a cell in a block, made in turns.
+//!
+//! On a shared host two neighbours in time differ by a tenth, whether they are 10 ms or 500 ms long: the noise has
+//! a long memory, and longer windows do not make it less. Shorter neighbours, many of them, do. So the
+//! arms take turns, each time in another order, and a window is the sum of the turns of its arm.
+//! `docs/decisions/0013` has the figures.
+
+use jiff::Timestamp;
+use waggle_stats::Random;
+
+use crate::awake::Awake;
+use crate::capacity::Capacities;
+use crate::engine::{Engine, Remaining, Running};
+use crate::error::LabError;
+use crate::evidence::{Counted, Evidence};
+use crate::gate::{self, Asked};
+use crate::kept::Kept;
+use crate::life::Origin;
+use crate::load::Pace;
+use crate::schedule::Slot;
+use crate::span::Span;
+use crate::window::{Load, Measured, Window};
+
+/// A window while it is made.
+pub(crate) struct Making {
+    slot: Slot,
+    window: Window,
+    sum: Option<Span>,
+    performance_schema_bytes: Option<u64>,
+    evidence: Evidence,
+    /// Whether something broke: it gets no more turns.
+    is_broken: bool,
+}
+
+impl<'a> Engine<'a> {
+    /// Makes the windows of these slots of one cell in one block, in turns. `None` where somebody stopped it: then
+    /// nothing of them counts.
+    pub(crate) fn windows(
+        &mut self,
+        running: &mut Running<'a>,
+        kept: &mut Kept,
+        slots: &[Slot],
+        capacities: &Capacities,
+        pace: &Remaining,
+    ) -> Result<Option<Vec<Window>>, LabError> {
+        let mut making = Vec::with_capacity(slots.len());
+        for slot in slots {
+            making.push(self.begin(*slot, kept, capacities)?);
+        }
+        let Some(first) = slots.first().copied() else { return Ok(Some(Vec::new())) };
+        let turns = self.turns(first.cell);
+        let _awake = self.is_kept_awake(first.cell).then(Awake::keep);
+        for turn in 0..turns {
+            let mut order: Vec<usize> = (0..making.len()).collect();
+            // The schedule has said in which order they come first.
+            if turn > 0 {
+                let seed = self.seed ^ (u64::from(first.number) << 24) ^ u64::from(turn);
+                Random::seeded(seed).shuffle(&mut order);
+            }
+            for at in order {
+                if making[at].is_broken {
+                    continue;
+                }
+                self.report(kept, making[at].slot, pace);
+                match self.turn(running, kept, &mut making[at], turns) {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(error) => self.give_up(running, &mut making, at, error)?,
+                }
+            }
+        }
+        Ok(Some(making.into_iter().map(|one| self.end(one, turns)).collect()))
+    }
+
+    fn begin(&self, slot: Slot, kept: &Kept, capacities: &Capacities) -> Result<Making, LabError> {
+        let cell = self.schedule.cells[slot.cell].clone();
+        Ok(Making {
+            slot,
+            window: Window {
+                number: slot.number,
+                block: slot.block,
+                rate: capacities.rate(&cell)?,
+                cell,
+                arm: self.schedule.arms[slot.arm].name.to_owned(),
+                life: 0,
+                session: kept.session(),
+                stolen: Vec::new(),
+                begin: Timestamp::now(),
+                measured: None,
+                void: None,
+            },
+            sum: None,
+            performance_schema_bytes: None,
+            evidence: Evidence::default(),
+            is_broken: false,
+        })
+    }
+
+    /// How often the arms of a cell take turns: once, where the order in which they come is what is
+    /// measured, where each has a server for itself, where the queue of an open load would be empty at the
+    /// beginning of each turn, and where a server of somebody else would be changed each time.
+    pub(crate) fn turns(&self, cell: usize) -> u32 {
+        let takes_turns =
+            self.schedule.keeps_servers(cell) && matches!(self.origin, Origin::Private { .. });
+        let cell = &self.schedule.cells[cell];
+        match takes_turns && cell.load == Load::Closed && !self.suite.is_as_listed(cell) {
+            true => self.lengths.turns(cell.threads),
+            false => 1,
+        }
+    }
+
+    /// Whether processors would halt in a cell whose load shall not rest. An open load shall.
+    fn is_kept_awake(&self, cell: usize) -> bool {
+        let cell = &self.schedule.cells[cell];
+        let is_private = matches!(self.origin, Origin::Private { .. });
+        is_private && cell.load == Load::Closed && Awake::helps(cell.threads)
+    }
+
+    /// One turn of a window. `false` where somebody stopped it.
+    fn turn(
+        &self,
+        running: &mut Running<'a>,
+        kept: &mut Kept,
+        making: &mut Making,
+        turns: u32,
+    ) -> Result<bool, LabError> {
+        let arm = &self.schedule.arms[making.slot.arm];
+        let window = &mut making.window;
+        let threads = window.cell.threads;
+        window.life = running.life(arm.server).unwrap_or_else(|| kept.next_life());
+        let (life, load) = self.at_work(running, making.slot, window.life)?;
+        if let Some(reason) = life.set(arm.scenario)? {
+            window.void.get_or_insert(reason);
+        }
+        let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
+        let before = Counted::so_far(life, &self.suite.counters)?;
+        load.go(pace)?;
+        if !self.wait(self.lengths.settle / turns) {
+            return Ok(false);
+        }
+        load.pause()?;
+        let mut tries = 0;
+        let span = loop {
+            let begin = Timestamp::now();
+            let length = self.lengths.window_of(threads) / turns;
+            let Some(span) = self.span(life, load, pace, length)? else { return Ok(false) };
+            if making.sum.is_none() {
+                window.begin = begin;
+            }
+            match gate::stolen(&span.measured()) {
+                Some(share) if tries < gate::ANEW_MAX => window.stolen.push(share),
+                _ => break span,
+            }
+            tries += 1;
+        };
+        making.sum = Some(match making.sum.take() {
+            Some(sum) => sum.plus(span),
+            None => span,
+        });
+        making.performance_schema_bytes = life.performance_schema_bytes()?;
+        making.evidence.add(&before, &Counted::so_far(life, &self.suite.counters)?);
+        Ok(true)
+    }
+
+    /// What is known of a window after its last turn.
+    fn end(&self, making: Making, turns: u32) -> Window {
+        let Making { slot, mut window, sum, performance_schema_bytes, evidence, is_broken } =
+            making;
+        let Some(sum) = sum.filter(|_| !is_broken) else { return window };
+        let measured = Measured { performance_schema_bytes, ..sum.measured() };
+        let threads = window.cell.threads;
+        let seconds = self.lengths.window_of(threads).as_secs_f64();
+        let asked = Asked { seconds, turns, rate: window.rate };
+        let scenario = self.schedule.arms[slot.arm].scenario;
+        let proof = || evidence.disproof(scenario, threads, measured.transactions);
+        window.void = window.void.or_else(proof).or_else(|| gate::judge(&measured, &asked));
+        window.measured = Some(measured);
+        window
+    }
+
+    /// After an error the server of a window is started anew for the next one: this one does not count,
+    /// nor do others that had turns on it.
+    fn give_up(
+        &self,
+        running: &mut Running<'a>,
+        making: &mut [Making],
+        at: usize,
+        error: LabError,
+    ) -> Result<(), LabError> {
+        if error.ends_a_run() {
+            return Err(error);
+        }
+        let server = |one: &Making| self.schedule.arms[one.slot.arm].server;
+        let broken = server(&making[at]);
+        running.end(broken);
+        making[at].is_broken = true;
+        let had_turns = |one: &&mut Making| server(one) == broken && one.sum.is_some();
+        for one in making.iter_mut().filter(had_turns) {
+            one.is_broken = true;
+        }
+        for one in making.iter_mut().filter(|one| one.is_broken) {
+            one.window.void.get_or_insert_with(|| error.to_string());
+        }
+        Ok(())
+    }
+}
