@@ -13,8 +13,9 @@ use crate::size;
 use crate::verified::Verified;
 use crate::watching::Waggle;
 
-/// Calls of which the server's digest row may miss a part.
-const MISSED_MAX: u64 = 4;
+/// The server's threads add to a digest row without a lock: of so many calls one may be missed, as in
+/// `waggle verify`.
+const RACED_ONE_IN: u64 = 50;
 
 /// What is compared of a class of statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -111,16 +112,14 @@ fn pt_query_digest_reads_what_the_server_counted() {
     for (text, read) in of_sysbench {
         let counted = theirs[text];
         compared += 1;
-        // The server's threads add to a digest row without a lock, so that it misses a few.
         for (ours, theirs) in [
             (read.calls, counted.calls),
             (read.rows_sent, counted.rows_sent),
             (read.rows_examined, counted.rows_examined),
         ] {
-            let of_a_call = ours.div_ceil(read.calls);
             let missed = ours.checked_sub(theirs);
             assert!(
-                missed.is_some_and(|missed| missed <= MISSED_MAX * of_a_call),
+                missed.is_some_and(|missed| missed <= ours.div_ceil(RACED_ONE_IN)),
                 "{text}: {read:?}, the server {counted:?}"
             );
         }
