@@ -29,13 +29,13 @@ pub struct Awake {
 impl Awake {
     /// Whether so many sessions that never rest leave processors time to halt.
     pub fn helps(sessions: u32) -> bool {
-        sessions as usize <= BUSY * processors()
+        sessions as usize <= BUSY * processors().len()
     }
 
     /// Keeps all processors awake.
     pub fn keep() -> Awake {
         let is_over = Arc::new(AtomicBool::new(false));
-        let threads = (0..processors()).map(|processor| {
+        let threads = processors().into_iter().map(|processor| {
             let is_over = Arc::clone(&is_over);
             thread::spawn(move || {
                 if is_displaced_by_any_other() && stay_on(processor) {
@@ -60,8 +60,10 @@ impl Drop for Awake {
     }
 }
 
-fn processors() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
+/// The processors that this process may use.
+fn processors() -> Vec<usize> {
+    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect()
 }
 
 /// Puts the calling thread into the class of those that any other one displaces.
