@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 use waggle_lab::gate::{self, Asked};
 use waggle_lab::load::{Count, Driver, Pace, Reach, Request, Sysbench, prepare};
-use waggle_lab::meter::{Meter, Sample};
-use waggle_lab::schedule::Schedule;
+use waggle_lab::meter::{Meter, Sample, Usage};
+use waggle_lab::schedule::{Schedule, Slot};
 use waggle_lab::suite::{Scale, Suite};
 use waggle_lab::{Measured, Window};
 use waggle_private_server::Launcher;
+use waggle_stats::Random;
 use waggle_testkit::Server;
 
 use crate::injection::{Injection, disproof};
@@ -83,51 +84,76 @@ impl<'a> Subject<'a> {
         let cells = self.suite.cells();
         let schedule = Schedule::new(self.suite, &cells, self.settings.blocks, seed);
         let mut windows = Vec::new();
-        for slot in &schedule.slots {
-            let arm = schedule.arms.get(slot.arm).context("an arm")?;
-            self.injection.set(busy_ns(&arm.scenario.name))?;
-            sleep(self.settings.settle());
-            let mut begin = Timestamp::now();
-            let (mut measured, mut void) = self.window()?;
-            let mut stolen = Vec::new();
-            while let Some(share) =
-                gate::stolen(&measured).filter(|_| stolen.len() < gate::ANEW_MAX)
-            {
-                stolen.push(share);
-                begin = Timestamp::now();
-                (measured, void) = self.window()?;
+        for slots in schedule.slots.chunk_by(|one, other| one.block == other.block) {
+            for (slot, made) in slots.iter().zip(self.block(&schedule, slots, seed)?) {
+                let (measured, void) = self.judged(&made)?;
+                windows.push(Window {
+                    number: slot.number,
+                    block: slot.block,
+                    cell: cells.get(slot.cell).context("a cell")?.clone(),
+                    arm: schedule.arms.get(slot.arm).context("an arm")?.name.to_owned(),
+                    life: repetition,
+                    session: 0,
+                    rate: None,
+                    stolen: made.stolen,
+                    begin: made.begin,
+                    measured: Some(measured),
+                    void,
+                });
             }
-            windows.push(Window {
-                number: slot.number,
-                block: slot.block,
-                cell: cells.get(slot.cell).context("a cell")?.clone(),
-                arm: arm.name.to_owned(),
-                life: repetition,
-                session: 0,
-                rate: None,
-                stolen,
-                begin,
-                measured: Some(measured),
-                void,
-            });
         }
         Ok(windows)
     }
 
-    /// What happens in one window, and why it does not count. A point select is one statement.
-    fn window(&mut self) -> Result<(Measured, Option<String>)> {
-        let length = self.settings.window();
-        let before = self.look()?;
-        sleep(length);
-        let after = self.look()?;
-        let (count, used) = (after.count.since(&before.count), after.used.since(&before.used));
+    /// The windows of a block, whose arms take turns.
+    fn block(&mut self, schedule: &Schedule<'_>, slots: &[Slot], seed: u64) -> Result<Vec<Made>> {
+        let mut made: Vec<Made> = slots.iter().map(|_| Made::nothing()).collect();
+        let first = slots.first().map_or(0, |slot| slot.number);
+        let mut random = Random::seeded(seed ^ (u64::from(first) << 24));
+        for _ in 0..self.settings.turns() {
+            let mut order: Vec<usize> = (0..slots.len()).collect();
+            random.shuffle(&mut order);
+            for at in order {
+                let (slot, made) = slots.get(at).zip(made.get_mut(at)).context("a slot")?;
+                let arm = schedule.arms.get(slot.arm).context("an arm")?;
+                self.injection.set(busy_ns(&arm.scenario.name))?;
+                sleep(self.settings.settle());
+                self.turn(made)?;
+            }
+        }
+        Ok(made)
+    }
+
+    /// One turn, made anew where the hypervisor took too much of it.
+    fn turn(&mut self, made: &mut Made) -> Result<()> {
+        for tries in 0.. {
+            let before = self.look()?;
+            sleep(self.settings.turn());
+            let after = self.look()?;
+            let used = after.used.since(&before.used);
+            let stolen = Some(used.steal_share).filter(|share| *share > gate::STEAL_MAX);
+            if let Some(share) = stolen.filter(|_| tries < gate::ANEW_MAX) {
+                made.stolen.push(share);
+                continue;
+            }
+            made.add(&before, &after, used);
+            break;
+        }
+        Ok(())
+    }
+
+    /// What happened in a window, and why it does not count. A point select is one statement.
+    fn judged(&self, made: &Made) -> Result<(Measured, Option<String>)> {
+        let (count, used) = made.sum.as_ref().context("a window has a turn")?;
         let measured = Measured {
-            load_cpu_ns: Some(after.of_load.since(&before.of_load).server_cpu_ns),
-            ..Measured::of(used.seconds, count.transactions, Some(&count), Some(&used))
+            load_cpu_ns: Some(made.load_cpu_ns),
+            ..Measured::of(used.seconds, count.transactions, Some(count), Some(used))
         };
-        let runs = after.runs_since(&before);
-        let asked = Asked { seconds: length.as_secs_f64(), turns: 1, rate: None };
-        let void = disproof(runs, measured.statements).or_else(|| gate::judge(&measured, &asked));
+        let (turns, turn) = (self.settings.turns(), self.settings.turn());
+        let seconds = (turn * turns).as_secs_f64();
+        let asked = Asked { seconds, turns, rate: None };
+        let void = disproof(made.runs, measured.statements);
+        let void = void.or_else(|| gate::judge(&measured, &asked));
         Ok((measured, void))
     }
 
@@ -137,6 +163,36 @@ impl<'a> Subject<'a> {
         // Beside each other: one is divided by the other.
         let (used, of_load) = (self.meter.read()?, self.load_meter.read()?);
         Ok(Look { runs: [before, self.injection.runs()?], count, used, of_load })
+    }
+}
+
+/// A window while it is made.
+struct Made {
+    begin: Timestamp,
+    /// As in [`Window::stolen`].
+    stolen: Vec<f64>,
+    /// What was done and used in all turns.
+    sum: Option<(Count, Usage)>,
+    load_cpu_ns: u64,
+    /// The fewest and the most runs of the program that there may have been.
+    runs: [u64; 2],
+}
+
+impl Made {
+    fn nothing() -> Made {
+        let begin = Timestamp::now();
+        Made { begin, stolen: Vec::new(), sum: None, load_cpu_ns: 0, runs: [0; 2] }
+    }
+
+    fn add(&mut self, before: &Look, after: &Look, used: Usage) {
+        let count = after.count.since(&before.count);
+        self.sum = Some(match self.sum.take() {
+            Some((sum, all)) => (sum.plus(&count), all.plus(used)),
+            None => (count, used),
+        });
+        self.load_cpu_ns += after.of_load.since(&before.of_load).server_cpu_ns;
+        let runs = after.runs_since(before);
+        self.runs = [self.runs[0] + runs[0], self.runs[1] + runs[1]];
     }
 }
 

@@ -24,11 +24,14 @@ pub(crate) struct Settings {
     /// Blocks of each repetition.
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) blocks: u32,
-    /// Length of a window, ms.
-    #[arg(long, value_name = "MS", default_value_t = 250)]
-    pub(crate) window_ms: u64,
-    /// Time under load before each window, ms.
-    #[arg(long, value_name = "MS", default_value_t = 30)]
+    /// Turns of each window.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) turns: u32,
+    /// Length of a turn, ms.
+    #[arg(long, value_name = "MS", default_value_t = 20)]
+    pub(crate) turn_ms: u64,
+    /// Time under load before each turn, ms.
+    #[arg(long, value_name = "MS", default_value_t = 5)]
     pub(crate) settle_ms: u64,
     /// A small form for tests: it shows that everything works, not what is found.
     #[arg(long)]
@@ -50,7 +53,7 @@ impl Settings {
         if !self.quick {
             return self;
         }
-        Settings { repetitions: 2, blocks: 6, window_ms: 60, ..self }
+        Settings { repetitions: 2, blocks: 6, turns: 3, ..self }
     }
 
     /// Whether what is found can be held against the limits.
@@ -65,8 +68,12 @@ impl Settings {
         Ok(())
     }
 
-    pub(crate) fn window(&self) -> Duration {
-        Duration::from_millis(self.window_ms)
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns.max(1)
+    }
+
+    pub(crate) fn turn(&self) -> Duration {
+        Duration::from_millis(self.turn_ms)
     }
 
     pub(crate) fn settle(&self) -> Duration {
