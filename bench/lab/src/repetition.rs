@@ -131,7 +131,7 @@ impl<'a> Subject<'a> {
             sleep(self.settings.turn());
             let after = self.look()?;
             let used = after.used.since(&before.used);
-            let stolen = Some(used.steal_share).filter(|share| *share > gate::STEAL_MAX);
+            let stolen = gate::stolen(Some(used.steal_share));
             if let Some(share) = stolen.filter(|_| tries < gate::ANEW_MAX) {
                 made.stolen.push(share);
                 continue;

@@ -16,8 +16,8 @@ const RATE_MIN: f64 = 0.95;
 pub const ANEW_MAX: usize = 3;
 
 /// The share of all processors that the hypervisor took, where it is too much.
-pub fn stolen(measured: &Measured) -> Option<f64> {
-    measured.steal_share.filter(|steal| *steal > STEAL_MAX)
+pub fn stolen(steal_share: Option<f64>) -> Option<f64> {
+    steal_share.filter(|steal| *steal > STEAL_MAX)
 }
 
 /// What a window should be.
@@ -39,7 +39,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
     if measured.statements == 0 {
         return Some("no statement ended in it".to_owned());
     }
-    if let Some(steal) = stolen(measured) {
+    if let Some(steal) = stolen(measured.steal_share) {
         let percent = 100.0 * steal;
         return Some(format!("the hypervisor took {percent:.1} % of the processors"));
     }

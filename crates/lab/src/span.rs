@@ -102,6 +102,11 @@ impl Span {
         }
     }
 
+    /// What the hypervisor took, as a share of all processors.
+    pub(crate) fn steal_share(&self) -> Option<f64> {
+        self.usage.as_ref().map(|usage| usage.steal_share)
+    }
+
     /// As it is kept.
     pub(crate) fn measured(&self) -> Measured {
         let (count, usage) = (self.count.as_ref(), self.usage.as_ref());

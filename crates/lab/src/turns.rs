@@ -147,7 +147,7 @@ impl<'a> Engine<'a> {
             if making.sum.is_none() {
                 window.begin = begin;
             }
-            match gate::stolen(&span.measured()) {
+            match gate::stolen(span.steal_share()) {
                 Some(share) if tries < gate::ANEW_MAX => window.stolen.push(share),
                 _ => break span,
             }
