@@ -276,10 +276,10 @@ fn undo_taken(
     // Another may have been quicker.
     let contents = journal.read()?.filter(Contents::is_open);
     let Some(contents) = contents else { return Ok(None) };
-    // Numbers of connections grow as long as a server lives; one that is started anew within a second
-    // begins in the same second.
+    // Numbers of connections grow as long as a server lives: the start of one that is started anew
+    // within a second tells nothing, and its process may be unknown.
     let number = connection.server_identity().connection_id;
-    if contents.begun.life != *life || number <= contents.begun.connection {
+    if !contents.begun.life.is(life) || number <= contents.begun.connection {
         let (at, left_alone) = (Timestamp::now(), Vec::new());
         journal.close(Undone { by: Undoer::Restart, at, left_alone })?;
         return Ok(Some(Ended { contents, restored: None }));
@@ -339,6 +339,6 @@ fn undo_journal(
 pub fn of_life(directory: &Path, life: &Life) -> Result<Vec<Contents>, JournalError> {
     let all = crate::journal::all(directory)?.into_iter();
     let of_life = all
-        .filter(|contents| !contents.as_ref().is_ok_and(|contents| contents.begun.life != *life));
+        .filter(|contents| !contents.as_ref().is_ok_and(|contents| !contents.begun.life.is(life)));
     of_life.collect()
 }

@@ -13,6 +13,10 @@ pub struct Life {
     /// When it began, seconds since 1970 by the server's clock. Both numbers that it is made of are
     /// read from that clock, so that a step of the clock does not change it.
     pub began_s: i64,
+    /// The number of its process where it runs, as Performance Schema knows it; `None` where that is
+    /// off, or the account has no right to it. A server can be started anew within a second.
+    #[serde(default)]
+    pub process: Option<u64>,
 }
 
 impl Life {
@@ -36,6 +40,47 @@ impl Life {
         let began = text(&row, 1).parse::<f64>().map_err(|_| ConnectionError::Unexpected {
             what: format!("uptime {:?}", text(&row, 1)),
         })?;
-        Ok(Life { server: text(&row, 0), began_s: began as i64 })
+        let process = process_of(connection)?;
+        Ok(Life { server: text(&row, 0), began_s: began as i64, process })
+    }
+
+    /// Whether another look met the same life. A process that one of the two could not tell says
+    /// nothing.
+    #[must_use]
+    pub fn is(&self, other: &Life) -> bool {
+        let processes = self.process.zip(other.process);
+        self.server == other.server
+            && self.began_s == other.began_s
+            && processes.is_none_or(|(one, two)| one == two)
+    }
+}
+
+/// The main thread of a process has the number of the process.
+fn process_of(connection: &mut Connection) -> Result<Option<u64>, ConnectionError> {
+    let rows = connection
+        .rows("SELECT THREAD_OS_ID FROM performance_schema.threads WHERE NAME = 'thread/sql/main'");
+    match rows {
+        Ok(rows) => Ok(rows.first().and_then(|row| text(row, 0).parse().ok())),
+        Err(error) if error.is_access_denied() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn life(began_s: i64, process: Option<u64>) -> Life {
+        Life { server: "a".into(), began_s, process }
+    }
+
+    #[test]
+    fn a_life_is_told_by_its_start_and_by_its_process_where_both_looks_know_it() {
+        let known = life(1, Some(7));
+        assert!(known.is(&known));
+        assert!(!known.is(&life(1, Some(8))));
+        assert!(!known.is(&life(2, Some(7))));
+        assert!(known.is(&life(1, None)) && life(1, None).is(&known));
+        assert!(!known.is(&Life { server: "b".into(), ..known.clone() }));
     }
 }

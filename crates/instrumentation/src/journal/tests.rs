@@ -3,7 +3,7 @@ use crate::table::Table;
 
 fn begun() -> Begun {
     Begun {
-        life: Life { server: "a".into(), began_s: 1 },
+        life: Life { server: "a".into(), began_s: 1, process: Some(6) },
         command: "apply waits".into(),
         account: "root@localhost".into(),
         user: 0,
