@@ -47,7 +47,8 @@ pub struct Lengths {
     pub window: Duration,
     /// Time under load before each window, which does not count.
     pub settle: Duration,
-    /// Longest warm-up of a server and its load; it ends when the throughput is steady.
+    /// Longest warm-up of a server and its load, with up to [`THREADS`] sessions; it ends when the
+    /// throughput is steady. See [`Lengths::warm_up_of`].
     pub warm_up: Duration,
 }
 
@@ -72,8 +73,17 @@ impl Lengths {
     /// A window with so many sessions. The more there are, the longer each of their transactions takes,
     /// and a window has to hold whole ones of each.
     pub fn window_of(self, threads: u32) -> Duration {
-        self.window.mul_f64((f64::from(threads) / f64::from(THREADS)).max(1.0))
+        self.window.mul_f64(longer_by(threads))
     }
+
+    /// The longest warm-up with so many sessions, each of which has to be warm.
+    pub fn warm_up_of(self, threads: u32) -> Duration {
+        self.warm_up.mul_f64(longer_by(threads))
+    }
+}
+
+fn longer_by(threads: u32) -> f64 {
+    (f64::from(threads) / f64::from(THREADS)).max(1.0)
 }
 
 /// What is run, and what is not.
@@ -185,11 +195,7 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
         let turn = SET_S + 2.0 * STOP_S * f64::from(cell.threads);
         time + f64::from(lengths.turns(cell.threads)) * turn
     };
-    let warm_up = lengths.warm_up.as_secs_f64();
-    let load = |cell: &Cell| {
-        let threads = f64::from(cell.threads);
-        LOAD_S + SESSION_S * threads + warm_up.min(WARM_S + WARM_SESSION_S * threads)
-    };
+    let load = |cell: &Cell| load_s(lengths, cell.threads);
     let loads_of = |cell: &Cell| match suite.keeps_servers(cell) {
         true => schedule.servers_at_once().min(arms_of(cell)),
         false => arms_of(cell),
@@ -203,16 +209,20 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
     SERVER_S + rows / ROWS_PER_S + look(cells, lengths, server) + f64::from(blocks) * block
 }
 
+/// How long it takes until a load is warm, s.
+fn load_s(lengths: Lengths, threads: u32) -> f64 {
+    let longest = lengths.warm_up_of(threads).as_secs_f64();
+    let sessions = f64::from(threads);
+    LOAD_S + SESSION_S * sessions + longest.min(WARM_S + WARM_SESSION_S * sessions)
+}
+
 /// How long it takes to see what the baseline can do with the workloads that have loads at a fixed rate, s;
 /// `server` is what one start takes.
 fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
     let open = cells.iter().filter(|cell| cell.load != Load::Closed);
     let workloads: BTreeSet<(&str, u32)> =
         open.map(|cell| (cell.workload.as_str(), cell.threads)).collect();
-    let one = |(_, threads): &(&str, u32)| {
-        let warm_up = lengths.warm_up.as_secs_f64().min(WARM_S);
-        LOAD_S + f64::from(*threads) * SESSION_S + warm_up + LOOK_FOR.as_secs_f64()
-    };
+    let one = |(_, threads): &(&str, u32)| load_s(lengths, *threads) + LOOK_FOR.as_secs_f64();
     let looks: f64 = workloads.iter().map(one).sum();
     if workloads.is_empty() { 0.0 } else { server + looks }
 }

@@ -135,7 +135,7 @@ impl Engine<'_> {
         let enough = first + WARM_AFTER * u64::from(threads);
         let mut before = first;
         while (before < enough || !is_steady(&looks))
-            && begin.elapsed() < self.lengths.warm_up
+            && begin.elapsed() < self.lengths.warm_up_of(threads)
             && self.wait(LOOK_EVERY)
         {
             let now = load.count()?.map_or(before, |count| count.transactions);

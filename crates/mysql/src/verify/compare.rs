@@ -1,8 +1,11 @@
 //! The digests, field by field.
 
+use std::collections::BTreeMap;
+
 use waggle_model::{Histogram, Reading};
 
 use super::join::{Joined, Key, Ours, Theirs, has_our_rules, join, major};
+use super::shortfall::{captured_sum, counted_sum, shortfalls};
 use super::{Captured, CapturedDigest, Differing, Field, Report, Why};
 use crate::Difference;
 use crate::counters::Bucket;
@@ -22,8 +25,9 @@ const LOCK_SLACK_NS: u64 = 2_000;
 /// never more than all digests together miss of the server's own count by event name.
 const RACED_STATEMENTS: u64 = 4;
 const RACED_ONE_IN: u64 = 50;
-/// A sum can miss what one call adds though the calls are right (3,600 of 3,700 rows in 37 calls), or
-/// one in so many. No total says that the rest is the server's fault, so it is less than of calls.
+/// A sum can miss what calls add though their number is right (3,600 of 3,700 rows in 37 calls were seen).
+/// Where the sum of all events says that it is the server that misses it, the bounds of calls hold; else
+/// it is what one call adds, or one in so many.
 const RACED_IN_SUM_ONE_IN: u64 = 1000;
 /// The first major version in which lock time means the same in the session and in Performance
 /// Schema: before, and in MariaDB, a wait for a row is in one and not in the other.
@@ -37,6 +41,8 @@ struct Comparison<'a> {
     compares_lock_time: bool,
     /// By how many statements all rows of the server together fall short of ours.
     short: u64,
+    /// The same of the sums of which the server's sum by event name agrees with ours.
+    short_in_sums: BTreeMap<Field, u64>,
 }
 
 pub(super) fn digests(captured: &Captured, server: &Difference, report: &mut Report) {
@@ -53,7 +59,8 @@ pub(super) fn digests(captured: &Captured, server: &Difference, report: &mut Rep
         report.not_compared.push(why.to_owned());
     }
     let short = joined.short();
-    Comparison { server, joined: &joined, report, compares_lock_time, short }.run();
+    let short_in_sums = shortfalls(captured, server, &joined);
+    Comparison { server, joined: &joined, report, compares_lock_time, short, short_in_sums }.run();
 }
 
 impl Comparison<'_> {
@@ -114,24 +121,13 @@ impl Comparison<'_> {
         let sums = &theirs.sums;
         let call = text.starts_with("CALL ").then_some(Why::CallSums);
         let errors = (digest.errors.saturating_sub(digest.unparsed), sums.errors);
-        let exact = self.is_exact();
-        let unlocked = |(ours, theirs): (u64, u64)| {
-            let missed = ours.saturating_sub(theirs);
-            let calls = digest.calls.all();
-            // Threads that come at once are two calls at least; one of them is missed.
-            let most = ours.div_ceil(calls.max(1)).max(ours / RACED_IN_SUM_ONE_IN);
-            let is_raced = calls >= 2 && missed > 0 && missed <= most;
-            (is_raced && exact).then_some(Why::UnlockedRow)
-        };
-        self.note(key, text, Field::Errors, errors, unlocked(errors));
-        for (field, ours, theirs) in [
-            (Field::RowsSent, digest.rows_sent, sums.rows_sent),
-            (Field::RowsExamined, digest.rows_examined, sums.rows_examined),
-            (Field::RowsAffected, digest.rows_affected, sums.rows_affected),
-        ] {
-            if let Some(ours) = ours {
-                let pair = (ours, theirs);
-                self.note(key, text, field, pair, call.or_else(|| unlocked(pair)));
+        let errors_why = self.why_sums_differ(Field::Errors, digest.calls.all(), errors);
+        self.note(key, text, Field::Errors, errors, errors_why);
+        for field in [Field::RowsSent, Field::RowsExamined, Field::RowsAffected] {
+            if let Some(ours) = captured_sum(digest, field) {
+                let pair = (ours, counted_sum(sums, field));
+                let why = call.or_else(|| self.why_sums_differ(field, digest.calls.all(), pair));
+                self.note(key, text, field, pair, why);
             }
         }
         self.times(key, text, digest, theirs);
@@ -189,6 +185,19 @@ impl Comparison<'_> {
     /// Whether the totals agree.
     fn is_exact(&self) -> bool {
         self.report.missing == 0 && self.report.extra == 0
+    }
+
+    /// Why a sum of so many calls differs.
+    fn why_sums_differ(&self, field: Field, calls: u64, (ours, theirs): (u64, u64)) -> Option<Why> {
+        let missed = ours.saturating_sub(theirs);
+        let of_a_call = ours.div_ceil(calls.max(1));
+        let most = match self.short_in_sums.get(&field) {
+            Some(short) => (RACED_STATEMENTS * of_a_call).max(ours / RACED_ONE_IN).min(*short),
+            None => of_a_call.max(ours / RACED_IN_SUM_ONE_IN),
+        };
+        // Threads that come at once are two calls at least.
+        let is_raced = calls >= 2 && missed > 0 && missed <= most;
+        (is_raced && self.is_exact()).then_some(Why::UnlockedRow)
     }
 
     fn why_calls_differ(

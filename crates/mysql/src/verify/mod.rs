@@ -10,6 +10,7 @@ mod counts;
 mod join;
 mod json;
 mod report;
+mod shortfall;
 
 pub use captured::{Calls, Captured, CapturedDigest, CapturedKey, Edge};
 pub use join::join_text;

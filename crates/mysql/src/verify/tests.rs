@@ -237,6 +237,33 @@ fn a_sum_of_an_unlocked_row_may_miss_the_rows_of_a_call() {
 }
 
 #[test]
+fn a_sum_that_the_events_confirm_may_miss_the_rows_of_some_calls() {
+    // What the row has, what the events have, and what another row has too much.
+    for (row, events, other, why) in [
+        (267, 369, 100, Some(Why::UnlockedRow)),
+        (264, 369, 100, Some(Why::UnlockedRow)),
+        (263, 369, 100, None),
+        (267, 368, 100, None),
+        (267, 369, 102, None),
+    ] {
+        let digests = [("UPDATE `a`", 269), ("UPDATE `b`", 100)];
+        let mut server = server("9.7.4", &digests, 369, 0);
+        let Reading::Value(rows) = &mut server.digests else { panic!("no digests") };
+        (rows[0].sums.rows_affected, rows[1].sums.rows_affected) = (row, other);
+        let Reading::Value(by_name) = &mut server.events else { panic!("no events") };
+        by_name.get_mut("statement/sql/select").unwrap().rows_affected = events;
+        let mut ours = captured(&[("UPDATE `a`", false, 269), ("UPDATE `b`", false, 100)]);
+        for one in ours.digests.values_mut() {
+            one.rows_affected = Some(one.calls.all());
+        }
+        let report = verify(&ours, &server);
+        let first = &report.differing[0];
+        assert_eq!((first.field, first.ours, first.why), (Field::RowsAffected, 269, why));
+        assert_eq!(report.passed(), why.is_some(), "{row} {events} {other}");
+    }
+}
+
+#[test]
 fn where_the_end_of_the_work_is_known_the_times_of_the_server_lie_before_it() {
     for (replied, done, theirs, within, why) in [
         (10_000, 40_000, 39_000, true, None),
