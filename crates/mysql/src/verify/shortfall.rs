@@ -63,3 +63,56 @@ fn by_event_name(server: &Difference, field: Field) -> Option<u64> {
         server.events.value()?.iter().filter(|(name, _)| Event::of(name).is_statement());
     Some(statements.map(|(_, sums)| counted_sum(sums, field)).sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use waggle_model::Reading;
+
+    use super::*;
+    use crate::verify::tests::{captured, server};
+    use crate::verify::{Why, verify};
+
+    #[test]
+    fn a_sum_that_the_events_confirm_may_miss_the_rows_of_some_calls() {
+        // What the row has, what the events have, and what another row has too much.
+        for (row, events, other, why) in [
+            (267, 369, 100, Some(Why::UnlockedRow)),
+            (264, 369, 100, Some(Why::UnlockedRow)),
+            (263, 369, 100, None),
+            (267, 368, 100, None),
+            (267, 369, 102, None),
+        ] {
+            let digests = [("UPDATE `a`", 269), ("UPDATE `b`", 100)];
+            let mut server = server("9.7.4", &digests, 369, 0);
+            let Reading::Value(rows) = &mut server.digests else { panic!("no digests") };
+            (rows[0].sums.rows_affected, rows[1].sums.rows_affected) = (row, other);
+            let Reading::Value(by_name) = &mut server.events else { panic!("no events") };
+            by_name.get_mut("statement/sql/select").unwrap().rows_affected = events;
+            let mut ours = captured(&[("UPDATE `a`", false, 269), ("UPDATE `b`", false, 100)]);
+            for one in ours.digests.values_mut() {
+                one.rows_affected = Some(one.calls.all());
+            }
+            let report = verify(&ours, &server);
+            let first = &report.differing[0];
+            assert_eq!((first.field, first.ours, first.why), (Field::RowsAffected, 269, why));
+            assert_eq!(report.passed(), why.is_some(), "{row} {events} {other}");
+        }
+    }
+
+    #[test]
+    fn a_sum_of_an_unlocked_row_may_miss_the_rows_of_a_call() {
+        for (rows, why) in [(199_900, Some(Why::UnlockedRow)), (199_700, None), (200_100, None)] {
+            let mut server = server("9.7.4", &[("SELECT ?", 2_000)], 2_000, 0);
+            let Reading::Value(digests) = &mut server.digests else { panic!("no digests") };
+            digests[0].sums.rows_sent = rows;
+            let mut ours = captured(&[("SELECT ?", false, 2_000)]);
+            ours.digests.values_mut().for_each(|one| one.rows_sent = Some(200_000));
+            let report = verify(&ours, &server);
+            assert_eq!(
+                (report.differing[0].field, report.differing[0].why),
+                (Field::RowsSent, why)
+            );
+            assert_eq!(report.passed(), why.is_some());
+        }
+    }
+}
