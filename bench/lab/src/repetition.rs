@@ -1,5 +1,6 @@
 //! One server, and every arm on it.
 
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ impl<'a> Subject<'a> {
             seed: settings.seed,
             directory: directory.path(),
         };
-        prepare(&request)?;
+        prepare(&request, &AtomicBool::new(false))?;
         let mut load = Driver::start(&request)?;
         let meter = Meter::of(server.pid())?;
         let load_meter = Meter::of(load.pid())?;
@@ -97,6 +98,7 @@ impl<'a> Subject<'a> {
                     rate: None,
                     stolen: made.stolen,
                     begin: made.begin,
+                    end: made.end,
                     measured: Some(measured),
                     void,
                 });
@@ -169,6 +171,7 @@ impl<'a> Subject<'a> {
 /// A window while it is made.
 struct Made {
     begin: Timestamp,
+    end: Timestamp,
     /// As in [`Window::stolen`].
     stolen: Vec<f64>,
     /// What was done and used in all turns.
@@ -181,7 +184,7 @@ struct Made {
 impl Made {
     fn nothing() -> Made {
         let begin = Timestamp::now();
-        Made { begin, stolen: Vec::new(), sum: None, load_cpu_ns: 0, runs: [0; 2] }
+        Made { begin, end: begin, stolen: Vec::new(), sum: None, load_cpu_ns: 0, runs: [0; 2] }
     }
 
     fn add(&mut self, before: &Look, after: &Look, used: Usage) {
@@ -190,6 +193,7 @@ impl Made {
             Some((sum, all)) => (sum.plus(&count), all.plus(used)),
             None => (count, used),
         });
+        self.end = Timestamp::now();
         self.load_cpu_ns += after.of_load.since(&before.of_load).server_cpu_ns;
         let runs = after.runs_since(before);
         self.runs = [self.runs[0] + runs[0], self.runs[1] + runs[1]];

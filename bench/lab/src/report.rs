@@ -233,6 +233,7 @@ mod tests {
                     rate: None,
                     stolen: Vec::new(),
                     begin: Timestamp::UNIX_EPOCH,
+                    end: Timestamp::UNIX_EPOCH,
                     measured: Some(Measured {
                         server_cpu_ns: Some(1000 * cpu_ns),
                         load_cpu_ns: Some(5_000_000),

@@ -19,8 +19,14 @@ const BLOCKS_MAX: u32 = 40;
 pub const THREADS: u32 = 256;
 /// The shortest turn of a window, and what it has at least for each session: a transaction of a stock
 /// script takes about 1 ms of two processors.
-pub(crate) const TURN_S: f64 = 0.05;
+pub const TURN_S: f64 = 0.05;
 pub(crate) const SESSION_TURN_S: f64 = 0.0025;
+/// Time under load at the beginning of a turn, which does not count, is at least this: what was set and
+/// read back has been through the caches of the processors.
+const SETTLE_TURN: Duration = Duration::from_millis(25);
+/// Standard deviation between neighbours on a shared host with two processors, %
+/// (`docs/decisions/0013-arms-take-turns.md`).
+pub const TURNS_DIFFER_BY_PERCENT: f64 = 10.0;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a window.
 const STOP_S: f64 = 0.0006;
@@ -45,7 +51,7 @@ const COPY_BYTES_PER_S: f64 = 300e6;
 pub struct Lengths {
     /// A window, with up to [`THREADS`] sessions; see [`Lengths::window_of`].
     pub window: Duration,
-    /// Time under load before each window, which does not count.
+    /// Time under load before each window, which does not count; see [`Lengths::settle_of`].
     pub settle: Duration,
     /// Longest warm-up of a server and its load, with up to [`THREADS`] sessions; it ends when the
     /// throughput is steady. See [`Lengths::warm_up_of`].
@@ -68,6 +74,11 @@ impl Lengths {
     pub fn turns(self, threads: u32) -> u32 {
         let turn = TURN_S.max(SESSION_TURN_S * f64::from(threads));
         ((self.window.as_secs_f64() / turn).round() as u32).max(1)
+    }
+
+    /// Time under load before each turn of a window with so many.
+    pub fn settle_of(self, turns: u32) -> Duration {
+        (self.settle / turns).max(SETTLE_TURN)
     }
 
     /// A window with so many sessions. The more there are, the longer each of their transactions takes,
@@ -133,11 +144,12 @@ pub fn choose(
     }
 }
 
-/// The smallest effect that so many blocks find in 4 of 5 cases, %, where pairs of windows differ by 2 %
-/// as they do on good hardware; what it was is known only after the run. `None` for too few blocks.
-pub fn detectable_percent(blocks: u32) -> Option<f64> {
-    const PAIRS_DIFFER_BY_PERCENT: f64 = 2.0;
-    Some(waggle_stats::detectable(blocks as usize, 0.05, 0.8)? * PAIRS_DIFFER_BY_PERCENT)
+/// The smallest effect that the interval of a cell with few sessions leaves 0 out for in 4 of 5 cases, %,
+/// where turns of two arms differ by [`TURNS_DIFFER_BY_PERCENT`]; what it was is known only after the run.
+/// `None` for too few blocks.
+pub fn detectable_percent(blocks: u32, lengths: Lengths) -> Option<f64> {
+    let spread = TURNS_DIFFER_BY_PERCENT / f64::from(lengths.turns(1)).sqrt();
+    Some(waggle_stats::detectable(blocks as usize, 0.05, 0.8)? * spread)
 }
 
 fn in_order(asked: &[Cell], chosen: &[Cell]) -> Vec<Cell> {
@@ -191,9 +203,10 @@ fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks
         schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
     let servers = (at_once + restarts.count()) as f64;
     let window = |cell: &Cell| {
-        let time = (lengths.settle + lengths.window_of(cell.threads)).as_secs_f64();
-        let turn = SET_S + 2.0 * STOP_S * f64::from(cell.threads);
-        time + f64::from(lengths.turns(cell.threads)) * turn
+        let turns = lengths.turns(cell.threads);
+        let stops = 2.0 * STOP_S * f64::from(cell.threads);
+        let turn = SET_S + lengths.settle_of(turns).as_secs_f64() + stops;
+        lengths.window_of(cell.threads).as_secs_f64() + f64::from(turns) * turn
     };
     let load = |cell: &Cell| load_s(lengths, cell.threads);
     let loads_of = |cell: &Cell| match suite.keeps_servers(cell) {

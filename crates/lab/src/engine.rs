@@ -23,7 +23,8 @@ use crate::schedule::{Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload};
 use crate::window::Cell;
 
-/// So many windows in a row may fail before the run ends.
+/// So often in a row may nothing be measured before the run ends: of a cell in a block, or of a window
+/// where arms take no turns.
 const FAILING_MAX: usize = 5;
 
 /// What a run works with.
@@ -134,14 +135,16 @@ impl<'a> Engine<'a> {
                 self.forget(&mut running, slots[0]);
                 let made = self.windows(&mut running, kept, slots, &capacities, &pace)?;
                 let Some(windows) = made else { return Ok(Ended::Stopped) };
-                for window in windows {
-                    failing = if window.measured.is_none() { failing + 1 } else { 0 };
-                    let reason = window.void.clone().unwrap_or_default();
-                    kept.append(&window)?;
+                for window in &windows {
+                    kept.append(window)?;
                     pace.made += 1;
-                    if failing >= FAILING_MAX {
-                        return Err(LabError::Failing { count: failing, reason });
-                    }
+                }
+                let is_nothing = windows.iter().all(|window| window.measured.is_none());
+                failing = if is_nothing { failing + 1 } else { 0 };
+                if failing >= FAILING_MAX {
+                    let reason = windows.into_iter().find_map(|window| window.void);
+                    let reason = reason.unwrap_or_default();
+                    return Err(LabError::Failing { count: failing, reason });
                 }
             }
         }

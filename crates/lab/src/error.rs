@@ -60,7 +60,7 @@ pub enum LabError {
     #[error("{what}: {needed} are needed and {there} are there; {remedy}")]
     TooLittle {
         /// Of what.
-        what: &'static str,
+        what: String,
         /// How much is needed, with its unit.
         needed: String,
         /// How much is there, with its unit.
@@ -68,12 +68,12 @@ pub enum LabError {
         /// What to do.
         remedy: &'static str,
     },
-    /// Window after window fails.
-    #[error("{count} windows in a row failed, the last one since {reason}")]
+    /// Nothing can be measured.
+    #[error("nothing was measured {count} times in a row, the last time since {reason}")]
     Failing {
-        /// How many.
+        /// How often.
         count: usize,
-        /// Why the last one did.
+        /// Why nothing was, the last time.
         reason: String,
     },
 }

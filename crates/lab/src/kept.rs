@@ -246,6 +246,7 @@ mod tests {
             rate: None,
             stolen: Vec::new(),
             begin: jiff::Timestamp::UNIX_EPOCH,
+            end: jiff::Timestamp::UNIX_EPOCH,
             measured: None,
             void: Some("it was a test".to_owned()),
         }

@@ -119,7 +119,7 @@ impl Sample {
             server_cpu_ns,
             server_share: server_cpu_ns as f64
                 / (seconds * 1e9 * self.host.processors.max(1) as f64),
-            host_share: used.max(0.0) / total.max(1) as f64,
+            host_share: used / total.max(1) as f64,
             steal_share: share(steal),
             context_switches: ticks(|host| host.context_switches),
             storage,

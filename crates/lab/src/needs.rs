@@ -66,14 +66,15 @@ impl Needs {
             .map(|of| of.f_bavail.saturating_mul(of.f_frsize))
             .unwrap_or(u64::MAX);
         enough(
-            "room on the disk",
+            format!("room on the disk of {}", place.display()),
             self.disk_bytes(),
             free,
-            "name another place with TMPDIR, or a smaller --scale",
+            "make room there, choose a smaller --scale, or name another place with TMPDIR, which counts for \
+             programs of this root directory",
         )?;
         let available = available_memory().unwrap_or(u64::MAX);
         enough(
-            "memory",
+            "memory".to_owned(),
             self.memory_bytes(),
             available,
             "choose a smaller --scale, or fewer threads with --only",
@@ -82,12 +83,7 @@ impl Needs {
     }
 }
 
-fn enough(
-    what: &'static str,
-    needed: u64,
-    there: u64,
-    remedy: &'static str,
-) -> Result<(), LabError> {
+fn enough(what: String, needed: u64, there: u64, remedy: &'static str) -> Result<(), LabError> {
     if there >= needed {
         return Ok(());
     }

@@ -129,6 +129,15 @@ impl<'a> Schedule<'a> {
         arms
     }
 
+    /// Whether a window that was kept has the place that it would have here.
+    pub fn has(&self, window: &Window) -> bool {
+        self.slots.get(window.number as usize).is_some_and(|slot| {
+            slot.block == window.block
+                && self.cells[slot.cell] == window.cell
+                && self.arms[slot.arm].name == window.arm
+        })
+    }
+
     /// Servers that are there at the same time.
     pub fn servers_at_once(&self) -> usize {
         match (0..self.cells.len()).any(|cell| self.keeps_servers(cell)) {

@@ -74,6 +74,7 @@ impl<'a> Engine<'a> {
 
     fn begin(&self, slot: Slot, kept: &Kept, capacities: &Capacities) -> Result<Making, LabError> {
         let cell = self.schedule.cells[slot.cell].clone();
+        let now = Timestamp::now();
         Ok(Making {
             slot,
             window: Window {
@@ -85,7 +86,8 @@ impl<'a> Engine<'a> {
                 life: 0,
                 session: kept.session(),
                 stolen: Vec::new(),
-                begin: Timestamp::now(),
+                begin: now,
+                end: now,
                 measured: None,
                 void: None,
             },
@@ -135,7 +137,7 @@ impl<'a> Engine<'a> {
         let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         let before = Counted::so_far(life, &self.suite.counters)?;
         load.go(pace)?;
-        if !self.wait(self.lengths.settle / turns) {
+        if !self.wait(self.lengths.settle_of(turns)) {
             return Ok(false);
         }
         load.pause()?;
@@ -153,6 +155,7 @@ impl<'a> Engine<'a> {
             }
             tries += 1;
         };
+        window.end = Timestamp::now();
         making.sum = Some(match making.sum.take() {
             Some(sum) => sum.plus(span),
             None => span,

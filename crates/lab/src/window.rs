@@ -1,6 +1,6 @@
 //! What is measured: a window of one arm in one cell.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::load::Count;
@@ -57,8 +57,11 @@ pub struct Window {
     /// made anew because that was too much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stolen: Vec<f64>,
-    /// When it began.
+    /// When its first turn began.
     pub begin: Timestamp,
+    /// When its last turn ended; when it began, where nothing could be measured. The arms of a block take
+    /// turns, so that most of the time between was of others.
+    pub end: Timestamp,
     /// What was measured; absent where nothing could be.
     pub measured: Option<Measured>,
     /// Why it does not count; absent where it does.
@@ -71,13 +74,6 @@ impl Window {
     /// The arm that is set as one of those that share a server, on a server that it has for itself:
     /// what differs between the two comes of how long a server rests, and of noise (A/A).
     pub const ALONE: &str = "alone on a server";
-
-    /// When it ended; when it began, where nothing could be measured.
-    pub fn end(&self) -> Timestamp {
-        let seconds = self.measured.as_ref().map_or(0.0, |measured| measured.seconds);
-        let length = SignedDuration::try_from_secs_f64(seconds).unwrap_or_default();
-        self.begin.checked_add(length).unwrap_or(self.begin)
-    }
 
     /// What was measured, where it counts.
     pub fn counted(&self) -> Option<&Measured> {
@@ -144,7 +140,8 @@ impl Measured {
             server_cpu_ns: used.map(|used| used.server_cpu_ns),
             load_cpu_ns: None,
             server_share: used.map(|used| used.server_share),
-            host_share: used.map(|used| used.host_share),
+            // Our own time is known more finely than the ticks that it is taken from.
+            host_share: used.map(|used| used.host_share.max(0.0)),
             steal_share: used.map(|used| used.steal_share),
             context_switches: used.map(|used| used.context_switches),
             read_bytes: storage.map(|storage| storage.read_bytes),

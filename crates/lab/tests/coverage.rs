@@ -58,15 +58,16 @@ fn on_noise_that_lasts_drifts_and_is_wild() {
 }
 
 /// Simulates the interval that is pooled over cells of 8, 20 and 40 blocks. Their true effects are so far
-/// from each other, in errors that the effect of one cell has on normal noise.
-fn check_pooled(noise: &Noise, distances: &[f64], what: &str) {
+/// from each other, in errors that the effect of one cell has on normal noise, and blocks are so far from
+/// each other, in the noise of a window.
+fn check_pooled(noise: &Noise, distances: &[[f64; 2]], what: &str) {
     for pairs in [8, 20, 40] {
         let design = Design { pairs, arms: POOLED_ARMS, places: Places::Random };
         // That of the mean of differences between two windows, each with noise of 1.
         let error = (2.0 / pairs as f64).sqrt();
         for count in POOLED_CELLS {
-            for distance in distances {
-                let cells = Cells { count, between: distance * error };
+            for [between, common] in distances {
+                let cells = Cells { count, between: between * error, common: *common };
                 let share = cells.coverage(noise, &design, RUNS, SEED);
                 let said = format!("{what}, {pairs} pairs, {cells:?}: {share}");
                 println!("{said}");
@@ -78,25 +79,25 @@ fn check_pooled(noise: &Noise, distances: &[f64], what: &str) {
 
 #[test]
 fn of_a_pooled_effect_on_normal_noise() {
-    check_pooled(&Noise::default(), &[0.0, 1.0], "normal");
+    check_pooled(&Noise::default(), &[[0.0, 0.0], [1.0, 1.0]], "normal");
 }
 
 #[test]
 fn of_a_pooled_effect_on_noise_with_heavy_tails() {
     let noise = Noise { has_heavy_tails: true, ..Noise::default() };
-    check_pooled(&noise, &[0.0, 1.0], "heavy tails");
+    check_pooled(&noise, &[[0.0, 0.0], [1.0, 1.0]], "heavy tails");
 }
 
 #[test]
 fn of_a_pooled_effect_on_noise_that_lasts_drifts_and_is_wild() {
     let noise = Noise { correlation: 0.8, drift: 10.0, has_heavy_tails: true, ..Noise::default() };
-    check_pooled(&noise, &[0.0, 1.0], "lasting, drifting, heavy tails");
+    check_pooled(&noise, &[[0.0, 0.0], [1.0, 1.0]], "lasting, drifting, heavy tails");
 }
 
 #[test]
 fn of_a_pooled_effect_on_the_noise_of_the_processor_time_of_every_run_that_was_kept() {
     for (what, noise) in kept_noise(Metric::CpuPerStatement) {
-        check_pooled(&noise, &[0.0], &what);
+        check_pooled(&noise, &[[0.0, 0.0]], &what);
     }
 }
 
@@ -168,6 +169,7 @@ fn write_run(path: &Path) {
             rate: None,
             stolen: Vec::new(),
             begin: Timestamp::UNIX_EPOCH,
+            end: Timestamp::UNIX_EPOCH,
             measured: Some(measured(cpu_ns)),
             void: None,
         };

@@ -1,6 +1,5 @@
 //! The files of a private server.
 
-use std::env;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -32,11 +31,7 @@ impl Directory {
         program: &Program,
         needed_mib: u64,
     ) -> Result<Directory, PrivateServerError> {
-        let parent = match program.root {
-            // What is named in our environment need not exist there.
-            Some(_) => program.outside(Path::new("/tmp")),
-            None => env::temp_dir(),
-        };
+        let parent = program.place();
         sweep(&parent);
         enough_room(&parent, needed_mib)?;
         let made = tempfile::Builder::new()

@@ -1,6 +1,7 @@
 //! The program of a server, and what comes with it.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,15 @@ pub struct Program {
 }
 
 impl Program {
+    /// Where its data directories are made, as this process reaches it.
+    pub fn place(&self) -> PathBuf {
+        match self.root {
+            // What is named in our environment need not exist there.
+            Some(_) => self.outside(Path::new("/tmp")),
+            None => env::temp_dir(),
+        }
+    }
+
     /// The program that a process runs, in the container or the root directory of that process, and
     /// with its user. `base` and `messages` are what the server says: `@@basedir`, `@@lc_messages_dir`.
     ///

@@ -34,7 +34,7 @@ pub use interval::ratio_interval;
 pub use interval::stratified;
 pub use interval::trimmed_interval;
 pub use multiple::holm;
-pub use pooled::{Pooled, random_effects};
+pub use pooled::block_means;
 pub use power::detectable;
 pub use random::Random;
 pub use ratio::{log_ratios, percent};

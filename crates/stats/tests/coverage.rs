@@ -1,8 +1,8 @@
 //! Whether 95 % intervals hold the truth in 95 % of the cases.
 
 use waggle_stats::{
-    Estimate, Random, Watch, bootstrap_interval, mean_interval, random_effects, ratio_interval,
-    sign_flip_interval, trimmed_interval,
+    Estimate, Random, Watch, bootstrap_interval, mean_interval, ratio_interval, sign_flip_interval,
+    trimmed_interval,
 };
 
 const TRUTH: f64 = 1.5;
@@ -64,25 +64,6 @@ fn the_interval_of_the_sign_flips_holds_it_in_95_of_100_also_with_wild_values() 
         sign_flip_interval(sample, 0.95, 2000, random).unwrap_or((f64::NAN, f64::NAN))
     });
     assert!((0.938..0.962).contains(&share), "{share}");
-}
-
-#[test]
-fn the_interval_of_pooled_effects_holds_the_mean_of_places_that_differ() {
-    // Ten places whose true effects spread as much as their errors, which differ by the factor four.
-    let mut random = Random::seeded(8);
-    let mut held = 0;
-    for _ in 0..4000 {
-        let place = |random: &mut Random| {
-            let (scale, truth) = (0.5 + 1.5 * uniform(random), TRUTH + 0.4 * noise(random));
-            let values: Vec<f64> = (0..12).map(|_| truth + scale * noise(random)).collect();
-            mean_interval(&values, 0.95)
-        };
-        let places: Vec<Estimate> = (0..10).filter_map(|_| place(&mut random)).collect();
-        let effect = random_effects(&places, 0.95).unwrap().effect;
-        held += u32::from(effect.low <= TRUTH && TRUTH <= effect.high);
-    }
-    let share = f64::from(held) / 4000.0;
-    assert!((0.93..0.97).contains(&share), "{share}");
 }
 
 #[test]

@@ -53,7 +53,8 @@ pub struct Comparison {
     /// baseline: every cell with every scenario. The comparisons of the baseline with itself are a
     /// family of their own, and so are those of an order with a scenario other than the baseline.
     pub p_holm: f64,
-    /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases.
+    /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases among all
+    /// comparisons over which `p_holm` is adjusted.
     pub detectable_percent: f64,
     /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
     pub proven_percent: f64,
@@ -66,10 +67,12 @@ pub struct Comparison {
     pub verdict: Verdict,
 }
 
-/// A comparison with its effect on the scale of logarithms, from which effects are pooled.
+/// A comparison with its effect on the scale of logarithms.
 pub(super) struct Compared {
     pub(super) comparison: Comparison,
     pub(super) log_ratio: Option<Estimate>,
+    /// That of each pair with its block; empty where there is no ratio.
+    pub(super) log_ratios: Vec<(u32, f64)>,
 }
 
 /// The windows of a cell with their baseline.
@@ -105,9 +108,14 @@ impl<'a> CellWindows<'a> {
             return self.without(arm, metric, void, Verdict::NotRun(why.to_owned()));
         }
         self.judge(arm, metric, &pairs, void).unwrap_or_else(|| {
-            let count = pairs.len();
-            let why = format!("pairs that count: {count}, void: {void}, needed: {PAIRS_MIN}");
-            let mut compared = self.without(arm, metric, void, Verdict::Void(why));
+            let (count, made) = (pairs.len(), self.blocks.count(arm));
+            let verdict = match made < PAIRS_MIN {
+                true => Verdict::NotRun(format!("{made} blocks, {PAIRS_MIN} are needed")),
+                false => Verdict::Void(format!(
+                    "pairs that count: {count}, void: {void}, needed: {PAIRS_MIN}"
+                )),
+            };
+            let mut compared = self.without(arm, metric, void, verdict);
             compared.comparison.pairs = count;
             compared
         })
@@ -116,7 +124,7 @@ impl<'a> CellWindows<'a> {
     fn judge(&self, arm: &str, metric: Metric, pairs: &[Pair], void: usize) -> Option<Compared> {
         let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
         let log_ratios: Option<Vec<f64>> = pairs.iter().map(Pair::log_ratio).collect();
-        let ratio = log_ratios.and_then(|logs| Paired::of(&logs));
+        let ratio = log_ratios.as_ref().and_then(|logs| Paired::of(logs));
         let has_ratio = ratio.is_some();
         let difference = paired::interval(&differences)?;
         let tested = ratio.or_else(|| Paired::of(&differences))?;
@@ -138,7 +146,13 @@ impl<'a> CellWindows<'a> {
             lag_one: tested.lag_one,
             ..unknown.comparison
         };
-        Some(Compared { comparison, log_ratio: has_ratio.then_some(tested.student) })
+        let blocks = pairs.iter().map(|pair| pair.block);
+        let log_ratios = log_ratios.filter(|_| has_ratio).unwrap_or_default();
+        Some(Compared {
+            comparison,
+            log_ratio: has_ratio.then_some(tested.student),
+            log_ratios: blocks.zip(log_ratios).collect(),
+        })
     }
 
     /// A comparison of which nothing is known but why.
@@ -164,7 +178,7 @@ impl<'a> CellWindows<'a> {
             is_saturated: self.is_saturated,
             verdict,
         };
-        Compared { comparison, log_ratio: None }
+        Compared { comparison, log_ratio: None, log_ratios: Vec::new() }
     }
 }
 

@@ -3,17 +3,18 @@
 //! Runs are simulated: a long series of windows is disturbed as windows are, cut in blocks, and in each
 //! block two arms are put in places as a schedule puts them. One of the two costs a known share more;
 //! counted is how often the intervals hold that share. Of several cells, each with a series and an effect
-//! of its own, it is the mean effect that the interval of the pooled one has to hold.
+//! of its own and all with something in common in a block, it is the mean of their effects that the interval
+//! of the pooled one has to hold.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
-use waggle_stats::{Estimate, Random, mean_interval, random_effects};
+use waggle_stats::{Estimate, Random, block_means};
 
 use crate::window::{Cell, Window};
 
 use super::metric::Metric;
-use super::paired::{ERROR, Intervals, PAIRS_MIN};
+use super::paired::{self, Intervals, PAIRS_MIN};
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;
@@ -94,32 +95,42 @@ pub struct Cells {
     /// How far their true effects are from each other: the standard deviation of a normal distribution, in
     /// that of the noise of a window.
     pub between: f64,
+    /// How far blocks are from each other in all cells alike, as the starts of servers set them apart:
+    /// likewise.
+    pub common: f64,
 }
 
 impl Cells {
     /// The share of the simulated runs in which the pooled interval of 95 % ([`super::PooledEffect`]) held
-    /// the mean effect of all cells that there could be.
+    /// the mean of the effects of these cells.
     pub fn coverage(&self, noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
         let mut random = Random::seeded(seed);
         let mut held = 0;
         for _ in 0..runs {
-            let effects = self.effects(noise, design, &mut random);
-            let pooled = random_effects(&effects, 1.0 - ERROR);
-            held += usize::from(pooled.is_some_and(|pooled| holds(&pooled.effect)));
+            let (truth, cells) = self.run(noise, design, &mut random);
+            let cells: Vec<&[(u32, f64)]> = cells.iter().map(Vec::as_slice).collect();
+            let interval = block_means(&cells).and_then(|blocks| paired::interval(&blocks));
+            held += usize::from(interval.is_some_and(|interval| interval.holds(truth)));
         }
         held as f64 / runs as f64
     }
 
-    /// The estimated effect of each cell, as it is pooled.
-    fn effects(&self, noise: &Noise, design: &Design, random: &mut Random) -> Vec<Estimate> {
-        let mut effects = Vec::with_capacity(self.count);
-        for _ in 0..self.count {
-            let apart = self.between * normal(random);
-            let mut differences = design.run(noise, random);
-            differences.iter_mut().for_each(|difference| *difference += apart);
-            effects.extend(mean_interval(&differences, 1.0 - ERROR));
-        }
-        effects
+    /// The mean of the effects of a run, and what is seen in each cell and block.
+    fn run(
+        &self,
+        noise: &Noise,
+        design: &Design,
+        random: &mut Random,
+    ) -> (f64, Vec<Vec<(u32, f64)>>) {
+        let of_blocks: Vec<f64> = (0..design.pairs).map(|_| self.common * normal(random)).collect();
+        let effects: Vec<f64> = (0..self.count).map(|_| self.between * normal(random)).collect();
+        let cell = |effect: &f64| {
+            let differences = design.run(noise, random).into_iter().zip(&of_blocks);
+            let seen = differences.map(|(difference, block)| difference + block + effect);
+            (0..).zip(seen).collect()
+        };
+        let cells = effects.iter().map(cell).collect();
+        (TRUTH + effects.iter().sum::<f64>() / self.count as f64, cells)
     }
 }
 
@@ -274,20 +285,26 @@ mod tests {
     }
 
     #[test]
-    fn the_effects_of_cells_are_as_far_from_each_other_as_was_asked_for() {
+    fn cells_and_blocks_are_as_far_from_each_other_as_was_asked_for() {
         let design = Design { pairs: 20, arms: 2, places: Places::Random };
-        let variance = |between| {
-            let cells = Cells { count: 2000, between };
-            let effects = cells.effects(&Noise::default(), &design, &mut Random::seeded(6));
-            assert_eq!(effects.len(), 2000);
-            let values: Vec<f64> = effects.iter().map(|effect| effect.value).collect();
-            let mean = mean_interval(&values, 0.999).unwrap();
-            assert!(holds(&mean), "{mean:?}");
-            mean.error * mean.error * 2000.0
+        let variance = |values: &[f64]| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
         };
-        // The mean of 20 differences of two windows has the variance 2 / 20.
-        assert!((variance(0.0) - 0.1).abs() < 0.02, "{}", variance(0.0));
-        assert!((variance(1.0) - 1.1).abs() < 0.2, "{}", variance(1.0));
+        let variances = |between, common| {
+            let cells = Cells { count: 2000, between, common };
+            let (truth, seen) = cells.run(&Noise::default(), &design, &mut Random::seeded(6));
+            assert!((truth - TRUTH).abs() < 0.1, "{truth}");
+            let mean = |cell: &Vec<(u32, f64)>| cell.iter().map(|(_, seen)| seen).sum::<f64>();
+            let of_cells: Vec<f64> = seen.iter().map(|cell| mean(cell) / 20.0).collect();
+            let seen: Vec<&[(u32, f64)]> = seen.iter().map(Vec::as_slice).collect();
+            [variance(&of_cells), variance(&block_means(&seen).unwrap())]
+        };
+        // The mean of 20 differences of two windows has the variance 2 / 20, that of 2,000 has 2 / 2000.
+        let [cells, blocks] = variances(0.0, 0.0);
+        assert!((cells - 0.1).abs() < 0.02 && blocks < 0.003, "{cells} {blocks}");
+        let [cells, blocks] = variances(1.0, 1.0);
+        assert!((cells - 1.1).abs() < 0.2 && (0.4..2.0).contains(&blocks), "{cells} {blocks}");
     }
 
     #[test]

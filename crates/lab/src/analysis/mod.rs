@@ -152,7 +152,7 @@ impl<'a> Matrix<'a> {
 
     fn analyse(&self, windows: &[Window]) -> Analysis {
         let compared = self.compare(windows);
-        let pooled = PooledEffect::all(&compared, 1.0 - paired::ERROR);
+        let pooled = PooledEffect::all(&compared, self.margin_percent);
         let mut comparisons: Vec<Comparison> =
             compared.into_iter().map(|compared| compared.comparison).collect();
         verdict::judge(&mut comparisons, self.margin_percent);

@@ -18,6 +18,8 @@ pub(super) struct Side {
 /// An arm and its baseline in one block, or in all blocks that had the same two server lives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pair {
+    /// The block; the first one of several.
+    pub(super) block: u32,
     pub(super) baseline: Side,
     pub(super) arm: Side,
 }
@@ -60,6 +62,11 @@ impl<'a> Blocks<'a> {
         self.blocks.values().filter_map(move |arms| arms.get(arm)).flatten().copied()
     }
 
+    /// In how many blocks an arm has a window.
+    pub(super) fn count(&self, arm: &str) -> usize {
+        self.blocks.values().filter(|arms| arms.contains_key(arm)).count()
+    }
+
     /// An arm beside its baseline. Blocks in which the two had the same pair of different lives are one
     /// pair: what sets two lives apart (where memory lies, what is cached) is the same in all of them,
     /// and more blocks do not average it out (Kalibera and Jones, "Rigorous benchmarking in reasonable
@@ -84,7 +91,7 @@ impl<'a> Blocks<'a> {
             match (Side::of(of_baseline, metric), Side::of(of_arm, metric)) {
                 (Some(baseline), Some(arm)) if !is_parted => {
                     let unit = (lives, if is_one_life { *block } else { 0 });
-                    units.entry(unit).or_default().push(Pair { baseline, arm });
+                    units.entry(unit).or_default().push(Pair { block: *block, baseline, arm });
                 }
                 _ => found.void += 1,
             }
@@ -117,6 +124,7 @@ impl Side {
 impl Pair {
     fn mean(pairs: &[Pair]) -> Pair {
         Pair {
+            block: pairs.iter().map(|pair| pair.block).min().unwrap_or_default(),
             baseline: Side::mean(pairs.iter().map(|pair| pair.baseline)),
             arm: Side::mean(pairs.iter().map(|pair| pair.arm)),
         }

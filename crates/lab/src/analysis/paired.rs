@@ -19,7 +19,7 @@ pub const PAIRS_MIN: usize = 6;
 /// The chance of a false alarm that is accepted.
 pub(super) const ERROR: f64 = 0.05;
 /// The chance with which an effect of the size called detectable is found.
-const POWER: f64 = 0.8;
+pub(super) const POWER: f64 = 0.8;
 /// Fewer pairs are not resampled: of 20 with heavy tails the interval would cover 92 % in place of 95.
 const BOOTSTRAP_PAIRS_MIN: usize = 40;
 /// Samples of the bootstrap, and patterns of signs where there are too many to try all.
@@ -40,7 +40,7 @@ pub struct Paired {
     pub p_sign_flip: f64,
     /// P value of "no effect" by the t test.
     pub p_student: f64,
-    /// The smallest effect that so many pairs with this spread find in 4 of 5 cases.
+    /// The smallest effect that so many pairs with this spread find in 4 of 5 cases, by itself.
     pub detectable: f64,
     /// The smallest margin within which the effect is proven to be, by two one-sided t tests.
     pub proven: f64,

@@ -1,23 +1,22 @@
 //! One effect of a scenario from all its cells.
 //!
-//! Every cell counts alike. Its error would be a poor weight: of eight blocks it is itself uncertain by a
-//! quarter. Two cells are pooled already: Student's interval of two is long, and holds the mean as often
-//! as that of thirty-three, on noise with heavy tails too (`tests/coverage.rs`).
-//!
-//! The interval rests on how cells differ from each other. What the starts of servers do by chance is no
-//! part of it, where the cells of a block are measured on the same ones: that is common to all of them,
-//! and shows in the intervals of the cells only.
+//! Every cell counts alike. The cells of a block are measured on the same servers, and what sets two
+//! servers apart by chance is common to all of them. So the mean over cells is formed in each block, and the
+//! interval rests on the blocks, as that of a cell does. It is of the mean over these cells, not over others
+//! that there could be.
 
 use serde::Serialize;
-use waggle_stats::{Estimate, percent, random_effects};
+use waggle_stats::{block_means, holm, percent};
 
-use crate::window::{Cell, Load};
+use crate::window::{Cell, Load, Window};
 
 use super::compare::Compared;
 use super::interval::Interval;
 use super::metric::Metric;
+use super::paired::Paired;
+use super::verdict::{Finding, Verdict, detectable_among};
 
-/// The mean effect of a scenario over cells, which are allowed to differ.
+/// The mean effect of a scenario over cells.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PooledEffect {
     /// The scenario, or the second arm of the baseline.
@@ -35,27 +34,69 @@ pub struct PooledEffect {
     pub is_open: bool,
     /// How many cells.
     pub cells: usize,
-    /// The mean change in %, of which each cell has the same weight, with Student's interval over the
-    /// cells, 95 %.
+    /// How many blocks have a part in it.
+    pub blocks: usize,
+    /// The mean change in %, of which each cell has the same weight, with the interval of the sign-flip test
+    /// over the blocks, 95 %.
     pub percent: Interval,
-    /// How far the true changes of cells are from each other: their standard deviation, %.
-    pub between_percent: f64,
-    /// The share of their spread that noise does not explain (I²), 0 to 1.
-    pub heterogeneity: f64,
+    /// P value of "no effect" by the t test over the blocks.
+    pub p_student: f64,
+    /// The same, adjusted by Holm for the means of this metric with this baseline: those of each workload
+    /// are a family, and so are those over all workloads. The baseline with itself is a family apart.
+    pub p_holm: f64,
+    /// The smallest change in % that so many blocks with this noise find in 4 of 5 cases among
+    /// all means over which `p_holm` is adjusted.
+    pub detectable_percent: f64,
+    /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
+    pub proven_percent: f64,
+    /// What follows.
+    pub verdict: Verdict,
 }
 
 impl PooledEffect {
     /// Over all cells of an order and over those of each workload, wherever there are two or more.
-    pub(super) fn all(compared: &[Compared], confidence: f64) -> Vec<PooledEffect> {
+    pub(super) fn all(compared: &[Compared], margin_percent: f64) -> Vec<PooledEffect> {
         let mut pooled = Vec::new();
         let mut known: Vec<Group<'_>> = Vec::new();
         for group in compared.iter().flat_map(Group::of) {
             if !known.contains(&group) {
-                pooled.extend(group.pool(compared, confidence));
+                pooled.extend(group.pool(compared));
                 known.push(group);
             }
         }
+        judge(&mut pooled, margin_percent);
         pooled
+    }
+
+    /// Whether two arms are compared that are set alike.
+    fn is_again(&self) -> bool {
+        [Window::AGAIN, Window::ALONE].contains(&self.arm.as_str())
+    }
+}
+
+/// Gives every mean its adjusted p value and its verdict.
+fn judge(pooled: &mut [PooledEffect], margin_percent: f64) {
+    for metric in Metric::ALL {
+        for (is_again, is_of_all) in [(false, false), (false, true), (true, false), (true, true)] {
+            let is_member = |it: &&mut PooledEffect| {
+                let is_alike = it.is_again() == is_again && it.workload.is_none() == is_of_all;
+                it.metric == metric && is_alike
+            };
+            let mut family: Vec<&mut PooledEffect> = pooled.iter_mut().filter(is_member).collect();
+            let p: Vec<f64> = family.iter().map(|it| it.p_student).collect();
+            for (it, p_holm) in family.iter_mut().zip(holm(&p)) {
+                it.p_holm = p_holm;
+                it.detectable_percent = detectable_among(p.len(), it.detectable_percent, it.blocks);
+                let finding = Finding {
+                    metric,
+                    change: it.percent.value,
+                    p_holm,
+                    proven_percent: it.proven_percent,
+                    detectable_percent: it.detectable_percent,
+                };
+                it.verdict = finding.verdict(margin_percent);
+            }
+        }
     }
 }
 
@@ -87,11 +128,18 @@ impl<'a> Group<'a> {
         Group::of(compared).contains(self)
     }
 
-    fn pool(&self, compared: &[Compared], confidence: f64) -> Option<PooledEffect> {
-        let effects: Vec<Estimate> =
-            compared.iter().filter(|one| self.holds(one)).filter_map(|one| one.log_ratio).collect();
-        let pooled = random_effects(&effects, confidence)?;
-        let Estimate { low, value, high, .. } = pooled.effect;
+    fn pool(&self, compared: &[Compared]) -> Option<PooledEffect> {
+        let cells: Vec<&[(u32, f64)]> = compared
+            .iter()
+            .filter(|one| self.holds(one) && !one.log_ratios.is_empty())
+            .map(|one| one.log_ratios.as_slice())
+            .collect();
+        if cells.len() < 2 {
+            return None;
+        }
+        let of_blocks = block_means(&cells)?;
+        let paired = Paired::of(&of_blocks)?;
+        let detectable_percent = percent(paired.detectable);
         Some(PooledEffect {
             arm: self.arm.to_owned(),
             baseline: self.baseline.to_owned(),
@@ -99,10 +147,14 @@ impl<'a> Group<'a> {
             workload: self.workload.map(str::to_owned),
             order: self.order.map(str::to_owned),
             is_open: self.is_open,
-            cells: effects.len(),
-            percent: Interval { low, value, high }.map(percent),
-            between_percent: percent(pooled.between),
-            heterogeneity: pooled.heterogeneity,
+            cells: cells.len(),
+            blocks: of_blocks.len(),
+            percent: paired.interval.map(percent),
+            p_student: paired.p_student,
+            p_holm: paired.p_student,
+            detectable_percent,
+            proven_percent: percent(paired.proven),
+            verdict: Verdict::Below { detectable_percent },
         })
     }
 }

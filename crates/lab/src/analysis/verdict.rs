@@ -1,11 +1,11 @@
 //! What a comparison says, in one word.
 
 use serde::Serialize;
-use waggle_stats::holm;
+use waggle_stats::{detectable, holm, percent};
 
 use super::compare::Comparison;
 use super::metric::Metric;
-use super::paired::ERROR;
+use super::paired::{ERROR, POWER};
 
 /// What a comparison says.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -17,8 +17,8 @@ pub enum Verdict {
     Gain,
     /// No effect was found, which is not the same as none.
     Below {
-        /// An effect of this size would have been found in 4 of 5 cases, %; not a number where the
-        /// baseline is 0.
+        /// An effect of this size would have been found in 4 of 5 cases, also among all comparisons of its
+        /// metric, %; not a number where the baseline is 0.
         detectable_percent: f64,
     },
     /// The effect is proven to be smaller than what the suite cares for.
@@ -59,21 +59,62 @@ pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
             let p: Vec<f64> = family.iter().map(|it| it.p_student).collect();
             for (comparison, p_holm) in family.iter_mut().zip(holm(&p)) {
                 comparison.p_holm = p_holm;
-                comparison.verdict = verdict(comparison, margin_percent);
+                comparison.detectable_percent =
+                    detectable_among(p.len(), comparison.detectable_percent, comparison.pairs);
+                let finding = Finding {
+                    metric,
+                    change: comparison.effect().value,
+                    p_holm,
+                    proven_percent: comparison.proven_percent,
+                    detectable_percent: comparison.detectable_percent,
+                };
+                comparison.verdict = finding.verdict(margin_percent);
             }
         }
     }
 }
 
-fn verdict(comparison: &Comparison, margin_percent: f64) -> Verdict {
-    let detectable_percent = comparison.detectable_percent;
-    let below_percent = comparison.proven_percent;
-    let is_more = comparison.effect().value > 0.0;
-    if comparison.p_holm <= ERROR {
-        if is_more == comparison.metric.is_gain() { Verdict::Gain } else { Verdict::Cost }
-    } else if below_percent <= margin_percent {
-        Verdict::Free { below_percent }
-    } else {
-        Verdict::Below { detectable_percent }
+/// What is found in 4 of 5 cases among so many comparisons, %, from what is found by itself: the first step of
+/// Holm asks for [`ERROR`] divided by their number.
+pub(super) fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
+    let of = |error| detectable(pairs, error, POWER).unwrap_or(f64::NAN);
+    let farther = of(ERROR / comparisons.max(1) as f64) / of(ERROR);
+    percent((1.0 + alone_percent / 100.0).ln() * farther)
+}
+
+/// What a verdict rests on.
+pub(super) struct Finding {
+    pub(super) metric: Metric,
+    /// The change, or the difference where there is no ratio: its sign counts.
+    pub(super) change: f64,
+    pub(super) p_holm: f64,
+    pub(super) proven_percent: f64,
+    pub(super) detectable_percent: f64,
+}
+
+impl Finding {
+    pub(super) fn verdict(&self, margin_percent: f64) -> Verdict {
+        let is_more = self.change > 0.0;
+        if self.p_holm <= ERROR {
+            if is_more == self.metric.is_gain() { Verdict::Gain } else { Verdict::Cost }
+        } else if self.proven_percent <= margin_percent {
+            Verdict::Free { below_percent: self.proven_percent }
+        } else {
+            Verdict::Below { detectable_percent: self.detectable_percent }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn among_many_comparisons_an_effect_has_to_be_larger_to_be_found() {
+        assert!((detectable_among(1, 5.0, 8) - 5.0).abs() < 1e-9);
+        // Of 8 pairs: (t(1 - 0.05 / 400) + t(0.8)) / (t(0.975) + t(0.8)), t with 7 degrees of freedom.
+        let of_many = detectable_among(200, 5.0, 8);
+        assert!((11.0..13.0).contains(&of_many), "{of_many}");
+        assert!(detectable_among(200, f64::NAN, 8).is_nan());
     }
 }

@@ -6,6 +6,9 @@ use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 use waggle_mysql::Connection;
 use waggle_private_server::Launcher;
@@ -17,6 +20,8 @@ use crate::suite::Workload;
 const VERSION: &str = "1.0.";
 /// Lines in a message.
 const LINES: usize = 6;
+/// How often it is looked whether the tables are made.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The program.
 #[derive(Clone, Debug)]
@@ -111,11 +116,11 @@ fn seed(seed: u64) -> u64 {
     seed % (i32::MAX as u64) + 1
 }
 
-/// Makes the tables by `sysbench … prepare`, some of them at once.
+/// Makes the tables by `sysbench … prepare`, some of them at once. `false` where somebody stopped it.
 ///
 /// # Errors
 /// The script is missing or fails, or the server refuses something.
-pub fn prepare(request: &Request<'_>) -> Result<(), LoadError> {
+pub fn prepare(request: &Request<'_>, stop: &AtomicBool) -> Result<bool, LoadError> {
     let mut connection = Connection::open(request.reach.options(), None)?;
     connection.rows(&format!("CREATE DATABASE IF NOT EXISTS {}", request.reach.schema()))?;
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -123,10 +128,19 @@ pub fn prepare(request: &Request<'_>) -> Result<(), LoadError> {
     let mut command = request.command(&request.script()?, threads)?;
     command.arg("prepare");
     let (mut child, log) = spawn(command, Stdio::null(), request.directory)?;
-    let status = child.wait().map_err(LoadError::system("wait for sysbench"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(failed(&request.workload.script, "its tables cannot be made", &log)),
+    loop {
+        let ended = child.try_wait().map_err(LoadError::system("wait for sysbench"))?;
+        match ended.map(|status| status.success()) {
+            Some(true) => return Ok(true),
+            Some(false) => {
+                return Err(failed(&request.workload.script, "its tables cannot be made", &log));
+            }
+            None if stop.load(Ordering::Relaxed) => {
+                let ended = child.kill().and_then(|()| child.wait());
+                return ended.map(|_| false).map_err(LoadError::system("end sysbench"));
+            }
+            None => sleep(LOOK_EVERY),
+        }
     }
 }
 

@@ -18,11 +18,15 @@ pub(super) struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// The change, %: the mean over cells with Student's interval, or that of the cell where only one has
-    /// numbers; `None` where none has.
+    /// The mean over cells; `None` where fewer than two have numbers.
+    pub(super) fn pooled<'a>(&self, analysis: &'a Analysis) -> Option<&'a PooledEffect> {
+        analysis.pooled.iter().find(|one| self.is_pooled_as(one))
+    }
+
+    /// The change, %: the mean over cells, or that of the cell where only one has numbers; `None` where none
+    /// has.
     pub(super) fn change(&self, analysis: &Analysis) -> Option<Interval> {
-        let pooled = analysis.pooled.iter().find(|one| self.is_pooled_as(one));
-        let pooled = pooled.map(|one| one.percent);
+        let pooled = self.pooled(analysis).map(|one| one.percent);
         pooled.or_else(|| Some(self.alone(analysis)?.percent)).filter(Interval::is_known)
     }
 

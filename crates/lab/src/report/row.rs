@@ -57,7 +57,7 @@ pub(super) struct Row {
     pub(super) p_sign_flip: Option<f64>,
     pub(super) p_student: Option<f64>,
     pub(super) p_holm: Option<f64>,
-    /// The smallest change that is found in 4 of 5 cases, %.
+    /// The smallest change that is found in 4 of 5 cases, among all comparisons of the metric, %.
     pub(super) detectable_percent: Option<f64>,
     /// The smallest margin within which the change is proven to be, %.
     pub(super) proven_percent: Option<f64>,
@@ -142,7 +142,7 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
     }
 }
 
-fn in_a_word(verdict: Verdict) -> (&'static str, Option<String>) {
+pub(super) fn in_a_word(verdict: Verdict) -> (&'static str, Option<String>) {
     match verdict {
         Verdict::Cost => ("cost", None),
         Verdict::Gain => ("gain", None),

@@ -111,6 +111,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         rate: None,
         stolen: Vec::new(),
         begin: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number)),
+        end: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number) + 1),
         measured: Some(Measured {
             seconds: 0.4,
             transactions: Some(500),
@@ -217,8 +218,12 @@ pub(super) fn analysis() -> Analysis {
         is_open: false,
         cells: 2,
         percent: Interval { low: 3.0, value: 4.5, high: 6.0 },
-        between_percent: 0.2,
-        heterogeneity: 0.1,
+        blocks: 8,
+        p_student: 0.001,
+        p_holm: 0.003,
+        detectable_percent: 2.1,
+        proven_percent: 5.8,
+        verdict: Verdict::Cost,
     };
     Analysis {
         comparisons,

@@ -247,14 +247,6 @@ fn what_was_not_asked_for_has_no_row_anywhere() {
 }
 
 #[test]
-fn a_window_ends_when_its_time_is_over() {
-    let mut window = windows().remove(1);
-    assert_eq!(window.end().duration_since(window.begin).as_millis(), 400);
-    window.measured = None;
-    assert_eq!(window.end(), window.begin);
-}
-
-#[test]
 fn two_runs_are_told_apart() {
     let difference = |p_holm| RunDifference {
         cell: cell(32, Load::Closed),

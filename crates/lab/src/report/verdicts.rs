@@ -10,19 +10,17 @@ use crate::window::Cell;
 
 /// What a verdict is on.
 pub(super) const METRIC: Metric = Metric::CpuPerStatement;
-/// An effect that is found in 4 of 5 cases is so much larger than the reach of an interval of 95 %:
-/// `(z(0.975) + z(0.8)) / z(0.975)` by the normal approximation.
-const DETECTABLE_PER_REACH: f64 = (1.959_96 + 0.841_62) / 1.959_96;
 
 /// The table, and how to read it.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let source = words::name(report.source_metric());
     let text = format!(
-        "Change against {}. Over several cells: their mean effect, each with the same weight, and \
-         Student's interval over the cells, which may differ. The verdict is on the processor time of \
-         the server per statement, which is defined at any load; at saturation it is the throughput. \
-         That on a mean over cells goes by its interval of 95 % alone; that on a single cell is \
-         corrected for the number of comparisons, see below.",
+        "Change against {}. Over several cells: their mean effect, each with the same weight. Its \
+         interval rests on the blocks: all cells of a block are measured on the same servers, and what \
+         sets two servers apart is common to them. The verdict is on the processor time of the server \
+         per statement, which is defined at any load; at saturation it is the throughput. It is \
+         corrected by Holm for the number of means in this table, or of cells where a line is of one \
+         cell.",
         report.suite.baseline
     );
     let heads = vec![
@@ -114,15 +112,18 @@ impl Line<'_> {
 
     /// The mean over cells; that of the cell where only one has numbers.
     pub(super) fn change(&self, metric: Metric) -> Option<Interval> {
-        let effect = Effect {
+        self.effect(metric).change(self.report.analysis)
+    }
+
+    fn effect(&self, metric: Metric) -> Effect<'_> {
+        Effect {
             arm: &self.scenario.name,
             baseline: &self.report.suite.baseline,
             metric,
             workload: self.group.workload,
             order: self.group.order_of_cells(),
             is_open: self.group.is_open,
-        };
-        effect.change(self.report.analysis)
+        }
     }
 
     /// Why there are no numbers. One reason stands for all cells where they have the same; void ones
@@ -138,9 +139,10 @@ impl Line<'_> {
 
     /// That of the only cell, or that on the mean over cells.
     pub(super) fn verdict(&self) -> Verdict {
-        match (self.counted(METRIC).as_slice(), self.change(METRIC)) {
+        let pooled = self.effect(METRIC).pooled(self.report.analysis);
+        match (self.counted(METRIC).as_slice(), pooled) {
             ([one], _) => one.verdict.clone(),
-            ([_, ..], Some(change)) => pooled(&change, self.report.suite.margin_percent),
+            ([_, ..], Some(pooled)) => pooled.verdict.clone(),
             _ => self.absent(),
         }
     }
@@ -163,20 +165,6 @@ impl Line<'_> {
     }
 }
 
-/// What a mean over cells says, by its interval; `margin` is what the suite cares for, %.
-fn pooled(change: &Interval, margin: f64) -> Verdict {
-    let farthest = change.low.abs().max(change.high.abs());
-    if change.low > 0.0 {
-        Verdict::Cost
-    } else if change.high < 0.0 {
-        Verdict::Gain
-    } else if farthest <= margin {
-        Verdict::Free { below_percent: farthest }
-    } else {
-        Verdict::Below { detectable_percent: change.half_width() * DETECTABLE_PER_REACH }
-    }
-}
-
 /// What a statement takes longer: the interval of the only cell, or the span over several.
 fn micros(counted: &[&Comparison]) -> Option<String> {
     if let [one] = counted {
@@ -193,19 +181,4 @@ fn micros(counted: &[&Comparison]) -> Option<String> {
 fn range(values: &[f64]) -> Option<(f64, f64)> {
     let finite = values.iter().copied().filter(|value| value.is_finite());
     finite.map(|value| (value, value)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_interval_of_a_mean_over_cells_gives_its_verdict() {
-        let verdict = |low, value, high| pooled(&Interval { low, value, high }, 1.0);
-        assert_eq!(verdict(0.1, 1.0, 2.0), Verdict::Cost);
-        assert_eq!(verdict(-2.0, -1.0, -0.1), Verdict::Gain);
-        assert_eq!(verdict(-0.3, 0.1, 0.5), Verdict::Free { below_percent: 0.5 });
-        let Verdict::Below { detectable_percent } = verdict(-1.0, 0.5, 2.0) else { panic!() };
-        assert!((detectable_percent - 2.144).abs() < 0.001, "{detectable_percent}");
-    }
 }

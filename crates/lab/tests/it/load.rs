@@ -1,6 +1,7 @@
 //! The load on real servers.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,11 @@ fn workload(script: &str, arguments: &[&str]) -> Workload {
     Workload { name: script.to_owned(), script: script.to_owned(), arguments }
 }
 
+/// Makes tables, whatever happens.
+fn made(request: &Request<'_>) -> Result<(), LoadError> {
+    prepare(request, &AtomicBool::new(false)).map(|is_whole| assert!(is_whole))
+}
+
 impl Stage {
     fn with(version: Version, sessions: u32) -> Stage {
         let builder = Server::builder(version).max_connections(sessions + 10);
@@ -42,7 +48,7 @@ impl Stage {
             dir: TempDir::new().unwrap(),
             server,
         };
-        stage.ask(&workload("oltp_read_write", &[]), 2, prepare).unwrap();
+        stage.ask(&workload("oltp_read_write", &[]), 2, made).unwrap();
         stage
     }
 
@@ -184,7 +190,7 @@ fn a_transaction_that_met_a_deadlock_is_counted_once_and_its_retry_as_well() {
 fn what_is_missing_is_named() {
     let mut stage = Stage::with(Version::Mariadb1011, 2);
     let nosuch = workload("oltp_nosuch", &[]);
-    let refused = [stage.ask(&nosuch, 2, prepare), stage.ask(&nosuch, 2, started)];
+    let refused = [stage.ask(&nosuch, 2, made), stage.ask(&nosuch, 2, started)];
     for error in refused.map(Result::unwrap_err) {
         assert!(
             matches!(&error, LoadError::Script { script } if script == "oltp_nosuch"),
@@ -219,4 +225,12 @@ fn a_server_that_dies_ends_the_load_and_says_so() {
         assert!(said.contains("2013") || said.contains("2006"), "{said}");
         assert!(driver.pause().is_err());
     }
+}
+
+#[test]
+fn tables_are_not_made_to_their_end_where_somebody_stops_it() {
+    let mut stage = Stage::with(Version::Mysql9, 4);
+    let workload = workload("oltp_read_write", &[]);
+    let stopped = stage.ask(&workload, 2, |request| prepare(request, &AtomicBool::new(true)));
+    assert!(!stopped.unwrap());
 }

@@ -54,7 +54,7 @@ struct MetricJson {
     p_sign_flip: Option<f64>,
     p_student: Option<f64>,
     p_holm: Option<f64>,
-    /// The smallest change that is found in 4 of 5 cases, %.
+    /// The smallest change that is found in 4 of 5 cases, among all comparisons of the metric, %.
     detectable_percent: Option<f64>,
     /// The smallest margin within which the change is proven to be, %.
     proven_percent: Option<f64>,

@@ -13,11 +13,11 @@ use crate::report::Report;
 use crate::report::difference::DifferenceJson;
 use crate::report::facts::{Host, LoadFacts, Run, Server};
 use crate::report::left_out::{self, LeftOut};
-use crate::report::row::{ends, rounded};
+use crate::report::row::{ends, in_a_word, rounded};
 use crate::suite::{Order, Sequence, Suite};
 
 /// Grows by one when a field changes its meaning or goes.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// What a run says.
 pub(super) fn of_run(report: Report<'_>) -> String {
@@ -166,14 +166,19 @@ struct PooledJson<'a> {
     /// `closed` or `open`.
     load: &'static str,
     cells: usize,
+    blocks: usize,
     /// The mean change, %, with its interval of 95 %.
     percent: Option<f64>,
     percent_low: Option<f64>,
     percent_high: Option<f64>,
-    /// Standard deviation of the true changes of cells, %.
-    between_percent: Option<f64>,
-    /// Share of the spread of cells that noise does not explain (I²), 0 to 1.
-    heterogeneity: Option<f64>,
+    /// The p value of "no effect" by the t test over the blocks, 0 to 1.
+    p_student: Option<f64>,
+    /// The same after Holm, over the means of the metric with this baseline.
+    p_holm: Option<f64>,
+    /// The smallest change that so many blocks find in 4 of 5 cases, among all of these means, %.
+    detectable_percent: Option<f64>,
+    /// As that of a comparison.
+    verdict: &'static str,
 }
 
 impl<'a> RunJson<'a> {
@@ -269,11 +274,14 @@ impl<'a> PooledJson<'a> {
             order: pooled.order.as_deref(),
             load: if pooled.is_open { "open" } else { "closed" },
             cells: pooled.cells,
+            blocks: pooled.blocks,
             percent,
             percent_low,
             percent_high,
-            between_percent: rounded(pooled.between_percent),
-            heterogeneity: rounded(pooled.heterogeneity),
+            p_student: rounded(pooled.p_student),
+            p_holm: rounded(pooled.p_holm),
+            detectable_percent: rounded(pooled.detectable_percent),
+            verdict: in_a_word(pooled.verdict.clone()).0,
         }
     }
 }

@@ -314,7 +314,9 @@ fn make(
             seed: 1,
             directory: place,
         };
-        prepare(&request).map_err(|error| failed(error.into()))?;
+        if !prepare(&request, windows.stop).map_err(|error| failed(error.into()))? {
+            return Ok(Ended::Stopped);
+        }
     }
     windows.make(kept).map_err(|error| match error {
         LabError::Hold(error) => Failure::Cannot(with_grant(error, rights)),

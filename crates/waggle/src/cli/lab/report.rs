@@ -86,7 +86,7 @@ impl Reported {
         let suite = begun.suite().map_err(|error| failed(error.into()))?;
         let mut facts = begun.facts;
         let is_whole = windows.len() as u32 >= facts.run.windows_planned;
-        facts.run.end = windows.iter().map(Window::end).max().filter(|_| is_whole);
+        facts.run.end = windows.iter().map(|window| window.end).max().filter(|_| is_whole);
         let analysis = analyse_all(&suite, &windows);
         Ok(Reported { suite, facts, windows, analysis })
     }

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use jiff::Timestamp;
 use waggle_lab::analysis::Metric;
 use waggle_lab::begun::Begun;
-use waggle_lab::budget::{Choice, Lengths, choose};
+use waggle_lab::budget::{self, Choice, Lengths, choose};
 use waggle_lab::engine::{Ended, Engine, Progress};
 use waggle_lab::kept::{self, Kept};
 use waggle_lab::load::{Reach, Sysbench};
@@ -50,19 +50,24 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let choice = choose(&suite, &cells, scale, lengths, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench()?;
-    check(&suite, &choice.cells, scale)?;
+    check(&suite, &choice.cells, scale, &program)?;
     announce(&suite, &choice, lengths);
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
+    let stop = stop_on_signal()?;
     let task = Task {
         suite: &suite,
         scale,
         program: &program,
         launchers: &launchers,
         sysbench: &sysbench,
+        stop: &stop,
     };
-    let made = task.make(&settings).map_err(failed)?;
+    let Some(made) = task.make(&settings).map_err(failed)? else {
+        eprintln!("stopped before the first window; nothing is left of it");
+        return Ok(Outcome::No);
+    };
     let seed = args.seed.unwrap_or_else(now_s);
     let facts = Facts {
         run: args.facts(&suite, &choice, lengths, seed, begin),
@@ -100,7 +105,9 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     }
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
     let schedule = Schedule::new(&suite, &begun.cells, begun.blocks, begun.seed);
-    if schedule.slots.len() as u32 != begun.facts.run.windows_planned {
+    let windows = kept::read_windows(&place).map_err(|error| failed(error.into()))?;
+    let is_another = schedule.slots.len() as u32 != begun.facts.run.windows_planned;
+    if is_another || !windows.iter().all(|window| schedule.has(window)) {
         return Err(Failure::Config(anyhow!(
             "the run was begun by waggle {}, which has another schedule: go on with that one, or begin a \
              new run",
@@ -109,16 +116,21 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     }
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench()?;
-    check(&suite, &begun.cells, begun.scale)?;
+    check(&suite, &begun.cells, begun.scale, &program)?;
     let launchers = launchers(&begun.pinned)?;
+    let stop = stop_on_signal()?;
     let task = Task {
         suite: &suite,
         scale: begun.scale,
         program: &program,
         launchers: &launchers,
         sysbench: &sysbench,
+        stop: &stop,
     };
-    let made = task.make(&begun.settings).map_err(failed)?;
+    let Some(made) = task.make(&begun.settings).map_err(failed)? else {
+        resume_with(&place);
+        return Ok(Outcome::No);
+    };
     if made.version != begun.facts.server.version {
         return Err(Failure::Config(anyhow!(
             "the run was begun with {} and {} is {}: windows of two versions cannot be compared; name \
@@ -164,7 +176,7 @@ fn buffer_pool(suite: &Suite, scale: Scale) -> u64 {
 }
 
 /// Whether the host has what a run of these cells takes.
-fn check(suite: &Suite, cells: &[Cell], scale: Scale) -> Result<(), Failure> {
+fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Result<(), Failure> {
     let schedule = Schedule::new(suite, cells, 0, 0);
     let needs = Needs {
         servers: schedule.servers_at_once() as u64,
@@ -173,7 +185,7 @@ fn check(suite: &Suite, cells: &[Cell], scale: Scale) -> Result<(), Failure> {
         buffer_pool: buffer_pool(suite, scale),
         sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
-    needs.check(&std::env::temp_dir()).map_err(failed)
+    needs.check(&program.place()).map_err(failed)
 }
 
 pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
@@ -188,10 +200,12 @@ pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
         lengths.window.as_secs_f64(),
         (choice.seconds / 60.0).ceil()
     );
-    if let Some(percent) = waggle_lab::budget::detectable_percent(choice.blocks) {
+    if let Some(percent) = budget::detectable_percent(choice.blocks, lengths) {
         eprintln!(
-            "it will be able to detect {percent:.1} % of processor time per statement in a cell, where \
-             pairs of windows differ by 2 %; the report says what it was"
+            "it will be able to detect {percent:.1} % of processor time per statement in a cell by itself, \
+             where neighbours of {} ms differ by {} %, as on a shared host; the report says what it was",
+            1e3 * budget::TURN_S,
+            budget::TURNS_DIFFER_BY_PERCENT
         );
         let declared = suite.declared_percent(Metric::CpuPerStatement);
         if let Some(declared) = declared.filter(|declared| percent > *declared) {
@@ -225,18 +239,19 @@ struct Task<'a> {
     program: &'a Program,
     launchers: &'a Launchers,
     sysbench: &'a Sysbench,
+    stop: &'a AtomicBool,
 }
 
 impl Task<'_> {
-    /// Makes the data.
-    fn make(&self, settings: &[String]) -> Result<Made, LabError> {
+    /// Makes the data. `None` where somebody stopped it.
+    fn make(&self, settings: &[String]) -> Result<Option<Made>, LabError> {
         let (tables, rows) = (self.suite.data.tables, self.suite.data.rows.of(self.scale));
         eprintln!("data: {tables} tables of {rows} rows");
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
         let version = version_of(&server)?;
         if let Some(workload) = self.suite.workloads.first() {
-            load::prepare(&load::Request {
+            let request = load::Request {
                 sysbench: self.sysbench,
                 launcher: &self.launchers.load,
                 reach: &Reach::private(&server.socket()),
@@ -246,9 +261,12 @@ impl Task<'_> {
                 rows,
                 seed: 1,
                 directory: server.directory(),
-            })?;
+            };
+            if !load::prepare(&request, self.stop)? {
+                return Ok(None);
+            }
         }
-        Ok(Made { template: Template::of(server)?, version })
+        Ok(Some(Made { template: Template::of(server)?, version }))
     }
 
     /// What the report says of the server.
@@ -271,7 +289,6 @@ impl Task<'_> {
         made: &Made,
         until: Option<Instant>,
     ) -> Result<Outcome, Failure> {
-        let stop = stop_on_signal()?;
         let place = kept.path().to_owned();
         let windows = Windows {
             begun,
@@ -285,7 +302,7 @@ impl Task<'_> {
             load_launcher: &self.launchers.load,
             sysbench: Some(self.sysbench),
             until,
-            stop: &stop,
+            stop: self.stop,
         };
         finish(&place, windows.make(kept).map_err(failed))
     }
