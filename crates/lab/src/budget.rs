@@ -29,17 +29,17 @@ const SETTLE_TURN: Duration = Duration::from_millis(25);
 pub const TURNS_DIFFER_BY_PERCENT: f64 = 10.0;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a window.
-const STOP_S: f64 = 0.0006;
+const STOP_S: f64 = 0.0008;
 /// Setting an arm, reading it back and reading what was counted, for each turn.
-const SET_S: f64 = 0.08;
+const SET_S: f64 = 0.045;
 /// Starting and ending sysbench, and each of its sessions with the statements that it prepares.
 const LOAD_S: f64 = 0.5;
-const SESSION_S: f64 = 0.008;
+const SESSION_S: f64 = 0.014;
 /// Until a load and its server are warm, and what each session adds.
 const WARM_S: f64 = 1.5;
 const WARM_SESSION_S: f64 = 0.01;
 /// Starting a server.
-const SERVER_S: f64 = 2.5;
+const SERVER_S: f64 = 2.0;
 /// Rows per second when data is made, and bytes of a row with its index.
 const ROWS_PER_S: f64 = 40_000.0;
 /// What a row takes on the disk, bytes; copies are made at 300 MB/s.
@@ -110,9 +110,10 @@ pub struct Choice {
     pub seconds: f64,
 }
 
-/// Chooses from the cells that were asked for. Without a budget all are run. With one, as many levels
-/// as have at least [`BLOCKS_MIN`] blocks: those of the sources before those at a fixed rate, and
-/// numbers of threads in the middle and at the ends before those between.
+/// Chooses from the cells that were asked for. Without a budget all are run. With one, as many as have at
+/// least [`BLOCKS_MIN`] blocks, those that say most first; one that is too dear makes room for the next.
+/// Closed loads come before those at a fixed rate, numbers of threads in the middle and at the ends before
+/// those between, and the first workload has one level more than the second, that one more than the third.
 pub fn choose(
     suite: &Suite,
     asked: &[Cell],
@@ -121,27 +122,24 @@ pub fn choose(
     blocks: Option<u32>,
     budget: Option<Duration>,
 ) -> Choice {
-    let cells = by_worth(asked);
     let least = blocks.unwrap_or(BLOCKS_MIN);
-    let cost = |count: usize, blocks: u32| seconds(suite, &cells[..count], scale, lengths, blocks);
+    let cost = |cells: &[Cell], blocks: u32| seconds(suite, cells, scale, lengths, blocks);
     let Some(budget) = budget.map(|budget| budget.as_secs_f64()) else {
-        return Choice {
-            seconds: cost(cells.len(), least),
-            cells: in_order(asked, &cells),
-            left_out: Vec::new(),
-            blocks: least,
-        };
+        let (cells, left_out) = (asked.to_vec(), Vec::new());
+        return Choice { seconds: cost(&cells, least), cells, left_out, blocks: least };
     };
-    let count = (1..=cells.len()).rev().find(|count| cost(*count, least) <= budget).unwrap_or(1);
-    let most = blocks.unwrap_or(BLOCKS_MAX);
-    let blocks =
-        (least..=most).rev().find(|blocks| cost(count, *blocks) <= budget).unwrap_or(least);
-    Choice {
-        cells: in_order(asked, &cells[..count]),
-        left_out: in_order(asked, &cells[count..]),
-        blocks,
-        seconds: cost(count, blocks),
+    let mut chosen: Vec<Cell> = Vec::new();
+    for cell in by_worth(asked) {
+        chosen.push(cell);
+        if chosen.len() > 1 && cost(&chosen, least) > budget {
+            chosen.pop();
+        }
     }
+    let most = blocks.unwrap_or(BLOCKS_MAX);
+    let fits = |blocks: &u32| cost(&chosen, *blocks) <= budget;
+    let blocks = (least..=most).rev().find(fits).unwrap_or(least);
+    let (cells, left_out) = asked.iter().cloned().partition(|cell| chosen.contains(cell));
+    Choice { seconds: cost(&chosen, blocks), cells, left_out, blocks }
 }
 
 /// The smallest effect that the interval of a cell with few sessions leaves 0 out for in 4 of 5 cases, %,
@@ -152,25 +150,27 @@ pub fn detectable_percent(blocks: u32, lengths: Lengths) -> Option<f64> {
     Some(waggle_stats::detectable(blocks as usize, 0.05, 0.8)? * spread)
 }
 
-fn in_order(asked: &[Cell], chosen: &[Cell]) -> Vec<Cell> {
-    asked.iter().filter(|cell| chosen.contains(cell)).cloned().collect()
-}
-
 /// The cells that say most first.
 fn by_worth(asked: &[Cell]) -> Vec<Cell> {
-    let mut levels: Vec<u32> = closed(asked).map(|cell| cell.threads).collect();
+    let (mut closed, open): (Vec<&Cell>, Vec<&Cell>) =
+        asked.iter().partition(|cell| cell.load == Load::Closed);
+    let mut levels: Vec<u32> = closed.iter().map(|cell| cell.threads).collect();
     levels.sort_unstable();
     levels.dedup();
-    let mut cells = Vec::new();
-    for level in spread(&levels) {
-        cells.extend(closed(asked).filter(|cell| cell.threads == level).cloned());
+    let levels = spread(&levels);
+    let mut workloads: Vec<&str> = Vec::new();
+    for cell in &closed {
+        if !workloads.contains(&cell.workload.as_str()) {
+            workloads.push(&cell.workload);
+        }
     }
-    cells.extend(asked.iter().filter(|cell| cell.load != Load::Closed).cloned());
-    cells
-}
-
-fn closed(cells: &[Cell]) -> impl Iterator<Item = &Cell> {
-    cells.iter().filter(|cell| cell.load == Load::Closed)
+    let rank = |cell: &&Cell| {
+        let workload = workloads.iter().position(|workload| *workload == cell.workload);
+        let level = levels.iter().position(|level| *level == cell.threads);
+        workload.unwrap_or(0) + level.unwrap_or(0)
+    };
+    closed.sort_by_key(rank);
+    closed.into_iter().chain(open).cloned().collect()
 }
 
 /// The middle first, then whatever is farthest from what was taken.
@@ -288,7 +288,10 @@ mod tests {
         assert_eq!(whole.cells.len(), asked.len());
         assert!(whole.left_out.is_empty());
         assert!(tight.seconds <= 600.0 && tight.blocks >= BLOCKS_MIN, "{tight:?}");
-        assert!(tight.cells.iter().any(|cell| cell.threads == 32));
+        // Levels before workloads, and more than one workload.
+        let levels =
+            |workload: &str| tight.cells.iter().filter(|cell| cell.workload == workload).count();
+        assert!(levels("read-only") >= 2 && levels("read-write") >= 1, "{tight:?}");
         assert_eq!(tight.cells.len() + tight.left_out.len(), asked.len());
         // Too short for anything: one cell at least.
         assert_eq!(choose(Some(1)).cells.len(), 1);

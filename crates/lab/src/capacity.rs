@@ -15,10 +15,11 @@ use crate::life::Life;
 use crate::load::{Pace, Work};
 use crate::window::{Cell, Load};
 
-/// How often the throughput is looked at while a server warms up, and how near four looks have to be.
+/// How often the throughput is looked at while a server warms up, and how near four looks have to be to
+/// their mean: on a shared host neighbours differ by a tenth.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS: usize = 4;
-const STEADY: f64 = 0.05;
+const STEADY: f64 = 0.10;
 /// Transactions of a session after which its script is compiled (`hotloop` in `lab.lua`) and what the
 /// server keeps for it is there: seen on 8 and 64 sessions.
 const WARM_AFTER: u64 = 10;

@@ -23,8 +23,8 @@ use crate::schedule::{Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload};
 use crate::window::Cell;
 
-/// So often in a row may nothing be measured before the run ends: of a cell in a block, or of a window
-/// where arms take no turns.
+/// So many windows in a row may fail before the run ends, where they are of two cells or blocks at least:
+/// one cell may have more sessions than a host can do.
 const FAILING_MAX: usize = 5;
 
 /// What a run works with.
@@ -121,7 +121,7 @@ impl<'a> Engine<'a> {
         let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && in_turns[one.cell];
         let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
         let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
-        let mut failing = 0;
+        let (mut failing, mut failing_groups) = (0, 0);
         for block in missing.chunk_by(|one, other| one.block == other.block) {
             let is_over = self.until.is_some_and(|until| Instant::now() >= until);
             if is_over && pace.made > 0 {
@@ -140,9 +140,12 @@ impl<'a> Engine<'a> {
                     pace.made += 1;
                 }
                 let is_nothing = windows.iter().all(|window| window.measured.is_none());
-                failing = if is_nothing { failing + 1 } else { 0 };
-                if failing >= FAILING_MAX {
-                    let reason = windows.into_iter().find_map(|window| window.void);
+                (failing, failing_groups) = match is_nothing {
+                    true => (failing + windows.len(), failing_groups + 1),
+                    false => (0, 0),
+                };
+                if failing >= FAILING_MAX && failing_groups > 1 {
+                    let reason = windows.into_iter().rev().find_map(|window| window.void);
                     let reason = reason.unwrap_or_default();
                     return Err(LabError::Failing { count: failing, reason });
                 }

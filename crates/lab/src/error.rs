@@ -68,12 +68,12 @@ pub enum LabError {
         /// What to do.
         remedy: &'static str,
     },
-    /// Nothing can be measured.
-    #[error("nothing was measured {count} times in a row, the last time since {reason}")]
+    /// Window after window fails.
+    #[error("{count} windows in a row failed, the last one since {reason}")]
     Failing {
-        /// How often.
+        /// How many.
         count: usize,
-        /// Why nothing was, the last time.
+        /// Why the last one did.
         reason: String,
     },
 }
