@@ -125,6 +125,9 @@ fn stop_on_signal() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// A hundred years: what is longer cannot be added to the time of every clock.
+const LONGEST: std::time::Duration = std::time::Duration::from_hours(100 * 365 * 24);
+
 /// A duration such as `10s`, `500ms`, `2m`, `1h`, or a number of seconds.
 fn duration(text: &str) -> Result<std::time::Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -138,6 +141,7 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
     };
     let number: f64 =
         number.parse().map_err(|_| format!("`{text}` is no time; write 500ms, 10s, 2m or 1h"))?;
-    std::time::Duration::try_from_secs_f64(number * factor)
-        .map_err(|_| format!("`{text}` is too long"))
+    let duration = std::time::Duration::try_from_secs_f64(number * factor).ok();
+    let duration = duration.filter(|duration| *duration <= LONGEST);
+    duration.ok_or_else(|| format!("`{text}` is too long"))
 }

@@ -228,7 +228,7 @@ const ENDS: [(Undoer, End); 3] = [
     (Undoer::Command, |_, holding| Some(holding.end())),
     (Undoer::Guardian, |scene, holding| {
         holding.kill();
-        assert!(wait_for_guardian(scene));
+        wait_for("the guardian", || scene.contents().pop()?.undone);
         None
     }),
     (Undoer::Later, |scene, holding| {
