@@ -75,6 +75,11 @@ impl Window {
     /// what differs between the two comes of how long a server rests, and of noise (A/A).
     pub const ALONE: &str = "alone on a server";
 
+    /// Whether an arm is there to be compared with one that is set alike.
+    pub fn is_again(arm: &str) -> bool {
+        [Window::AGAIN, Window::ALONE].contains(&arm)
+    }
+
     /// What was measured, where it counts.
     pub fn counted(&self) -> Option<&Measured> {
         self.measured.as_ref().filter(|_| self.void.is_none())

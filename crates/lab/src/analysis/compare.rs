@@ -186,7 +186,7 @@ impl Comparison {
     /// Whether it compares two arms that are set alike (A/A): the baseline, or one that shares a server,
     /// with itself.
     pub fn is_again(&self) -> bool {
-        [Window::AGAIN, Window::ALONE].contains(&self.arm.as_str())
+        Window::is_again(&self.arm)
     }
 
     /// The effect that is judged: the change in %, or the difference where there is no ratio.

@@ -6,7 +6,7 @@
 //! that there could be.
 
 use serde::Serialize;
-use waggle_stats::{block_means, holm, percent};
+use waggle_stats::{block_means, percent};
 
 use crate::window::{Cell, Load, Window};
 
@@ -14,7 +14,7 @@ use super::compare::Compared;
 use super::interval::Interval;
 use super::metric::Metric;
 use super::paired::Paired;
-use super::verdict::{Finding, Verdict, detectable_among};
+use super::verdict::{Finding, Verdict, among};
 
 /// The mean effect of a scenario over cells.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,9 +68,15 @@ impl PooledEffect {
         pooled
     }
 
-    /// Whether two arms are compared that are set alike.
-    fn is_again(&self) -> bool {
-        [Window::AGAIN, Window::ALONE].contains(&self.arm.as_str())
+    fn finding(&self) -> Finding {
+        Finding {
+            metric: self.metric,
+            change: self.percent.value,
+            count: self.blocks,
+            p_student: self.p_student,
+            proven_percent: self.proven_percent,
+            detectable_percent: self.detectable_percent,
+        }
     }
 }
 
@@ -79,22 +85,16 @@ fn judge(pooled: &mut [PooledEffect], margin_percent: f64) {
     for metric in Metric::ALL {
         for (is_again, is_of_all) in [(false, false), (false, true), (true, false), (true, true)] {
             let is_member = |it: &&mut PooledEffect| {
-                let is_alike = it.is_again() == is_again && it.workload.is_none() == is_of_all;
+                let is_alike =
+                    Window::is_again(&it.arm) == is_again && it.workload.is_none() == is_of_all;
                 it.metric == metric && is_alike
             };
             let mut family: Vec<&mut PooledEffect> = pooled.iter_mut().filter(is_member).collect();
-            let p: Vec<f64> = family.iter().map(|it| it.p_student).collect();
-            for (it, p_holm) in family.iter_mut().zip(holm(&p)) {
-                it.p_holm = p_holm;
-                it.detectable_percent = detectable_among(p.len(), it.detectable_percent, it.blocks);
-                let finding = Finding {
-                    metric,
-                    change: it.percent.value,
-                    p_holm,
-                    proven_percent: it.proven_percent,
-                    detectable_percent: it.detectable_percent,
-                };
-                it.verdict = finding.verdict(margin_percent);
+            let findings: Vec<Finding> = family.iter().map(|it| it.finding()).collect();
+            for (it, judged) in family.iter_mut().zip(among(&findings, margin_percent)) {
+                it.p_holm = judged.p_holm;
+                it.detectable_percent = judged.detectable_percent;
+                it.verdict = judged.verdict;
             }
         }
     }

@@ -56,19 +56,11 @@ pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
                 .filter(|it| it.metric == metric && it.is_again() == is_again)
                 .filter(|it| it.verdict.is_known())
                 .collect();
-            let p: Vec<f64> = family.iter().map(|it| it.p_student).collect();
-            for (comparison, p_holm) in family.iter_mut().zip(holm(&p)) {
-                comparison.p_holm = p_holm;
-                comparison.detectable_percent =
-                    detectable_among(p.len(), comparison.detectable_percent, comparison.pairs);
-                let finding = Finding {
-                    metric,
-                    change: comparison.effect().value,
-                    p_holm,
-                    proven_percent: comparison.proven_percent,
-                    detectable_percent: comparison.detectable_percent,
-                };
-                comparison.verdict = finding.verdict(margin_percent);
+            let findings: Vec<Finding> = family.iter().map(|it| it.finding()).collect();
+            for (comparison, judged) in family.iter_mut().zip(among(&findings, margin_percent)) {
+                comparison.p_holm = judged.p_holm;
+                comparison.detectable_percent = judged.detectable_percent;
+                comparison.verdict = judged.verdict;
             }
         }
     }
@@ -76,7 +68,7 @@ pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
 
 /// What is found in 4 of 5 cases among so many comparisons, %, from what is found by itself: the first step of
 /// Holm asks for [`ERROR`] divided by their number.
-pub(super) fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
+fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
     let of = |error| detectable(pairs, error, POWER).unwrap_or(f64::NAN);
     let farther = of(ERROR / comparisons.max(1) as f64) / of(ERROR);
     percent((1.0 + alone_percent / 100.0).ln() * farther)
@@ -87,20 +79,55 @@ pub(super) struct Finding {
     pub(super) metric: Metric,
     /// The change, or the difference where there is no ratio: its sign counts.
     pub(super) change: f64,
-    pub(super) p_holm: f64,
+    /// Pairs, or blocks.
+    pub(super) count: usize,
+    pub(super) p_student: f64,
     pub(super) proven_percent: f64,
+    /// Taken by itself.
     pub(super) detectable_percent: f64,
 }
 
+/// What is said of a finding among others.
+pub(super) struct Judged {
+    pub(super) p_holm: f64,
+    pub(super) detectable_percent: f64,
+    pub(super) verdict: Verdict,
+}
+
+/// Judges the findings of a family.
+pub(super) fn among(family: &[Finding], margin_percent: f64) -> Vec<Judged> {
+    let p: Vec<f64> = family.iter().map(|it| it.p_student).collect();
+    let judged = |(finding, p_holm): (&Finding, f64)| {
+        let alone_percent = finding.detectable_percent;
+        let detectable_percent = detectable_among(family.len(), alone_percent, finding.count);
+        let verdict = finding.verdict(p_holm, detectable_percent, margin_percent);
+        Judged { p_holm, detectable_percent, verdict }
+    };
+    family.iter().zip(holm(&p)).map(judged).collect()
+}
+
 impl Finding {
-    pub(super) fn verdict(&self, margin_percent: f64) -> Verdict {
+    fn verdict(&self, p_holm: f64, detectable_percent: f64, margin_percent: f64) -> Verdict {
         let is_more = self.change > 0.0;
-        if self.p_holm <= ERROR {
+        if p_holm <= ERROR {
             if is_more == self.metric.is_gain() { Verdict::Gain } else { Verdict::Cost }
         } else if self.proven_percent <= margin_percent {
             Verdict::Free { below_percent: self.proven_percent }
         } else {
-            Verdict::Below { detectable_percent: self.detectable_percent }
+            Verdict::Below { detectable_percent }
+        }
+    }
+}
+
+impl Comparison {
+    fn finding(&self) -> Finding {
+        Finding {
+            metric: self.metric,
+            change: self.effect().value,
+            count: self.pairs,
+            p_student: self.p_student,
+            proven_percent: self.proven_percent,
+            detectable_percent: self.detectable_percent,
         }
     }
 }
