@@ -157,12 +157,23 @@ impl Wire {
         Ok(())
     }
 
+    /// Reads what is there, after a stop and a continuation of the process too: a read with a time limit ends
+    /// then without a signal handler (`signal(7)`, "Interruption of system calls … by stop signals").
+    fn read_once(&mut self) -> io::Result<usize> {
+        loop {
+            match self.stream.read(&mut self.buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
+    }
+
     /// Reads more into the empty buffer.
     fn fill(&mut self) -> io::Result<()> {
         self.used = 0;
         if !self.compressed {
             self.buffer.resize(READ_SIZE, 0);
-            let read = self.stream.read(&mut self.buffer);
+            let read = self.read_once();
             self.buffer.truncate(*read.as_ref().unwrap_or(&0));
             return match read? {
                 0 => Err(io::ErrorKind::UnexpectedEof.into()),
