@@ -1,5 +1,5 @@
 //! `cargo xtask soak`: the exactness runs with a million statements per server, the bad days at full
-//! size, and half an hour under guard. The same tests run small in `cargo test -p waggle`.
+//! size, half an hour under guard, and how soon a guardian has undone and a wait is shown. The same tests run small in `cargo test -p waggle`.
 
 use std::fs;
 use std::path::Path;
@@ -50,7 +50,8 @@ pub(crate) fn run(args: Args) -> Result<()> {
     }
     let begin = Instant::now();
     let ended = Command::new("cargo")
-        .args(["test", "--package", "waggle", "--test", "it", "--test", "pfs", &args.only])
+        .args(["test", "--package", "waggle", "--test", "it", "--test", "pfs", "--test", "locks"])
+        .arg(&args.only)
         // One server at a time: what is under test is exactness under its full load.
         .args(["--", "--nocapture", "--test-threads", "1"])
         .env("WAGGLE_SOAK_STATEMENTS", args.statements.to_string())

@@ -66,6 +66,24 @@ pub const OBJECT_KINDS: [&str; 5] = ["EVENT", "FUNCTION", "PROCEDURE", "TABLE", 
 /// The name of a thread that serves a client, in all versions.
 const THREAD_OF_A_SESSION: &str = "thread/sql/one_connection";
 
+/// A name as the tables have it. They compare names whole, `%` alone is any.
+///
+/// # Errors
+/// It is empty, has quotes around it, or is a pattern: no row would ever fit.
+pub fn name(text: &str) -> Result<String, String> {
+    let is_quoted = |quote| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    if text.is_empty() {
+        return Err("a name is missing".to_owned());
+    }
+    if ['\'', '"', '`'].into_iter().any(is_quoted) {
+        return Err(format!("`{text}`: write names without quotes"));
+    }
+    if text.contains('%') && text != "%" {
+        return Err(format!("`{text}`: % stands for a whole name only, not for a part of one"));
+    }
+    Ok(text.to_owned())
+}
+
 impl std::str::FromStr for Account {
     type Err = String;
 
@@ -74,7 +92,7 @@ impl std::str::FromStr for Account {
         if user.is_empty() || host.is_empty() {
             return Err(format!("`{text}` is no account; write user@host, or user@%"));
         }
-        Ok(Account { user: user.to_owned(), host: host.to_owned() })
+        Ok(Account { user: name(user)?, host: name(host)? })
     }
 }
 
@@ -88,13 +106,18 @@ impl std::str::FromStr for Object {
                 OBJECT_KINDS.join(", ")
             )
         };
-        let (kind, name) = text.split_once(':').ok_or_else(wrong)?;
-        let (schema, name) = name.split_once('.').ok_or_else(wrong)?;
+        let (kind, object) = text.split_once(':').ok_or_else(wrong)?;
+        let (schema, object) = object.split_once('.').ok_or_else(wrong)?;
         let kind = kind.to_ascii_uppercase();
-        if !OBJECT_KINDS.contains(&kind.as_str()) || schema.is_empty() || name.is_empty() {
+        if !OBJECT_KINDS.contains(&kind.as_str()) || schema.is_empty() || object.is_empty() {
             return Err(wrong());
         }
-        Ok(Object { kind, schema: schema.to_owned(), name: name.to_owned() })
+        if schema == "%" && object != "%" {
+            return Err(format!(
+                "`{text}`: a name needs its schema; setup_objects knows no other rule"
+            ));
+        }
+        Ok(Object { kind, schema: name(schema)?, name: name(object)? })
     }
 }
 
@@ -214,11 +237,12 @@ impl Filter {
 
 fn rows_of(state: &mut State, table: Table) -> Result<&mut Rows, PlanError> {
     let why = state.why_absent(table).unwrap_or_default().to_owned();
-    state.rows_mut(table).ok_or(PlanError::Filter(why))
+    state.rows_mut(table).ok_or(PlanError::Absent(why))
 }
 
 impl Account {
-    fn is_of(&self, session: &Session) -> bool {
+    /// Whether a session is of it.
+    pub(crate) fn is_of(&self, session: &Session) -> bool {
         let same = |pattern: &str, value: &Option<String>| {
             pattern == "%" || value.as_deref() == Some(pattern)
         };

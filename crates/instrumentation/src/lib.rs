@@ -9,6 +9,7 @@
 pub mod activity;
 pub mod apply;
 pub mod change;
+pub mod changeable;
 pub mod class;
 pub mod cost;
 pub mod filter;
@@ -25,6 +26,7 @@ pub mod statements;
 pub mod status;
 pub mod table;
 pub mod undo;
+pub mod unseen;
 
 pub use change::{Change, difference};
 pub use plan::{Plan, PlanError, Wanted};

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use waggle_model::ServerVersion;
 
 use crate::change::{Change, difference};
+use crate::changeable::{Changeable, changeable};
 use crate::class::class_of;
 use crate::filter::{Filter, Session};
 use crate::metrics::selection::{SelectionError, choose};
@@ -32,6 +33,8 @@ pub struct Plan {
     pub impossible: Vec<(String, String)>,
     /// What takes effect later than at once, or not for all.
     pub later: Vec<String>,
+    /// What the filter names and the server does not show.
+    pub unseen: Vec<String>,
     /// The highest number of the threads that it was made for: those with a higher one came later.
     pub last_thread: u64,
 }
@@ -58,7 +61,7 @@ impl Plan {
         apply_profile(&mut desired, wanted.profile, wanted.version)?;
         let added = needed::add(&mut desired, wanted.profile, wanted.version);
         wanted.filter.apply(&mut desired, wanted.sessions)?;
-        let mut impossible = withdraw_impossible(state, &mut desired);
+        let mut impossible = withdraw_impossible(state, &mut desired, wanted.version);
         impossible.extend(unmatched(state, wanted.profile, wanted.version));
         for rule in &wanted.profile.metrics {
             for word in &rule.names {
@@ -76,7 +79,7 @@ impl Plan {
         let changes = difference(state, &desired);
         let later = later(&changes, wanted.version);
         let last_thread = wanted.sessions.iter().map(|session| session.thread).max().unwrap_or(0);
-        Ok(Plan { changes, added, impossible, later, last_thread })
+        Ok(Plan { changes, added, impossible, later, unseen: Vec::new(), last_thread })
     }
 
     /// The changes that switch the counters of InnoDB that words mean, and nothing else.
@@ -106,9 +109,9 @@ pub enum PlanError {
     /// The filter names something that this server does not have.
     #[error("{0}")]
     Filter(String),
-    /// The counters of InnoDB cannot be read.
+    /// What is to be changed cannot be read.
     #[error("{0}")]
-    MetricsAbsent(String),
+    Absent(String),
     /// A word means no counters that can be switched.
     #[error(transparent)]
     Metrics(#[from] SelectionError),
@@ -135,7 +138,7 @@ fn apply_profile(
 
 fn switch_metrics(state: &mut State, words: &[String], enabled: bool) -> Result<(), PlanError> {
     if let Some(why) = state.why_absent(Table::Metrics) {
-        return Err(PlanError::MetricsAbsent(why.to_owned()));
+        return Err(PlanError::Absent(why.to_owned()));
     }
     let counters: Vec<Key> = state.rows(Table::Metrics).map(|(key, _)| key.clone()).collect();
     let chosen = choose(&counters, words)?;
@@ -173,12 +176,16 @@ fn apply_rules(state: &mut State, profile: &Profile, version: ServerVersion) {
 ///
 /// `update_row_values` in `storage/perfschema/table_setup_instruments.cc`: the memory of Performance
 /// Schema itself is always counted, and memory and errors have no times.
-fn withdraw_impossible(state: &State, desired: &mut State) -> Vec<(String, String)> {
+fn withdraw_impossible(
+    state: &State,
+    desired: &mut State,
+    version: ServerVersion,
+) -> Vec<(String, String)> {
     let mut impossible = BTreeSet::new();
     for (key, settings) in desired.rows_mut(Table::Instruments).into_iter().flatten() {
         let name = &key[0];
         let Some(now) = state.row(Table::Instruments, key) else { continue };
-        if name.starts_with("memory/performance_schema/") && settings[ENABLED] != now[ENABLED] {
+        if changeable(name, version) == Changeable::Never && settings[ENABLED] != now[ENABLED] {
             settings[ENABLED].clone_from(&now[ENABLED]);
             impossible.insert((
                 "memory/performance_schema/%".to_owned(),
@@ -252,8 +259,9 @@ fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
         "wait/lock/metadata: shows locks that are asked for from now on; those held already stay hidden",
     );
     tell(
-        turned_on("wait/synch") && version.number < [5, 7, 12] && version.number[0] < 10,
-        "wait/synch: takes effect for what is created from now on (before 5.7.12)",
+        turned_on("wait/synch") && changeable("wait/synch/", version) == Changeable::OnlyAtStart,
+        "wait/synch: this version takes it at its start only: write the lines of waggle pfs persist to its \
+         option file, and restart it",
     );
     let stopped = turned_off(Table::Metrics);
     tell(

@@ -5,11 +5,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use waggle_model::Reading;
+use waggle_model::{Reading, ServerVersion};
 use waggle_mysql::connection::{MARK, Row, absent_or, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::activity;
+use crate::changeable::{Changeable, changeable};
 use crate::class::class_of;
 use crate::plan::{dead_consumers, is_on, parent_of};
 use crate::state::State;
@@ -59,6 +60,10 @@ pub struct Class {
     pub enabled: u64,
     /// How many are timed.
     pub timed: u64,
+    /// How many can be changed while the server runs.
+    pub at_run_time: u64,
+    /// How many can be changed at the start of the server only.
+    pub only_at_start: u64,
     /// How many the server counts whatever is set: its own memory for Performance Schema.
     pub always_on: u64,
     /// Events per second over the interval; `None` where they cannot be read.
@@ -220,13 +225,18 @@ fn instruments(
         }
         _ => None,
     };
+    let identity = connection.server_identity();
+    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let is = |name: &str, when| u64::from(changeable(name, version) == when);
     let of_one = |(key, settings): (&Vec<String>, &Vec<Option<String>>)| {
         let counted = |events: &activity::Events| events.get(&key[0]).copied().unwrap_or(0);
         let class = Class {
             total: 1,
             enabled: u64::from(is_on(&settings[0])),
             timed: u64::from(is_on(&settings[1])),
-            always_on: u64::from(key[0].starts_with("memory/performance_schema/")),
+            at_run_time: is(&key[0], Changeable::AtRunTime),
+            only_at_start: is(&key[0], Changeable::OnlyAtStart),
+            always_on: is(&key[0], Changeable::Never),
             events_per_s: events.as_ref().map(|events| counted(events) as f64 / seconds),
         };
         (key[0].clone(), class)
@@ -259,6 +269,8 @@ impl Class {
         self.total += other.total;
         self.enabled += other.enabled;
         self.timed += other.timed;
+        self.at_run_time += other.at_run_time;
+        self.only_at_start += other.only_at_start;
         self.always_on += other.always_on;
         let (ours, theirs) = (self.events_per_s.unwrap_or(0.0), other.events_per_s);
         self.events_per_s = theirs.map(|theirs| ours + theirs);

@@ -13,18 +13,24 @@ mod metadata;
 mod rights;
 #[path = "locks/rows.rs"]
 mod rows;
+#[path = "it/size.rs"]
+#[expect(dead_code, reason = "a soak does the same as these tests, but asserts more")]
+mod size;
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use waggle_testkit::client::Command as Packet;
 use waggle_testkit::{Account, Client, Server, Transport, Version};
 
 /// What does not come within this time does not come.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a new wait may take until it is shown. Only a soak has the machine for itself, and asserts it.
+const DRAWN_S: f64 = 2.0;
 
 /// InnoDB makes its copy of the transactions anew only when nobody has read it for a tenth of a second
 /// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
@@ -103,7 +109,7 @@ impl Scene {
                 return found;
             }
             let version = self.version();
-            assert!(begin.elapsed() < PATIENCE, "{version}: not within a minute: {what}: {look:#}");
+            assert!(begin.elapsed() < PATIENCE, "{version}: it did not come: {what}: {look:#}");
             sleep(PAUSE);
         }
     }
@@ -114,7 +120,11 @@ impl Scene {
         let look = self.look_until(expected, |look| {
             (drawn(&look["blockers"]) == expected).then(|| look.clone())
         });
-        println!("{}: {expected} drawn after {:.2?}", self.version(), begin.elapsed());
+        let seconds = begin.elapsed().as_secs_f64();
+        size::keep(&json!({
+            "test": "locks", "server": self.version().name(), "drawn": expected, "seconds": seconds,
+        }));
+        assert!(!size::is_soak() || seconds <= DRAWN_S, "{}: {seconds} s", self.version());
         look
     }
 }

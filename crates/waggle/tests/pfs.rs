@@ -98,7 +98,7 @@ impl Scene {
     /// With the account of another option file.
     fn command_as(&self, defaults_file: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
-        let group = (words[0] != "innodb").then_some("pfs");
+        let group = (!["innodb", "ddl"].contains(&words[0])).then_some("pfs");
         command.args(group).args(words).env("WAGGLE_STATE_DIR", self.state.path());
         command.arg("--defaults-file").arg(defaults_file);
         command
@@ -200,7 +200,7 @@ fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = found() {
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "not within a minute: {what}");
+        assert!(begin.elapsed() < PATIENCE, "it did not come: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

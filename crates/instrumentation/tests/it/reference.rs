@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use waggle_instrumentation::changeable::changeable;
 use waggle_instrumentation::class::class_of;
 use waggle_instrumentation::metrics::modules::{MODULES, Module};
 use waggle_instrumentation::metrics::selection::{SelectionError, choose};
 use waggle_instrumentation::metrics::{Counter, read};
 use waggle_instrumentation::{State, Table};
+use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 use waggle_testkit::{Server, Version};
 
@@ -168,18 +170,22 @@ fn the_modules_of_innodb_are_those_of_the_reference() {
     holds("innodb-metrics.md", &page);
 }
 
-/// The instruments of a class: all, enabled, timed.
-type Counts = [usize; 3];
+/// The instruments of a class: all, enabled, timed, and those that can be changed while the server runs, at
+/// its start only, and never.
+type Counts = [usize; 6];
 
 /// By class, such as `wait/io/file`, or by its first part, such as `wait`.
 fn classes(connection: &mut Connection, part: fn(&str) -> &str) -> BTreeMap<String, Counts> {
     let state = State::read(connection).unwrap();
+    let identity = connection.server_identity();
+    let version = ServerVersion::parse(identity.flavour, &identity.version);
     let mut classes = BTreeMap::new();
     for (key, settings) in state.rows(Table::Instruments) {
         let counts: &mut Counts = classes.entry(part(&key[0]).to_owned()).or_default();
         counts[0] += 1;
         counts[1] += usize::from(settings[0].as_deref() == Some("YES"));
         counts[2] += usize::from(settings[1].as_deref() == Some("YES"));
+        counts[3 + changeable(&key[0], version) as usize] += 1;
     }
     classes
 }
@@ -193,7 +199,10 @@ const CLASSES_HEAD: &str = "# The instruments of Performance Schema, by class\n\
     memory (`Relay_log_info::mts_coor`). What is left, 1 of memory, 3 stages and 4 waits, is what the \
     source of the plugin `rpl_semi_sync_master` registers, which that build \
     comes without. That adds up to the published numbers; whether the published server ran with these \
-    three is not known.\n";
+    three is not known.\n\n\
+    The last three columns say when a change takes effect. Mutexes, rwlocks and conditions are changed at \
+    run time from MySQL 5.7.12 and MariaDB 10.5 on, at the start of the server only before. A server \
+    counts its own memory for Performance Schema whatever is set.\n";
 
 #[test]
 fn the_classes_of_instruments_are_those_of_the_reference() {
@@ -201,15 +210,20 @@ fn the_classes_of_instruments_are_those_of_the_reference() {
     for version in Version::ALL {
         let (_server, mut connection) = start(version);
         writeln!(page, "\n## {version}\n").unwrap();
-        page.push_str("| class | instruments | enabled | timed |\n|---|---:|---:|---:|\n");
-        let mut sum = [0; 3];
+        page.push_str(
+            "| class | instruments | enabled | timed | changed at run time | only at start | never |\n\
+             |---|---:|---:|---:|---:|---:|---:|\n",
+        );
+        let mut sum = [0; 6];
+        let mut row = |class: &str, counts: Counts| {
+            let counts = counts.map(|count| count.to_string()).join(" | ");
+            writeln!(page, "| {class} | {counts} |").unwrap();
+        };
         for (class, counts) in classes(&mut connection, class_of) {
-            let [total, enabled, timed] = counts;
-            writeln!(page, "| {class} | {total} | {enabled} | {timed} |").unwrap();
-            sum = [sum[0] + total, sum[1] + enabled, sum[2] + timed];
+            row(&class, counts);
+            sum = std::array::from_fn(|at| sum[at] + counts[at]);
         }
-        let [total, enabled, timed] = sum;
-        writeln!(page, "| all | {total} | {enabled} | {timed} |").unwrap();
+        row("all", sum);
     }
     holds("performance-schema-classes.md", &page);
 }

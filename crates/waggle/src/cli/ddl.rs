@@ -134,7 +134,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             let out: Box<dyn Destination> = match (&args.file, &args.syslog) {
                 (Some(file), _) => Box::new(RotatingFile::open(file, rotation).map_err(wrong)?),
                 (None, Some(socket)) => Box::new(Syslog::open(socket).map_err(wrong)?),
-                (None, None) => return Err(Failure::Config(anyhow!("give --file or --syslog"))),
+                (None, None) => return Err(Failure::Usage(anyhow!("give --file or --syslog"))),
             };
             audit(args.audit, out, &stop)
         }
@@ -153,11 +153,11 @@ fn audit(
         redact: !args.no_redact,
     };
     if args.every < Duration::from_millis(10) {
-        return Err(Failure::Config(anyhow!("--every: at least 10ms")));
+        return Err(Failure::Usage(anyhow!("--every: at least 10ms")));
     }
     let listed = match args.source {
         SourceArg::Tap if args.account.is_given() => {
-            return Err(Failure::Config(anyhow!("the tap needs no account; add --source pfs")));
+            return Err(Failure::Usage(anyhow!("the tap needs no account; add --source pfs")));
         }
         SourceArg::Tap => {
             let capture = args.capture.attach(false)?;
@@ -174,7 +174,7 @@ fn audit(
             listed
         }
         SourceArg::Pfs if args.capture.has_choice() => {
-            return Err(Failure::Config(anyhow!(
+            return Err(Failure::Usage(anyhow!(
                 "--pid and --hook are for the tap: leave them out"
             )));
         }
@@ -197,7 +197,7 @@ fn poll(
     stop: &AtomicBool,
 ) -> Result<Listed, Failure> {
     let mut connection = pfs::open(&args.account.clone().read()?)?;
-    pfs::recover(&mut connection)?;
+    pfs::history::recover(&mut connection)?;
     let plan =
         pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
     let hold = match plan.changes.is_empty() {
@@ -237,15 +237,13 @@ fn profile(nested: bool) -> Result<Profile, Failure> {
 }
 
 fn set(args: &AuditArgs, connection: &mut Connection, plan: Plan) -> Result<Hold, Failure> {
-    let hold = Hold::intend(&pfs::journals(), connection, "ddl", plan);
-    let mut hold = hold.map_err(pfs::cannot)?;
-    pfs::guardian::start(hold.path(), &args.account)?;
+    let mut hold = pfs::hold::intend(connection, &args.account, "ddl", plan)?;
     let Err(error) = hold.make(connection, &mut |_| {}) else { return Ok(hold) };
     let tables = hold.changes().iter().map(|change| change.table);
-    let rights = pfs::hold::rights_for(tables, connection);
+    let rights = pfs::rights::Rights::to_change(tables, connection);
     let restored = hold.end(connection);
     let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
-    let error = pfs::hold::with_grant(error, &rights);
+    let error = rights.explain(error);
     Err(Failure::Cannot(error.context(format!("the profile {PROFILE} cannot be set; {undone}"))))
 }
 

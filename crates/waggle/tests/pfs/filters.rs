@@ -229,6 +229,45 @@ fn a_thread_is_recorded_alone_by_number_and_by_name() {
 }
 
 #[test]
+fn what_is_not_there_is_told_and_what_no_rule_can_hold_is_refused() {
+    let there = ["--account", "root@localhost", "--schema", "test", "--object", "TABLE:test.t"];
+    let missing = [
+        ("--account", "nobody@%", "account nobody@%"),
+        ("--schema", "tset", "schema tset"),
+        ("--object", "TABLE:test.u", "table test.u"),
+        ("--object", "EVENT:test.t", "event test.t"),
+        ("--object", "TRIGGER:test.t", "trigger test.t"),
+        ("--object", "FUNCTION:test.t", "function test.t"),
+        ("--object", "PROCEDURE:test.t", "procedure test.t"),
+    ];
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        connect(&scene, Account::ROOT).run("CREATE TABLE test.t (x INT)").unwrap();
+        let plan = |filter: &[&str]| {
+            scene.run(&[&["plan", "io", "--interval", "10ms"][..], filter].concat())
+        };
+        let seen = String::from_utf8(plan(&there).stdout).unwrap();
+        assert!(!seen.contains("look again"), "{version}: {seen}");
+        for (option, name, what) in missing {
+            let planned = plan(&[option, name]);
+            let said = String::from_utf8(planned.stdout).unwrap();
+            assert!(said.contains("look again") && said.contains(what), "{version}: {said}");
+        }
+        for (option, name, why) in [
+            ("--account", "'app'@'%'", "without quotes"),
+            ("--account", "app@10.0.%", "a whole name"),
+            ("--schema", "shop%", "a whole name"),
+            ("--schema", "", "missing"),
+            ("--object", "TABLE:%.orders", "needs its schema"),
+        ] {
+            let refused = plan(&[option, name]);
+            assert_eq!(refused.status.code(), Some(2), "{version} {name}");
+            assert!(stderr(&refused).contains(why), "{version} {name}: {}", stderr(&refused));
+        }
+    }
+}
+
+#[test]
 fn a_table_that_is_full_names_the_variable_to_raise() {
     for version in Version::ALL {
         let builder = Server::builder(version).arg("--performance-schema=ON");

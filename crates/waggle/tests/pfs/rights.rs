@@ -1,6 +1,6 @@
 //! What an account needs, and what it is told where that is missing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use waggle_instrumentation::journal::Undoer;
@@ -24,7 +24,7 @@ pub(crate) fn account(scene: &Scene, grants: &[&str]) -> PathBuf {
     file
 }
 
-fn run(scene: &Scene, file: &std::path::Path, words: &[&str]) -> Output {
+fn run(scene: &Scene, file: &Path, words: &[&str]) -> Output {
     scene.command_as(file, words).output().unwrap()
 }
 
@@ -39,7 +39,7 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
         let file = account(&scene, &[]);
         let status = run(&scene, &file, &["status"]);
         let said = stderr(&status);
-        assert_eq!(status.status.code(), Some(3), "{version}: {said}");
+        assert_eq!(status.status.code(), Some(4), "{version}: {said}");
         assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{version}: {said}");
 
         let file = account(&scene, &[READ]);
@@ -108,18 +108,91 @@ fn the_guardian_needs_no_more_rights_than_its_command() {
 }
 
 #[test]
+fn without_its_guardian_nothing_is_changed_and_no_journal_stays_open() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        let file = account(&scene, &[WRITE]);
+        let mut root = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        // The guardian needs a connection of its own.
+        root.run("ALTER USER few@localhost WITH MAX_USER_CONNECTIONS 1").unwrap();
+        let refused = run(&scene, &file, &["apply", "stages", "--for", "10ms"]);
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
+        assert!(said.contains("nothing was changed"), "{version}: {said}");
+        assert!(scene.contents().iter().all(|contents| contents.undone.is_some()), "{version}");
+        assert_as_before(&scene, &before, version.name());
+    }
+}
+
+#[test]
 fn a_server_that_refuses_writes_lets_its_instrumentation_be_set() {
     for version in Version::ALL {
         let scene = Scene::of(version);
+        let is_mariadb = matches!(version, Version::Mariadb1011 | Version::Mariadb114);
+        let before = without_threads(&scene.read());
+        let variables = match version {
+            Version::Mysql80 | Version::Mysql9 => "SYSTEM_VARIABLES_ADMIN ON *.*",
+            _ => "SUPER ON *.*",
+        };
+        let mut grants = vec![WRITE];
+        let read_only = "READ ONLY ADMIN ON *.*";
+        let is_refused = |file: &Path| {
+            let said = stderr(&run(&scene, file, &BRIEFLY));
+            assert!(said.contains("is read-only"), "{version}: {said}");
+            assert!(said.contains(&format!("GRANT {read_only} TO 'few'@")), "{version}: {said}");
+        };
+        let mut write = account(&scene, &grants);
         let mut root = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
         root.run("SET GLOBAL read_only = ON").unwrap();
-        if !matches!(version, Version::Mariadb1011 | Version::Mariadb114) {
+        if !is_mariadb {
             root.run("SET GLOBAL super_read_only = ON").unwrap();
         }
-        // Nobody can be made on such a server.
-        let file = scene.server.defaults_file();
-        let applied = run(&scene, &file, &BRIEFLY);
-        assert_eq!(applied.status.code(), Some(0), "{version}: {}", stderr(&applied));
+        if is_mariadb {
+            is_refused(&write);
+            grants.push(read_only);
+            root.run("SET GLOBAL read_only = OFF").unwrap();
+            write = account(&scene, &grants);
+            root.run("SET GLOBAL read_only = ON").unwrap();
+        }
+        for words in [
+            &BRIEFLY[..],
+            &["apply", "io", "--for", "10ms", "--account", "few"],
+            &["set", "consumer", "events_waits_current", "on", "--for", "10ms"],
+            &["apply", "stages", "--keep"],
+            &["rollback"],
+        ] {
+            let output = run(&scene, &write, words);
+            assert_eq!(output.status.code(), Some(0), "{version} {words:?}: {}", stderr(&output));
+        }
+        let audit = run(&scene, &write, &["ddl", "tail", "--source", "pfs", "--for", "10ms"]);
+        assert_eq!(audit.status.code(), Some(0), "{version}: {}", stderr(&audit));
+        assert_as_before(&scene, &before, version.name());
+
+        // Nobody is given rights on such a server.
+        root.run("SET GLOBAL read_only = OFF").unwrap();
+        let metrics = account(&scene, &["PROCESS ON *.*", variables]);
+        root.run("SET GLOBAL read_only = ON").unwrap();
+        let words = ["innodb", "enable", "module_trx", "--for", "10ms"];
+        let enabled = run(&scene, &metrics, &words);
+        assert_eq!(enabled.status.code(), Some(0), "{version}: {}", stderr(&enabled));
+    }
+}
+
+#[test]
+fn who_may_write_to_the_setup_tables_may_choose_a_timer() {
+    // The others have none to choose from.
+    for version in [Version::Mysql57, Version::Mariadb1011, Version::Mariadb114] {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        let words = ["timer", "statement", "microsecond", "--for", "10ms"];
+        let refused = run(&scene, &account(&scene, &[READ]), &words);
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
+        assert!(said.contains("GRANT SELECT, INSERT, UPDATE, DELETE"), "{version}: {said}");
+        let chosen = run(&scene, &account(&scene, &[WRITE]), &words);
+        assert_eq!(chosen.status.code(), Some(0), "{version}: {}", stderr(&chosen));
+        assert_as_before(&scene, &before, version.name());
     }
 }
 

@@ -82,6 +82,11 @@ fn what_is_set_is_what_the_tables_say() {
         let counts = numbers(&mut connection, sql);
         assert_eq!(status["tree"]["wait/io"]["total"], counts[0], "{version}");
         assert_eq!(status["classes"]["memory"]["always_on"], counts[1], "{version}");
+        for (name, class) in status["classes"].as_object().unwrap() {
+            let at_run_time =
+                class["total"].as_u64().unwrap() - class["always_on"].as_u64().unwrap();
+            assert_eq!(class["at_run_time"], at_run_time, "{version} {name}");
+        }
 
         let actors = rows(
             &mut connection,

@@ -45,7 +45,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
 fn counters(connection: &mut Connection) -> Result<Vec<Counter>, Failure> {
     match read(connection).map_err(failed)? {
         Reading::Value(counters) => Ok(counters),
-        Reading::Absent(why) => Err(Failure::Config(anyhow::anyhow!("{why}"))),
+        Reading::Absent(why) => Err(Failure::Cannot(anyhow::anyhow!("{why}"))),
     }
 }
 

@@ -11,7 +11,7 @@ use waggle_model::Reading;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::pfs::hold::{rights_for, with_grant};
+use super::super::pfs::rights::Rights;
 use super::super::pfs::{connect, journals};
 use super::super::{Failure, Outcome};
 use super::{counters, failed};
@@ -43,7 +43,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account)?;
     let all = counters(&mut connection)?;
     let keys: Vec<Key> = all.iter().map(key).collect();
-    let chosen = choose(&keys, &args.words).map_err(|error| Failure::Config(error.into()))?;
+    let chosen = choose(&keys, &args.words).map_err(|error| Failure::Usage(error.into()))?;
     let chosen: Vec<Counter> =
         all.into_iter().filter(|counter| chosen.contains(&key(counter))).collect();
     tell_losses(&mut connection, &chosen)?;
@@ -54,8 +54,8 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let command = format!("innodb reset {}", args.words.join(" "));
     let done = reset(&journals(), &mut connection, &command, &chosen);
     done.map_err(|error| {
-        let rights = rights_for([Table::Metrics], &connection);
-        Failure::Cannot(with_grant(error, &rights))
+        let rights = Rights::to_change([Table::Metrics], &connection);
+        Failure::Cannot(rights.explain(error))
     })?;
     eprintln!("reset");
     Ok(Outcome::Done)
@@ -96,7 +96,7 @@ fn tell_losses(connection: &mut Connection, chosen: &[Counter]) -> Result<(), Fa
 
 fn is_confirmed() -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::Config(anyhow::anyhow!(
+        return Err(Failure::Usage(anyhow::anyhow!(
             "nobody can be asked, since the input is no terminal; nothing was reset: add --yes to do \
              it all the same"
         )));

@@ -10,7 +10,6 @@ use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::pfs::hold::{HoldArgs, Report, Request, hold};
-use super::super::pfs::plan::in_words;
 use super::super::{Failure, Outcome};
 use super::{counters, failed};
 
@@ -70,10 +69,7 @@ fn plan(connection: &mut Connection, words: &[String], on: bool) -> Result<Plan,
     let state = State::read(connection).map_err(failed)?;
     let identity = connection.server_identity();
     let version = ServerVersion::parse(identity.flavour, &identity.version);
-    let plan = Plan::of_metrics(&state, words, on, version);
-    let plan = plan.map_err(|error| Failure::Config(error.into()))?;
-    eprint!("{}", in_words(&plan, false));
-    Ok(plan)
+    Ok(Plan::of_metrics(&state, words, on, version)?)
 }
 
 /// What each counter that is on at the end has counted meanwhile.

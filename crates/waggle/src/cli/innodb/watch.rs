@@ -50,15 +50,15 @@ struct IntervalJson<'a> {
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let stop = stop_on_signal()?;
-    let begin = Instant::now();
     let mut connection = connect(args.account)?;
     let mut earlier = Sample::read(&mut connection).map_err(failed)?;
+    let begin = Instant::now();
     for why in &earlier.absent {
         eprintln!("waggle: not shown: {why}");
     }
     if let Some(word) = args.words.iter().find(|word| !earlier.has(word)) {
         let message = format!("`{word}` is no metric of this server, and no pattern that fits one");
-        return Err(Failure::Config(anyhow::anyhow!(message)));
+        return Err(Failure::Usage(anyhow::anyhow!(message)));
     }
     let mut out = io::stdout().lock();
     loop {

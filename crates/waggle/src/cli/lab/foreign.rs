@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use waggle_instrumentation::hold::Hold;
 use waggle_instrumentation::life::Life;
 use waggle_instrumentation::{Plan, Table};
 use waggle_lab::begun::Begun;
@@ -20,9 +19,11 @@ use waggle_lab::{Cell, LabError, Origin, load};
 use waggle_mysql::{Connection, Options};
 
 use super::super::account::AccountArgs;
-use super::super::pfs::hold::{rights_for, with_grant};
+use super::super::pfs::history::{self, recover};
+use super::super::pfs::hold::intend;
+use super::super::pfs::open;
 use super::super::pfs::process::process_of;
-use super::super::pfs::{cannot, guardian, history, journals, open, recover};
+use super::super::pfs::rights::Rights;
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::arguments::{ResumeArgs, RunArgs};
 use super::run::{Windows, announce, finish, load_facts, now_s, sysbench};
@@ -262,11 +263,9 @@ impl There {
         let launcher = private_server::launcher()?;
         check_rights(&mut connection).map_err(failed)?;
         recover(&mut connection)?;
-        let rights = rights_for([Table::Metrics], &connection);
+        let rights = Rights::to_change([Table::Metrics], &connection);
         let command = format!("lab run {}", begun.suite);
-        let hold = Hold::intend(&journals(), &mut connection, &command, Plan::default());
-        let hold = hold.map_err(cannot)?;
-        guardian::start(hold.path(), &account)?;
+        let hold = intend(&mut connection, &account, &command, Plan::default())?;
         let server = Foreign::new(connection, hold, options, pid, place).map_err(failed)?;
         let windows = Windows {
             begun,
@@ -290,7 +289,7 @@ fn make(
     server: &Foreign,
     place: &Path,
     kept: impl FnOnce() -> Result<Kept, Failure>,
-    rights: &str,
+    rights: &Rights,
 ) -> Result<Ended, Failure> {
     let Windows { begun, suite, load_launcher: launcher, sysbench, .. } = *windows;
     if sysbench.is_some() {
@@ -319,7 +318,7 @@ fn make(
         }
     }
     windows.make(kept).map_err(|error| match error {
-        LabError::Hold(error) => Failure::Cannot(with_grant(error, rights)),
+        LabError::Hold(error) => Failure::Cannot(rights.explain(error)),
         error => failed(error),
     })
 }

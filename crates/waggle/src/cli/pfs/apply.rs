@@ -10,7 +10,7 @@ use waggle_mysql::Connection;
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome};
 use super::hold::{HoldArgs, Report, Request, hold};
-use super::plan::{FilterArgs, find, in_words, plan};
+use super::plan::{FilterArgs, find, plan};
 
 /// Set a profile until this command ends, and undo it then.
 #[derive(Debug, clap::Args)]
@@ -32,11 +32,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let profile = find(&args.profile)?;
     let request = Request {
         command: format!("apply {}", args.profile),
-        plan: |connection: &mut Connection| {
-            let plan = plan(connection, &profile, &args.filter.clone().into())?;
-            eprint!("{}", in_words(&plan, false));
-            Ok(plan)
-        },
+        plan: |connection: &mut Connection| plan(connection, &profile, &args.filter.clone().into()),
         report: events,
     };
     hold(&args.account, &args.hold, request)

@@ -29,7 +29,7 @@ pub(super) struct Args {
 }
 
 /// Starts the guardian of a journal, and waits until it is connected.
-pub(in crate::cli) fn start(journal: &Path, account: &AccountArgs) -> Result<(), Failure> {
+pub(super) fn start(journal: &Path, account: &AccountArgs) -> Result<(), Failure> {
     let started = || -> anyhow::Result<bool> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["pfs", "guardian", "--journal"])

@@ -1,20 +1,24 @@
 //! `waggle pfs rollback` and `waggle pfs history`
 
 use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 use waggle_instrumentation::Change;
 use waggle_instrumentation::hold::{Ended, of_life, undo_abandoned};
-use waggle_instrumentation::journal::{Contents, Journal, Undoer, Undone, all};
+use waggle_instrumentation::journal::{Begun, Contents, Journal, Undoer, Undone, all};
 use waggle_instrumentation::life::Life;
+use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome};
-use super::hold::{rights_for, with_grant};
-use super::journals;
+use super::rights::Rights;
+use super::{cannot, journals};
 
 /// How long a command that is asked to end may take for undoing its changes.
 const END_TIME: Duration = Duration::from_secs(30);
@@ -30,17 +34,15 @@ pub(super) struct RollbackArgs {
 pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
     let mut connection = super::open(&args.account.read()?)?;
     let directory = journals();
-    let life = Life::of(&mut connection).map_err(|error| Failure::Cannot(error.into()))?;
-    let open = of_life(&directory, &life).map_err(|error| Failure::Cannot(error.into()))?;
-    let open: Vec<Contents> = open.into_iter().filter(Contents::is_open).collect();
+    let open = open_journals(&directory, &mut connection)?;
     let mut is_whole = true;
     for contents in &open {
         is_whole &= end_holder(contents)?;
     }
     let changes = open.iter().flat_map(|contents| &contents.changes);
-    let rights = rights_for(changes.map(|change| change.table), &connection);
+    let rights = Rights::to_change(changes.map(|change| change.table), &connection);
     let ended = undo_abandoned(&directory, &mut connection, true)
-        .map_err(|error| Failure::Cannot(with_grant(error, &rights)))?;
+        .map_err(|error| Failure::Cannot(rights.explain(error)))?;
     if ended.is_empty() && is_whole {
         eprintln!("nothing is left to undo");
     }
@@ -53,28 +55,78 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
 
 /// Asks the process that holds a journal to end, which undoes its changes. Whether it has.
 fn end_holder(contents: &Contents) -> Result<bool, Failure> {
-    let is_held = || -> Result<bool, Failure> {
-        let taken = Journal::take(&contents.path).map_err(|error| Failure::Cannot(error.into()))?;
-        Ok(taken.is_none())
-    };
-    if !is_held()? {
+    if !is_held(contents)? {
         return Ok(true);
     }
     let pid = contents.begun.pid;
-    eprintln!("process {pid} holds `{}`: it is asked to end", contents.begun.command);
-    if let Some(process) = Pid::from_raw(pid.cast_signed()) {
-        // It may have ended by now.
-        let _ = kill_process(process, Signal::TERM);
+    match ask_to_end(pid, &contents.path) {
+        true => eprintln!("process {pid} holds `{}`: it is asked to end", contents.begun.command),
+        false => eprintln!("`{}` is being undone", contents.begun.command),
     }
+    wait_until_free(contents)
+}
+
+/// Waits until nobody holds a journal, but not for long. Whether it came to that.
+fn wait_until_free(contents: &Contents) -> Result<bool, Failure> {
     let begin = Instant::now();
-    while is_held()? {
+    while is_held(contents)? {
         if begin.elapsed() > END_TIME {
-            eprintln!("it did not end; end process {pid}, and its changes are undone");
+            let Begun { pid, command, .. } = &contents.begun;
+            eprintln!(
+                "`{command}` is still held after {} s; end process {pid}",
+                END_TIME.as_secs()
+            );
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(true)
+}
+
+fn is_held(contents: &Contents) -> Result<bool, Failure> {
+    let taken = Journal::take(&contents.path).map_err(|error| Failure::Cannot(error.into()))?;
+    Ok(taken.is_none())
+}
+
+/// Undoes what an earlier command left behind when it and its guardian died. Where the guardian is at it,
+/// it is waited for.
+pub(in crate::cli) fn recover(connection: &mut Connection) -> Result<(), Failure> {
+    let directory = journals();
+    for contents in open_journals(&directory, connection)? {
+        if !has_open(contents.begun.pid, &contents.path) {
+            wait_until_free(&contents)?;
+        }
+    }
+    for ended in undo_abandoned(&directory, connection, false).map_err(cannot)? {
+        tell(&ended);
+    }
+    Ok(())
+}
+
+/// The journals of this life of the server that are not undone.
+fn open_journals(directory: &Path, connection: &mut Connection) -> Result<Vec<Contents>, Failure> {
+    let life = Life::of(connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let all = of_life(directory, &life).map_err(|error| Failure::Cannot(error.into()))?;
+    Ok(all.into_iter().filter(Contents::is_open).collect())
+}
+
+/// Asks a process to end where it is the one that holds a journal: it may have ended meanwhile, and its
+/// guardian undo what it left, or a stranger have its number.
+fn ask_to_end(pid: u32, journal: &Path) -> bool {
+    let process = Pid::from_raw(pid.cast_signed());
+    let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    // The number is nobody else's from here on, or the signal reaches nobody.
+    let process = process.filter(|_| has_open(pid, journal));
+    process.is_some_and(|process| pidfd_send_signal(process, Signal::TERM).is_ok())
+}
+
+fn has_open(pid: u32, path: &Path) -> bool {
+    let same =
+        |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+    let (Ok(it), Ok(files)) = (path.metadata(), fs::read_dir(format!("/proc/{pid}/fd"))) else {
+        return false;
+    };
+    files.flatten().any(|file| fs::metadata(file.path()).is_ok_and(|open| same(&open, &it)))
 }
 
 /// Says what came of a journal.

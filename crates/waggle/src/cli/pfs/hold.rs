@@ -1,22 +1,25 @@
 //! Changes that are held while a command runs.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use waggle_instrumentation::Table;
 use waggle_instrumentation::apply::Made;
-use waggle_instrumentation::hold::{Hold, HoldError};
+use waggle_instrumentation::hold::Hold;
 use waggle_instrumentation::plan::Plan;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration, stop_on_signal};
 use super::guard::Guard;
-use super::{cannot, guardian, journals, open, recover};
+use super::history::recover;
+use super::plan::in_words;
+use super::rights::Rights;
+use super::{cannot, guardian, journals, open};
 
 /// How often a signal is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long what stays is looked at.
+const PROOF: Duration = Duration::from_secs(1);
 
 /// How long changes stay.
 #[derive(Clone, Debug, clap::Args)]
@@ -24,7 +27,8 @@ pub(in super::super) struct HoldArgs {
     /// Undo after this time; without it when Ctrl-C is pressed.
     #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "keep")]
     duration: Option<Duration>,
-    /// Return at once and let it stay until `waggle pfs rollback` or a restart of the server.
+    /// Return when a second of events was counted, and let it stay until `waggle pfs rollback` or a
+    /// restart of the server.
     #[arg(long)]
     keep: bool,
     /// Undo at once when the server becomes slower by more than this, such as 3%: the processor time
@@ -33,7 +37,7 @@ pub(in super::super) struct HoldArgs {
     #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "keep")]
     guard: Option<f64>,
     /// What was counted meanwhile as JSON.
-    #[arg(long, conflicts_with = "keep")]
+    #[arg(long)]
     json: bool,
 }
 
@@ -44,7 +48,7 @@ pub(in super::super) type Report = Box<dyn FnOnce(&mut Connection, bool) -> Resu
 pub(in super::super) struct Request<P> {
     /// What was asked for, such as `apply waits`.
     pub(in super::super) command: String,
-    /// Gives the plan.
+    /// Gives the plan for the server as it is.
     pub(in super::super) plan: P,
     /// Called when the changes are made; what it gives is called before they are undone.
     pub(in super::super) report: fn(&mut Connection) -> Result<Report, Failure>,
@@ -57,24 +61,26 @@ pub(in super::super) fn hold<P>(
     request: Request<P>,
 ) -> Result<Outcome, Failure>
 where
-    P: FnOnce(&mut Connection) -> Result<Plan, Failure>,
+    P: Fn(&mut Connection) -> Result<Plan, Failure>,
 {
-    let Request { command, plan, report } = request;
+    let Request { command, plan: planned, report } = request;
     let stop = stop_on_signal()?;
     let options = account.clone().read()?;
     let mut connection = open(&options)?;
     recover(&mut connection)?;
-    let plan = plan(&mut connection)?;
+    let mut plan = planned(&mut connection)?;
+    eprint!("{}", in_words(&plan, false));
     if plan.changes.is_empty() {
         return Ok(Outcome::Done);
     }
-    let guard = args.guard.map(|share| {
+    let mut guard = None;
+    if let Some(share) = args.guard {
         eprintln!("the server is measured as it is");
-        Guard::begin(&mut connection, share).map_err(Failure::Cannot)
-    });
-    let mut guard = guard.transpose()?;
-    let mut hold = Hold::intend(&journals(), &mut connection, &command, plan).map_err(cannot)?;
-    guardian::start(hold.path(), account)?;
+        guard = Some(Guard::begin(&mut connection, share).map_err(Failure::Cannot)?);
+        // What somebody else changed meanwhile is what it goes back to.
+        plan = planned(&mut connection)?;
+    }
+    let mut hold = intend(&mut connection, account, &command, plan)?;
     let mut is_whole = true;
     let made = hold.make(&mut connection, &mut |made| {
         is_whole &= made.refused.is_empty();
@@ -82,13 +88,16 @@ where
     });
     if let Err(error) = made {
         let tables = hold.changes().iter().map(|change| change.table);
-        let rights = rights_for(tables, &connection);
+        let rights = Rights::to_change(tables, &connection);
         let restored = hold.end(&mut connection);
         let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
-        let error = with_grant(error, &rights);
+        let error = rights.explain(error);
         return Err(Failure::Cannot(error.context(format!("`{command}` failed; {undone}"))));
     }
     if args.keep {
+        let proof = report(&mut connection)?;
+        wait(Some(PROOF), &stop);
+        is_whole &= proof(&mut connection, args.json)?;
         hold.keep().map_err(cannot)?;
         eprintln!("set; undo it with: waggle pfs rollback");
         return Ok(if is_whole { Outcome::Done } else { Outcome::No });
@@ -113,6 +122,24 @@ where
         eprintln!("left alone, changed by somebody else: {}", super::history::row(row));
     }
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
+}
+
+/// Writes to a journal what is about to be changed, and starts its guardian.
+pub(in super::super) fn intend(
+    connection: &mut Connection,
+    account: &AccountArgs,
+    command: &str,
+    plan: Plan,
+) -> Result<Hold, Failure> {
+    let hold = Hold::intend(&journals(), connection, command, plan).map_err(cannot)?;
+    match guardian::start(hold.path(), account) {
+        Ok(()) => Ok(hold),
+        Err(failure) => {
+            // Nothing was changed: only the journal is closed.
+            hold.end(connection).map_err(cannot)?;
+            Err(failure)
+        }
+    }
 }
 
 fn until(duration: Option<Duration>) -> String {
@@ -181,25 +208,4 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     let share = number.ok().filter(|share| *share > 0.0 && *share <= 100.0);
     share.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is no share; write 3%"))
-}
-
-/// The statements that give the rights to change tables.
-pub(in super::super) fn rights_for(
-    tables: impl IntoIterator<Item = Table>,
-    connection: &Connection,
-) -> String {
-    let server = connection.server_identity();
-    let (user, host) = server.account.rsplit_once('@').unwrap_or((&server.account, "%"));
-    let rights: BTreeSet<_> =
-        tables.into_iter().map(|table| table.right_to_change(server)).collect();
-    let grants = rights.iter().map(|right| format!("GRANT {right} TO '{user}'@'{host}'"));
-    let grants = grants.collect::<Vec<_>>().join("; ");
-    format!("account {} may not change this; run {grants}", server.account)
-}
-
-/// An error, and what the account lacks where it is a missing right.
-pub(in super::super) fn with_grant(error: HoldError, rights: &str) -> anyhow::Error {
-    let is_denied = matches!(&error, HoldError::Connection(error) if error.is_access_denied());
-    let error = anyhow::Error::from(error);
-    if is_denied { error.context(rights.to_owned()) } else { error }
 }

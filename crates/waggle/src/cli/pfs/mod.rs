@@ -3,11 +3,12 @@
 mod apply;
 mod cost;
 mod guard;
-pub(super) mod guardian;
+mod guardian;
 pub(super) mod history;
 pub(super) mod hold;
 pub(super) mod plan;
 pub(super) mod process;
+pub(super) mod rights;
 mod set;
 mod status;
 
@@ -15,7 +16,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
-use waggle_instrumentation::hold::{HoldError, abandoned, undo_abandoned};
+use waggle_instrumentation::hold::{HoldError, abandoned};
 use waggle_instrumentation::journal::{self, Contents};
 use waggle_instrumentation::profile::{BUILTIN, Profile};
 use waggle_mysql::{Connection, Options};
@@ -146,14 +147,6 @@ fn environment(name: &str) -> Option<String> {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-/// Undoes what an earlier command left behind when it and its guardian died.
-pub(super) fn recover(connection: &mut Connection) -> Result<(), Failure> {
-    for ended in undo_abandoned(&journals(), connection, false).map_err(cannot)? {
-        history::tell(&ended);
-    }
-    Ok(())
 }
 
 pub(super) fn cannot(error: HoldError) -> Failure {

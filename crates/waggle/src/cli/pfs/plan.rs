@@ -8,9 +8,11 @@ use std::time::Duration;
 use serde::Serialize;
 use waggle_instrumentation::apply::what;
 use waggle_instrumentation::cost::Forecast;
-use waggle_instrumentation::filter::{Account, Filter, Object, ThreadName};
+use waggle_instrumentation::filter::{self, Account, Filter, Object, ThreadName};
+use waggle_instrumentation::plan::PlanError;
 use waggle_instrumentation::profile::{Profile, ProfileError};
 use waggle_instrumentation::statements::{batches, switch_of};
+use waggle_instrumentation::unseen::unseen;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
@@ -54,7 +56,7 @@ pub(super) struct FilterArgs {
     #[arg(long = "account", value_name = "USER@HOST")]
     accounts: Vec<Account>,
     /// Tables and stored programs of this schema. Statements are not filtered by it.
-    #[arg(long = "schema", value_name = "NAME")]
+    #[arg(long = "schema", value_name = "NAME", value_parser = filter::name)]
     schemas: Vec<String>,
     /// This object; TYPE is EVENT, FUNCTION, PROCEDURE, TABLE or TRIGGER.
     #[arg(long = "object", value_name = "TYPE:SCHEMA.NAME")]
@@ -88,9 +90,9 @@ pub(super) fn state(connection: &mut Connection) -> Result<State, Failure> {
         let off = waggle_instrumentation::status::StatusError::Off;
         return Err(Failure::Cannot(off.into()));
     }
-    let state = State::read(connection).map_err(|error| Failure::Config(error.into()))?;
+    let state = State::read(connection).map_err(|error| Failure::Cannot(error.into()))?;
     if let Some(why) = state.why_absent(Table::Instruments) {
-        return Err(Failure::Config(anyhow::anyhow!("{why}")));
+        return Err(Failure::Cannot(anyhow::anyhow!("{why}")));
     }
     Ok(state)
 }
@@ -102,11 +104,22 @@ pub(super) fn plan_from(
     profile: &Profile,
     filter: &Filter,
 ) -> Result<Plan, Failure> {
-    let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
+    let failed = |error: waggle_mysql::ConnectionError| Failure::Cannot(error.into());
     let version = version(connection);
     let sessions = sessions::read(connection).map_err(failed)?;
     let wanted = Wanted { profile, filter, sessions: &sessions, version };
-    Plan::new(state, &wanted).map_err(|error| Failure::Config(error.into()))
+    let unseen = unseen(connection, filter, &sessions).map_err(failed)?;
+    Ok(Plan { unseen, ..Plan::new(state, &wanted)? })
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Filter(_) | PlanError::Metrics(_) => Failure::Usage(error.into()),
+            PlanError::Profile(_) => Failure::Config(error.into()),
+            PlanError::Absent(_) => Failure::Cannot(error.into()),
+        }
+    }
 }
 
 pub(super) fn version(connection: &Connection) -> ServerVersion {
@@ -160,6 +173,7 @@ struct PlanJson<'a> {
     added: &'a [(String, String)],
     impossible: &'a [(String, String)],
     later: &'a [String],
+    unseen: &'a [String],
     statements: Vec<String>,
     cost: Option<&'a Forecast>,
     cost_missing: Option<&'a str>,
@@ -167,7 +181,7 @@ struct PlanJson<'a> {
 
 impl<'a> PlanJson<'a> {
     fn of(profile: &'a Profile, plan: &'a Plan, here: &'a Here) -> Self {
-        let Plan { changes, added, impossible, later, .. } = plan;
+        let Plan { changes, added, impossible, later, unseen, .. } = plan;
         let statements = batches(changes, ROWS_PRINTED).filter_map(|batch| batch.sql()).collect();
         Self {
             question: &profile.question,
@@ -176,6 +190,7 @@ impl<'a> PlanJson<'a> {
             added,
             impossible,
             later,
+            unseen,
             statements,
             cost: here.cost.value(),
             cost_missing: here.cost.why(),
@@ -205,6 +220,9 @@ pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
     }
     for (name, why) in &plan.impossible {
         let _ = writeln!(text, "cannot be changed: {name}: {why}");
+    }
+    for unseen in &plan.unseen {
+        let _ = writeln!(text, "look again: {unseen}");
     }
     for later in &plan.later {
         let _ = writeln!(text, "not at once: {later}");

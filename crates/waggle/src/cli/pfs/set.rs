@@ -47,9 +47,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
                     "{name}: {why}; `waggle pfs status --depth 3` shows what there is"
                 )));
             }
-            let plan = plan_from(&state, connection, &profile, &Filter::default())?;
-            eprint!("{}", super::plan::in_words(&plan, false));
-            Ok(plan)
+            plan_from(&state, connection, &profile, &Filter::default())
         },
         report: events,
     };
@@ -58,7 +56,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
 
 fn profile_of(words: &[String]) -> Result<Profile, Failure> {
     let wrong = |word: &str, may: &str| {
-        Failure::Config(anyhow::anyhow!("`{word}` is not understood; write {may}"))
+        Failure::Usage(anyhow::anyhow!("`{word}` is not understood; write {may}"))
     };
     let how = |word: &String| How::from_str(word, true);
     let mut profile = Profile {
@@ -143,7 +141,7 @@ fn change_of_timer(
         return Err(wrong(format!("class {class}: there is none; one of {}", classes.join(", "))));
     };
     let timer = timer.to_ascii_uppercase();
-    let timers = timers(connection).map_err(|error| Failure::Config(error.into()))?;
+    let timers = timers(connection).map_err(|error| Failure::Cannot(error.into()))?;
     // One that this machine lacks has no frequency.
     let timers = timers.into_iter().filter(|timer| timer.frequency.is_some());
     let names: Vec<String> = timers.map(|timer| timer.name).collect();

@@ -45,10 +45,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn failure(error: StatusError) -> Failure {
-    match error {
-        StatusError::Off => Failure::Cannot(error.into()),
-        other => Failure::Config(other.into()),
-    }
+    Failure::Cannot(error.into())
 }
 
 /// Every part in its own function. Writing to a string cannot fail.
@@ -108,11 +105,12 @@ fn instruments<'a>(text: &mut String, classes: impl Iterator<Item = (usize, &'a 
     let width = classes.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(18);
     let _ = writeln!(
         text,
-        "\n{:<width$} {:>6} {:>8} {:>6} {:>12}",
+        "\n{:<width$} {:>6} {:>8} {:>6} {:>11} {:>12}",
         "instruments",
         "total",
         "enabled",
         "timed",
+        "changeable",
         "events/s",
         width = width + 2
     );
@@ -187,11 +185,15 @@ fn memory_of(text: &mut String, status: &Status) {
 
 fn numbers_of(class: &Class) -> String {
     let events = class.events_per_s.map_or("-".to_owned(), |events| format!("{events:.1}"));
-    let note = match class.always_on {
-        0 => String::new(),
-        some => format!("  {some} always on"),
-    };
-    format!("{:>6} {:>8} {:>6} {events:>12}{note}", class.total, class.enabled, class.timed)
+    let Class { total, enabled, timed, at_run_time, .. } = class;
+    let mut text = format!("{total:>6} {enabled:>8} {timed:>6} {at_run_time:>11} {events:>12}");
+    for (some, what) in [(class.only_at_start, "only at start"), (class.always_on, "always on")] {
+        if some > 0 {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "  {some} {what}");
+        }
+    }
+    text
 }
 
 fn yes(on: bool) -> &'static str {

@@ -74,7 +74,7 @@ fn program(args: &Args, connection: &mut Connection, pid: u32) -> Result<Program
         None => {
             let rows = connection
                 .rows(&format!("SELECT @@basedir AS {MARK}, @@lc_messages_dir"))
-                .map_err(|error| Failure::Config(error.into()))?;
+                .map_err(|error| Failure::Cannot(error.into()))?;
             let row = rows.first().cloned().unwrap_or_default();
             let (base, messages) = (PathBuf::from(text(&row, 0)), PathBuf::from(text(&row, 1)));
             Program::of_process(pid, flavour, &base, &messages)

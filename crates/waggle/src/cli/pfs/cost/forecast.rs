@@ -29,7 +29,7 @@ impl Here {
         plan: &Plan,
         interval: Duration,
     ) -> Result<Here, Failure> {
-        let pid = process_of(connection).map_err(Failure::Config)?;
+        let pid = process_of(connection).map_err(Failure::Cannot)?;
         let prices = stored(connection, pid)?;
         let mut server_ns = || cpu_of_server(pid);
         let question =

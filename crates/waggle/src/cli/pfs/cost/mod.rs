@@ -68,7 +68,7 @@ struct Json<'a> {
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account.clone())?;
-    let pid = process_of(&mut connection).map_err(Failure::Config)?;
+    let pid = process_of(&mut connection).map_err(Failure::Cannot)?;
     if args.calibrate {
         calibrate::run(&args, &mut connection, pid)?;
     }

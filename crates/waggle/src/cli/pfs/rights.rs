@@ -1,0 +1,56 @@
+//! What an account lacks that may not change something.
+
+use std::collections::BTreeSet;
+
+use waggle_instrumentation::Table;
+use waggle_instrumentation::hold::HoldError;
+use waggle_mysql::Connection;
+
+/// `ER_OPTION_PREVENTS_STATEMENT`: of a server that is read-only. MySQL lets Performance Schema be set all
+/// the same.
+const READ_ONLY: u16 = 1290;
+
+/// What an account needs to change tables.
+pub(in crate::cli) struct Rights {
+    account: String,
+    rights: BTreeSet<&'static str>,
+}
+
+impl Rights {
+    pub(in crate::cli) fn to_change(
+        tables: impl IntoIterator<Item = Table>,
+        connection: &Connection,
+    ) -> Rights {
+        let server = connection.server_identity();
+        let rights = tables.into_iter().map(|table| table.right_to_change(server)).collect();
+        Rights { account: server.account.clone(), rights }
+    }
+
+    /// An error, and what the account lacks where it is a missing right.
+    pub(in crate::cli) fn explain(&self, error: HoldError) -> anyhow::Error {
+        let lacks = match &error {
+            HoldError::Connection(error) if error.is_access_denied() => Some(self.missing()),
+            HoldError::Connection(error) if error.number() == Some(READ_ONLY) => {
+                Some(self.missing_on_read_only())
+            }
+            _ => None,
+        };
+        let error = anyhow::Error::from(error);
+        lacks.into_iter().fold(error, |error, lacks| error.context(lacks))
+    }
+
+    fn missing(&self) -> String {
+        let grants: Vec<String> = self.rights.iter().map(|right| self.grant(right)).collect();
+        format!("account {} may not change this; run {}", self.account, grants.join("; "))
+    }
+
+    fn missing_on_read_only(&self) -> String {
+        let grant = self.grant("READ ONLY ADMIN ON *.*");
+        format!("the server is read-only, for account {} too; run {grant}", self.account)
+    }
+
+    fn grant(&self, right: &str) -> String {
+        let (user, host) = self.account.rsplit_once('@').unwrap_or((&self.account, "%"));
+        format!("GRANT {right} TO '{user}'@'{host}'")
+    }
+}
