@@ -26,12 +26,12 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let heads = vec![
         "scenario".to_owned(),
         "workload".to_owned(),
+        "verdict on the processor time per statement".to_owned(),
         "cells that count (number)".to_owned(),
         "processor time per statement, d% (95 % interval)".to_owned(),
         "processor time, µs/statement, lowest to highest cell".to_owned(),
         format!("{source}, d% (95 % interval)"),
         format!("published {source}, d%, lowest to highest cell"),
-        "verdict on the processor time per statement".to_owned(),
     ];
     let mut table = Table::new("Scenario by workload", heads);
     let groups = Group::all(report);
@@ -79,12 +79,12 @@ impl Line<'_> {
         vec![
             Datum::text(&self.scenario.name),
             note.into_iter().fold(workload, Datum::note),
+            columns::verdict(&self.verdict()),
             Datum::number(format!("{} of {}", counted.len(), self.group.cells.len())),
             or_absent(change.map(|it| words::percent_interval(&it))),
             or_absent(micros(&counted)),
             or_absent(source.map(|it| words::percent_interval(&it))),
             self.published(),
-            columns::verdict(&self.verdict()),
         ]
     }
 

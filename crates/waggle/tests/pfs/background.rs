@@ -1,18 +1,34 @@
 //! A thread that serves no client is recorded alone.
 
+use std::collections::BTreeMap;
+use std::thread::sleep;
+use std::time::Duration;
+
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
 use waggle_testkit::Version;
 
-use super::{Scene, stderr};
+use super::{Scene, stderr, wait_for};
 
 fn rows(connection: &mut Connection, sql: &str) -> Vec<Vec<String>> {
     let rows = connection.rows(sql).unwrap();
     rows.iter().map(|row| (0..row.len()).map(|at| text(row, at)).collect()).collect()
 }
 
+/// How long is looked which threads do something: most of those that do, do so every second.
+const BUSY: Duration = Duration::from_secs(2);
+
 const KINDS: &str =
     "SELECT NAME, ENABLED, HISTORY FROM performance_schema.setup_threads ORDER BY NAME";
+const THREADS: &str = "SELECT THREAD_ID, NAME, INSTRUMENTED, HISTORY FROM \
+                       performance_schema.threads WHERE NAME LIKE 'thread/innodb/%' \
+                       ORDER BY THREAD_ID";
+
+/// The threads that another look has, too: a few of InnoDB come and go.
+fn in_both(threads: &[Vec<String>], other: &[Vec<String>]) -> Vec<Vec<String>> {
+    let is_there = |thread: &&Vec<String>| other.iter().any(|row| row[0] == thread[0]);
+    threads.iter().filter(is_there).cloned().collect()
+}
 
 #[test]
 fn a_background_thread_is_set_now_and_for_its_next_start() {
@@ -39,24 +55,78 @@ fn a_background_thread_is_set_now_and_for_its_next_start() {
         ] {
             connection.rows(&sql).unwrap();
         }
-        // Those of InnoDB stay as long as the server does.
-        let threads = "SELECT THREAD_ID, NAME, INSTRUMENTED, HISTORY FROM \
-                       performance_schema.threads WHERE NAME LIKE 'thread/innodb/%' \
-                       ORDER BY THREAD_ID";
-        let before = (rows(&mut connection, KINDS), rows(&mut connection, threads));
+        let kinds = rows(&mut connection, KINDS);
+        let threads = rows(&mut connection, THREADS);
 
         let holding = scene.hold(&["apply", "io", "--thread", &chosen]);
         let of = |name: &str| if name == chosen { "YES" } else { "NO" };
         for row in rows(&mut connection, KINDS) {
             assert_eq!(row[1..], [of(&row[0]); 2], "{version}: {row:?}");
         }
-        for row in rows(&mut connection, threads) {
+        let now = in_both(&rows(&mut connection, THREADS), &threads);
+        assert!(now.iter().any(|row| row[1] == chosen), "{version}: {chosen} has ended");
+        for row in now {
             assert_eq!(row[2..], [of(&row[1]); 2], "{version}: {row:?}");
         }
 
         let ended = holding.end();
         assert_eq!(ended.status.code(), Some(0), "{version}: {}", stderr(&ended));
-        let after = (rows(&mut connection, KINDS), rows(&mut connection, threads));
-        assert_eq!(after, before, "{version}");
+        assert_eq!(rows(&mut connection, KINDS), kinds, "{version}");
+        let after = rows(&mut connection, THREADS);
+        assert_eq!(in_both(&after, &threads), in_both(&threads, &after), "{version}");
+    }
+}
+
+/// How many waits each thread has had that serves no client, by its number, with its name.
+fn waits(connection: &mut Connection) -> BTreeMap<u64, (String, u64)> {
+    let sql = "SELECT THREAD_ID, NAME, SUM(COUNT_STAR) FROM performance_schema.threads JOIN \
+               performance_schema.events_waits_summary_by_thread_by_event_name USING (THREAD_ID) \
+               WHERE TYPE = 'BACKGROUND' GROUP BY THREAD_ID, NAME";
+    let number = |text: &str| text.parse().unwrap();
+    let rows = rows(connection, sql).into_iter();
+    rows.map(|row| (number(&row[0]), (row[1].clone(), number(&row[2])))).collect()
+}
+
+/// How many waits they have had since, by name, of those with more than one: one may have begun before.
+fn waits_since(
+    connection: &mut Connection,
+    earlier: &BTreeMap<u64, (String, u64)>,
+) -> BTreeMap<String, u64> {
+    let mut since = BTreeMap::new();
+    for (thread, (name, count)) in waits(connection) {
+        let count = count - earlier.get(&thread).map_or(0, |(_, count)| *count);
+        if count > 1 {
+            *since.entry(name).or_default() += count;
+        }
+    }
+    since
+}
+
+#[test]
+fn what_a_background_thread_does_is_recorded_alone() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut connection = scene.connect();
+        let all = scene.hold(&["apply", "waits"]);
+        // What a server does once after its start is over by then, else there are not two.
+        let earlier = wait_for("two busy threads", || {
+            let earlier = waits(&mut connection);
+            sleep(BUSY);
+            (waits_since(&mut connection, &earlier).len() > 1).then_some(earlier)
+        });
+        let busy = waits_since(&mut connection, &earlier);
+        assert_eq!(all.end().status.code(), Some(0), "{version}");
+
+        let (chosen, _) = busy.iter().max_by_key(|(_, waits)| **waits).unwrap();
+        let alone = scene.hold(&["apply", "waits", "--thread", chosen]);
+        let earlier = waits(&mut connection);
+        let seen = wait_for(&format!("{chosen} of {version}"), || {
+            sleep(BUSY);
+            let seen = waits_since(&mut connection, &earlier);
+            seen.contains_key(chosen).then_some(seen)
+        });
+        let names: Vec<&String> = seen.keys().collect();
+        assert_eq!(names, [chosen], "{version}: of {busy:?}");
+        assert_eq!(alone.end().status.code(), Some(0), "{version}");
     }
 }

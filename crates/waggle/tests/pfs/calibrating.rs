@@ -11,9 +11,15 @@ use tempfile::TempDir;
 use waggle_testkit::Version;
 
 use super::costing::{busy, class, json};
+use super::planning::cost_at_work;
 use super::{Scene, stderr, wait_for};
 
-const CALIBRATE: [&str; 6] = ["cost", "--interval", "300ms", "--calibrate", "--rounds", "2"];
+const CALIBRATE: [&str; 5] = ["cost", "--interval", "300ms", "--calibrate", "--rounds"];
+const FEW: &str = "2";
+/// They take longer than any test.
+const MANY: &str = "10000";
+/// How often a host that was too busy is measured.
+const ATTEMPTS: usize = 3;
 /// `PREFIX` of the directories of private servers.
 const PREFIX: &str = "waggle-server-";
 
@@ -30,12 +36,40 @@ fn calibrate(scene: &Scene, places: &TempDir, more: &[&str]) -> Command {
     command
 }
 
+/// What a server costs by prices that are measured for it. `None` where the host was too busy each time: it
+/// is right to keep no prices then.
+fn calibrated(scene: &Scene, places: &TempDir) -> Option<Value> {
+    for _ in 0..ATTEMPTS {
+        let output = calibrate(scene, places, &[FEW, "--json"]).output().unwrap();
+        assert_eq!(servers_in(places.path()), 0, "{}", stderr(&output));
+        if !is_void(&output) {
+            return Some(json(&output));
+        }
+    }
+    let cost = json(&scene.run(&["cost", "--interval", "300ms", "--json"]));
+    assert_eq!(cost["calibration"], Value::Null, "what was void was kept");
+    None
+}
+
+/// Whether it says that too many windows were void. They are made again before that.
+fn is_void(output: &Output) -> bool {
+    let said = stderr(output);
+    let is_void = said.contains("blocks of windows are too few; the host is too busy");
+    if is_void {
+        assert_eq!(output.status.code(), Some(4), "{said}");
+        assert!(said.contains("again what was void"), "{said}");
+    }
+    is_void
+}
+
 #[test]
 fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
     for version in [Version::Mysql9, Version::Mariadb114] {
         let (scene, places) = (Scene::of(version), TempDir::new().unwrap());
-        let output = calibrate(&scene, &places, &["--json"]).output().unwrap();
-        let cost = json(&output);
+        let Some(cost) = calibrated(&scene, &places) else {
+            println!("{version}: not measured, the host is too busy");
+            continue;
+        };
         assert_eq!(cost["calibration_missing"], Value::Null, "{version}");
         let calibration = &cost["calibration"];
         assert_eq!(calibration["version"], cost["version"], "{version}");
@@ -48,15 +82,14 @@ fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
             assert!(wait["events_per_statement"].as_f64().unwrap() > 1.0, "{version}: {wait}");
             assert!(wait["rest_ns"]["value"].is_f64(), "{version}: {wait}");
         }
-        assert_eq!(servers_in(places.path()), 0, "{version}");
         // Later it is found, and used.
         let _load = busy(&scene);
         let again = json(&scene.run(&["cost", "--interval", "300ms", "--json"]));
         assert_eq!(again["calibration"]["at"], calibration["at"], "{version}");
         assert!(class(&again, "statement")["events_per_s"].as_f64().unwrap() > 0.0, "{version}");
         // What is off is planned by it.
-        let plan = json(&scene.run(&["plan", "waits", "--interval", "300ms", "--json"]));
-        let mutex = class(&plan["cost"], "wait/synch/mutex");
+        let planned = cost_at_work(&scene, "waits");
+        let mutex = class(&planned, "wait/synch/mutex");
         assert_eq!(mutex["events_from"], "point_selects", "{version}: {mutex}");
         assert!(mutex["events_per_statement"].as_f64().unwrap() > 1.0, "{version}: {mutex}");
         assert!(mutex["cores"]["value"].is_f64(), "{version}: {mutex}");
@@ -67,10 +100,11 @@ fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
 fn a_private_server_does_not_outlive_a_killed_waggle_and_its_files_not_the_next() {
     // Its program runs in our own root directory, so that TMPDIR is where its files are.
     let (scene, places) = (Scene::of(Version::Mysql80), TempDir::new().unwrap());
-    let mut waggle = calibrate(&scene, &places, &[]);
+    let mut waggle = calibrate(&scene, &places, &[MANY]);
     let mut waggle = waggle.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(waggle.stderr.take().unwrap()).lines();
-    let begun = lines.map(Result::unwrap).find(|line| line.contains("round 1"));
+    // Open to the end: it must not fail to say what it says next.
+    let mut lines = BufReader::new(waggle.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let begun = lines.find(|line| line.contains("round 1"));
     assert!(begun.is_some(), "it ended before it measured");
     let home = fs::read_dir(places.path()).unwrap().next().unwrap().unwrap().path();
     let pid = fs::read_to_string(home.join("pid")).unwrap();
@@ -80,7 +114,7 @@ fn a_private_server_does_not_outlive_a_killed_waggle_and_its_files_not_the_next(
     let ended = || rustix::process::test_kill_process(pid).is_err().then_some(());
     wait_for("the end of the private server", ended);
     assert_eq!(servers_in(places.path()), 1, "nobody could remove its files");
-    let other = calibrate(&scene, &places, &[]).spawn().unwrap();
+    let other = calibrate(&scene, &places, &[MANY]).spawn().unwrap();
     let swept = || (!home.exists()).then_some(());
     wait_for("the removal of its files", swept);
     kill_process(Pid::from_child(&other), Signal::INT).unwrap();
@@ -94,7 +128,7 @@ fn a_program_that_does_not_fit_is_refused_with_the_remedy() {
     let (scene, places) = (Scene::of(Version::Mysql57), TempDir::new().unwrap());
     let refused = |mysqld: &Path| -> Output {
         let mysqld = mysqld.display().to_string();
-        calibrate(&scene, &places, &["--mysqld", &mysqld]).output().unwrap()
+        calibrate(&scene, &places, &[FEW, "--mysqld", &mysqld]).output().unwrap()
     };
     let missing = refused(Path::new("/nosuch/mysqld"));
     assert_eq!(missing.status.code(), Some(4));

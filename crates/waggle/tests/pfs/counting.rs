@@ -143,15 +143,22 @@ fn a_table_shows_what_moved_or_what_was_named() {
         let said = stderr(&output);
         (output.status.code(), String::from_utf8(output.stdout).unwrap(), said)
     };
-    let (code, moved, said) = run(&[]);
-    assert_eq!(code, Some(0), "{said}");
+    // On a busy host the time can be over before anything was shown of it.
+    let shown = |words: &[&str]| {
+        wait_for("a table", || {
+            let (code, table, said) = run(words);
+            assert_eq!(code, Some(0), "{said}");
+            (!table.is_empty()).then_some(table)
+        })
+    };
+    let moved = shown(&[]);
     assert!(moved.contains("Questions") && !moved.contains("Com_insert"), "{moved}");
-    let (_, named, _) = run(&["module_icp", "Com_insert"]);
+    let named = shown(&["module_icp", "Com_insert"]);
     let row = |name: &str| named.lines().find(|line| line.contains(name)).unwrap().to_owned();
     assert!(row("icp_match").contains("off"), "{named}");
     assert!(row("Com_insert").ends_with("0.0"), "{named}");
     assert!(!named.contains("Questions"), "{named}");
-    assert_eq!(run(&["nosuch"]).0, Some(3));
+    assert_eq!(run(&["nosuch"]).0, Some(2));
 }
 
 #[test]
@@ -167,7 +174,7 @@ fn a_reset_asks_first_and_is_in_the_journal() {
         assert!(before.count_reset > 0, "{version}");
 
         let refused = scene.run(&["innodb", "reset", "trx_rw_commits"]);
-        assert_eq!(refused.status.code(), Some(3), "{version}: {}", stderr(&refused));
+        assert_eq!(refused.status.code(), Some(2), "{version}: {}", stderr(&refused));
         assert!(stderr(&refused).contains("add --yes"), "{version}: {}", stderr(&refused));
         assert!(counter(&mut connection, "trx_rw_commits").count_reset >= before.count_reset);
         assert_eq!(scene.contents(), [], "{version}");
@@ -176,7 +183,13 @@ fn a_reset_asks_first_and_is_in_the_journal() {
         assert_eq!(done.status.code(), Some(0), "{version}: {}", stderr(&done));
         let after = counter(&mut connection, "trx_rw_commits");
         assert!(after.count >= before.count, "{version}: {after:?} {before:?}");
-        assert!(after.count_reset < before.count_reset, "{version}: {after:?} {before:?}");
+        // `COUNT_RESET` has what was committed since the reset only, by the server itself, too: no more
+        // than came to `COUNT` from before the reset until after it was read.
+        let later = counter(&mut connection, "trx_rw_commits");
+        assert!(
+            after.count_reset <= later.count - before.count,
+            "{version}: {after:?} {before:?} {later:?}"
+        );
         let contents = scene.contents().pop().unwrap();
         let held = contents.reset["trx_rw_commits"];
         assert!((before.count_reset..=after.count).contains(&held), "{version}: {held}");

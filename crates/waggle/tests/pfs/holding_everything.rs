@@ -1,10 +1,11 @@
-//! Everything, and nothing, for a given time.
+//! Everything, and nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read};
-use std::process::Stdio;
+use std::process::{ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_instrumentation::activity::{self, Events};
 use waggle_instrumentation::class::class_of;
@@ -14,9 +15,7 @@ use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
 use super::costing::json;
-use super::{Holding, PATIENCE, Scene};
-
-const HELD: Duration = Duration::from_secs(10);
+use super::{Holding, PATIENCE, Scene, wait_for};
 
 /// Classes that the work of a test need not make MariaDB use, and why; MySQL uses all.
 const MAY_BE_SILENT: [(&str, &str); 1] =
@@ -81,63 +80,115 @@ fn enabled(connection: &mut Connection) -> BTreeSet<String> {
     rows.iter().map(|row| class_of(&text(row, 0)).to_owned()).collect()
 }
 
-/// Applies a profile for some seconds, calls `check` when all is set, and gives what it said of each
-/// class when it ended by itself.
-fn hold_for_seconds(scene: &Scene, profile: &str, check: impl FnOnce()) -> BTreeMap<String, Value> {
-    let before = settings(scene);
-    let begin = Instant::now();
-    let seconds = format!("{}s", HELD.as_secs());
-    let mut command = scene.command(&["apply", profile, "--for", &seconds, "--json"]);
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap());
+/// Starts a command that holds, and waits until all is set. Gives what it goes on to say, too.
+pub(super) fn until_set(mut command: Command) -> (Holding, BufReader<ChildStderr>) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let holding = Holding(Some(child));
-    let mut line = String::new();
-    while !line.starts_with("set for 10 s") {
-        line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "{profile}: it ended before it was set");
+    let mut said = String::new();
+    while !said.ends_with("; Ctrl-C undoes it\n") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "it ended before it was set: {said}");
     }
-    check();
-    let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
-    let ended = holding.wait();
-    assert!(begin.elapsed() >= HELD, "it ended early: {rest}");
-    assert_eq!(ended.status.code(), Some(0), "{rest}");
-    assert!(rest.contains("undone: "), "{rest}");
-    assert_eq!(settings(scene), before, "{profile}");
+    (holding, stderr)
+}
 
-    let proofs: Vec<Value> = serde_json::from_slice(&ended.stdout).unwrap();
-    let by_class =
-        proofs.into_iter().map(|proof| (proof["class"].as_str().unwrap().to_owned(), proof));
-    by_class.collect()
+/// A profile that is held.
+struct Held<'a> {
+    scene: &'a Scene,
+    watcher: Connection,
+    before: Value,
+    /// The highest number of a thread before it began.
+    last_thread: u64,
+    holding: Holding,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl<'a> Held<'a> {
+    fn begin(scene: &'a Scene, words: &[&str]) -> Self {
+        let before = settings(scene);
+        let mut watcher = scene.connect();
+        let sql = "SELECT MAX(THREAD_ID) FROM performance_schema.threads";
+        let last_thread = number(&mut watcher, sql);
+        let command = scene.command(&[&["apply"][..], words, &["--json"]].concat());
+        let (holding, stderr) = until_set(command);
+        Self { scene, watcher, before, last_thread, holding, stderr }
+    }
+
+    /// Waits until the command has looked at what was counted before: what happens from here on is in its
+    /// proofs. The history of its thread shows that; the table of errors is the last that it reads, also
+    /// where the server has none.
+    fn until_it_has_looked(&mut self) {
+        let sql = format!(
+            "SELECT COUNT(*) FROM performance_schema.events_statements_history \
+             WHERE THREAD_ID > {} AND SQL_TEXT LIKE '%events_errors_summary_global_by_error%'",
+            self.last_thread
+        );
+        wait_for("its first look", || (number(&mut self.watcher, &sql) > 0).then_some(()));
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn end(self) -> BTreeMap<String, Value> {
+        let child = self.holding.0.as_ref().unwrap();
+        kill_process(Pid::from_child(child), Signal::INT).unwrap();
+        self.wait()
+    }
+
+    /// Waits until it ends. Gives what it says of each class.
+    fn wait(mut self) -> BTreeMap<String, Value> {
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        let ended = self.holding.wait();
+        assert_eq!(ended.status.code(), Some(0), "{said}");
+        assert!(said.contains("undone: "), "{said}");
+        assert_eq!(settings(self.scene), self.before);
+
+        let proofs: Vec<Value> = serde_json::from_slice(&ended.stdout).unwrap();
+        let by_class =
+            proofs.into_iter().map(|proof| (proof["class"].as_str().unwrap().to_owned(), proof));
+        by_class.collect()
+    }
+}
+
+fn number(connection: &mut Connection, sql: &str) -> u64 {
+    text(&connection.rows(sql).unwrap()[0], 0).parse().unwrap()
 }
 
 #[test]
-fn everything_ends_by_itself_and_every_class_that_is_on_counts() {
+fn what_is_held_for_a_time_ends_by_itself() {
     for version in Version::ALL {
         let scene = Scene::of(version);
-        let mut watcher = scene.connect();
+        let begin = Instant::now();
+        let proofs = Held::begin(&scene, &["everything", "--for", "10s"]).wait();
+        assert!(begin.elapsed() >= Duration::from_secs(10), "{version}: it ended early");
+        assert!(proofs.contains_key("statement"), "{version}: {proofs:?}");
+    }
+}
+
+#[test]
+fn with_everything_every_class_that_is_on_counts() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let mut held = Held::begin(&scene, &["everything"]);
+        held.until_it_has_looked();
         let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
-        let mut on = BTreeSet::new();
-        let proofs = hold_for_seconds(&scene, "everything", || {
-            on = enabled(&mut watcher);
-            let begin = Instant::now();
-            let earlier = events(&mut watcher);
-            wait_for_lock(&scene);
-            loop {
-                work(&mut client);
-                let counted = activity::by_class(&earlier, &events(&mut watcher));
-                let is_silent = |class: &&String| {
-                    !may_be_silent(version, class)
-                        && counted.get(*class).is_none_or(|count| *count == 0)
-                };
-                let silent: Vec<_> = on.iter().filter(is_silent).collect();
-                if silent.is_empty() {
-                    break;
-                }
-                assert!(begin.elapsed() < PATIENCE, "{version}: nothing counted: {silent:?}");
+        let on = enabled(&mut held.watcher);
+        let earlier = events(&mut held.watcher);
+        wait_for_lock(&scene);
+        let begin = Instant::now();
+        loop {
+            work(&mut client);
+            let counted = activity::by_class(&earlier, &events(&mut held.watcher));
+            let is_silent = |class: &&String| {
+                !may_be_silent(version, class)
+                    && counted.get(*class).is_none_or(|count| *count == 0)
+            };
+            let silent: Vec<_> = on.iter().filter(is_silent).collect();
+            if silent.is_empty() {
+                break;
             }
-        });
+            assert!(begin.elapsed() < PATIENCE, "{version}: nothing counted: {silent:?}");
+        }
+        let proofs = held.end();
         assert!(on.contains("wait/synch/mutex"), "{version}: {on:?}");
         assert_eq!(proofs.keys().cloned().collect::<BTreeSet<_>>(), on, "{version}");
         for (class, proof) in &proofs {
@@ -152,34 +203,29 @@ fn everything_ends_by_itself_and_every_class_that_is_on_counts() {
 }
 
 #[test]
-fn off_ends_by_itself_and_nothing_counts_but_the_memory_of_performance_schema() {
+fn with_off_nothing_counts_but_the_memory_of_performance_schema() {
     for version in Version::ALL {
         let scene = Scene::of(version);
-        let mut watcher = scene.connect();
+        let mut held = Held::begin(&scene, &["off"]);
         let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
-        let proofs = hold_for_seconds(&scene, "off", || {
-            // The only instruments that nobody can switch off.
-            let sql = "SELECT NAME FROM performance_schema.setup_instruments WHERE ENABLED = 'YES' \
-                       AND NAME NOT LIKE 'memory/performance\\_schema/%'";
-            assert_eq!(watcher.rows(sql).unwrap().len(), 0, "{version}");
-            let switchable = |connection: &mut Connection| {
-                let mut events = events(connection);
-                events.retain(|name, _| !name.starts_with("memory/performance_schema/"));
-                events
-            };
-            let earlier = switchable(&mut watcher);
-            // More statements than there are threads.
-            (0..50).for_each(|_| work(&mut client));
-            let rows = watcher.rows("SELECT COUNT(*) FROM performance_schema.threads").unwrap();
-            let threads: u64 = text(&rows[0], 0).parse().unwrap();
-            for (class, count) in activity::by_class(&earlier, &switchable(&mut watcher)) {
-                // In each thread one event can have begun before.
-                assert!(
-                    count <= threads,
-                    "{version}: {class} counted {count} with {threads} threads"
-                );
-            }
-        });
+        // The only instruments that nobody can switch off.
+        let sql = "SELECT NAME FROM performance_schema.setup_instruments WHERE ENABLED = 'YES' \
+                   AND NAME NOT LIKE 'memory/performance\\_schema/%'";
+        assert_eq!(held.watcher.rows(sql).unwrap().len(), 0, "{version}");
+        let switchable = |connection: &mut Connection| {
+            let mut events = events(connection);
+            events.retain(|name, _| !name.starts_with("memory/performance_schema/"));
+            events
+        };
+        let earlier = switchable(&mut held.watcher);
+        // More statements than there are threads.
+        (0..50).for_each(|_| work(&mut client));
+        let threads = number(&mut held.watcher, "SELECT COUNT(*) FROM performance_schema.threads");
+        for (class, count) in activity::by_class(&earlier, &switchable(&mut held.watcher)) {
+            // In each thread one event can have begun before.
+            assert!(count <= threads, "{version}: {class} counted {count} with {threads} threads");
+        }
+        let proofs = held.end();
         assert!(proofs.contains_key("statement"), "{version}");
         for (class, proof) in &proofs {
             if class != "memory" {

@@ -1,10 +1,12 @@
 //! A plan is whole: whoever runs its statements by hand has what was planned.
 
 use serde_json::Value;
+use waggle_mysql::Connection;
+use waggle_mysql::connection::text;
 use waggle_testkit::Version;
 
 use super::costing::json;
-use super::{Scene, stderr};
+use super::{Scene, stderr, wait_for};
 
 const BRIEFLY: [&str; 3] = ["plan", "--interval", "10ms"];
 
@@ -19,6 +21,15 @@ fn of_the_guide(scene: &Scene) -> String {
 
 fn plan(scene: &Scene, words: &[&str]) -> Value {
     json(&scene.run(&[&BRIEFLY[..], words, &["--json"]].concat()))
+}
+
+/// Waits until the sessions of the commands before are gone: the plan did not know all of them.
+fn wait_until_alone(connection: &mut Connection) {
+    let sql = "SELECT COUNT(*) FROM performance_schema.threads \
+               WHERE NAME = 'thread/sql/one_connection'";
+    wait_for("the end of all sessions but ours", || {
+        (text(&connection.rows(sql).unwrap()[0], 0) == "1").then_some(())
+    });
 }
 
 #[test]
@@ -58,6 +69,7 @@ fn every_key_is_named_and_the_statements_leave_nothing_to_change() {
             }
             let sql = planned["statements"].to_string();
             assert!(!sql.contains("wait/synch/%"), "{version} {words:?}: all at once: {sql}");
+            wait_until_alone(&mut connection);
             let left = plan(&scene, words);
             assert_eq!(left["changes"], Value::Array(Vec::new()), "{version} {words:?}");
             assert_eq!(left["statements"], Value::Array(Vec::new()), "{version} {words:?}");
