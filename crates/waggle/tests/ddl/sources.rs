@@ -197,6 +197,7 @@ fn a_server_that_is_killed_ends_the_one_source_and_not_the_other() {
     let mut pfs = Audit::tail(&server, PFS, &[]);
     session(&server).run("CREATE TABLE test.last (a INT)").unwrap();
     tap.wait_for_statements(1);
+    pfs.wait_for_statements(1);
     server.kill9().unwrap();
     let status = pfs.child.wait().unwrap();
     assert_eq!(status.code(), Some(4), "{}", pfs.err());
