@@ -94,7 +94,7 @@ impl<'a> Subject<'a> {
                     cell: cells.get(slot.cell).context("a cell")?.clone(),
                     arm: schedule.arms.get(slot.arm).context("an arm")?.name.to_owned(),
                     life: repetition,
-                    session: 0,
+                    part: 0,
                     rate: None,
                     stolen: made.stolen,
                     begin: made.begin,

@@ -229,7 +229,7 @@ mod tests {
                     cell: cells[0].clone(),
                     arm: arm.name.clone(),
                     life: 0,
-                    session: 0,
+                    part: 0,
                     rate: None,
                     stolen: Vec::new(),
                     begin: Timestamp::UNIX_EPOCH,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::capacity::LOOK_FOR;
+use crate::capacity::{CAPACITY_LOOKS, LOOK_FOR};
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
 use crate::window::{Cell, Load};
@@ -235,7 +235,9 @@ fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
     let open = cells.iter().filter(|cell| cell.load != Load::Closed);
     let workloads: BTreeSet<(&str, u32)> =
         open.map(|cell| (cell.workload.as_str(), cell.threads)).collect();
-    let one = |(_, threads): &(&str, u32)| load_s(lengths, *threads) + LOOK_FOR.as_secs_f64();
+    let one = |(_, threads): &(&str, u32)| {
+        load_s(lengths, *threads) + (CAPACITY_LOOKS * LOOK_FOR).as_secs_f64()
+    };
     let looks: f64 = workloads.iter().map(one).sum();
     if workloads.is_empty() { 0.0 } else { server + looks }
 }

@@ -88,11 +88,18 @@ pub enum Ended {
 #[derive(Default)]
 pub(crate) struct Running<'a> {
     /// The loads of the servers, in one cell. They end before their servers.
-    loads: BTreeMap<usize, Work>,
+    pub(crate) loads: BTreeMap<usize, StartedLoad>,
     cell: Option<usize>,
     lives: BTreeMap<usize, Life<'a>>,
     /// The arm that has the servers for itself, where it does.
     alone: Option<usize>,
+}
+
+/// The load of a server.
+pub(crate) struct StartedLoad {
+    pub(crate) work: Work,
+    /// Whether it was warmed up.
+    pub(crate) is_warm: bool,
 }
 
 impl Running<'_> {
@@ -179,7 +186,7 @@ impl<'a> Engine<'a> {
         });
     }
 
-    /// The server of a slot with its load. They are started where they are not there: then it is life
+    /// The server of a slot with its load, warm. They are started where they are not there: then it is life
     /// `number`.
     pub(crate) fn at_work<'b>(
         &self,
@@ -187,6 +194,20 @@ impl<'a> Engine<'a> {
         slot: Slot,
         number: u32,
     ) -> Result<(&'b mut Life<'a>, &'b mut Work), LabError> {
+        let (life, load) = self.started(running, slot, number)?;
+        if !load.is_warm {
+            self.warm_up(&mut [&mut *load], self.schedule.cells[slot.cell].threads)?;
+        }
+        Ok((life, &mut load.work))
+    }
+
+    /// The same, not yet warm where it has just been started.
+    pub(crate) fn started<'b>(
+        &self,
+        running: &'b mut Running<'a>,
+        slot: Slot,
+        number: u32,
+    ) -> Result<(&'b mut Life<'a>, &'b mut StartedLoad), LabError> {
         let arm = &self.schedule.arms[slot.arm];
         let life = match running.lives.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
@@ -197,9 +218,7 @@ impl<'a> Engine<'a> {
             Entry::Vacant(free) => {
                 let cell = &self.schedule.cells[slot.cell];
                 let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
-                let mut load = self.load(life, self.workload(cell)?, cell.threads, seed)?;
-                self.warm_up(&mut load, cell.threads)?;
-                free.insert(load)
+                free.insert(self.load(life, self.workload(cell)?, cell.threads, seed)?)
             }
         };
         Ok((life, load))
@@ -226,9 +245,12 @@ impl<'a> Engine<'a> {
         workload: &Workload,
         threads: u32,
         seed: u64,
-    ) -> Result<Work, LabError> {
-        let Some(sysbench) = self.sysbench else { return Ok(Work::Others) };
-        Ok(Work::Ours(Driver::start(&Request {
+    ) -> Result<StartedLoad, LabError> {
+        // Where others make the load, the server was warm before us.
+        let Some(sysbench) = self.sysbench else {
+            return Ok(StartedLoad { work: Work::Others, is_warm: true });
+        };
+        let driver = Driver::start(&Request {
             sysbench,
             launcher: self.load_launcher,
             directory: life.directory(),
@@ -238,7 +260,8 @@ impl<'a> Engine<'a> {
             tables: self.suite.data.tables,
             rows: self.rows,
             seed,
-        })?))
+        })?;
+        Ok(StartedLoad { work: Work::Ours(driver), is_warm: false })
     }
 
     /// Waits. `false` where somebody stopped it meanwhile.

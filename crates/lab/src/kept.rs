@@ -66,7 +66,7 @@ pub struct Kept {
     windows: File,
     done: BTreeSet<u32>,
     lives: u32,
-    session: u32,
+    part: u32,
 }
 
 impl Kept {
@@ -111,8 +111,8 @@ impl Kept {
         let read = parse(&file, &text[..whole])?;
         let done = read.iter().map(|window| window.number).collect();
         let lives = read.iter().map(|window| window.life + 1).max().unwrap_or(0);
-        let session = read.iter().map(|window| window.session + 1).max().unwrap_or(0);
-        Ok(Kept { path: path.to_owned(), windows, done, lives, session })
+        let part = read.iter().map(|window| window.part + 1).max().unwrap_or(0);
+        Ok(Kept { path: path.to_owned(), windows, done, lives, part })
     }
 
     /// Appends a window and brings it to the disk.
@@ -146,9 +146,9 @@ impl Kept {
         self.lives - 1
     }
 
-    /// The part of the run that this process makes: see [`Window::session`].
-    pub fn session(&self) -> u32 {
-        self.session
+    /// The part of the run that this process makes: see [`Window::part`].
+    pub fn part(&self) -> u32 {
+        self.part
     }
 
     /// Where it is.
@@ -242,7 +242,7 @@ mod tests {
             },
             arm: "off".to_owned(),
             life: number,
-            session: 0,
+            part: 0,
             rate: None,
             stolen: Vec::new(),
             begin: jiff::Timestamp::UNIX_EPOCH,
@@ -269,7 +269,7 @@ mod tests {
         let mut kept = Kept::open(&path).unwrap();
         assert_eq!(fs::read(&file).unwrap(), before);
         assert!(kept.has(0) && kept.has(1) && !kept.has(2));
-        assert_eq!((kept.next_life(), kept.session()), (2, 1));
+        assert_eq!((kept.next_life(), kept.part()), (2, 1));
         kept.append(&window(2)).unwrap();
         let numbers: Vec<u32> = read_windows(&path).unwrap().iter().map(|w| w.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
@@ -284,7 +284,7 @@ mod tests {
         fs::remove_file(path.join(WINDOWS)).unwrap();
         assert_eq!(read_windows(&path).unwrap(), []);
         let kept = Kept::open(&path).unwrap();
-        assert_eq!((kept.count(), kept.session()), (0, 0));
+        assert_eq!((kept.count(), kept.part()), (0, 0));
     }
 
     #[test]
@@ -301,13 +301,6 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         assert_eq!(names, [RUN, WINDOWS].map(str::to_owned).into());
-    }
-
-    #[test]
-    fn a_window_of_before_there_were_sessions_is_of_the_first() {
-        let mut line = serde_json::to_value(window(0)).unwrap();
-        line.as_object_mut().unwrap().remove("session").unwrap();
-        assert_eq!(serde_json::from_value::<Window>(line).unwrap(), window(0));
     }
 
     #[test]

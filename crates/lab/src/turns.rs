@@ -49,6 +49,9 @@ impl<'a> Engine<'a> {
         }
         let Some(first) = slots.first().copied() else { return Ok(Some(Vec::new())) };
         let turns = self.turns(first.cell);
+        if turns > 1 {
+            self.warm_up_together(running, kept, &mut making)?;
+        }
         let _awake = self.is_kept_awake(first.cell).then(Awake::keep);
         for turn in 0..turns {
             let mut order: Vec<usize> = (0..making.len()).collect();
@@ -72,6 +75,37 @@ impl<'a> Engine<'a> {
         Ok(Some(making.into_iter().map(|one| self.end(one, turns)).collect()))
     }
 
+    /// Starts what is not there yet of the servers and their loads, and makes the loads warm side by side: one
+    /// after the other they would take as many times as long.
+    fn warm_up_together(
+        &self,
+        running: &mut Running<'a>,
+        kept: &mut Kept,
+        making: &mut [Making],
+    ) -> Result<(), LabError> {
+        for at in 0..making.len() {
+            let slot = making[at].slot;
+            let server = self.schedule.arms[slot.arm].server;
+            if making[at].is_broken {
+                continue;
+            }
+            let number = running.life(server).unwrap_or_else(|| kept.next_life());
+            if let Err(error) = self.started(running, slot, number) {
+                self.give_up(running, making, at, error)?;
+            }
+        }
+        let mut cold: Vec<_> = running.loads.values_mut().filter(|load| !load.is_warm).collect();
+        if cold.is_empty() {
+            return Ok(());
+        }
+        let threads = making.first().map_or(0, |one| one.window.cell.threads);
+        match self.warm_up(&mut cold, threads) {
+            // Each is made warm by itself then, at its first turn, and the one that cannot be says so.
+            Err(error) if !error.ends_a_run() => Ok(()),
+            warmed => warmed,
+        }
+    }
+
     fn begin(&self, slot: Slot, kept: &Kept, capacities: &Capacities) -> Result<Making, LabError> {
         let cell = self.schedule.cells[slot.cell].clone();
         let now = Timestamp::now();
@@ -84,7 +118,7 @@ impl<'a> Engine<'a> {
                 cell,
                 arm: self.schedule.arms[slot.arm].name.to_owned(),
                 life: 0,
-                session: kept.session(),
+                part: kept.part(),
                 stolen: Vec::new(),
                 begin: now,
                 end: now,

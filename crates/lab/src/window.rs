@@ -48,8 +48,7 @@ pub struct Window {
     /// Which start of a server it was, counted over the whole run.
     pub life: u32,
     /// In which part of the run it was made, from 0: an interruption ends a part.
-    #[serde(default)]
-    pub session: u32,
+    pub part: u32,
     /// Transactions per second that arrived on average; absent in a closed load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,

@@ -165,7 +165,7 @@ fn write_run(path: &Path) {
             },
             arm: ["off", "on", Window::AGAIN][number as usize % 3].to_owned(),
             life: 0,
-            session: 0,
+            part: 0,
             rate: None,
             stolen: Vec::new(),
             begin: Timestamp::UNIX_EPOCH,

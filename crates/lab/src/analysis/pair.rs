@@ -85,9 +85,9 @@ impl<'a> Blocks<'a> {
                 continue;
             }
             // They are no neighbours in time: the level may be another one.
-            let mut sessions = of_baseline.iter().chain(of_arm).map(|window| window.session);
-            let first = sessions.next();
-            let is_parted = sessions.any(|session| Some(session) != first);
+            let mut parts = of_baseline.iter().chain(of_arm).map(|window| window.part);
+            let first = parts.next();
+            let is_parted = parts.any(|part| Some(part) != first);
             match (Side::of(of_baseline, metric), Side::of(of_arm, metric)) {
                 (Some(baseline), Some(arm)) if !is_parted => {
                     let unit = (lives, if is_one_life { *block } else { 0 });

@@ -76,7 +76,7 @@ impl Run {
                     cell: cell.clone(),
                     arm: arm.to_owned(),
                     life: 0,
-                    session: 0,
+                    part: 0,
                     rate: None,
                     stolen: Vec::new(),
                     begin: Timestamp::UNIX_EPOCH,
@@ -204,7 +204,7 @@ fn a_void_window_of_the_baseline_takes_the_block_from_all_arms_and_that_of_an_ar
 
 #[test]
 fn an_interruption_takes_the_pairs_that_it_parts_and_no_others() {
-    let later = |window: &mut Window| window.session = 1;
+    let later = |window: &mut Window| window.part = 1;
     // The run was interrupted in block 12, after its windows of the baseline and of "all".
     let mut run = three_arms(0.02, 0.0, 1.1);
     for (arm, from) in [("off", 13), ("all", 13), ("on", 12), (Window::AGAIN, 12)] {

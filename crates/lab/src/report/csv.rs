@@ -34,7 +34,7 @@ struct Line<'a> {
     order: Option<&'a str>,
     arm: &'a str,
     life: u32,
-    session: u32,
+    part: u32,
     begin: String,
     /// Why it does not count; empty where it does.
     void: Option<&'a str>,
@@ -81,7 +81,7 @@ impl<'a> Line<'a> {
             order: window.cell.order.as_deref(),
             arm: &window.arm,
             life: window.life,
-            session: window.session,
+            part: window.part,
             begin: window.begin.to_string(),
             void: window.void.as_deref(),
             seconds: number(|it| Some(it.seconds)),

@@ -107,7 +107,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         cell: cell(32, Load::Closed),
         arm: arm.to_owned(),
         life: 0,
-        session: 0,
+        part: 0,
         rate: None,
         stolen: Vec::new(),
         begin: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number)),

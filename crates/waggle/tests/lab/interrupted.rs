@@ -176,8 +176,7 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         assert!(after.starts_with(&before), "what was measured stays as it was");
         assert_eq!(places(&windows(&place.run())), wanted, "none is lost, none is doubled");
         // What was made before and what was made after are told apart.
-        let sessions =
-            windows(&place.run()).into_iter().map(|one| one["session"].as_u64().unwrap());
+        let sessions = windows(&place.run()).into_iter().map(|one| one["part"].as_u64().unwrap());
         let parts: Vec<u64> =
             (0..wanted.len()).map(|at| u64::from(made > 0 && at >= made)).collect();
         assert_eq!(sessions.collect::<Vec<_>>(), parts);
