@@ -90,6 +90,7 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let number = running.life(server).unwrap_or_else(|| kept.next_life());
+            making[at].window.life = number;
             if let Err(error) = self.started(running, slot, number) {
                 self.give_up(running, making, at, error)?;
             }

@@ -12,6 +12,8 @@ pub(super) const EVENT: &str = "statement/sql/execute_sql";
 /// How far two clocks may drift apart, µs per second: what the kernel slews by at most (`MAXFREQ` in
 /// `include/linux/timex.h`).
 const DRIFT_US_PER_S: i64 = 500;
+/// Comparisons at the beginning, so that the first statement is not told by one that was kept waiting.
+const BEGINNING: usize = 3;
 
 /// The difference of the two clocks.
 #[derive(Debug, Default)]
@@ -32,11 +34,21 @@ struct Comparison {
 }
 
 impl Clock {
+    /// Begins; the statements of this connection are recorded already, and not yet counted.
     pub(super) fn begin(connection: &mut Connection) -> Result<Clock, ConnectionError> {
         connection.rows(&format!(
             "PREPARE {MARK} FROM 'SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS UNSIGNED)'"
         ))?;
-        Ok(Clock::default())
+        let own = connection.rows(&format!(
+            "SELECT THREAD_ID AS {MARK} FROM performance_schema.threads \
+             WHERE PROCESSLIST_ID = CONNECTION_ID()"
+        ))?;
+        let thread = own.first().and_then(|row| text(row, 0).parse().ok()).unwrap_or(0);
+        let mut clock = Clock::default();
+        for _ in 0..BEGINNING {
+            clock.read(connection, thread)?;
+        }
+        Ok(clock)
     }
 
     /// Compares the clocks again: they drift apart.

@@ -1,6 +1,7 @@
 //! Files, the system's log, and a table for people.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use waggle_testkit::Version;
 
-use super::{Audit, READY, TAP, lines_of, session, start, statements};
+use super::{Audit, PATIENCE, READY, TAP, lines_of, session, start, statements};
 
 /// The files of a log, the oldest first.
 fn files(log: &Path) -> Vec<PathBuf> {
@@ -20,10 +21,16 @@ fn files(log: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// A file that is put aside just now is not there for a moment.
+/// What a file holds. One that is put aside just now is not there for a moment.
+fn text_of(file: &Path) -> String {
+    match fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        read => read.unwrap(),
+    }
+}
+
 fn lines_in(files: &[PathBuf]) -> Vec<Value> {
-    let text: String =
-        files.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect();
+    let text: String = files.iter().map(|file| text_of(file)).collect();
     lines_of(&text)
 }
 
@@ -36,7 +43,7 @@ fn a_log_is_put_aside_when_it_is_full_and_no_line_is_lost_or_cut() {
     let log = folder.path().join("ddl.jsonl");
     let words = ["log", "--file", log.to_str().unwrap(), "--rotate-size", "4K"];
     let mut audit = Audit::spawn(&server, TAP, &words);
-    let is_ready = |_: &Audit| fs::read_to_string(&log).is_ok_and(|text| text.contains(READY));
+    let is_ready = |_: &Audit| text_of(&log).contains(READY);
     audit.wait_until_ready(&server, is_ready);
     let mut second = Audit::spawn(&server, TAP, &words);
     assert_eq!(second.child.wait().unwrap().code(), Some(3), "{}", second.err());
@@ -86,7 +93,7 @@ fn the_systems_log_gets_a_datagram_for_each_line_also_when_it_was_away() {
     let path = folder.path().join("log");
     let listen = || {
         let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         socket
     };
     let receive = |socket: &UnixDatagram| {

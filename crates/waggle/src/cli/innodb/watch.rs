@@ -63,9 +63,6 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut out = io::stdout().lock();
     loop {
         let left = args.duration.map(|duration| duration.saturating_sub(begin.elapsed()));
-        if left == Some(Duration::ZERO) || stop.load(Ordering::Relaxed) {
-            return Ok(Outcome::Done);
-        }
         // What is left of the last interval is shown, too.
         wait(Some(left.map_or(args.interval, |left| left.min(args.interval))), &stop);
         let later = Sample::read(&mut connection).map_err(failed)?;
@@ -81,6 +78,10 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             print(&mut out, &moved, interval_s, everything)?;
         }
         out.flush()?;
+        let is_over = args.duration.is_some_and(|duration| begin.elapsed() >= duration);
+        if is_over || stop.load(Ordering::Relaxed) {
+            return Ok(Outcome::Done);
+        }
         earlier = later;
     }
 }
