@@ -1,5 +1,6 @@
 //! `cargo xtask soak`: the exactness runs with a million statements per server, the bad days at full
-//! size, half an hour under guard, and how soon a guardian has undone and a wait is shown. The same tests run small in `cargo test -p waggle`.
+//! size, half an hour under guard, and how soon a guardian has undone and a wait is shown. The same tests
+//! run small in `cargo test -p waggle`.
 
 use std::fs;
 use std::path::Path;
@@ -30,12 +31,15 @@ const COLUMNS: [&str; 12] = [
     "digests_differing",
 ];
 
+/// The tests that have a long form.
+const TESTS: [&str; 3] = ["it", "pfs", "locks"];
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Statements per server.
     #[arg(long, default_value_t = 1_000_000)]
     statements: u64,
-    /// Only the tests whose name holds this.
+    /// Only the tests of this name (it, pfs, locks), or those whose name holds this.
     #[arg(default_value = "")]
     only: String,
 }
@@ -49,9 +53,14 @@ pub(crate) fn run(args: Args) -> Result<()> {
         fs::remove_file(&json).with_context(|| format!("removing {}", json.display()))?;
     }
     let begin = Instant::now();
+    let (tests, only) = match TESTS.contains(&args.only.as_str()) {
+        true => (vec![args.only.as_str()], ""),
+        false => (TESTS.to_vec(), args.only.as_str()),
+    };
     let ended = Command::new("cargo")
-        .args(["test", "--package", "waggle", "--test", "it", "--test", "pfs", "--test", "locks"])
-        .arg(&args.only)
+        .args(["test", "--package", "waggle"])
+        .args(tests.iter().flat_map(|test| ["--test", test]))
+        .arg(only)
         // One server at a time: what is under test is exactness under its full load.
         .args(["--", "--nocapture", "--test-threads", "1"])
         .env("WAGGLE_SOAK_STATEMENTS", args.statements.to_string())

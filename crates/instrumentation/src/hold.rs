@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
+use waggle_model::Reading;
 use waggle_mysql::connection::MARK;
 use waggle_mysql::{Connection, ConnectionError};
 
-use crate::apply::{Made, Pace, write};
+use crate::apply::{Made, Pace, what, write};
 use crate::change::Change;
 use crate::journal::{Begun, Contents, Journal, JournalError, Undoer, Undone};
 use crate::life::Life;
 use crate::plan::Plan;
 use crate::sessions;
-use crate::state::{Key, Settings, State};
+use crate::state::{Key, Settings, State, read};
 use crate::table::Table;
 use crate::undo::{Restored, settings_for, undo};
 
@@ -50,22 +52,18 @@ pub enum HoldError {
 pub struct Hold {
     journal: Journal,
     changes: Vec<Change>,
-    /// Threads with a higher number came after the plan was made.
-    last_thread: u64,
 }
 
 impl Hold {
-    /// Writes to a journal what is about to be changed. Nothing is changed yet.
+    /// Begins a journal. Nothing is changed yet.
     ///
     /// # Errors
     /// Another process holds changes of this server, or the journal cannot be written.
-    pub fn intend(
+    pub fn begin(
         directory: &Path,
         connection: &mut Connection,
         command: &str,
-        plan: Plan,
     ) -> Result<Hold, HoldError> {
-        let Plan { changes, last_thread, .. } = plan;
         let begun = begun(connection, command)?;
         for contents in of_life(directory, &begun.life)? {
             if contents.is_open() {
@@ -73,9 +71,7 @@ impl Hold {
                 return Err(HoldError::Held { pid, command });
             }
         }
-        let mut journal = Journal::begin(directory, begun)?;
-        journal.intend(&changes)?;
-        Ok(Hold { journal, changes, last_thread })
+        Ok(Hold { journal: Journal::begin(directory, begun)?, changes: Vec::new() })
     }
 
     /// Where its journal is.
@@ -83,19 +79,32 @@ impl Hold {
         self.journal.path()
     }
 
-    /// Makes the changes.
+    /// Makes the changes of a plan, class by class, until it is stopped. A row that no longer holds what the
+    /// plan found was changed by somebody else, and is left alone.
     ///
     /// # Errors
     /// The server refuses one, or the connection is broken. What was made by then is in the journal.
     pub fn make(
         &mut self,
         connection: &mut Connection,
+        plan: &Plan,
+        stop: &AtomicBool,
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
-        write(connection, &self.changes, &mut Pace::default(), tell).map_err(full_or)?;
-        let late = late_sessions(connection, &self.changes, self.last_thread)?;
+        self.journal.intend(&plan.changes)?;
+        let mut pace = Pace::default();
+        for of_class in plan.changes.chunk_by(|one, other| what(one) == what(other)) {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let (as_planned, others) = parted(connection, of_class)?;
+            self.changes.extend(others);
+            self.changes.extend(as_planned.iter().cloned());
+            write(connection, &as_planned, &mut pace, tell).map_err(full_or)?;
+        }
+        let late = late_sessions(connection, &plan.changes, plan.last_thread)?;
         self.journal.intend(&late)?;
-        write(connection, &late, &mut Pace::default(), tell)?;
+        write(connection, &late, &mut pace, tell)?;
         self.changes.extend(late);
         Ok(())
     }
@@ -140,6 +149,23 @@ impl Hold {
     pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
         undo_journal(self.journal, &self.changes, connection, Undoer::Command)
     }
+}
+
+/// The changes of rows that hold what was found, and of those that somebody has set to something else
+/// meanwhile. What somebody has set as it is to be needs no change.
+fn parted(
+    connection: &mut Connection,
+    changes: &[Change],
+) -> Result<(Vec<Change>, Vec<Change>), ConnectionError> {
+    let Some(first) = changes.first() else { return Ok(Default::default()) };
+    let Reading::Value(rows) = read(connection, first.table)? else {
+        return Ok((changes.to_vec(), Vec::new()));
+    };
+    let is =
+        |change: &Change, settings: &Option<Settings>| rows.get(&change.key) == settings.as_ref();
+    let (as_planned, others): (Vec<_>, Vec<_>) =
+        changes.iter().cloned().partition(|change| is(change, &change.before));
+    Ok((as_planned, others.into_iter().filter(|change| !is(change, &change.after)).collect()))
 }
 
 /// Where a change writes what.
@@ -326,7 +352,11 @@ fn undo_journal(
     connection: &mut Connection,
     by: Undoer,
 ) -> Result<Restored, HoldError> {
-    let restored = undo(connection, changes)?;
+    // The connection may be what is broken where nothing was changed.
+    let restored = match changes {
+        [] => Restored::default(),
+        _ => undo(connection, changes)?,
+    };
     let left_alone = restored.left_alone.clone();
     journal.close(Undone { by, at: Timestamp::now(), left_alone })?;
     Ok(restored)

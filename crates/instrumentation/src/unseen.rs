@@ -1,12 +1,12 @@
-//! What a filter names that the server does not show.
+//! What a filter names that the server does not show to this account.
 
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::filter::{Filter, Object, Session};
 use crate::statements::quoted;
 
-/// What a filter names and this account cannot see, one line each: a name may be misspelled, or of something
-/// that is still to come.
+/// What a filter names and this account cannot see, one line each: it is misspelled, still to come, or the
+/// account has no right to it, and needs none.
 ///
 /// # Errors
 /// The connection is broken.

@@ -30,7 +30,7 @@ use waggle_testkit::{Account, Client, Server, Transport, Version};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a new wait may take until it is shown. Only a soak has the machine for itself, and asserts it.
-const DRAWN_S: f64 = 2.0;
+const SHOWN_S: f64 = 2.0;
 
 /// InnoDB makes its copy of the transactions anew only when nobody has read it for a tenth of a second
 /// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
@@ -114,18 +114,23 @@ impl Scene {
         }
     }
 
-    /// Looks until the blockers are drawn as `1(2 3)`: who blocks, and in parentheses who waits.
-    fn look_until_drawn(&self, expected: &str) -> Value {
+    /// The same for what has just come about: in a soak it has to be shown soon.
+    fn look_until_soon<T>(&self, what: &str, found: impl Fn(&Value) -> Option<T>) -> T {
         let begin = Instant::now();
-        let look = self.look_until(expected, |look| {
-            (drawn(&look["blockers"]) == expected).then(|| look.clone())
-        });
+        let found = self.look_until(what, found);
         let seconds = begin.elapsed().as_secs_f64();
         size::keep(&json!({
-            "test": "locks", "server": self.version().name(), "drawn": expected, "seconds": seconds,
+            "test": "locks", "server": self.version().name(), "shown": what, "seconds": seconds,
         }));
-        assert!(!size::is_soak() || seconds <= DRAWN_S, "{}: {seconds} s", self.version());
-        look
+        assert!(!size::is_soak() || seconds <= SHOWN_S, "{}: {what}: {seconds} s", self.version());
+        found
+    }
+
+    /// Looks until the blockers are drawn as `1(2 3)`: who blocks, and in parentheses who waits.
+    fn look_until_drawn(&self, expected: &str) -> Value {
+        self.look_until_soon(expected, |look| {
+            (drawn(&look["blockers"]) == expected).then(|| look.clone())
+        })
     }
 }
 
@@ -137,8 +142,12 @@ fn drawn(nodes: &Value) -> String {
     nodes.as_array().unwrap().iter().map(one).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a test on each version; a failure names it.
+/// Runs a test on each version, in a soak one after the other; a failure names it.
 fn on_each(versions: &[Version], test: impl Fn(Version) + Copy + Send + Sync) {
+    if size::is_soak() {
+        versions.iter().for_each(|version| test(*version));
+        return;
+    }
     std::thread::scope(|scope| {
         let running: Vec<_> =
             versions.iter().map(|version| (version, scope.spawn(move || test(*version)))).collect();

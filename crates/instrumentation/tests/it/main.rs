@@ -7,6 +7,8 @@
 )]
 
 #[cfg(test)]
+mod holding;
+#[cfg(test)]
 mod profiles;
 #[cfg(test)]
 mod reference;

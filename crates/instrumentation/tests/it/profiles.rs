@@ -12,7 +12,7 @@ use waggle_testkit::Version;
 
 use crate::start;
 
-fn plan(connection: &mut Connection, profile: &str) -> Plan {
+pub(crate) fn plan(connection: &mut Connection, profile: &str) -> Plan {
     let state = State::read(connection).unwrap();
     let identity = connection.server_identity();
     let version = ServerVersion::parse(identity.flavour, &identity.version);

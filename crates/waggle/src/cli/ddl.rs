@@ -197,12 +197,12 @@ fn poll(
     stop: &AtomicBool,
 ) -> Result<Listed, Failure> {
     let mut connection = pfs::open(&args.account.clone().read()?)?;
-    pfs::history::recover(&mut connection)?;
+    pfs::history::recover(&mut connection, stop)?;
     let plan =
         pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
     let hold = match plan.changes.is_empty() {
         true => None,
-        false => Some(set(args, &mut connection, plan)?),
+        false => Some(set(args, &mut connection, &plan, stop)?),
     };
     let set = if hold.is_some() { "is set; Ctrl-C undoes it" } else { "is set already, and stays" };
     eprintln!("waggle: the profile {PROFILE} {set}");
@@ -236,9 +236,14 @@ fn profile(nested: bool) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-fn set(args: &AuditArgs, connection: &mut Connection, plan: Plan) -> Result<Hold, Failure> {
-    let mut hold = pfs::hold::intend(connection, &args.account, "ddl", plan)?;
-    let Err(error) = hold.make(connection, &mut |_| {}) else { return Ok(hold) };
+fn set(
+    args: &AuditArgs,
+    connection: &mut Connection,
+    plan: &Plan,
+    stop: &AtomicBool,
+) -> Result<Hold, Failure> {
+    let mut hold = pfs::hold::begin(connection, &args.account, "ddl")?;
+    let Err(error) = hold.make(connection, plan, stop, &mut |_| {}) else { return Ok(hold) };
     let tables = hold.changes().iter().map(|change| change.table);
     let rights = pfs::rights::Rights::to_change(tables, connection);
     let restored = hold.end(connection);

@@ -40,7 +40,7 @@ fn both(version: Version) {
     scene.look_until("the writer", |look| (look["row_lock_waits"] == 1).then_some(()));
     let alter = scene.waiting(&[ALTER]);
     let (a, b, c) = (root.connection_id(), writer.connection_id(), alter.connection_id());
-    let look = scene.look_until("writer and ALTER below the root", |look| {
+    let look = scene.look_until_soon("writer and ALTER below the root", |look| {
         let below: Vec<Value> = look["blockers"][0]["waiters"].as_array()?.clone();
         let mut ids: Vec<u64> =
             below.iter().filter_map(|one| one["connection_id"].as_u64()).collect();

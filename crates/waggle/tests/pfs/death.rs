@@ -1,14 +1,15 @@
 //! The command, its guardian or the server dies.
 
 use std::fs::{File, read_to_string};
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, Unit};
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use waggle_instrumentation::journal::{Journal, Undoer};
 use waggle_stats::Random;
 use waggle_testkit::Version;
@@ -98,6 +99,7 @@ fn kill_at_random(scene: &Scene, with_guardian: bool) -> Vec<f64> {
         if moment >= MOMENTS && in_part > 0 {
             break;
         }
+        let journals = scene.contents().len();
         let apply = Apply::start(scene);
         let (since, longest) = [(PLANNED, takes), (WHOLE, HELD)][moment % 2];
         apply.wait_until_said(since);
@@ -112,7 +114,12 @@ fn kill_at_random(scene: &Scene, with_guardian: bool) -> Vec<f64> {
         } else {
             wait_for_guardian(scene);
         }
-        let undone = scene.contents().pop().and_then(|contents| contents.undone);
+        // One that was killed before it began a journal has none.
+        let undone =
+            scene.contents().split_off(journals).pop().and_then(|contents| contents.undone);
+        if with_guardian && said.contains(WHOLE) {
+            assert_eq!(undone.as_ref().unwrap().by, Undoer::Later, "moment {moment}");
+        }
         let by_guardian = undone.filter(|undone| undone.by == Undoer::Guardian);
         times.extend(by_guardian.map(|undone| (undone.at - killed).total(Unit::Second).unwrap()));
         in_part += usize::from(said.contains(PART) && !said.contains(WHOLE));
@@ -164,6 +171,15 @@ fn leave_open(scene: &Scene) {
     kill_both(scene, scene.hold(&["apply", "everything"]));
 }
 
+/// Makes it so that another process seems to have begun a journal.
+fn give_to(journal: &Path, other: u32) {
+    let text = read_to_string(journal).unwrap();
+    let (begun, rest) = text.split_once('\n').unwrap();
+    let mut begun: Value = serde_json::from_str(begun).unwrap();
+    *begun.pointer_mut("/begun/pid").unwrap() = other.into();
+    std::fs::write(journal, format!("{begun}\n{rest}")).unwrap();
+}
+
 #[test]
 fn who_undoes_already_is_waited_for_and_no_other_process_is_ended() {
     let scene = Scene::of(Version::Mysql9);
@@ -171,15 +187,24 @@ fn who_undoes_already_is_waited_for_and_no_other_process_is_ended() {
     for words in [&["rollback"][..], &["apply", "default", "--for", "10ms"]] {
         leave_open(&scene);
         let journal = scene.contents().pop().unwrap().path;
-        // As the guardian has it while it undoes: who began it is gone.
+        // The number of the process that began it is somebody else's by now.
+        let mut stranger = Command::new("sleep").arg("1000").spawn().unwrap();
+        give_to(&journal, stranger.id());
+        // As the guardian has it while it undoes.
         let undoing = Journal::take(&journal).unwrap().unwrap();
-        let next = scene.spawn(words);
-        std::thread::sleep(HELD);
+        let mut next = scene.command(words).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(next.stderr.take().unwrap());
+        let mut said = String::new();
+        while !said.contains("is being undone") {
+            assert!(stderr.read_line(&mut said).unwrap() > 0, "{words:?}: {said}");
+        }
         assert!(scene.contents().pop().unwrap().undone.is_none(), "{words:?}");
         drop(undoing);
-        let ended = next.wait();
-        assert_eq!(ended.status.code(), Some(0), "{words:?}: {}", stderr(&ended));
-        assert!(!stderr(&ended).contains("asked to end"), "{words:?}: {}", stderr(&ended));
+        stderr.read_to_string(&mut said).unwrap();
+        assert_eq!(next.wait().unwrap().code(), Some(0), "{words:?}: {said}");
+        assert!(stranger.try_wait().unwrap().is_none(), "{words:?}: {said}");
+        stranger.kill().unwrap();
+        stranger.wait().unwrap();
         assert_as_before(&scene, &before, &words.join(" "));
     }
 }

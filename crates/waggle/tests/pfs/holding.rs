@@ -131,6 +131,9 @@ fn what_is_kept_stays_until_it_is_rolled_back() {
     let before = scene.read();
     let kept = scene.run(&["set", "wait/io/socket/%", "on", "--keep"]);
     assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    // What each class counted in a second, from the one that was set on.
+    let proof = String::from_utf8(kept.stdout).unwrap();
+    assert!(proof.lines().any(|line| line.starts_with("wait/io/socket ")), "{proof}");
     let state = scene.read();
     let on = state.rows(Table::Instruments).filter(|(key, settings)| {
         class_of(&key[0]) == "wait/io/socket" && settings[0].as_deref() == Some("YES")

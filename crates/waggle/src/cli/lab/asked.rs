@@ -57,7 +57,7 @@ impl Words {
             _ if is_workload => self.workloads.push(word.to_owned()),
             _ if is_scenario => self.scenarios.push(word.to_owned()),
             _ if is_order => self.orders.push(word.to_owned()),
-            _ => return Err(Failure::Config(anyhow!("{}", unknown(suite, word)))),
+            _ => return Err(Failure::Usage(anyhow!("{}", unknown(suite, word)))),
         }
         Ok(())
     }

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
+use waggle_instrumentation::Table;
 use waggle_instrumentation::life::Life;
-use waggle_instrumentation::{Plan, Table};
 use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, choose};
 use waggle_lab::engine::Ended;
@@ -20,7 +20,7 @@ use waggle_mysql::{Connection, Options};
 
 use super::super::account::AccountArgs;
 use super::super::pfs::history::{self, recover};
-use super::super::pfs::hold::intend;
+use super::super::pfs::hold::begin;
 use super::super::pfs::open;
 use super::super::pfs::process::process_of;
 use super::super::pfs::rights::Rights;
@@ -262,10 +262,10 @@ impl There {
         let suite = begun.suite_to_run().map_err(failed)?;
         let launcher = private_server::launcher()?;
         check_rights(&mut connection).map_err(failed)?;
-        recover(&mut connection)?;
+        recover(&mut connection, &stop)?;
         let rights = Rights::to_change([Table::Metrics], &connection);
         let command = format!("lab run {}", begun.suite);
-        let hold = intend(&mut connection, &account, &command, Plan::default())?;
+        let hold = begin(&mut connection, &account, &command)?;
         let server = Foreign::new(connection, hold, options, pid, place).map_err(failed)?;
         let windows = Windows {
             begun,

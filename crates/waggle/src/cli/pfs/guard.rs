@@ -1,5 +1,6 @@
 //! Whether the server has become slower since its instrumentation was changed.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -108,11 +109,16 @@ struct Watched {
 }
 
 impl Guard {
-    /// Measures the server as it is: for half a minute, or up to two where its level is uncertain.
+    /// Measures the server as it is: for half a minute, or up to two where its level is uncertain. `None` where
+    /// somebody stopped it.
     ///
     /// # Errors
     /// It runs too few statements, or nothing that is compared can be read.
-    pub(super) fn begin(connection: &mut Connection, share: f64) -> anyhow::Result<Guard> {
+    pub(super) fn begin(
+        connection: &mut Connection,
+        share: f64,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Option<Guard>> {
         let pid = process_of(connection)?;
         let before = read(connection, pid)?;
         let (at, slices) = (Instant::now(), Vec::new());
@@ -120,6 +126,9 @@ impl Guard {
         let mut looks = Vec::new();
         while looks.len() < BASELINE_MIN || (!guard.is_sure(&looks) && looks.len() < BASELINE_MAX) {
             std::thread::sleep(SLICE);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
             match guard.slice(connection)? {
                 true => looks.extend(guard.full()),
                 false if guard.void > VOID_MAX => bail!("{}; leave --guard out", too_few()),
@@ -142,7 +151,7 @@ impl Guard {
                  read: --guard has nothing to compare; run waggle on the server's host"
             );
         }
-        Ok(guard)
+        Ok(Some(guard))
     }
 
     /// Whether one of the levels is known to half of what is guarded for.

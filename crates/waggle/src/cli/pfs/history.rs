@@ -5,6 +5,7 @@ use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -63,19 +64,23 @@ fn end_holder(contents: &Contents) -> Result<bool, Failure> {
         true => eprintln!("process {pid} holds `{}`: it is asked to end", contents.begun.command),
         false => eprintln!("`{}` is being undone", contents.begun.command),
     }
-    wait_until_free(contents)
+    wait_until_free(contents, &AtomicBool::new(false))
 }
 
 /// Waits until nobody holds a journal, but not for long. Whether it came to that.
-fn wait_until_free(contents: &Contents) -> Result<bool, Failure> {
+fn wait_until_free(contents: &Contents, stop: &AtomicBool) -> Result<bool, Failure> {
     let begin = Instant::now();
     while is_held(contents)? {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         if begin.elapsed() > END_TIME {
             let Begun { pid, command, .. } = &contents.begun;
-            eprintln!(
-                "`{command}` is still held after {} s; end process {pid}",
-                END_TIME.as_secs()
-            );
+            let who = match has_open(*pid, &contents.path) {
+                true => format!("end process {pid}"),
+                false => "its guardian is at it, and needs the server to answer".to_owned(),
+            };
+            eprintln!("`{command}` is still held after {} s; {who}", END_TIME.as_secs());
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -90,11 +95,15 @@ fn is_held(contents: &Contents) -> Result<bool, Failure> {
 
 /// Undoes what an earlier command left behind when it and its guardian died. Where the guardian is at it,
 /// it is waited for.
-pub(in crate::cli) fn recover(connection: &mut Connection) -> Result<(), Failure> {
+pub(in crate::cli) fn recover(
+    connection: &mut Connection,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
     let directory = journals();
     for contents in open_journals(&directory, connection)? {
-        if !has_open(contents.begun.pid, &contents.path) {
-            wait_until_free(&contents)?;
+        if is_held(&contents)? && !has_open(contents.begun.pid, &contents.path) {
+            eprintln!("`{}` is being undone", contents.begun.command);
+            wait_until_free(&contents, stop)?;
         }
     }
     for ended in undo_abandoned(&directory, connection, false).map_err(cannot)? {

@@ -67,22 +67,30 @@ where
     let stop = stop_on_signal()?;
     let options = account.clone().read()?;
     let mut connection = open(&options)?;
-    recover(&mut connection)?;
+    recover(&mut connection, &stop)?;
     let mut plan = planned(&mut connection)?;
-    eprint!("{}", in_words(&plan, false));
+    let words = in_words(&plan, false);
+    eprint!("{words}");
     if plan.changes.is_empty() {
         return Ok(Outcome::Done);
     }
     let mut guard = None;
     if let Some(share) = args.guard {
         eprintln!("the server is measured as it is");
-        guard = Some(Guard::begin(&mut connection, share).map_err(Failure::Cannot)?);
+        guard = Guard::begin(&mut connection, share, &stop).map_err(Failure::Cannot)?;
         // What somebody else changed meanwhile is what it goes back to.
         plan = planned(&mut connection)?;
+        if in_words(&plan, false) != words {
+            eprint!("somebody changed settings meanwhile; now\n{}", in_words(&plan, false));
+        }
     }
-    let mut hold = intend(&mut connection, account, &command, plan)?;
+    if stop.load(Ordering::Relaxed) {
+        eprintln!("stopped; nothing was changed");
+        return Ok(Outcome::No);
+    }
+    let mut hold = begin(&mut connection, account, &command)?;
     let mut is_whole = true;
-    let made = hold.make(&mut connection, &mut |made| {
+    let made = hold.make(&mut connection, &plan, &stop, &mut |made| {
         is_whole &= made.refused.is_empty();
         tell(made);
     });
@@ -94,18 +102,13 @@ where
         let error = rights.explain(error);
         return Err(Failure::Cannot(error.context(format!("`{command}` failed; {undone}"))));
     }
-    if args.keep {
-        let proof = report(&mut connection)?;
-        wait(Some(PROOF), &stop);
-        is_whole &= proof(&mut connection, args.json)?;
-        hold.keep().map_err(cannot)?;
-        eprintln!("set; undo it with: waggle pfs rollback");
-        return Ok(if is_whole { Outcome::Done } else { Outcome::No });
+    let time = if args.keep { Some(PROOF) } else { args.duration };
+    if !args.keep {
+        eprintln!("set{}; Ctrl-C undoes it", until(time));
     }
-    eprintln!("set{}; Ctrl-C undoes it", until(args.duration));
     let mut held = || -> Result<bool, Failure> {
         let report = report(&mut connection)?;
-        let alarm = wait_guarded(args.duration, &stop, guard.as_mut(), &mut connection)?;
+        let alarm = wait_guarded(time, &stop, guard.as_mut(), &mut connection)?;
         if let Some(alarm) = &alarm {
             eprintln!("undone at once: {alarm}");
         }
@@ -113,6 +116,14 @@ where
     };
     // Whatever fails meanwhile, it is undone.
     let held = held();
+    let is_stopped = stop.load(Ordering::Relaxed);
+    if let (true, false, Ok(does_what_was_set)) = (args.keep, is_stopped, &held) {
+        hold.keep().map_err(cannot)?;
+        eprintln!("set; undo it with: waggle pfs rollback");
+        return Ok(if is_whole && *does_what_was_set { Outcome::Done } else { Outcome::No });
+    }
+    // It was to stay.
+    is_whole &= !args.keep;
     let changes = hold.changes().len();
     let restored = hold.end(&mut connection).map_err(cannot)?;
     eprintln!("undone: {} of {changes} rows", restored.restored);
@@ -124,19 +135,18 @@ where
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
 }
 
-/// Writes to a journal what is about to be changed, and starts its guardian.
-pub(in super::super) fn intend(
+/// Begins a journal, and starts its guardian.
+pub(in super::super) fn begin(
     connection: &mut Connection,
     account: &AccountArgs,
     command: &str,
-    plan: Plan,
 ) -> Result<Hold, Failure> {
-    let hold = Hold::intend(&journals(), connection, command, plan).map_err(cannot)?;
+    let hold = Hold::begin(&journals(), connection, command).map_err(cannot)?;
     match guardian::start(hold.path(), account) {
         Ok(()) => Ok(hold),
         Err(failure) => {
-            // Nothing was changed: only the journal is closed.
-            hold.end(connection).map_err(cannot)?;
+            // Nothing was changed: only the journal is closed, and where that fails it is found empty later.
+            let _ = hold.end(connection);
             Err(failure)
         }
     }

@@ -161,6 +161,7 @@ fn not_in_it(plan: &Plan, filter: &Filter) -> String {
 pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
     Profile::find(name).map_err(|error| match error {
         ProfileError::NeedsRestart => Failure::Cannot(error.into()),
+        ProfileError::Unknown { .. } => Failure::Usage(error.into()),
         _ => Failure::Config(error.into()),
     })
 }

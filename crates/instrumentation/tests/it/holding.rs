@@ -1,0 +1,84 @@
+//! What is held, beside what somebody else does.
+
+use std::sync::atomic::AtomicBool;
+
+use tempfile::TempDir;
+use waggle_instrumentation::hold::Hold;
+use waggle_instrumentation::{Change, State, Table};
+use waggle_mysql::Connection;
+use waggle_testkit::Version;
+
+use crate::profiles::plan;
+use crate::start;
+
+fn set(connection: &mut Connection, change: &Change, enabled: &str, timed: &str) {
+    let sql = format!(
+        "UPDATE performance_schema.setup_instruments SET ENABLED = '{enabled}', TIMED = '{timed}' \
+         WHERE NAME = '{}'",
+        change.key[0]
+    );
+    connection.rows(&sql).unwrap();
+}
+
+fn holds(connection: &mut Connection, change: &Change) -> Vec<Option<String>> {
+    let state = State::read(connection).unwrap();
+    state.row(change.table, &change.key).unwrap().clone()
+}
+
+#[test]
+fn what_somebody_sets_between_the_plan_and_the_change_stays() {
+    let row = |settings: [&str; 2]| settings.map(|setting| Some(setting.to_owned())).to_vec();
+    for version in Version::ALL {
+        let (_server, mut connection) = start(version);
+        let directory = TempDir::new().unwrap();
+        let plan = plan(&mut connection, "stages");
+        let off = row(["NO", "NO"]);
+        let is_turned_on = |change: &&Change| {
+            change.table == Table::Instruments && change.before.as_ref() == Some(&off)
+        };
+        let [other, same, ours] = plan.changes.iter().filter(is_turned_on).collect::<Vec<_>>()[..3]
+        else {
+            panic!("{version}: too few")
+        };
+        let mut hold = Hold::begin(directory.path(), &mut connection, "test").unwrap();
+        set(&mut connection, other, "YES", "NO");
+        set(&mut connection, same, "YES", "YES");
+        hold.make(&mut connection, &plan, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        let now = [other, same, ours].map(|change| holds(&mut connection, change));
+        assert_eq!(
+            now,
+            [row(["YES", "NO"]), row(["YES", "YES"]), row(["YES", "YES"])],
+            "{version}"
+        );
+        let restored = hold.end(&mut connection).unwrap();
+        let now = [other, same, ours].map(|change| holds(&mut connection, change));
+        assert_eq!(now, [row(["YES", "NO"]), row(["YES", "YES"]), off.clone()], "{version}");
+        let left: Vec<_> = restored.left_alone.iter().map(|change| &change.key).collect();
+        assert_eq!(left, [&other.key], "{version}");
+    }
+}
+
+#[test]
+fn what_is_stopped_makes_no_further_change() {
+    let (_server, mut connection) = start(Version::Mysql9);
+    let directory = TempDir::new().unwrap();
+    let before = State::read(&mut connection).unwrap();
+    let plan = plan(&mut connection, "everything");
+    let stop = AtomicBool::new(false);
+    let mut classes = 0;
+    let mut tell = |_: &_| {
+        classes += 1;
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    };
+    let mut hold = Hold::begin(directory.path(), &mut connection, "test").unwrap();
+    hold.make(&mut connection, &plan, &stop, &mut tell).unwrap();
+    assert_eq!(classes, 1);
+    let made = hold.changes().len();
+    assert!(made > 0 && made < plan.changes.len(), "{made} of {}", plan.changes.len());
+    assert_eq!(hold.end(&mut connection).unwrap().restored, made);
+    let after = State::read(&mut connection).unwrap();
+    let instruments = |state: &State| {
+        state.rows(Table::Instruments).map(|row| format!("{row:?}")).collect::<Vec<_>>()
+    };
+    assert_eq!(instruments(&after), instruments(&before));
+}
