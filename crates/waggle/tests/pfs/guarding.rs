@@ -1,7 +1,7 @@
 //! The server becomes slower, or does not. The long forms are `cargo xtask soak guarding`.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{ChildStderr, Stdio};
+use std::io::{BufReader, Read};
+use std::process::ChildStderr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
 use super::holding::{assert_as_before, without_threads};
-use super::holding_everything::until_set;
+use super::holding_everything::{until_said, until_set};
 use super::{Holding, Scene, rights, size, stderr};
 
 /// What a statement does is in a table, so that it can become more.
@@ -66,6 +66,9 @@ fn connect(scene: &Scene) -> Client {
 
 /// What is changed costs nothing: the server becomes slower by its statements.
 const CHANGE: [&str; 5] = ["set", "consumer", "events_transactions_history_long", "on", "--guard"];
+
+/// What is said before the server is measured.
+const MEASURED: &str = "the server is measured as it is\n";
 
 /// A command that holds under guard.
 struct Guarded {
@@ -125,14 +128,8 @@ fn what_somebody_else_changes_while_the_server_is_measured_is_what_comes_back() 
     let (planned, other) = ("stage/sql/Opening tables", "stage/sql/closing tables");
     let scene = Scene::of(Version::Mysql9);
     let _load = Load::start(&scene);
-    let mut command = scene.command(&["apply", "stages", "--guard", "100%", "--for", "1s"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let holding = Holding(Some(child));
-    let mut said = String::new();
-    while !said.ends_with("the server is measured as it is\n") {
-        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
-    }
+    let command = scene.command(&["apply", "stages", "--guard", "100%", "--for", "1s"]);
+    let (holding, mut stderr, mut said) = until_said(command, MEASURED);
     let mut root = connect(&scene);
     root.run(change(planned)).unwrap();
     root.run(change(other)).unwrap();
@@ -150,14 +147,9 @@ fn who_stops_it_while_the_server_is_measured_changes_nothing() {
     let mut command = scene.command(&["apply", "stages", "--guard", "100%", "--keep"]);
     // With --keep there is nothing to guard.
     assert_eq!(command.output().unwrap().status.code(), Some(2));
-    let mut command = scene.command(&["apply", "stages", "--guard", "100%"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    while !said.ends_with("the server is measured as it is\n") {
-        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
-    }
-    let ended = Holding(Some(child)).end();
+    let command = scene.command(&["apply", "stages", "--guard", "100%"]);
+    let (holding, mut stderr, mut said) = until_said(command, MEASURED);
+    let ended = holding.end();
     stderr.read_to_string(&mut said).unwrap();
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("nothing was changed"), "{said}");

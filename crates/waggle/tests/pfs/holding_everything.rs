@@ -80,16 +80,25 @@ fn enabled(connection: &mut Connection) -> BTreeSet<String> {
     rows.iter().map(|row| class_of(&text(row, 0)).to_owned()).collect()
 }
 
-/// Starts a command that holds, and waits until all is set. Gives what it goes on to say, too.
-pub(super) fn until_set(mut command: Command) -> (Holding, BufReader<ChildStderr>) {
+/// Begins to hold, and waits until all is set.
+pub(super) fn until_set(command: Command) -> (Holding, BufReader<ChildStderr>) {
+    let (holding, stderr, _) = until_said(command, "; Ctrl-C undoes it\n");
+    (holding, stderr)
+}
+
+/// Starts a command, and waits until it has said this. Gives what it says next, and what it said.
+pub(super) fn until_said(
+    mut command: Command,
+    what: &str,
+) -> (Holding, BufReader<ChildStderr>, String) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let holding = Holding(Some(child));
     let mut said = String::new();
-    while !said.ends_with("; Ctrl-C undoes it\n") {
-        assert!(stderr.read_line(&mut said).unwrap() > 0, "it ended before it was set: {said}");
+    while !said.ends_with(what) {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "it ended before: {said}");
     }
-    (holding, stderr)
+    (holding, stderr, said)
 }
 
 /// A profile that is held.
