@@ -34,16 +34,15 @@ struct Comparison {
 }
 
 impl Clock {
-    /// Begins; the statements of this connection are recorded already, and not yet counted.
-    pub(super) fn begin(connection: &mut Connection) -> Result<Clock, ConnectionError> {
+    /// Begins; the statements of this connection, which has this thread, are recorded already, and not yet
+    /// counted.
+    pub(super) fn begin(
+        connection: &mut Connection,
+        thread: u64,
+    ) -> Result<Clock, ConnectionError> {
         connection.rows(&format!(
             "PREPARE {MARK} FROM 'SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS UNSIGNED)'"
         ))?;
-        let own = connection.rows(&format!(
-            "SELECT THREAD_ID AS {MARK} FROM performance_schema.threads \
-             WHERE PROCESSLIST_ID = CONNECTION_ID()"
-        ))?;
-        let thread = own.first().and_then(|row| text(row, 0).parse().ok()).unwrap_or(0);
         let mut clock = Clock::default();
         for _ in 0..BEGINNING {
             clock.read(connection, thread)?;

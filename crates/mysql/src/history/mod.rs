@@ -116,14 +116,15 @@ impl History {
         if number(1) == Some(0) {
             return Err(HistoryError::NoRing);
         }
+        let own_thread = number(0).unwrap_or(0);
         let mut history = History {
-            own_thread: number(0).unwrap_or(0),
+            own_thread,
             text_limit: number(2),
             known: HashSet::new(),
             read_up_to_ps: 0,
             counts: Counts::default(),
             accounts: Accounts::default(),
-            clock: Clock::begin(connection)?,
+            clock: Clock::begin(connection, own_thread)?,
             sessions: Sessions::default(),
         };
         for _ in 0..BASELINE_TRIES {

@@ -87,8 +87,7 @@ pub(in crate::cli) fn plan(
 /// What is set now.
 pub(super) fn state(connection: &mut Connection) -> Result<State, Failure> {
     if !connection.server_identity().performance_schema {
-        let off = waggle_instrumentation::status::StatusError::Off;
-        return Err(Failure::Cannot(off.into()));
+        return Err(waggle_instrumentation::status::StatusError::Off.into());
     }
     let state = State::read(connection).map_err(|error| Failure::Cannot(error.into()))?;
     if let Some(why) = state.why_absent(Table::Instruments) {

@@ -33,7 +33,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account.clone())?;
-    let status = Status::read(&mut connection, args.interval).map_err(failure)?;
+    let status = Status::read(&mut connection, args.interval)?;
     let mut out = io::stdout().lock();
     if args.json {
         serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
@@ -44,8 +44,10 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-pub(super) fn failure(error: StatusError) -> Failure {
-    Failure::Cannot(error.into())
+impl From<StatusError> for Failure {
+    fn from(error: StatusError) -> Self {
+        Failure::Cannot(error.into())
+    }
 }
 
 /// Every part in its own function. Writing to a string cannot fail.

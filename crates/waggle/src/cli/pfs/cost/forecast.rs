@@ -11,7 +11,7 @@ use waggle_mysql::Connection;
 
 use super::super::super::Failure;
 use super::super::process::{cpu_of_server, process_of};
-use super::super::status::{failure, mib};
+use super::super::status::mib;
 use super::stored;
 use super::table::{between, busy, certainty, number, percent, source_of, sum};
 
@@ -37,7 +37,7 @@ impl Here {
         let cost = match Forecast::read(connection, plan, question) {
             Ok(cost) => Reading::Value(cost),
             Err(StatusError::Unreadable(why)) => Reading::Absent(why),
-            Err(error) => return Err(failure(error)),
+            Err(error) => return Err(error.into()),
         };
         Ok(Here { cost, prices })
     }

@@ -20,7 +20,6 @@ use waggle_probes::target::elf::Elf;
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration};
 use super::process::{cpu_of_server, process_of};
-use super::status::failure;
 use super::{calibrations, connect};
 
 pub(super) use forecast::Here;
@@ -79,7 +78,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         calibration: prices.value(),
         server_ns: &mut server_ns,
     };
-    let cost = Cost::read(&mut connection, question).map_err(failure)?;
+    let cost = Cost::read(&mut connection, question)?;
     let mut out = io::stdout().lock();
     if args.json {
         let (calibration, calibration_missing) = (prices.value(), prices.why());
