@@ -6,7 +6,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_calibration::{Block, blocks_max};
+use waggle_calibration::{Block, Windows, blocks_max};
 use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, Options};
 use waggle_stats::{Estimate, Random};
@@ -18,6 +18,9 @@ use crate::settings::Settings;
 
 const THREADS: u32 = 8;
 const READ_EVERY: Duration = Duration::from_millis(100);
+/// A reading falls into most of them.
+const WINDOWS: Windows =
+    Windows { window: Duration::from_millis(75), settle: Duration::from_millis(15) };
 const READ: &str = "SELECT EVENT_NAME, SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) \
                     FROM performance_schema.events_waits_summary_by_thread_by_event_name";
 const SESSIONS: &str = "TYPE = 'FOREGROUND' AND PROCESSLIST_USER = 'app'";
@@ -142,7 +145,8 @@ pub(crate) fn measure(
             let way = Way::ALL[at];
             subject.send(&[way.switch(&thread)])?;
             let reader = Reader::start(&subject.options, way.query(&thread))?;
-            let block = subject.block(random, &|on| reader.on.store(on, Ordering::Relaxed));
+            let block =
+                subject.block(WINDOWS, random, &|on| reader.on.store(on, Ordering::Relaxed));
             reader.end()?;
             blocks[at].extend(block?);
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_calibration::{Block, blocks_max};
+use waggle_calibration::{Block, Windows, blocks_max};
 use waggle_instrumentation::cost::calibration::PREDICTABLE;
 use waggle_instrumentation::cost::{Calibration, Cost, Question, Span};
 use waggle_model::Reading;
@@ -16,6 +16,11 @@ use crate::settings::Settings;
 
 /// What is predicted.
 pub(crate) const PROFILES: [&str; 4] = ["default", "waits", "stages", "everything"];
+/// Short, since neighbours in time are alike; a read-write transaction is a part of one.
+const WINDOWS: Windows =
+    Windows { window: Duration::from_millis(20), settle: Duration::from_millis(5) };
+/// So many blocks follow each other before another profile is set.
+const BLOCKS_AT_ONCE: usize = 6;
 /// How long events are counted for a prediction, as `waggle pfs cost` does by itself.
 const COUNTED_FOR: Duration = Duration::from_secs(1);
 
@@ -50,9 +55,17 @@ impl Prediction {
         ratio.low >= 1.0 / PREDICTABLE && ratio.high <= PREDICTABLE
     }
 
-    /// Right, or told beforehand that it may not be.
+    /// Whether the product predicts it, and not only a part of it.
+    pub(crate) fn is_promised(&self) -> bool {
+        self.is_predictable && !self.is_at_least
+    }
+
+    /// Right, or told beforehand that it may not be; a lower bound has to be one.
     pub(crate) fn is_honest(&self) -> bool {
-        !self.is_predictable || self.is_right()
+        match self.is_at_least {
+            true => self.measured.high >= self.predicted.low,
+            false => !self.is_predictable || self.is_right(),
+        }
     }
 }
 
@@ -80,13 +93,16 @@ pub(crate) fn measure(
         predicted.push(Cost::read(&mut subject.connection, question)?.total);
     }
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
+    let wanted = settings.blocks * BLOCKS_AT_ONCE;
     for _ in 0..blocks_max(settings.blocks) {
         let mut missing: Vec<usize> =
-            (0..PROFILES.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
+            (0..PROFILES.len()).filter(|at| blocks[*at].len() < wanted).collect();
         random.shuffle(&mut missing);
         for at in missing {
             set(subject, &prepared[at])?;
-            blocks[at].extend(subject.block(random, &|_| {})?);
+            for _ in 0..BLOCKS_AT_ONCE {
+                blocks[at].extend(subject.block(WINDOWS, random, &|_| {})?);
+            }
         }
     }
     let each = PROFILES.into_iter().zip(predicted).zip(&blocks);
@@ -142,6 +158,12 @@ mod tests {
         for (low, high) in [(60.0, 120.0), (120.0, 160.0)] {
             assert!(!prediction(low, high, true).is_honest());
             assert!(prediction(low, high, false).is_honest());
+            let at_least =
+                |low, high| Prediction { is_at_least: true, ..prediction(low, high, true) };
+            assert_eq!(
+                (at_least(low, high).is_honest(), at_least(low, 99.0).is_honest()),
+                (true, false)
+            );
         }
     }
 }

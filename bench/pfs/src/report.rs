@@ -180,7 +180,7 @@ impl Outcome {
     fn verdicts(&self) -> String {
         let honest = self.predictions.iter().filter(|one| one.is_honest()).count();
         let right = self.predictions.iter().filter(|one| one.is_right()).count();
-        let predictable = self.predictions.iter().filter(|one| one.is_predictable).count();
+        let predictable = self.predictions.iter().filter(|one| one.is_promised()).count();
         let all = self.predictions.len();
         let predicted = match &self.prices {
             Some(_) => format!(
@@ -205,7 +205,7 @@ impl Outcome {
         format!(
             "| limit | measured | verdict |\n|---|---|---|\n\
              | the interval of measured by predicted within 1/{PREDICTABLE} and {PREDICTABLE}, or the \
-             product says that it cannot predict it | {predicted} |\n\
+             product says that it cannot predict it, or gives a lower bound that is one | {predicted} |\n\
              | a `WHERE` does not save what recording costs, recording less does | {filtered} |\n\
              | the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
              beside it: median below {LIMIT_MS} ms | {applied} |\n",

@@ -1,7 +1,5 @@
 //! The server that is measured.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use waggle_calibration::{Block, Meter, Windows};
 use waggle_mysql::connection::text;
@@ -13,9 +11,6 @@ use crate::load;
 use crate::settings::Settings;
 
 pub(crate) const CONFIDENCE: f64 = 0.95;
-const WINDOWS: Windows =
-    Windows { window: Duration::from_millis(75), settle: Duration::from_millis(15) };
-
 /// A private server with the tables of the loads.
 pub(crate) struct Subject {
     pub(crate) server: Server,
@@ -57,6 +52,7 @@ impl Subject {
     /// A block of windows with what is set, and without it. `also` is told when it is switched.
     pub(crate) fn block(
         &mut self,
+        windows: Windows,
         random: &mut Random,
         also: &dyn Fn(bool),
     ) -> Result<Option<Block>> {
@@ -67,7 +63,7 @@ impl Subject {
             Subject::switch(&mut connection.borrow_mut(), on)
         };
         let mut statements = || questions(&mut connection.borrow_mut());
-        WINDOWS.block(&self.meter, random, &mut switch, &mut statements)
+        windows.block(&self.meter, random, &mut switch, &mut statements)
     }
 }
 

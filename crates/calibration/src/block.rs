@@ -3,12 +3,15 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use waggle_stats::{Estimate, Random, log_ratios, mean_interval, percent, ratio_interval};
+use waggle_stats::{Estimate, Random, log_ratios, mean_interval, percent, trimmed_interval};
 
 use crate::meter::{HostTime, Meter, MeterError};
 
 /// A block in which the hypervisor took more than this share of a processor is void.
 const STEAL_MAX: f64 = 0.05;
+/// Share of the blocks left out at either end, as is usual for a trimmed mean (Wilcox, "Introduction to
+/// robust estimation and hypothesis testing", 4.3): those in which something else took the processor.
+const TRIM: f64 = 0.2;
 /// Most blocks that are made again because they were void: half of those wanted, and a few at any rate.
 const AGAIN_MIN: usize = 30;
 
@@ -31,6 +34,10 @@ struct Half {
 }
 
 impl Half {
+    fn ns_per_statement(&self) -> f64 {
+        self.cpu_ns / self.statements
+    }
+
     /// Statements per second.
     fn rate(&self) -> f64 {
         self.statements / self.seconds
@@ -93,16 +100,15 @@ impl Block {
         self.with.statements > 0.0 && self.without.statements > 0.0
     }
 
-    /// What it adds to the processor time of a statement, ns: over all blocks, with the interval of
-    /// [`ratio_interval`]. `None` below two blocks.
+    /// What it adds to the processor time of a statement, ns, with the interval of [`trimmed_interval`] over
+    /// the blocks. Which window comes first is left to chance, so that what is left out leans to no side.
+    /// `None` below two blocks.
     pub fn added_ns(blocks: &[Block], confidence: f64) -> Option<Estimate> {
-        let sums: Vec<[f64; 4]> = blocks
+        let added: Vec<f64> = blocks
             .iter()
-            .map(|Block { with, without }| {
-                [with.cpu_ns, with.statements, without.cpu_ns, without.statements]
-            })
+            .map(|block| block.with.ns_per_statement() - block.without.ns_per_statement())
             .collect();
-        ratio_interval(&sums, confidence)
+        trimmed_interval(&added, TRIM, confidence)
     }
 
     /// Processor time per statement without it, ns, over all blocks.

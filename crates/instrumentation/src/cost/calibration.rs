@@ -74,7 +74,7 @@ pub struct Calibration {
     pub version: String,
     /// The build id of its program; `None` where that has none.
     pub build: Option<String>,
-    /// Blocks of windows for each price.
+    /// Rounds: in each, blocks of windows of every price were made.
     pub rounds: usize,
     /// Every price.
     pub measured: Vec<Measured>,

@@ -155,7 +155,10 @@ impl Sources<'_> {
             server_cores: self.counted.server_cores(),
             server_cores_unknown: self.counted.server_ns.why().map(str::to_owned),
             total: Total::of(
-                classes.iter().filter(|class| class.has_events()).map(Expected::alone),
+                classes
+                    .iter()
+                    .filter(|class| class.has_events())
+                    .map(|class| (&*class.class, class.alone())),
             ),
             classes,
             now: self.now(now),
@@ -169,7 +172,8 @@ impl Sources<'_> {
         let (kept, server_cores) = (kept(now), self.counted.server_cores());
         let with_events = self.counted.classes.iter().filter(|(_, count)| count.events > 0);
         Total::of(with_events.map(|(class, count)| {
-            self.prices.cost(class, *count, kept(class), self.counted, server_cores).alone()
+            let cost = self.prices.cost(class, *count, kept(class), self.counted, server_cores);
+            (class.as_str(), cost.alone())
         }))
     }
 

@@ -12,6 +12,7 @@ mod memory;
 mod span;
 pub mod stored;
 mod timer;
+mod total;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub use count::{Count, Counted};
 pub use forecast::{Expected, Forecast, Origin};
 pub use span::Span;
 pub use timer::{TimerPrice, price_of};
+pub use total::Total;
 
 use crate::state::State;
 use crate::status::{self, StatusError};
@@ -55,21 +57,6 @@ pub struct Cost {
     pub total: Total,
     /// What only a restart removes.
     pub fixed: Fixed,
-}
-
-/// All classes together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Total {
-    /// Nanoseconds per statement; `None` where there were no statements.
-    pub ns_per_statement: Option<Span>,
-    /// Processors kept busy; `None` where there are events and nothing is known of their price.
-    pub cores: Option<Span>,
-    /// Share of the processor time of the server; `None` where that is not known.
-    pub share_of_server: Option<Span>,
-    /// It is more than that: some classes have no price, or only that of the timer.
-    pub is_at_least: bool,
-    /// Whether every class with events has a price that is known well enough to predict with.
-    pub is_predictable: bool,
 }
 
 /// What only a restart removes.
@@ -141,27 +128,13 @@ impl Cost {
             server_cores,
             server_cores_unknown: counted.server_ns.why().map(str::to_owned),
             total: Total::of(
-                classes.iter().filter(|class| class.events_per_s > 0.0).map(ClassCost::alone),
+                classes
+                    .iter()
+                    .filter(|class| class.events_per_s > 0.0)
+                    .map(|class| (&*class.class, class.alone())),
             ),
             classes,
             fixed,
-        }
-    }
-}
-
-impl Total {
-    /// The sum of some, each of a class with events. What is not known of one is left out, which that one
-    /// tells by `is_at_least`.
-    fn of(each: impl Iterator<Item = Total>) -> Total {
-        let each: Vec<Total> = each.collect();
-        let sum =
-            |part: fn(&Total) -> Option<Span>| each.iter().filter_map(part).reduce(Span::plus);
-        Total {
-            ns_per_statement: sum(|one| one.ns_per_statement),
-            cores: if each.is_empty() { Some(Span::ZERO) } else { sum(|one| one.cores) },
-            share_of_server: sum(|one| one.share_of_server),
-            is_at_least: each.iter().any(|one| one.is_at_least),
-            is_predictable: each.iter().all(|one| one.is_predictable),
         }
     }
 }

@@ -39,6 +39,15 @@ impl Span {
         }
     }
 
+    /// The sum of two numbers that were measured apart: see [`Self::less`].
+    #[must_use]
+    pub fn plus_apart(self, other: Span) -> Span {
+        let value = self.value + other.value;
+        let below = (self.value - self.low).hypot(other.value - other.low);
+        let above = (self.high - self.value).hypot(other.high - other.value);
+        Span { low: value - below, value, high: value + above }
+    }
+
     /// The difference of two numbers that were measured apart: their errors are independent, so
     /// the halves of the intervals add as squares.
     #[must_use]

@@ -138,12 +138,12 @@ mod tests {
         let both = ["random".to_owned(), "cumulative".to_owned()];
         assert_eq!(confine(&mut suite, &both).unwrap(), [cumulative, random].concat());
         // The only order of a suite has a name, and there is nothing to choose.
-        assert!(matches!(only(&["random"]), Err(Failure::Config(_))));
+        assert!(matches!(only(&["random"]), Err(Failure::Usage(_))));
     }
 
     #[test]
     fn an_unknown_word_is_told_with_those_that_are_known() {
-        let Err(Failure::Config(error)) = only(&["3"]) else { panic!("3 is no level") };
+        let Err(Failure::Usage(error)) = only(&["3"]) else { panic!("3 is no level") };
         let said = error.to_string();
         assert!(said.contains("read-only") && said.contains("1024"), "{said}");
     }

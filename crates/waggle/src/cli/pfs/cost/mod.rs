@@ -42,7 +42,8 @@ pub(super) struct Args {
     /// prices are kept for this version on this host.
     #[arg(long)]
     calibrate: bool,
-    /// Blocks of four short windows for each price of a calibration: more take longer and tell more.
+    /// Rounds of a calibration, each with blocks of short windows for every price: more take longer and
+    /// tell more.
     #[arg(long, value_name = "N", default_value = "40", requires = "calibrate",
           value_parser = clap::value_parser!(u16).range(2..))]
     rounds: u16,
