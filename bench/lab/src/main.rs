@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Parser;
 use waggle_bench_kept::{machine, say};
-use waggle_lab::awake::Awake;
+use waggle_calibration::Awake;
 use waggle_lab::suite::Suite;
 
 use repetition::Subject;

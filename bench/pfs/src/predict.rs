@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_calibration::{Block, Windows, blocks_max};
+use waggle_calibration::{Awake, Block, Windows, blocks_max};
 use waggle_instrumentation::cost::calibration::PREDICTABLE;
 use waggle_instrumentation::cost::{Calibration, Cost, Question, Span};
 use waggle_model::Reading;
@@ -77,6 +77,7 @@ pub(crate) fn measure(
     random: &mut Random,
     (load, threads): (Load, u32),
 ) -> Result<Vec<Prediction>> {
+    let _awake = Awake::helps(threads).then(Awake::keep);
     let mut prepared = Vec::new();
     for profile in PROFILES {
         prepared.push(statements(&mut subject.connection, profile)?);

@@ -15,12 +15,13 @@ use waggle_mysql::{Connection, ConnectionError, Options};
 use waggle_stats::Random;
 
 use crate::arm::{Arm, switch};
+use crate::awake::Awake;
 use crate::block::{Block, Windows, blocks_max};
 use crate::load::{PointSelects, prepare};
 use crate::meter::{Meter, MeterError};
 
 /// Short neighbours differ less: on a shared host of two processors, 12 s of windows of 5, 10, 20 and 40 ms with one
-/// session told what all waits add to within 760, 1,830, 11,000 and 6,780 ns (standard error).
+/// session told what all waits add with a standard error of 760, 1,830, 11,000 and 6,780 ns.
 const WINDOWS: Windows =
     Windows { window: Duration::from_millis(5), settle: Duration::from_millis(2) };
 /// So many blocks follow each other before another class is set, which takes as long as one of them.
@@ -122,6 +123,7 @@ struct Calibrator<'a> {
 impl Calibrator<'_> {
     /// Prices with so many sessions at work.
     fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
+        let _awake = Awake::helps(sessions).then(Awake::keep);
         let load = PointSelects::start(self.request.options, sessions)?;
         sleep(WARM_UP);
         let mut counted = self.events()?;

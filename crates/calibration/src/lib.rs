@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod arm;
+mod awake;
 mod block;
 mod calibrate;
 mod load;
 mod meter;
 
 pub use arm::Arm;
+pub use awake::Awake;
 pub use block::{Block, Windows, blocks_max};
 pub use calibrate::{CalibrationError, Request, measure};
 pub use load::PointSelects;

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
-pub mod awake;
 pub mod begun;
 pub mod budget;
 mod capacity;

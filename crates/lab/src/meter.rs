@@ -194,6 +194,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn processors_are_in_use_while_it_lives_and_that_is_not_counted_as_use_of_the_host() {
+        let meter = Meter::of(std::process::id()).unwrap();
+        let awake = waggle_calibration::Awake::keep();
+        let before = meter.read().unwrap();
+        let begin = Instant::now();
+        let mut usage = meter.read().unwrap().since(&before);
+        while usage.server_cpu_ns < 50_000_000 && begin.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(10));
+            usage = meter.read().unwrap().since(&before);
+        }
+        assert!(usage.server_cpu_ns >= 50_000_000, "{usage:?}");
+        drop(awake);
+        let used = usage.server_share + usage.host_share + usage.steal_share;
+        assert!(used < 1.2, "{usage:?}");
+    }
+
+    #[test]
     fn shares_are_of_all_processors_and_counts_are_differences() {
         let at = Instant::now();
         let host = HostTime {

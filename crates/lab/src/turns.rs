@@ -6,9 +6,9 @@
 //! `docs/decisions/0013` has the figures.
 
 use jiff::Timestamp;
+use waggle_calibration::Awake;
 use waggle_stats::Random;
 
-use crate::awake::Awake;
 use crate::capacity::Capacities;
 use crate::engine::{Engine, Remaining, Running};
 use crate::error::LabError;

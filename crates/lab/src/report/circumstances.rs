@@ -1,8 +1,8 @@
 //! The circumstances of a run as a table.
 
 use jiff::Timestamp;
+use waggle_calibration::Awake;
 
-use crate::awake::BUSY;
 use crate::budget::{SESSION_TURN_S, THREADS, TURN_S};
 use crate::report::document::{Datum, Table};
 use crate::report::facts::{Facts, Host, LoadFacts, Run, Server};
@@ -81,7 +81,7 @@ fn turns(server: &Server) -> Vec<(&'static str, String)> {
     let long = words::number(TURN_S / SESSION_TURN_S, 0);
     let turn =
         format!("{turn} in closed loads, longer in proportion with more than {long} sessions");
-    let awake = format!("in closed loads of up to {BUSY} sessions for each of them");
+    let awake = format!("in closed loads of up to {} sessions for each of them", Awake::BUSY);
     vec![("turns of the arms", turn), ("processors kept from halting", awake)]
 }
 
