@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
-use waggle_calibration::{Block, Meter, Windows, blocks_max};
+use waggle_calibration::{Block, Meter, Windows, rounds_max};
 use waggle_mysql::{Options, Sources};
 use waggle_stats::{Estimate, Random};
 use waggle_testkit::sysbench::{Length, Sysbench};
@@ -96,11 +96,11 @@ impl Subject {
         let running = load(sessions).start(&self.server)?;
         sleep(WARM_UP);
         let [longest, short] = settings.pauses();
-        let windows = Windows { window: longest, settle: SETTLE };
+        let windows = Windows { window: longest, settle: SETTLE, fours: 1 };
         let pauses = [None, Some(longest), Some(short)];
         let mut blocks: [Vec<Block>; 3] = [const { Vec::new() }; 3];
         let mut taken = [Taken::default(); 3];
-        for _ in 0..blocks_max(settings.blocks) {
+        for _ in 0..rounds_max(settings.blocks) {
             let mut missing: Vec<usize> =
                 (0..pauses.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
             random.shuffle(&mut missing);
@@ -141,7 +141,7 @@ impl Subject {
             |on: bool| -> Result<()> { polling.borrow_mut().look_every(pause.filter(|_| on)) };
         let mut statements = || -> Result<u64> {
             let of_looks = polling.borrow().statements();
-            Ok(questions(counters)?.saturating_sub(of_looks))
+            Ok(counters.questions()?.saturating_sub(of_looks))
         };
         let block = windows.block::<Error>(&self.meter, random, &mut switch, &mut statements)?;
         self.polling.look_every(None)?;
@@ -156,12 +156,4 @@ fn load(sessions: u32) -> Sysbench {
     sysbench.length = Length::Time(Duration::ZERO);
     sysbench.arguments = TRANSACTION.map(str::to_owned).to_vec();
     sysbench
-}
-
-/// All statements so far, by COM_STATISTICS, which is not counted itself.
-fn questions(counters: &mut Client) -> Result<u64> {
-    let line = counters.statistics()?;
-    let word = line.split_once("Questions:").and_then(|(_, rest)| rest.split_whitespace().next());
-    let questions = word.and_then(|word| word.parse().ok());
-    questions.with_context(|| format!("no questions in: {line}"))
 }

@@ -6,7 +6,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_calibration::{Block, Windows, blocks_max};
+use waggle_calibration::{Block, Windows, rounds_max};
 use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, Options};
 use waggle_stats::{Estimate, Random};
@@ -18,9 +18,9 @@ use crate::settings::Settings;
 
 const THREADS: u32 = 8;
 const READ_EVERY: Duration = Duration::from_millis(100);
-/// A reading falls into most of them.
+/// Two readings fall into each.
 const WINDOWS: Windows =
-    Windows { window: Duration::from_millis(75), settle: Duration::from_millis(15) };
+    Windows { window: Duration::from_millis(200), settle: Duration::from_millis(15), fours: 1 };
 const READ: &str = "SELECT EVENT_NAME, SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) \
                     FROM performance_schema.events_waits_summary_by_thread_by_event_name";
 const SESSIONS: &str = "TYPE = 'FOREGROUND' AND PROCESSLIST_USER = 'app'";
@@ -137,7 +137,7 @@ pub(crate) fn measure(
         .rows(&format!("SELECT MIN(THREAD_ID) FROM performance_schema.threads WHERE {SESSIONS}"))?;
     let thread = rows.first().map(|row| text(row, 0)).unwrap_or_default();
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); Way::ALL.len()];
-    for _ in 0..blocks_max(settings.blocks) {
+    for _ in 0..rounds_max(settings.blocks) {
         let mut missing: Vec<usize> =
             (0..Way::ALL.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
         random.shuffle(&mut missing);

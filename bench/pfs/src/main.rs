@@ -115,6 +115,7 @@ fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
         pid: subject.server.pid(),
         rounds: settings.rounds,
         seed: settings.seed,
+        keep_awake: true,
         stop: &stop,
         tell: &mut tell,
     })?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use waggle_calibration::{Awake, Block, Windows, blocks_max};
+use waggle_calibration::{Awake, Block, Windows, rounds_max};
 use waggle_instrumentation::cost::calibration::PREDICTABLE;
 use waggle_instrumentation::cost::{Calibration, Cost, Question, Span};
 use waggle_model::Reading;
@@ -16,11 +16,9 @@ use crate::settings::Settings;
 
 /// What is predicted.
 pub(crate) const PROFILES: [&str; 4] = ["default", "waits", "stages", "everything"];
-/// Short, since neighbours in time are alike; a read-write transaction is a part of one.
+/// Short, since neighbours in time are alike.
 const WINDOWS: Windows =
-    Windows { window: Duration::from_millis(20), settle: Duration::from_millis(5) };
-/// So many blocks follow each other before another profile is set.
-const BLOCKS_AT_ONCE: usize = 6;
+    Windows { window: Duration::from_millis(20), settle: Duration::from_millis(5), fours: 6 };
 /// How long events are counted for a prediction, as `waggle pfs cost` does by itself.
 const COUNTED_FOR: Duration = Duration::from_secs(1);
 
@@ -60,12 +58,10 @@ impl Prediction {
         self.is_predictable && !self.is_at_least
     }
 
-    /// Right, or told beforehand that it may not be; a lower bound has to be one.
+    /// Right, or told beforehand that it may not be; what is called a lower bound has to be one.
     pub(crate) fn is_honest(&self) -> bool {
-        match self.is_at_least {
-            true => self.measured.high >= self.predicted.low,
-            false => !self.is_predictable || self.is_right(),
-        }
+        let is_bound = self.is_at_least && self.measured.high >= self.predicted.value;
+        !self.is_predictable || is_bound || self.is_right()
     }
 }
 
@@ -94,16 +90,13 @@ pub(crate) fn measure(
         predicted.push(Cost::read(&mut subject.connection, question)?.total);
     }
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
-    let wanted = settings.blocks * BLOCKS_AT_ONCE;
-    for _ in 0..blocks_max(settings.blocks) {
+    for _ in 0..rounds_max(settings.blocks) {
         let mut missing: Vec<usize> =
-            (0..PROFILES.len()).filter(|at| blocks[*at].len() < wanted).collect();
+            (0..PROFILES.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
         random.shuffle(&mut missing);
         for at in missing {
             set(subject, &prepared[at])?;
-            for _ in 0..BLOCKS_AT_ONCE {
-                blocks[at].extend(subject.block(WINDOWS, random, &|_| {})?);
-            }
+            blocks[at].extend(subject.block(WINDOWS, random, &|_| {})?);
         }
     }
     let each = PROFILES.into_iter().zip(predicted).zip(&blocks);
@@ -119,10 +112,10 @@ pub(crate) fn measure(
             load,
             threads,
             profile,
-            predicted: total.ns_per_statement.with_context(what)?,
+            predicted: total.ns_per_statement.context("no statements were counted")?,
             is_at_least: total.is_at_least,
             is_predictable: total.is_predictable,
-            measured: Block::added_ns(blocks, CONFIDENCE).with_context(what)?,
+            measured: Block::added_ns_typical(blocks, CONFIDENCE).with_context(what)?,
             without_ns: Block::without_ns(blocks),
         })
     })
@@ -159,12 +152,8 @@ mod tests {
         for (low, high) in [(60.0, 120.0), (120.0, 160.0)] {
             assert!(!prediction(low, high, true).is_honest());
             assert!(prediction(low, high, false).is_honest());
-            let at_least =
-                |low, high| Prediction { is_at_least: true, ..prediction(low, high, true) };
-            assert_eq!(
-                (at_least(low, high).is_honest(), at_least(low, 99.0).is_honest()),
-                (true, false)
-            );
         }
+        let bound = |low, high| Prediction { is_at_least: true, ..prediction(low, high, true) };
+        assert!(bound(120.0, 190.0).is_honest() && !bound(20.0, 60.0).is_honest());
     }
 }

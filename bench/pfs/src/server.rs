@@ -2,21 +2,23 @@
 
 use anyhow::{Context, Result};
 use waggle_calibration::{Block, Meter, Windows};
-use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, Options, Sources};
 use waggle_stats::Random;
-use waggle_testkit::Server;
+use waggle_testkit::client::{Client, Transport};
+use waggle_testkit::{Account, Server};
 
 use crate::load;
 use crate::settings::Settings;
 
 pub(crate) const CONFIDENCE: f64 = 0.95;
+
 /// A private server with the tables of the loads.
 pub(crate) struct Subject {
     pub(crate) server: Server,
     pub(crate) options: Options,
     pub(crate) connection: Connection,
     pub(crate) meter: Meter,
+    counters: Client,
 }
 
 impl Subject {
@@ -28,7 +30,8 @@ impl Subject {
         let mut connection = Connection::open(&options, None)?;
         connection.rows("SET SESSION sql_mode = ''")?;
         let meter = Meter::of(server.pid())?;
-        Ok(Subject { server, options, connection, meter })
+        let counters = Client::connect(&server, Transport::Unix, Account::ROOT)?;
+        Ok(Subject { server, options, connection, meter, counters })
     }
 
     /// Sends statements one after the other.
@@ -56,19 +59,12 @@ impl Subject {
         random: &mut Random,
         also: &dyn Fn(bool),
     ) -> Result<Option<Block>> {
-        // Both closures use the one connection, never at once.
-        let connection = std::cell::RefCell::new(&mut self.connection);
+        let Subject { connection, counters, meter, .. } = self;
         let mut switch = |on| {
             also(on);
-            Subject::switch(&mut connection.borrow_mut(), on)
+            Subject::switch(connection, on)
         };
-        let mut statements = || questions(&mut connection.borrow_mut());
-        windows.block(&self.meter, random, &mut switch, &mut statements)
+        let mut statements = || Ok(counters.questions()?);
+        windows.block(meter, random, &mut switch, &mut statements)
     }
-}
-
-fn questions(connection: &mut Connection) -> Result<u64> {
-    let rows = connection.rows("SHOW GLOBAL STATUS LIKE 'Questions'")?;
-    let questions = rows.first().map(|row| text(row, 1)).unwrap_or_default();
-    questions.parse().with_context(|| format!("Questions is {questions:?}"))
 }

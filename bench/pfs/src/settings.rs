@@ -29,7 +29,7 @@ pub(crate) struct Settings {
     /// Rounds of the calibration.
     #[arg(long, value_name = "N", default_value_t = 80)]
     pub(crate) rounds: usize,
-    /// Rounds of every profile under every load, and blocks of every way to filter.
+    /// Blocks of every profile under every load, and of every way to filter.
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) blocks: usize,
     /// How often a profile is applied while the longest statement is looked for.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use waggle_instrumentation::State;
 use waggle_instrumentation::class::kind_of;
-use waggle_instrumentation::cost::calibration::{Measured, SESSIONS};
+use waggle_instrumentation::cost::calibration::{EVENTS_MIN, Measured, SESSIONS};
 use waggle_instrumentation::cost::{Counted, Span, price_of};
 use waggle_instrumentation::status::{self, Timer};
 use waggle_model::Reading;
@@ -16,23 +16,20 @@ use waggle_stats::Random;
 
 use crate::arm::{Arm, switch};
 use crate::awake::Awake;
-use crate::block::{Block, Windows, blocks_max};
+use crate::block::{Block, Windows, rounds_max};
 use crate::load::{PointSelects, prepare};
 use crate::meter::{Meter, MeterError};
 
-/// Short neighbours differ less: on a shared host of two processors, 12 s of windows of 5, 10, 20 and 40 ms with one
-/// session told what all waits add with a standard error of 760, 1,830, 11,000 and 6,780 ns.
+/// Short neighbours differ less, many of them tell more: in 12 s with one session on a shared host of two processors
+/// the standard error of what all waits add was 760 ns by windows of 5 ms and 6,780 ns by windows of 40 ms.
+/// To set another class takes about as long as one four.
 const WINDOWS: Windows =
-    Windows { window: Duration::from_millis(5), settle: Duration::from_millis(2) };
-/// So many blocks follow each other before another class is set, which takes as long as one of them.
-const BLOCKS_AT_ONCE: usize = 6;
+    Windows { window: Duration::from_millis(5), settle: Duration::from_millis(2), fours: 6 };
 /// Until every session is at work and the caches are warm.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// For how long the events of an arm are counted.
 const COUNTED_FOR: Duration = Duration::from_millis(400);
 const CONFIDENCE: f64 = 0.95;
-/// What happens less often per statement costs less than what can be measured.
-const EVENTS_MIN: f64 = 0.2;
 /// A kind with so few events per statement, none of them in a class of its own, is measured more often:
 /// there is nothing else to price it by.
 const FEW_EVENTS: f64 = 8.0;
@@ -44,10 +41,12 @@ pub struct Request<'a> {
     pub options: &'a Options,
     /// Its process.
     pub pid: u32,
-    /// Rounds: each has six blocks of every price.
+    /// Blocks of every price.
     pub rounds: usize,
     /// From which the order follows.
     pub seed: u64,
+    /// Whether processors are kept from halting while few sessions are measured: where nobody else needs them.
+    pub keep_awake: bool,
     /// Set to stop before the end.
     pub stop: &'a AtomicBool,
     /// Told before each round: the sessions, and the rounds that were made and are wanted.
@@ -123,7 +122,7 @@ struct Calibrator<'a> {
 impl Calibrator<'_> {
     /// Prices with so many sessions at work.
     fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
-        let _awake = Awake::helps(sessions).then(Awake::keep);
+        let _awake = (self.request.keep_awake && Awake::helps(sessions)).then(Awake::keep);
         let load = PointSelects::start(self.request.options, sessions)?;
         sleep(WARM_UP);
         let mut counted = self.events()?;
@@ -187,14 +186,12 @@ impl Calibrator<'_> {
             })
             .collect();
         let mut blocks = vec![Vec::new(); arms.len()];
-        for round in 0..blocks_max(rounds) {
+        for round in 0..rounds_max(rounds) {
             // What was void is made up for at the end.
-            let turns = |at: usize| {
-                let wanted = rounds * often[at] * BLOCKS_AT_ONCE;
-                wanted.saturating_sub(blocks[at].len()).div_ceil(BLOCKS_AT_ONCE).min(often[at])
-            };
+            let missing =
+                |at: usize| (rounds * often[at]).saturating_sub(blocks[at].len()).min(often[at]);
             let mut turns: Vec<usize> =
-                (0..arms.len()).flat_map(|at| std::iter::repeat_n(at, turns(at))).collect();
+                (0..arms.len()).flat_map(|at| std::iter::repeat_n(at, missing(at))).collect();
             if turns.is_empty() {
                 break;
             }
@@ -203,9 +200,7 @@ impl Calibrator<'_> {
             for at in turns {
                 self.check_stop()?;
                 arms[at].0.set(&mut self.connection)?;
-                for _ in 0..BLOCKS_AT_ONCE {
-                    blocks[at].extend(self.block(load)?);
-                }
+                blocks[at].extend(self.block(load)?);
             }
         }
         Ok(blocks)
@@ -234,7 +229,7 @@ impl Calibrator<'_> {
     ) -> Result<Measured, CalibrationError> {
         let void =
             || CalibrationError::Void { class: arm.class.clone(), sessions, blocks: blocks.len() };
-        let added = Block::added_ns(blocks, CONFIDENCE).ok_or_else(void)?;
+        let added = Block::added_ns_typical(blocks, CONFIDENCE).ok_or_else(void)?;
         let added_ns = Span { low: added.low, value: added.value, high: added.high };
         let timer = price_of(kind_of(&arm.class), &self.timers, &self.chosen);
         let timer_ns = timer

@@ -14,7 +14,7 @@ mod meter;
 
 pub use arm::Arm;
 pub use awake::Awake;
-pub use block::{Block, Windows, blocks_max};
+pub use block::{Block, Windows, rounds_max};
 pub use calibrate::{CalibrationError, Request, measure};
 pub use load::PointSelects;
 pub use meter::{HostTime, Meter, MeterError};

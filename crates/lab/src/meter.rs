@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_are_in_use_while_it_lives_and_that_is_not_counted_as_use_of_the_host() {
+    fn processors_that_are_kept_awake_are_not_counted_as_use_of_the_host() {
         let meter = Meter::of(std::process::id()).unwrap();
         let awake = waggle_calibration::Awake::keep();
         let before = meter.read().unwrap();

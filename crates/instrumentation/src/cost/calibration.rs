@@ -8,6 +8,8 @@ use crate::class::kind_of;
 
 /// A price whose interval reaches beyond `1/1.5` and `1.5` times the price is not used to predict.
 pub const PREDICTABLE: f64 = 1.5;
+/// What happens less often per statement costs less than what can be measured.
+pub const EVENTS_MIN: f64 = 0.2;
 /// At how many sessions prices are measured.
 pub const SESSIONS: [u32; 2] = [1, 32];
 
@@ -61,6 +63,11 @@ impl Measured {
         (self.events_per_statement > 0.0)
             .then(|| self.added_ns.times(1.0 / self.events_per_statement))
     }
+
+    /// Whether the price is known closely enough to predict with.
+    fn is_close(&self) -> bool {
+        self.price().is_some_and(|price| price.is_within(PREDICTABLE))
+    }
 }
 
 /// What was measured on one host with one build of a server.
@@ -74,7 +81,7 @@ pub struct Calibration {
     pub version: String,
     /// The build id of its program; `None` where that has none.
     pub build: Option<String>,
-    /// Rounds: in each, blocks of windows of every price were made.
+    /// Blocks of windows for each price.
     pub rounds: usize,
     /// Every price.
     pub measured: Vec<Measured>,
@@ -97,8 +104,8 @@ pub struct Host {
 pub enum Source {
     /// The class itself was measured.
     Class,
-    /// The class was too rare, or too cheap, to be measured by itself: all classes of its kind
-    /// together.
+    /// The class was too rare, or too cheap, to be measured by itself: what all classes of its kind cost together,
+    /// less those that were.
     Kind,
 }
 
@@ -132,10 +139,7 @@ impl Calibration {
     /// [`Self::rest`]. `None` where they were too rare to be measured.
     pub fn events_per_statement(&self, class: &str, sessions: f64) -> Option<[f64; 2]> {
         let with = |sessions: u32| {
-            let is_it = |one: &&Measured| {
-                one.class == class && one.kept == Kept::Sums && one.sessions == sessions
-            };
-            let measured = self.measured.iter().find(is_it)?;
+            let measured = self.one(class, Kept::Sums, sessions)?;
             Some([measured.events_per_statement, measured.timed_per_statement])
         };
         let [few, many] = SESSIONS;
@@ -146,29 +150,57 @@ impl Calibration {
 
     fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<Rest> {
         let kind = kind_of(class);
-        let of = |class: &str, kept| {
-            let is_it = |one: &&Measured| {
-                one.class == class && one.kept == kept && one.sessions == sessions
-            };
-            self.measured.iter().find(is_it).and_then(|one| Some((one.price()?, one.rest_ns?)))
-        };
         if class == kind {
-            let (price, rest) = of(kind, kept)?;
-            let is_predictable = price.is_within(PREDICTABLE);
-            return Some(Rest { ns: rest, source: Source::Class, is_predictable });
+            let one = self.one(kind, kept, sessions)?;
+            let (ns, is_predictable) = (one.rest_ns?, one.is_close());
+            return Some(Rest { ns, source: Source::Class, is_predictable });
         }
-        let own = of(class, Kept::Sums).filter(|(price, _)| price.is_within(PREDICTABLE));
-        let (source, (price, rest)) = match own {
-            Some(own) => (Source::Class, own),
-            None => (Source::Kind, of(kind, Kept::Sums)?),
+        let own = self.one(class, Kept::Sums, sessions).filter(|own| own.is_close());
+        let (source, own) = match own {
+            Some(own) => (Source::Class, own.clone()),
+            None => (Source::Kind, self.others(kind, sessions)?),
         };
         let extra = match kept {
             Kept::Sums => Span::ZERO,
             // Whoever keeps events pays the same for each event of a kind.
-            _ => of(kind, kept)?.1.less(of(kind, Kept::Sums)?.1),
+            _ => {
+                let rest = |kept| self.one(kind, kept, sessions)?.rest_ns;
+                rest(kept)?.less(rest(Kept::Sums)?)
+            }
         };
-        let is_predictable = price.plus(extra).is_within(PREDICTABLE);
-        Some(Rest { ns: rest.plus(extra), source, is_predictable })
+        let is_predictable = own.price()?.plus(extra).is_within(PREDICTABLE);
+        Some(Rest { ns: own.rest_ns?.plus(extra), source, is_predictable })
+    }
+
+    fn one(&self, class: &str, kept: Kept, sessions: u32) -> Option<&Measured> {
+        let is_it =
+            |one: &&Measured| one.class == class && one.kept == kept && one.sessions == sessions;
+        self.measured.iter().find(is_it)
+    }
+
+    /// What is left of a kind for those of its classes that were not measured closely by themselves: so the sum
+    /// over all classes is what was measured of the kind.
+    fn others(&self, kind: &str, sessions: u32) -> Option<Measured> {
+        let mut left = self.one(kind, Kept::Sums, sessions)?.clone();
+        let is_own = |one: &&Measured| {
+            one.class != kind
+                && kind_of(&one.class) == kind
+                && one.kept == Kept::Sums
+                && one.sessions == sessions
+                && one.is_close()
+        };
+        for own in self.measured.iter().filter(is_own) {
+            left.events_per_statement -= own.events_per_statement;
+            left.timed_per_statement -= own.timed_per_statement;
+            left.added_ns = left.added_ns.less(own.added_ns);
+        }
+        if left.events_per_statement < EVENTS_MIN {
+            return self.one(kind, Kept::Sums, sessions).cloned();
+        }
+        let Measured { added_ns, events_per_statement, timed_per_statement, timer_ns, .. } = left;
+        left.rest_ns =
+            Measured::rest(added_ns, events_per_statement, timed_per_statement, timer_ns);
+        Some(left)
     }
 }
 

@@ -6,7 +6,8 @@ use serde::Serialize;
 use waggle_model::Reading;
 
 use super::calibration::{Kept, Rest};
-use super::{Calibration, Count, Counted, Span, Total, timer};
+use super::total::Part;
+use super::{Calibration, Count, Counted, Span, timer};
 use crate::class::kind_of;
 use crate::status::Timer;
 
@@ -32,8 +33,8 @@ pub struct ClassCost {
     pub timer: Option<TimerPart>,
     /// Why the price of the timer is not known, where it is not.
     pub timer_unknown: Option<String>,
-    /// What an event costs beyond the timer; `None` where it was not measured, or so badly that nothing
-    /// would be left of the price.
+    /// What an event costs beyond the timer; `None` where it was not measured. Where it is lost in the
+    /// noise it can be less than nothing: a sum over classes would be too large without that.
     pub rest: Option<Rest>,
     /// Nanoseconds per event in all; `None` where nothing of it is known.
     pub ns_per_event: Option<Span>,
@@ -93,8 +94,6 @@ impl Prices<'_> {
         };
         let of_timer = timer.as_ref().map(|timer| timer.ns_per_timed_event * timed_share);
         let rest = self.calibration.and_then(|all| all.rest(class, kept, sessions));
-        // An event that costs nothing was measured badly: what is known is the timer.
-        let rest = rest.filter(|rest| rest.ns.value + of_timer.unwrap_or(0.0) > 0.0);
         let ns_per_event = match (of_timer, rest) {
             (Some(timer), Some(rest)) => Some(rest.ns.plus(Span::exact(timer))),
             (Some(timer), None) if timed_share > 0.0 => Some(Span::exact(timer)),
@@ -150,14 +149,15 @@ impl Prices<'_> {
 }
 
 impl ClassCost {
-    /// As a sum of nothing else.
-    pub(super) fn alone(&self) -> Total {
-        Total {
+    /// As a part of a sum.
+    pub(super) fn part(&self) -> Part<'_> {
+        Part {
+            class: &self.class,
             ns_per_statement: self.ns_per_statement,
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least,
-            is_predictable: self.is_predictable,
+            is_measured: self.rest.is_some(),
         }
     }
 }

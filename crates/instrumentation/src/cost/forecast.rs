@@ -9,7 +9,8 @@ use serde::Serialize;
 use waggle_mysql::Connection;
 
 use super::class::{Price, Prices};
-use super::{Count, Counted, Question, Span, Total, count, count_events, kept, memory};
+use super::total::Part;
+use super::{ClassCost, Count, Counted, Question, Span, Total, count, count_events, kept, memory};
 use crate::class::class_of;
 use crate::plan::{Plan, is_abstract, is_on};
 use crate::state::State;
@@ -68,6 +69,9 @@ pub struct Expected {
     pub is_at_least: bool,
     /// Whether its price is known well enough to predict with.
     pub is_predictable: bool,
+    /// Whether a calibration has the rest of its price.
+    #[serde(skip)]
+    has_rest: bool,
 }
 
 /// From where the number of events of a class is.
@@ -154,12 +158,7 @@ impl Sources<'_> {
             running: self.counted.running,
             server_cores: self.counted.server_cores(),
             server_cores_unknown: self.counted.server_ns.why().map(str::to_owned),
-            total: Total::of(
-                classes
-                    .iter()
-                    .filter(|class| class.has_events())
-                    .map(|class| (&*class.class, class.alone())),
-            ),
+            total: Total::of(classes.iter().filter(|class| class.has_events()).map(Expected::part)),
             classes,
             now: self.now(now),
             memory_bytes_total: buffers.get("performance_schema").copied(),
@@ -171,10 +170,12 @@ impl Sources<'_> {
     fn now(&self, now: &State) -> Total {
         let (kept, server_cores) = (kept(now), self.counted.server_cores());
         let with_events = self.counted.classes.iter().filter(|(_, count)| count.events > 0);
-        Total::of(with_events.map(|(class, count)| {
-            let cost = self.prices.cost(class, *count, kept(class), self.counted, server_cores);
-            (class.as_str(), cost.alone())
-        }))
+        let costs: Vec<ClassCost> = with_events
+            .map(|(class, count)| {
+                self.prices.cost(class, *count, kept(class), self.counted, server_cores)
+            })
+            .collect();
+        Total::of(costs.iter().map(ClassCost::part))
     }
 
     fn expected(&self, class: &str, one: &Class, staying: Count) -> Expected {
@@ -208,6 +209,7 @@ impl Sources<'_> {
                 || events.from == Origin::Unknown
                 || class == "statement" && drops_statements(self.after),
             is_predictable: rest.is_some_and(|rest| rest.is_predictable),
+            has_rest: rest.is_some(),
         }
     }
 
@@ -264,14 +266,15 @@ impl Expected {
         self.events_from != Origin::Counted || self.events_per_s != Some(0.0)
     }
 
-    /// As a sum of nothing else.
-    fn alone(&self) -> Total {
-        Total {
+    /// As a part of a sum. What point selects have of it is no measurement of this server.
+    fn part(&self) -> Part<'_> {
+        Part {
+            class: &self.class,
             ns_per_statement: self.ns_per_statement,
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least || self.cores.is_none(),
-            is_predictable: self.is_predictable,
+            is_measured: self.has_rest && self.events_from == Origin::Counted,
         }
     }
 }

@@ -128,10 +128,7 @@ impl Cost {
             server_cores,
             server_cores_unknown: counted.server_ns.why().map(str::to_owned),
             total: Total::of(
-                classes
-                    .iter()
-                    .filter(|class| class.events_per_s > 0.0)
-                    .map(|class| (&*class.class, class.alone())),
+                classes.iter().filter(|class| class.events_per_s > 0.0).map(ClassCost::part),
             ),
             classes,
             fixed,

@@ -120,13 +120,15 @@ fn rows_that_one_scan_reads_are_priced_once() {
 }
 
 #[test]
-fn a_rest_that_leaves_nothing_of_the_price_is_not_used() {
+fn a_price_that_is_lost_in_the_noise_is_no_bound_and_stays_in_the_sum() {
     let events = Count { enabled: 1, events: 1000, timed: 1000 };
     let prices = calibration(&[("statement", -101.0), ("memory", -1.0)]);
     let cost = cost(&counted(&[("memory", events), ("statement", events)]), Some(&prices));
     let [memory, statement] = &cost.classes[..] else { panic!("{cost:?}") };
-    assert_eq!((memory.ns_per_event, memory.is_at_least), (None, true));
-    assert_eq!((statement.ns_per_event, statement.is_at_least), (Some(Span::exact(100.0)), true));
+    assert_eq!((memory.ns_per_event.unwrap().value, memory.is_at_least), (-1.0, false));
+    assert_eq!((statement.ns_per_event.unwrap().value, statement.is_at_least), (-1.0, false));
+    assert_eq!(cost.total.ns_per_statement.unwrap().value, -2.0);
+    assert!(!cost.total.is_predictable);
 }
 
 #[test]

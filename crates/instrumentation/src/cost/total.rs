@@ -19,84 +19,92 @@ pub struct Total {
     pub share_of_server: Option<Span>,
     /// It is more than that: some classes have no price, or only that of the timer.
     pub is_at_least: bool,
-    /// Whether what is known of it is known well enough to predict with: its interval is within 1/1.5 and
-    /// 1.5 times itself.
+    /// Whether it is known well enough to predict with: every price and number of events was measured, and
+    /// its interval is within 1/1.5 and 1.5 times itself.
     pub is_predictable: bool,
 }
 
-impl Total {
-    /// The sum of some classes with events. What is not known of one is left out, which that one tells by
-    /// `is_at_least`.
-    pub(super) fn of<'a>(each: impl Iterator<Item = (&'a str, Total)>) -> Total {
-        let mut kinds: BTreeMap<&str, Total> = BTreeMap::new();
-        for (class, one) in each {
-            let of_kind = kinds.remove(kind_of(class));
-            // Classes of a kind share what was measured of the kind.
-            let sum = match of_kind {
-                Some(others) => others.and(one, Span::plus),
-                None => one,
-            };
-            kinds.insert(kind_of(class), sum);
-        }
-        let sum = kinds.into_values().reduce(|sum, one| sum.and(one, Span::plus_apart));
-        let sum = sum.unwrap_or(Total {
-            ns_per_statement: None,
-            cores: Some(Span::ZERO),
-            share_of_server: None,
-            is_at_least: false,
-            is_predictable: true,
-        });
-        let is_exact = |cores: Span| cores == Span::ZERO || cores.is_within(PREDICTABLE);
-        Total { is_predictable: sum.cores.is_some_and(is_exact), ..sum }
-    }
+/// One class of a sum, with events.
+pub(super) struct Part<'a> {
+    pub(super) class: &'a str,
+    pub(super) ns_per_statement: Option<Span>,
+    pub(super) cores: Option<Span>,
+    pub(super) share_of_server: Option<Span>,
+    pub(super) is_at_least: bool,
+    /// Whether its price and the number of its events were measured, however closely.
+    pub(super) is_measured: bool,
+}
 
-    fn and(self, other: Total, plus: fn(Span, Span) -> Span) -> Total {
-        let sum =
-            |one: Option<Span>, other: Option<Span>| one.into_iter().chain(other).reduce(plus);
+impl Total {
+    /// The sum of classes with events. What is not known of one is left out, which that one tells by
+    /// `is_at_least`.
+    pub(super) fn of<'a>(parts: impl Iterator<Item = Part<'a>>) -> Total {
+        let parts: Vec<Part<'a>> = parts.collect();
+        let sum = |of: fn(&Part<'_>) -> Option<Span>| sum(&parts, of);
+        let cores = if parts.is_empty() { Some(Span::ZERO) } else { sum(|one| one.cores) };
+        let is_exact = |cores: Span| cores == Span::ZERO || cores.is_within(PREDICTABLE);
         Total {
-            ns_per_statement: sum(self.ns_per_statement, other.ns_per_statement),
-            cores: sum(self.cores, other.cores),
-            share_of_server: sum(self.share_of_server, other.share_of_server),
-            is_at_least: self.is_at_least || other.is_at_least,
-            is_predictable: self.is_predictable && other.is_predictable,
+            ns_per_statement: sum(|one| one.ns_per_statement),
+            cores,
+            share_of_server: sum(|one| one.share_of_server),
+            is_at_least: parts.iter().any(|one| one.is_at_least),
+            is_predictable: parts.iter().all(|one| one.is_measured) && cores.is_some_and(is_exact),
         }
     }
+}
+
+/// Kinds were measured apart; classes of a kind share what was measured of the kind.
+fn sum(parts: &[Part<'_>], of: fn(&Part<'_>) -> Option<Span>) -> Option<Span> {
+    let mut kinds: BTreeMap<&str, Span> = BTreeMap::new();
+    for (class, span) in parts.iter().filter_map(|one| Some((one.class, of(one)?))) {
+        kinds.entry(kind_of(class)).and_modify(|sum| *sum = sum.plus(span)).or_insert(span);
+    }
+    kinds.into_values().reduce(Span::plus_apart)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn one(low: f64, value: f64, high: f64) -> Total {
-        let span = Some(Span { low, value, high });
-        Total {
-            ns_per_statement: span,
-            cores: span,
+    fn part(class: &str, low: f64, value: f64, high: f64) -> Part<'_> {
+        Part {
+            class,
+            ns_per_statement: None,
+            cores: Some(Span { low, value, high }),
             share_of_server: None,
             is_at_least: false,
-            is_predictable: false,
+            is_measured: true,
         }
     }
 
     #[test]
     fn errors_of_a_kind_add_up_and_those_of_kinds_are_independent() {
-        let classes = [
-            ("wait/io/file", one(90.0, 100.0, 110.0)),
-            ("wait/io/table", one(80.0, 100.0, 120.0)),
-            ("stage", one(60.0, 100.0, 140.0)),
+        let parts = [
+            part("wait/io/file", 90.0, 100.0, 110.0),
+            part("wait/io/table", 80.0, 100.0, 120.0),
+            // Alone it would predict nothing.
+            part("stage", 60.0, 100.0, 140.0),
         ];
-        let total = Total::of(classes.into_iter());
+        let total = Total::of(parts.into_iter());
         // 10 and 20 are 30; 30 and 40 are 50.
         assert_eq!(total.cores, Some(Span { low: 250.0, value: 300.0, high: 350.0 }));
-        assert!(total.is_predictable, "each alone was not said to be");
+        assert!(total.is_predictable && total.ns_per_statement.is_none());
     }
 
     #[test]
-    fn a_wide_sum_predicts_nothing_and_one_that_leaves_something_out_is_at_least() {
-        assert!(!Total::of([("stage", one(10.0, 100.0, 190.0))].into_iter()).is_predictable);
-        let part = Total { is_at_least: true, ..one(99.0, 100.0, 101.0) };
-        let total = Total::of([("stage", part), ("wait", one(9.0, 10.0, 11.0))].into_iter());
-        assert!(total.is_at_least && total.is_predictable);
+    fn a_class_that_is_lost_in_the_noise_stays_in_the_sum() {
+        let parts = [part("stage", -20.0, -10.0, 0.0), part("wait", 90.0, 110.0, 130.0)];
+        assert_eq!(Total::of(parts.into_iter()).cores.unwrap().value, 100.0);
+    }
+
+    #[test]
+    fn a_wide_sum_and_one_that_was_not_measured_predict_nothing() {
+        let of = |part: Part<'static>| Total::of([part].into_iter());
+        assert!(!of(part("stage", 10.0, 100.0, 190.0)).is_predictable);
+        let timer = Part { is_measured: false, ..part("stage", 100.0, 100.0, 100.0) };
+        assert!(!of(timer).is_predictable);
+        let bound = of(Part { is_at_least: true, ..part("stage", 99.0, 100.0, 101.0) });
+        assert!(bound.is_at_least && bound.is_predictable);
         let nothing = Total::of(std::iter::empty());
         assert!(nothing.is_predictable && nothing.cores == Some(Span::ZERO));
     }

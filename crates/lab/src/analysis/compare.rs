@@ -58,8 +58,6 @@ pub struct Comparison {
     pub detectable_percent: f64,
     /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
     pub proven_percent: f64,
-    /// Correlation of each pair with the next; far from 0 where the effect changes over time.
-    pub lag_one: Option<f64>,
     /// Whether the baseline saturated the host: a closed load with at least 95 % of the processors in
     /// use. Below it rates say nothing of the cost.
     pub is_saturated: bool,
@@ -143,7 +141,6 @@ impl<'a> CellWindows<'a> {
             p_student: tested.p_student,
             detectable_percent,
             proven_percent: share(tested.proven),
-            lag_one: tested.lag_one,
             ..unknown.comparison
         };
         let blocks = pairs.iter().map(|pair| pair.block);
@@ -174,7 +171,6 @@ impl<'a> CellWindows<'a> {
             p_holm: f64::NAN,
             detectable_percent: f64::NAN,
             proven_percent: f64::NAN,
-            lag_one: None,
             is_saturated: self.is_saturated,
             verdict,
         };

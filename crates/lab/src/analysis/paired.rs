@@ -8,8 +8,8 @@
 //! because of few pairs a sign-flip p cannot be small enough to survive a correction.
 
 use waggle_stats::{
-    Estimate, Random, detectable, lag_one, mean_interval, sign_flip, sign_flip_interval,
-    smallest_margin, studentised_interval,
+    Estimate, Random, detectable, mean_interval, sign_flip, sign_flip_interval, smallest_margin,
+    studentised_interval,
 };
 
 use super::interval::Interval;
@@ -44,8 +44,6 @@ pub struct Paired {
     pub detectable: f64,
     /// The smallest margin within which the effect is proven to be, by two one-sided t tests.
     pub proven: f64,
-    /// Correlation of each pair with the next; far from 0 where the effect itself changes over time.
-    pub lag_one: Option<f64>,
 }
 
 impl Paired {
@@ -61,7 +59,6 @@ impl Paired {
             p_student: student.p_value(0.0)?,
             detectable: detectable(count, ERROR, POWER)? * deviation,
             proven: smallest_margin(&student, ERROR)?,
-            lag_one: lag_one(differences),
             student,
         })
     }

@@ -152,7 +152,6 @@ pub(super) fn comparison(arm: &str, metric: Metric, verdict: Verdict) -> Compari
         p_holm: 0.01,
         detectable_percent: 1.2,
         proven_percent: 6.0,
-        lag_one: None,
         is_saturated: metric != Metric::Qps,
         verdict,
     }

@@ -164,6 +164,12 @@ impl Client {
         Ok(String::from_utf8_lossy(&self.read_packet()?).into_owned())
     }
 
+    /// Statements of all sessions so far, by COM_STATISTICS, which is not counted itself.
+    pub fn questions(&mut self) -> Result<u64> {
+        let line = self.statistics()?;
+        questions_of(&line).ok_or_else(|| Error::Protocol(format!("no questions in: {line}")))
+    }
+
     /// Becomes another user in the same session (COM_CHANGE_USER).
     pub fn change_user(&mut self, account: Account, database: &str) -> Result<()> {
         let response = auth::response(&self.plugin, account.password, &self.salt);
@@ -211,5 +217,23 @@ impl Drop for Client {
             // The server may have closed the session already.
             let _ = self.send(Command::Quit, &[]);
         }
+    }
+}
+
+/// `Uptime: 5  Threads: 2  Questions: 12  …`
+fn questions_of(line: &str) -> Option<u64> {
+    let rest = line.split_once("Questions:")?.1;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_read_from_the_line_of_every_family() {
+        let mysql = "Uptime: 3  Threads: 2  Questions: 42  Slow queries: 0  Opens: 120";
+        assert_eq!(questions_of(mysql), Some(42));
+        assert_eq!(questions_of("Uptime: 3"), None);
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn run(
         pid: server.pid(),
         rounds,
         seed,
+        keep_awake: args.keep_awake,
         stop: &stop,
         tell: &mut tell,
     };

@@ -70,7 +70,9 @@ fn rest(text: &mut String, cost: &Cost, class: &ClassCost, prices: &Reading<Cali
     };
     let source = match rest.source {
         Source::Class => "measured for this class",
-        Source::Kind => "measured for all classes of its kind together",
+        Source::Kind => {
+            "what was measured of its kind, less the classes that were measured themselves"
+        }
     };
     let kept = match class.kept {
         Kept::Sums => "kept in sums only",

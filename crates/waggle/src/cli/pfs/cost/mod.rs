@@ -42,11 +42,14 @@ pub(super) struct Args {
     /// prices are kept for this version on this host.
     #[arg(long)]
     calibrate: bool,
-    /// Rounds of a calibration, each with blocks of short windows for every price: more take longer and
-    /// tell more.
+    /// Blocks of short windows for each price of a calibration: more take longer and tell more.
     #[arg(long, value_name = "N", default_value = "40", requires = "calibrate",
           value_parser = clap::value_parser!(u16).range(2..))]
     rounds: u16,
+    /// Keep the processors from halting while one session is measured: closer prices on a virtual machine that
+    /// nobody else uses at the time.
+    #[arg(long, requires = "calibrate")]
+    keep_awake: bool,
     /// The program of the private server, instead of the one that the server runs.
     #[arg(long, value_name = "PATH", requires = "calibrate")]
     mysqld: Option<PathBuf>,

@@ -85,7 +85,7 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
     match prices {
         Reading::Value(prices) => {
             let at = prices.at.strftime("%Y-%m-%d");
-            format!("prices: calibrated on this host on {at}, {} rounds", prices.rounds)
+            format!("prices: calibrated on this host on {at}, {} blocks each", prices.rounds)
         }
         Reading::Absent(why) => format!("prices: those of the timer only: {why}"),
     }
