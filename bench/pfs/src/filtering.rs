@@ -17,7 +17,8 @@ use crate::server::{CONFIDENCE, Subject};
 use crate::settings::Settings;
 
 const THREADS: u32 = 8;
-const READ_EVERY: Duration = Duration::from_millis(100);
+const READ_EVERY_MS: u64 = 100;
+const READ_EVERY: Duration = Duration::from_millis(READ_EVERY_MS);
 /// Two readings fall into each.
 const WINDOWS: Windows =
     Windows { window: Duration::from_millis(200), settle: Duration::from_millis(15), fours: 1 };
@@ -98,12 +99,14 @@ struct Reader {
 }
 
 impl Reader {
-    fn start(options: &Options, query: Option<String>) -> Result<Reader> {
+    /// It reads for the first time after `rest`.
+    fn start(options: &Options, query: Option<String>, rest: Duration) -> Result<Reader> {
         let mut connection = Connection::open(options, None)?;
         let on = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
         let (is_on, is_over) = (on.clone(), stop.clone());
         let thread = std::thread::spawn(move || {
+            sleep(rest);
             while !is_over.load(Ordering::Relaxed) {
                 if let Some(query) = query.as_ref().filter(|_| is_on.load(Ordering::Relaxed)) {
                     connection.rows(query)?;
@@ -144,7 +147,9 @@ pub(crate) fn measure(
         for at in missing {
             let way = Way::ALL[at];
             subject.send(&[way.switch(&thread)])?;
-            let reader = Reader::start(&subject.options, way.query(&thread))?;
+            // So that no way of reading falls always on the same moments of its windows.
+            let rest = Duration::from_millis(random.below(READ_EVERY_MS as usize) as u64);
+            let reader = Reader::start(&subject.options, way.query(&thread), rest)?;
             let block =
                 subject.block(WINDOWS, random, &|on| reader.on.store(on, Ordering::Relaxed));
             reader.end()?;

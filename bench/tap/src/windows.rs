@@ -23,6 +23,8 @@ pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(20);
 const STEAL_MAX: f64 = 0.05;
 /// Most void blocks that are repeated, as a share of those wanted.
 const REPEATS_MAX: f64 = 0.5;
+/// As many are repeated in any case: a small form on a machine with a busy hypervisor needs them.
+const REPEATS_MIN: usize = 30;
 
 /// Windows of a block.
 pub(crate) const BLOCK: usize = 4;
@@ -69,10 +71,10 @@ pub(crate) fn measure(
 ) -> Result<Vec<Window>> {
     let mut windows = Vec::new();
     let wanted = settings.blocks_per_load();
-    let most = (wanted as f64 * (1.0 + REPEATS_MAX)).ceil() as usize;
+    let repeats = ((wanted as f64 * REPEATS_MAX).ceil() as usize).max(REPEATS_MIN);
     let mut missing: Vec<(Arm, usize)> =
         arms.usable().into_iter().map(|arm| (arm, wanted)).collect();
-    for _ in 0..most {
+    for _ in 0..wanted + repeats {
         random.shuffle(&mut missing);
         for (arm, left) in &mut missing {
             let number = first + windows.len() / BLOCK;
