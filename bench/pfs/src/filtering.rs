@@ -22,6 +22,8 @@ const READ_EVERY: Duration = Duration::from_millis(READ_EVERY_MS);
 /// Two readings fall into each.
 const WINDOWS: Windows =
     Windows { window: Duration::from_millis(200), settle: Duration::from_millis(15), fours: 1 };
+/// Blocks of a way for each that a profile has: a block of a profile has six times the fours.
+const BLOCKS: usize = 2;
 const READ: &str = "SELECT EVENT_NAME, SUM(COUNT_STAR), SUM(SUM_TIMER_WAIT) \
                     FROM performance_schema.events_waits_summary_by_thread_by_event_name";
 const SESSIONS: &str = "TYPE = 'FOREGROUND' AND PROCESSLIST_USER = 'app'";
@@ -140,9 +142,10 @@ pub(crate) fn measure(
         .rows(&format!("SELECT MIN(THREAD_ID) FROM performance_schema.threads WHERE {SESSIONS}"))?;
     let thread = rows.first().map(|row| text(row, 0)).unwrap_or_default();
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); Way::ALL.len()];
-    for _ in 0..rounds_max(settings.blocks) {
+    let wanted = BLOCKS * settings.blocks;
+    for _ in 0..rounds_max(wanted) {
         let mut missing: Vec<usize> =
-            (0..Way::ALL.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
+            (0..Way::ALL.len()).filter(|at| blocks[*at].len() < wanted).collect();
         random.shuffle(&mut missing);
         for at in missing {
             let way = Way::ALL[at];

@@ -27,9 +27,9 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "NAME", default_value = "mysql-9")]
     pub(crate) server: Version,
     /// Rounds of the calibration.
-    #[arg(long, value_name = "N", default_value_t = 80)]
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) rounds: usize,
-    /// Blocks of every profile under every load, and of every way to filter.
+    /// Blocks of every profile under every load; every way to filter has twice as many.
     #[arg(long, value_name = "N", default_value_t = 60)]
     pub(crate) blocks: usize,
     /// How often a profile is applied while the longest statement is looked for.
@@ -58,7 +58,7 @@ impl Settings {
         if !self.quick {
             return self;
         }
-        Settings { rounds: 2, blocks: 2, applies: 2, ..self }
+        Settings { rounds: 2, blocks: 2, applies: 1, ..self }
     }
 
     pub(crate) fn has(&self, part: Part) -> bool {

@@ -44,7 +44,7 @@ fn the_small_form_predicts_measures_filters_and_applies() {
     }
     assert_eq!(list("filtering").len(), 5);
     let applying = &summary["applying"];
-    assert_eq!(applying["with_ms"].as_array().unwrap().len(), 2);
+    assert_eq!(applying["with_ms"].as_array().unwrap().len(), 1);
     let longest = applying["without_ms"].as_array().unwrap();
     assert!(longest.iter().all(|ms| ms.as_f64().unwrap() > 0.0), "{longest:?}");
     let kinds = list("calibration");
