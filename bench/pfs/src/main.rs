@@ -106,8 +106,12 @@ fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
     let stop = AtomicBool::new(false);
     let mut tell = |sessions: u32, round: usize, of: usize| {
         if round.is_multiple_of(10) {
+            let what = match round < of {
+                true => format!("round {} of {of}", round + 1),
+                false => "again what was void".to_owned(),
+            };
             // Nothing depends on it.
-            let _ = say(begin, &format!("  {sessions} sessions: round {} of {of}", round + 1));
+            let _ = say(begin, &format!("  {sessions} sessions: {what}"));
         }
     };
     let measured = measure(Request {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use waggle_bench_kept::new_directory;
-use waggle_instrumentation::cost::calibration::{Kept, PREDICTABLE};
+use waggle_instrumentation::cost::calibration::Kept;
 use waggle_instrumentation::cost::{Calibration, Span};
 use waggle_stats::Estimate;
 
@@ -72,7 +72,7 @@ fn table_of(prices: &Calibration) -> String {
             one.class,
             one.events_per_statement,
             span_in_words(one.added_ns, 0),
-            one.timer_ns,
+            one.timer_ns.unwrap_or_default(),
             one.rest_ns.map_or("-".to_owned(), |rest| span_in_words(rest, 0)),
         );
     }
@@ -108,7 +108,8 @@ impl Outcome {
                 "without_ns": one.without_ns,
                 "predicted_ns": value_of(one.predicted),
                 "measured_ns": interval(one.measured),
-                "ratio": value_of(one.ratio()),
+                "measured_with_bursts_ns": interval(one.with_bursts),
+                "ratio": one.ratio().map(value_of),
                 "is_right": one.is_right(),
                 "is_at_least": one.is_at_least,
                 "is_predictable": one.is_predictable,
@@ -180,7 +181,7 @@ impl Outcome {
     fn verdicts(&self) -> String {
         let honest = self.predictions.iter().filter(|one| one.is_honest()).count();
         let right = self.predictions.iter().filter(|one| one.is_right()).count();
-        let predictable = self.predictions.iter().filter(|one| one.is_promised()).count();
+        let predictable = self.predictions.iter().filter(|one| one.is_predictable).count();
         let all = self.predictions.len();
         let predicted = match &self.prices {
             Some(_) => format!(
@@ -202,10 +203,11 @@ impl Outcome {
                 kept(added < LIMIT_MS),
             )
         });
+        let close = Span::CLOSE;
         format!(
             "| limit | measured | verdict |\n|---|---|---|\n\
-             | the interval of measured by predicted within 1/{PREDICTABLE} and {PREDICTABLE}, or the \
-             product says that it cannot predict it, or gives a lower bound that is one | {predicted} |\n\
+             | the interval of measured by predicted within 1/{close} and {close}, or the product says that \
+             it is not predictable; what it calls a lower bound is one | {predicted} |\n\
              | a `WHERE` does not save what recording costs, recording less does | {filtered} |\n\
              | the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
              beside it: median below {LIMIT_MS} ms | {applied} |\n",
@@ -215,25 +217,26 @@ impl Outcome {
     fn predicted_and_measured(&self) -> String {
         let mut page = "\n## Predicted and measured\n\nProcessor time of the server, ns per statement, \
                         against everything off.\n\n\
-                        | load | threads | profile | without | predicted | measured | measured by \
-                        predicted | within | the product says |\n|---|---|---|---|---|---|---|---|---|\n"
+                        | load | threads | profile | without | predicted | measured | with bursts | measured \
+                        by predicted | within | the product says |\n\
+                        |---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
         for one in &self.predictions {
-            let says = match (one.is_at_least, one.is_predictable) {
-                (true, true) => "at least",
-                (true, false) => "at least, not predictable",
+            let says = match (one.is_predictable, one.is_at_least) {
+                (true, _) => "predictable",
+                (false, true) => "at least, not predictable",
                 (false, false) => "not predictable",
-                (false, true) => "predictable",
             };
             page += &format!(
-                "| {} | {} | {} | {:.0} | {} | {} | {} | {} | {says} |\n",
+                "| {} | {} | {} | {:.0} | {} | {} | {} | {} | {} | {says} |\n",
                 one.load.name,
                 one.threads,
                 one.profile,
                 one.without_ns,
                 span_in_words(one.predicted, 0),
                 in_words(one.measured),
-                span_in_words(one.ratio(), 2),
+                in_words(one.with_bursts),
+                one.ratio().map_or("-".to_owned(), |ratio| span_in_words(ratio, 2)),
                 if one.is_right() { "yes" } else { "no" },
             );
         }

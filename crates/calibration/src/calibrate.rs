@@ -20,18 +20,18 @@ use crate::block::{Block, Windows, rounds_max};
 use crate::load::{PointSelects, prepare};
 use crate::meter::{Meter, MeterError};
 
-/// Short neighbours differ less, many of them tell more: in 12 s with one session on a shared host of two processors
-/// the standard error of what all waits add was 760 ns by windows of 5 ms and 6,780 ns by windows of 40 ms.
-/// To set another class takes about as long as one four.
+/// Short neighbours differ less, many of them tell more. To set another class takes about as long as one four.
 const WINDOWS: Windows =
     Windows { window: Duration::from_millis(5), settle: Duration::from_millis(2), fours: 6 };
+/// A statement of one of many sessions takes longer, and one that is at work at a switch belongs to neither side.
+const WINDOWS_OF_MANY: Windows =
+    Windows { window: Duration::from_millis(10), settle: Duration::from_millis(5), fours: 6 };
 /// Until every session is at work and the caches are warm.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// For how long the events of an arm are counted.
 const COUNTED_FOR: Duration = Duration::from_millis(400);
 const CONFIDENCE: f64 = 0.95;
-/// A kind with so few events per statement, none of them in a class of its own, is measured more often:
-/// there is nothing else to price it by.
+/// A kind with so few events per statement is measured more often: it is the only thing that it can be priced by.
 const FEW_EVENTS: f64 = 8.0;
 const MORE_OFTEN: usize = 3;
 
@@ -41,7 +41,7 @@ pub struct Request<'a> {
     pub options: &'a Options,
     /// Its process.
     pub pid: u32,
-    /// Blocks of every price.
+    /// Rounds of a block of every price; of a kind with few events, of several.
     pub rounds: usize,
     /// From which the order follows.
     pub seed: u64,
@@ -65,10 +65,14 @@ pub enum CalibrationError {
     /// The tables of events.
     #[error("events cannot be counted: {0}")]
     Events(String),
+    /// The load does nothing.
+    #[error("none of {0} sessions ended a statement in {COUNTED_FOR:?}")]
+    NoStatements(u32),
     /// Too many windows were void.
     #[error(
         "{class} with {sessions} sessions: {blocks} blocks of windows are too few; the host is too busy, \
-         or the hypervisor takes too much of its time"
+         or the hypervisor takes too much of its time: try again later, or, where nobody else uses the \
+         host, with processors that are kept awake"
     )]
     Void {
         /// The class.
@@ -123,32 +127,35 @@ impl Calibrator<'_> {
     /// Prices with so many sessions at work.
     fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
         let _awake = (self.request.keep_awake && Awake::helps(sessions)).then(Awake::keep);
-        let load = PointSelects::start(self.request.options, sessions)?;
+        let mut load = PointSelects::start(self.request.options, sessions)?;
         sleep(WARM_UP);
-        let mut counted = self.events()?;
+        let mut counted = self.events(&mut load)?;
         counted.retain(|(_, [events, _])| *events >= EVENTS_MIN);
-        let blocks = self.blocks(&load, sessions, &counted)?;
+        let blocks = self.blocks(&mut load, &counted)?;
         let each = counted.iter().zip(blocks);
         each.map(|((arm, events), blocks)| self.price(arm, sessions, *events, &blocks)).collect()
     }
 
     /// Events per statement of every arm, and those that are timed. Where they are kept changes nothing
     /// of that.
-    fn events(&mut self) -> Result<Vec<(Arm, [f64; 2])>, CalibrationError> {
+    fn events(
+        &mut self,
+        load: &mut PointSelects,
+    ) -> Result<Vec<(Arm, [f64; 2])>, CalibrationError> {
         let mut all: Vec<(Arm, [f64; 2])> = Vec::new();
         for arm in self.arms.clone() {
-            self.check_stop()?;
+            self.check(load)?;
             let known = all.iter().find(|(other, _)| other.class == arm.class).map(|one| one.1);
             let events = match known {
                 Some(events) => events,
-                None => self.events_of(&arm)?,
+                None => self.events_of(&arm, load.sessions())?,
             };
             all.push((arm, events));
         }
         Ok(all)
     }
 
-    fn events_of(&mut self, arm: &Arm) -> Result<[f64; 2], CalibrationError> {
+    fn events_of(&mut self, arm: &Arm, sessions: u32) -> Result<[f64; 2], CalibrationError> {
         arm.set(&mut self.connection)?;
         switch(&mut self.connection, true)?;
         let state = State::read(&mut self.connection)?;
@@ -158,6 +165,9 @@ impl Calibrator<'_> {
             Reading::Value(counted) => counted,
             Reading::Absent(why) => return Err(CalibrationError::Events(why)),
         };
+        if counted.statements == 0 {
+            return Err(CalibrationError::NoStatements(sessions));
+        }
         let of_arm = counted
             .classes
             .iter()
@@ -167,14 +177,13 @@ impl Calibrator<'_> {
             events += count.events;
             timed += count.timed;
         }
-        Ok([events, timed].map(|count| count as f64 / counted.statements.max(1) as f64))
+        Ok([events, timed].map(|count| count as f64 / counted.statements as f64))
     }
 
     /// Rounds of a block of every arm, in a random order.
     fn blocks(
         &mut self,
-        load: &PointSelects,
-        sessions: u32,
+        load: &mut PointSelects,
         arms: &[(Arm, [f64; 2])],
     ) -> Result<Vec<Vec<Block>>, CalibrationError> {
         let rounds = self.request.rounds;
@@ -195,10 +204,10 @@ impl Calibrator<'_> {
             if turns.is_empty() {
                 break;
             }
-            (self.request.tell)(sessions, round, rounds);
+            (self.request.tell)(load.sessions(), round, rounds);
             self.random.shuffle(&mut turns);
             for at in turns {
-                self.check_stop()?;
+                self.check(load)?;
                 arms[at].0.set(&mut self.connection)?;
                 blocks[at].extend(self.block(load)?);
             }
@@ -210,13 +219,15 @@ impl Calibrator<'_> {
         let connection = &mut self.connection;
         let mut turn = |on| Ok(switch(connection, on)?);
         let mut statements = || Ok(load.statements());
-        WINDOWS.block(&self.meter, &mut self.random, &mut turn, &mut statements)
+        let windows = if load.sessions() == 1 { WINDOWS } else { WINDOWS_OF_MANY };
+        windows.block(&self.meter, &mut self.random, &mut turn, &mut statements)
     }
 
-    fn check_stop(&self) -> Result<(), CalibrationError> {
+    /// Whether to go on: nobody stopped it, and every session is still at work.
+    fn check(&self, load: &mut PointSelects) -> Result<(), CalibrationError> {
         match self.request.stop.load(Ordering::Relaxed) {
             true => Err(CalibrationError::Stopped),
-            false => Ok(()),
+            false => Ok(load.check()?),
         }
     }
 
@@ -232,9 +243,7 @@ impl Calibrator<'_> {
         let added = Block::added_ns_typical(blocks, CONFIDENCE).ok_or_else(void)?;
         let added_ns = Span { low: added.low, value: added.value, high: added.high };
         let timer = price_of(kind_of(&arm.class), &self.timers, &self.chosen);
-        let timer_ns = timer
-            .and_then(|timer| timer.value().map(|timer| timer.ns_per_event()))
-            .unwrap_or_default();
+        let timer_ns = timer.and_then(|timer| timer.value().map(|timer| timer.ns_per_event()));
         Ok(Measured {
             sessions,
             class: arm.class.clone(),

@@ -65,6 +65,23 @@ impl PointSelects {
         Ok(load)
     }
 
+    /// How many sessions were started.
+    pub(crate) fn sessions(&self) -> u32 {
+        self.done.len() as u32
+    }
+
+    /// Whether every session is still at work.
+    ///
+    /// # Errors
+    /// What ended one.
+    pub(crate) fn check(&mut self) -> Result<(), ConnectionError> {
+        let Some(ended) = self.sessions.iter().position(JoinHandle::is_finished) else {
+            return Ok(());
+        };
+        // One that panicked has said so by itself; its statements are missing.
+        self.sessions.swap_remove(ended).join().unwrap_or(Ok(()))
+    }
+
     /// Statements that were answered so far.
     pub(crate) fn statements(&self) -> u64 {
         self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum()
@@ -75,7 +92,7 @@ impl Drop for PointSelects {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for session in self.sessions.drain(..) {
-            // One that failed stood still: then no window had statements, and that was told.
+            // What ended one early was told by `check`.
             let _ = session.join();
         }
     }

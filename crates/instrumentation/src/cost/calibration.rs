@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::Span;
 use crate::class::kind_of;
 
-/// A price whose interval reaches beyond `1/1.5` and `1.5` times the price is not used to predict.
-pub const PREDICTABLE: f64 = 1.5;
 /// What happens less often per statement costs less than what can be measured.
 pub const EVENTS_MIN: f64 = 0.2;
+/// Share of the events of a kind from which what is left of it, less the classes that were measured by themselves, is
+/// a price: of fewer the count is the difference of two counts that are made one after the other.
+const LEFT_MIN: f64 = 0.1;
 /// At how many sessions prices are measured.
 pub const SESSIONS: [u32; 2] = [1, 32];
 
@@ -45,16 +46,19 @@ pub struct Measured {
     pub timed_per_statement: f64,
     /// Processor time of the server per statement that came on top, ns.
     pub added_ns: Span,
-    /// Both readings of the timer, ns per timed event; 0 for a kind that is never timed.
-    pub timer_ns: f64,
-    /// What is left of `added_ns` per event, ns; `None` where there were no events.
+    /// Both readings of the timer, ns per timed event; `None` for a kind that is never timed, and where the
+    /// server does not know.
+    pub timer_ns: Option<f64>,
+    /// What is left of `added_ns` per event, ns; it can be less than nothing. `None` where there were no events,
+    /// or some were timed and it is not known what that took.
     pub rest_ns: Option<Span>,
 }
 
 impl Measured {
     /// Nanoseconds per event that are not the timer's: `(added - timed × timer) / events`.
-    pub fn rest(added_ns: Span, events: f64, timed: f64, timer_ns: f64) -> Option<Span> {
-        let left = added_ns.less(Span::exact(timed * timer_ns));
+    pub fn rest(added_ns: Span, events: f64, timed: f64, timer_ns: Option<f64>) -> Option<Span> {
+        let of_timer = if timed > 0.0 { timed * timer_ns? } else { 0.0 };
+        let left = added_ns.less(Span::exact(of_timer));
         (events > 0.0).then(|| left.times(1.0 / events))
     }
 
@@ -66,7 +70,7 @@ impl Measured {
 
     /// Whether the price is known closely enough to predict with.
     fn is_close(&self) -> bool {
-        self.price().is_some_and(|price| price.is_within(PREDICTABLE))
+        self.price().is_some_and(Span::is_close)
     }
 }
 
@@ -81,7 +85,7 @@ pub struct Calibration {
     pub version: String,
     /// The build id of its program; `None` where that has none.
     pub build: Option<String>,
-    /// Blocks of windows for each price.
+    /// Rounds, each with a block of windows of every price or with several.
     pub rounds: usize,
     /// Every price.
     pub measured: Vec<Measured>,
@@ -104,8 +108,10 @@ pub struct Host {
 pub enum Source {
     /// The class itself was measured.
     Class,
-    /// The class was too rare, or too cheap, to be measured by itself: what all classes of its kind cost together,
-    /// less those that were.
+    /// The class was too rare, or too cheap, to be measured by itself: what its kind costs less the classes that
+    /// were.
+    Others,
+    /// The same, where nearly all of the kind is of classes that were: what all of its classes cost together.
     Kind,
 }
 
@@ -114,10 +120,21 @@ pub enum Source {
 pub struct Rest {
     /// Nanoseconds per event.
     pub ns: Span,
+    /// From where; of two sources, at few sessions and at many, that of many.
+    pub source: Source,
+}
+
+/// The rest of a price with so many sessions as were measured, and what it was made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RestAt {
+    /// Nanoseconds per event.
+    pub ns: Span,
     /// From where.
     pub source: Source,
-    /// Whether what it rests on was measured closely enough to predict with.
-    pub is_predictable: bool,
+    /// What was measured there: of a class that was not, what it has in common with others.
+    pub measured: Measured,
+    /// What an event of the kind costs more where it is kept, ns; 0 where it was measured so.
+    pub extra_ns: Span,
 }
 
 impl Calibration {
@@ -127,11 +144,8 @@ impl Calibration {
     pub fn rest(&self, class: &str, kept: Kept, sessions: f64) -> Option<Rest> {
         let [few, many] = SESSIONS;
         let (at_few, at_many) = (self.rest_at(class, kept, few)?, self.rest_at(class, kept, many)?);
-        Some(Rest {
-            ns: at_few.ns.towards(at_many.ns, way_to_many(sessions)),
-            source: if at_few.source == at_many.source { at_few.source } else { Source::Kind },
-            is_predictable: at_few.is_predictable && at_many.is_predictable,
-        })
+        let ns = at_few.ns.towards(at_many.ns, way_to_many(sessions));
+        Some(Rest { ns, source: at_many.source })
     }
 
     /// Events of a class per statement of the load of the calibration, which is point selects, and those
@@ -148,28 +162,22 @@ impl Calibration {
         Some([between(few, many), between(few_timed, many_timed)])
     }
 
-    fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<Rest> {
+    /// The same with one of [`SESSIONS`].
+    pub fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<RestAt> {
         let kind = kind_of(class);
-        if class == kind {
-            let one = self.one(kind, kept, sessions)?;
-            let (ns, is_predictable) = (one.rest_ns?, one.is_close());
-            return Some(Rest { ns, source: Source::Class, is_predictable });
-        }
+        let of_kind = |kept| self.one(kind, kept, sessions);
         let own = self.one(class, Kept::Sums, sessions).filter(|own| own.is_close());
-        let (source, own) = match own {
+        let (source, measured) = match own {
+            _ if class == kind => (Source::Class, of_kind(kept)?.clone()),
             Some(own) => (Source::Class, own.clone()),
-            None => (Source::Kind, self.others(kind, sessions)?),
+            None => self.others(kind, sessions)?,
         };
-        let extra = match kept {
-            Kept::Sums => Span::ZERO,
-            // Whoever keeps events pays the same for each event of a kind.
-            _ => {
-                let rest = |kept| self.one(kind, kept, sessions)?.rest_ns;
-                rest(kept)?.less(rest(Kept::Sums)?)
-            }
+        // Whoever keeps events pays the same for each event of a kind.
+        let extra_ns = match class == kind || kept == Kept::Sums {
+            true => Span::ZERO,
+            false => of_kind(kept)?.rest_ns?.less(of_kind(Kept::Sums)?.rest_ns?),
         };
-        let is_predictable = own.price()?.plus(extra).is_within(PREDICTABLE);
-        Some(Rest { ns: own.rest_ns?.plus(extra), source, is_predictable })
+        Some(RestAt { ns: measured.rest_ns?.plus(extra_ns), source, measured, extra_ns })
     }
 
     fn one(&self, class: &str, kept: Kept, sessions: u32) -> Option<&Measured> {
@@ -178,10 +186,11 @@ impl Calibration {
         self.measured.iter().find(is_it)
     }
 
-    /// What is left of a kind for those of its classes that were not measured closely by themselves: so the sum
-    /// over all classes is what was measured of the kind.
-    fn others(&self, kind: &str, sessions: u32) -> Option<Measured> {
-        let mut left = self.one(kind, Kept::Sums, sessions)?.clone();
+    /// What is left of a kind for those of its classes that were not measured closely by themselves, so that the
+    /// sum over its classes is what was measured of it; the whole kind where little is left.
+    fn others(&self, kind: &str, sessions: u32) -> Option<(Source, Measured)> {
+        let whole = self.one(kind, Kept::Sums, sessions)?;
+        let mut left = whole.clone();
         let is_own = |one: &&Measured| {
             one.class != kind
                 && kind_of(&one.class) == kind
@@ -194,13 +203,13 @@ impl Calibration {
             left.timed_per_statement -= own.timed_per_statement;
             left.added_ns = left.added_ns.less(own.added_ns);
         }
-        if left.events_per_statement < EVENTS_MIN {
-            return self.one(kind, Kept::Sums, sessions).cloned();
+        if left.events_per_statement < LEFT_MIN * whole.events_per_statement {
+            return Some((Source::Kind, whole.clone()));
         }
         let Measured { added_ns, events_per_statement, timed_per_statement, timer_ns, .. } = left;
         left.rest_ns =
             Measured::rest(added_ns, events_per_statement, timed_per_statement, timer_ns);
-        Some(left)
+        Some((Source::Others, left))
     }
 }
 
@@ -219,7 +228,7 @@ mod tests {
     }
 
     fn measured(sessions: u32, class: &str, kept: Kept, events: f64, added_ns: Span) -> Measured {
-        let rest_ns = Measured::rest(added_ns, events, events, 30.0);
+        let rest_ns = Measured::rest(added_ns, events, events, Some(30.0));
         Measured {
             sessions,
             class: class.to_owned(),
@@ -227,7 +236,7 @@ mod tests {
             events_per_statement: events,
             timed_per_statement: events,
             added_ns,
-            timer_ns: 30.0,
+            timer_ns: Some(30.0),
             rest_ns,
         }
     }
@@ -246,9 +255,13 @@ mod tests {
     #[test]
     fn the_rest_is_what_the_timer_does_not_explain() {
         // 10 events, 4 of them timed at 30 ns: 120 of 1,000 ns are the timer's.
-        let rest = Measured::rest(span(900.0, 1000.0, 1100.0), 10.0, 4.0, 30.0);
-        assert_eq!(rest, Some(span(78.0, 88.0, 98.0)));
-        assert_eq!(Measured::rest(Span::ZERO, 0.0, 0.0, 30.0), None);
+        let added = span(900.0, 1000.0, 1100.0);
+        let rest = |events, timed, timer| Measured::rest(added, events, timed, timer);
+        assert_eq!(rest(10.0, 4.0, Some(30.0)), Some(span(78.0, 88.0, 98.0)));
+        assert_eq!(rest(0.0, 0.0, Some(30.0)), None);
+        // What is not known of the timer would be counted twice where the server comes to know it.
+        assert_eq!(rest(10.0, 4.0, None), None);
+        assert_eq!(rest(10.0, 0.0, None), Some(span(90.0, 100.0, 110.0)));
     }
 
     #[test]
@@ -280,28 +293,46 @@ mod tests {
         assert_eq!(calibration.events_per_statement("stage", 1.0), None);
     }
 
+    /// The same with 1 session and with 32.
+    fn alike(of: impl Fn(u32) -> Vec<Measured>) -> Calibration {
+        calibration(SESSIONS.into_iter().flat_map(of).collect())
+    }
+
     #[test]
     fn a_class_that_was_too_rare_is_priced_like_its_kind_and_what_is_kept_costs_extra() {
-        let both = |sessions| {
-            [
+        let calibration = alike(|sessions| {
+            vec![
                 measured(sessions, "wait/io/file", Kept::Sums, 0.1, span(-90.0, 10.0, 110.0)),
                 measured(sessions, "wait", Kept::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
                 measured(sessions, "wait", Kept::History, 20.0, span(2900.0, 3000.0, 3100.0)),
             ]
-        };
-        let calibration = calibration(SESSIONS.into_iter().flat_map(both).collect());
+        });
         let rest = calibration.rest("wait/io/file", Kept::Sums, 1.0).unwrap();
-        assert_eq!((rest.source, rest.is_predictable, rest.ns.value), (Source::Kind, true, 70.0));
-        let kept = calibration.rest("wait/io/file", Kept::History, 1.0).unwrap();
-        assert_eq!(kept.ns.value, 120.0);
+        assert_eq!((rest.source, rest.ns.value), (Source::Others, 70.0));
+        let kept = calibration.rest_at("wait/io/file", Kept::History, 1).unwrap();
+        assert_eq!((kept.ns.value, kept.extra_ns.value), (120.0, 50.0));
         assert_eq!(calibration.rest("wait/io/file", Kept::HistoryLong, 1.0), None);
         assert_eq!(calibration.rest("stage", Kept::Sums, 1.0), None);
     }
 
     #[test]
-    fn a_price_that_is_known_badly_is_not_predictable() {
-        let wide = |sessions| measured(sessions, "idle", Kept::Sums, 1.0, span(-20.0, 80.0, 180.0));
-        let calibration = calibration(SESSIONS.into_iter().map(wide).collect());
-        assert!(!calibration.rest("idle", Kept::Sums, 1.0).unwrap().is_predictable);
+    fn classes_that_were_not_measured_closely_share_what_is_left_of_their_kind() {
+        let of_mutexes = |events: f64, ns: f64| {
+            let calibration = alike(|sessions| {
+                let close = span(0.9 * ns, ns, 1.1 * ns);
+                vec![
+                    measured(sessions, "wait", Kept::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
+                    measured(sessions, "wait/synch/mutex", Kept::Sums, events, close),
+                ]
+            });
+            let own = calibration.rest("wait/synch/mutex", Kept::Sums, 1.0).unwrap();
+            assert_eq!(own.source, Source::Class);
+            let rest = calibration.rest("wait/io/file", Kept::Sums, 1.0).unwrap();
+            (rest.source, rest.ns.value)
+        };
+        // (2,000 - 800 - 10 × 30) / 10: all 20 events cost the 2,000 that were measured.
+        assert_eq!(of_mutexes(10.0, 800.0), (Source::Others, 90.0));
+        // One event of 20 is left, which may be none: that of the kind is 2,000 / 20 - 30.
+        assert_eq!(of_mutexes(19.0, 800.0), (Source::Kind, 70.0));
     }
 }

@@ -46,7 +46,7 @@ pub struct ClassCost {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
-    /// Whether its price is known well enough to predict with.
+    /// Whether nothing of its price is missing, and its interval is within 1/1.5 and 1.5 times it.
     pub is_predictable: bool,
 }
 
@@ -111,13 +111,13 @@ impl Prices<'_> {
         count: Count,
         kept: Kept,
         counted: &Counted,
-        server_cores: Option<f64>,
     ) -> ClassCost {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let timed_share = share(count.timed, count.events);
         let Price { timer, timer_unknown, rest, ns_per_event, is_at_least } =
             self.price(class, timed_share, kept, counted.running);
         let calls = counted.calls(class);
+        let is_at_least = is_at_least || calls.is_some();
         let priced = calls.unwrap_or(count.events) as f64;
         let cores = ns_per_event.map(|price| price.times(priced / counted.seconds / 1e9));
         let in_a_statement = (counted.statements > 0).then(|| priced / counted.statements as f64);
@@ -131,8 +131,8 @@ impl Prices<'_> {
             events_per_statement: per_statement,
             timed_share,
             kept,
-            is_at_least: is_at_least || calls.is_some(),
-            is_predictable: rest.is_some_and(|rest| rest.is_predictable),
+            is_at_least,
+            is_predictable: !is_at_least && ns_per_event.is_some_and(Span::is_close),
             timer,
             timer_unknown,
             rest,
@@ -142,7 +142,7 @@ impl Prices<'_> {
                 .map(|(price, events)| price.times(events)),
             cores,
             share_of_server: cores
-                .zip(server_cores.filter(|cores| *cores > 0.0))
+                .zip(counted.busy_cores())
                 .map(|(cores, server)| cores.times(1.0 / server)),
         }
     }
@@ -157,7 +157,7 @@ impl ClassCost {
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least,
-            is_measured: self.rest.is_some(),
+            is_counted: true,
         }
     }
 }

@@ -104,6 +104,11 @@ impl Counted {
         self.server_ns.value().map(|ns| *ns as f64 / 1e9 / self.seconds)
     }
 
+    /// The same, to divide by: `None` where it kept none busy, too.
+    pub(super) fn busy_cores(&self) -> Option<f64> {
+        self.server_cores().filter(|cores| *cores > 0.0)
+    }
+
     /// How many times the events of a class were timed together, at the least, where they may have been.
     pub fn calls(&self, class: &str) -> Option<u64> {
         let count = |class: &str| self.classes.get(class).map_or(0, |count| count.events);

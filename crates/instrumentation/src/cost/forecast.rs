@@ -67,11 +67,8 @@ pub struct Expected {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price or of the events is not known.
     pub is_at_least: bool,
-    /// Whether its price is known well enough to predict with.
+    /// Whether nothing of its price is missing, and its interval is within 1/1.5 and 1.5 times it.
     pub is_predictable: bool,
-    /// Whether a calibration has the rest of its price.
-    #[serde(skip)]
-    has_rest: bool,
 }
 
 /// From where the number of events of a class is.
@@ -158,7 +155,10 @@ impl Sources<'_> {
             running: self.counted.running,
             server_cores: self.counted.server_cores(),
             server_cores_unknown: self.counted.server_ns.why().map(str::to_owned),
-            total: Total::of(classes.iter().filter(|class| class.has_events()).map(Expected::part)),
+            total: Total::of(
+                self.counted,
+                classes.iter().filter(|class| class.has_events()).map(Expected::part),
+            ),
             classes,
             now: self.now(now),
             memory_bytes_total: buffers.get("performance_schema").copied(),
@@ -168,14 +168,12 @@ impl Sources<'_> {
 
     /// What is on now.
     fn now(&self, now: &State) -> Total {
-        let (kept, server_cores) = (kept(now), self.counted.server_cores());
+        let kept = kept(now);
         let with_events = self.counted.classes.iter().filter(|(_, count)| count.events > 0);
         let costs: Vec<ClassCost> = with_events
-            .map(|(class, count)| {
-                self.prices.cost(class, *count, kept(class), self.counted, server_cores)
-            })
+            .map(|(class, count)| self.prices.cost(class, *count, kept(class), self.counted))
             .collect();
-        Total::of(costs.iter().map(ClassCost::part))
+        Total::of(self.counted, costs.iter().map(ClassCost::part))
     }
 
     fn expected(&self, class: &str, one: &Class, staying: Count) -> Expected {
@@ -189,9 +187,12 @@ impl Sources<'_> {
             Some(calls) => (counted.per_statement(calls), Some(calls as f64 / counted.seconds)),
             None => (events.per_statement, events.per_s),
         };
-        let Price { rest, ns_per_event, is_at_least, .. } = price;
+        let Price { ns_per_event, is_at_least, .. } = price;
+        let is_at_least = is_at_least
+            || calls.is_some()
+            || events.from == Origin::Unknown
+            || class == "statement" && drops_statements(self.after);
         let cores = ns_per_event.zip(priced_per_s).map(|(ns, per_s)| ns.times(per_s / 1e9));
-        let busy = counted.server_cores().filter(|cores| *cores > 0.0);
         Expected {
             class: class.to_owned(),
             enabled: one.enabled,
@@ -203,13 +204,11 @@ impl Sources<'_> {
                 .zip(priced_per_statement)
                 .map(|(ns, events)| ns.times(events)),
             cores,
-            share_of_server: cores.zip(busy).map(|(cores, busy)| cores.times(1.0 / busy)),
-            is_at_least: is_at_least
-                || calls.is_some()
-                || events.from == Origin::Unknown
-                || class == "statement" && drops_statements(self.after),
-            is_predictable: rest.is_some_and(|rest| rest.is_predictable),
-            has_rest: rest.is_some(),
+            share_of_server: cores
+                .zip(counted.busy_cores())
+                .map(|(cores, busy)| cores.times(1.0 / busy)),
+            is_at_least,
+            is_predictable: !is_at_least && ns_per_event.is_some_and(Span::is_close),
         }
     }
 
@@ -274,7 +273,7 @@ impl Expected {
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least || self.cores.is_none(),
-            is_measured: self.has_rest && self.events_from == Origin::Counted,
+            is_counted: self.events_from == Origin::Counted,
         }
     }
 }

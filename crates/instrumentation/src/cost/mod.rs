@@ -113,21 +113,21 @@ impl Cost {
         prices: &Prices<'_>,
         fixed: Fixed,
     ) -> Cost {
-        let server_cores = counted.server_cores();
         let classes: Vec<ClassCost> = counted
             .classes
             .iter()
             .filter(|(_, count)| count.enabled > 0 || count.events > 0)
-            .map(|(class, count)| prices.cost(class, *count, kept(class), counted, server_cores))
+            .map(|(class, count)| prices.cost(class, *count, kept(class), counted))
             .collect();
         Cost {
             version,
             interval_s: counted.seconds,
             statements_per_s: counted.statements_per_s(),
             running: counted.running,
-            server_cores,
+            server_cores: counted.server_cores(),
             server_cores_unknown: counted.server_ns.why().map(str::to_owned),
             total: Total::of(
+                counted,
                 classes.iter().filter(|class| class.events_per_s > 0.0).map(ClassCost::part),
             ),
             classes,

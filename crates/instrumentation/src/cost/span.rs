@@ -14,6 +14,9 @@ pub struct Span {
 }
 
 impl Span {
+    /// A price whose interval reaches beyond 1/1.5 and 1.5 times the price predicts nothing.
+    pub const CLOSE: f64 = 1.5;
+
     /// Nothing, exactly.
     pub const ZERO: Span = Span::exact(0.0);
 
@@ -39,7 +42,8 @@ impl Span {
         }
     }
 
-    /// The sum of two numbers that were measured apart: see [`Self::less`].
+    /// The sum of two numbers that were measured apart: their errors are independent, so the halves
+    /// of the intervals add as squares.
     #[must_use]
     pub fn plus_apart(self, other: Span) -> Span {
         let value = self.value + other.value;
@@ -48,14 +52,10 @@ impl Span {
         Span { low: value - below, value, high: value + above }
     }
 
-    /// The difference of two numbers that were measured apart: their errors are independent, so
-    /// the halves of the intervals add as squares.
+    /// The difference of two numbers that were measured apart: see [`Self::plus_apart`].
     #[must_use]
     pub fn less(self, other: Span) -> Span {
-        let value = self.value - other.value;
-        let below = (self.value - self.low).hypot(other.high - other.value);
-        let above = (self.high - self.value).hypot(other.value - other.low);
-        Span { low: value - below, value, high: value + above }
+        self.plus_apart(Span { low: -other.high, value: -other.value, high: -other.low })
     }
 
     /// The point at `share` of the way to another.
@@ -69,9 +69,11 @@ impl Span {
         }
     }
 
-    /// Whether both ends are within `1/factor` and `factor` times the number.
-    pub fn is_within(self, factor: f64) -> bool {
-        self.value > 0.0 && self.low >= self.value / factor && self.high <= self.value * factor
+    /// Whether it is known closely enough to predict with: both ends are within 1 / [`Span::CLOSE`]
+    /// and [`Span::CLOSE`] times the number.
+    pub fn is_close(self) -> bool {
+        let (least, most) = (self.value / Span::CLOSE, self.value * Span::CLOSE);
+        self.value > 0.0 && self.low >= least && self.high <= most
     }
 }
 
@@ -91,7 +93,9 @@ mod tests {
         assert!((less.low - (40.0 - 1800.0_f64.sqrt())).abs() < 1e-9, "{less:?}");
         assert!((less.high - (40.0 + 3200.0_f64.sqrt())).abs() < 1e-9, "{less:?}");
         assert_eq!(one.towards(other, 0.25), Span { low: 57.5, value: 90.0, high: 127.5 });
-        assert!(one.is_within(1.5) && !one.is_within(1.39) && !other.is_within(1.5));
-        assert!(!Span { low: -1.0, value: 0.0, high: 1.0 }.is_within(1.5));
+        assert!(Span { low: 70.0, value: 100.0, high: 149.0 }.is_close());
+        assert!(!Span { low: 66.0, value: 100.0, high: 149.0 }.is_close());
+        assert!(!Span { low: 70.0, value: 100.0, high: 151.0 }.is_close());
+        assert!(!Span { low: -1.0, value: 0.0, high: 1.0 }.is_close());
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn calibration(classes: &[(&str, f64)]) -> Calibration {
             events_per_statement: 1.0,
             timed_per_statement: 1.0,
             added_ns: Span { low: 90.0, value: 100.0, high: 110.0 },
-            timer_ns: 0.0,
+            timer_ns: Some(0.0),
             rest_ns: Some(Span { low: rest - 10.0, value: *rest, high: rest + 10.0 }),
         })
     });

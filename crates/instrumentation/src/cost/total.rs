@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Span;
-use super::calibration::PREDICTABLE;
+use super::{Counted, Span};
 use crate::class::kind_of;
 
 /// All classes together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
-    /// Nanoseconds per statement; `None` where there were no statements.
+    /// Nanoseconds per statement; `None` where there were no statements, or there are events and nothing is known of
+    /// their price.
     pub ns_per_statement: Option<Span>,
     /// Processors kept busy; `None` where there are events and nothing is known of their price.
     pub cores: Option<Span>,
-    /// Share of the processor time of the server; `None` where that is not known.
+    /// Share of the processor time of the server; `None` where that is not known, or nothing of the price.
     pub share_of_server: Option<Span>,
-    /// It is more than that: some classes have no price, or only that of the timer.
+    /// It is more than that: some classes have no price, or only that of the timer, or it is not known how often it is
+    /// paid.
     pub is_at_least: bool,
     /// Whether it is known well enough to predict with: every price and number of events was measured, and
     /// its interval is within 1/1.5 and 1.5 times itself.
@@ -25,30 +26,36 @@ pub struct Total {
 }
 
 /// One class of a sum, with events.
+#[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) class: &'a str,
     pub(super) ns_per_statement: Option<Span>,
     pub(super) cores: Option<Span>,
     pub(super) share_of_server: Option<Span>,
     pub(super) is_at_least: bool,
-    /// Whether its price and the number of its events were measured, however closely.
-    pub(super) is_measured: bool,
+    /// Whether its events were counted on this server.
+    pub(super) is_counted: bool,
 }
 
 impl Total {
     /// The sum of classes with events. What is not known of one is left out, which that one tells by
     /// `is_at_least`.
-    pub(super) fn of<'a>(parts: impl Iterator<Item = Part<'a>>) -> Total {
+    pub(super) fn of<'a>(counted: &Counted, parts: impl Iterator<Item = Part<'a>>) -> Total {
         let parts: Vec<Part<'a>> = parts.collect();
-        let sum = |of: fn(&Part<'_>) -> Option<Span>| sum(&parts, of);
-        let cores = if parts.is_empty() { Some(Span::ZERO) } else { sum(|one| one.cores) };
-        let is_exact = |cores: Span| cores == Span::ZERO || cores.is_within(PREDICTABLE);
+        let sum = |is_known: bool, of: fn(&Part<'_>) -> Option<Span>| match parts.is_empty() {
+            true => is_known.then_some(Span::ZERO),
+            false => sum(&parts, of),
+        };
+        let cores = sum(true, |one| one.cores);
+        let is_exact = |cores: Span| cores == Span::ZERO || cores.is_close();
+        let is_at_least = parts.iter().any(|one| one.is_at_least);
+        let is_counted = parts.iter().all(|one| one.is_counted);
         Total {
-            ns_per_statement: sum(|one| one.ns_per_statement),
+            ns_per_statement: sum(counted.statements > 0, |one| one.ns_per_statement),
             cores,
-            share_of_server: sum(|one| one.share_of_server),
-            is_at_least: parts.iter().any(|one| one.is_at_least),
-            is_predictable: parts.iter().all(|one| one.is_measured) && cores.is_some_and(is_exact),
+            share_of_server: sum(counted.busy_cores().is_some(), |one| one.share_of_server),
+            is_at_least,
+            is_predictable: !is_at_least && is_counted && cores.is_some_and(is_exact),
         }
     }
 }
@@ -64,7 +71,19 @@ fn sum(parts: &[Part<'_>], of: fn(&Part<'_>) -> Option<Span>) -> Option<Span> {
 
 #[cfg(test)]
 mod tests {
+    use waggle_model::Reading;
+
     use super::*;
+
+    /// Nobody was there.
+    fn counted(statements: u64, server_ns: Reading<u64>) -> Counted {
+        let (events, classes) = (BTreeMap::new(), BTreeMap::new());
+        Counted { seconds: 1.0, statements, running: 1.0, server_ns, events, classes }
+    }
+
+    fn total<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Total {
+        Total::of(&counted(1, Reading::Value(1)), parts.into_iter())
+    }
 
     fn part(class: &str, low: f64, value: f64, high: f64) -> Part<'_> {
         Part {
@@ -73,19 +92,18 @@ mod tests {
             cores: Some(Span { low, value, high }),
             share_of_server: None,
             is_at_least: false,
-            is_measured: true,
+            is_counted: true,
         }
     }
 
     #[test]
     fn errors_of_a_kind_add_up_and_those_of_kinds_are_independent() {
-        let parts = [
+        let total = total([
             part("wait/io/file", 90.0, 100.0, 110.0),
             part("wait/io/table", 80.0, 100.0, 120.0),
             // Alone it would predict nothing.
             part("stage", 60.0, 100.0, 140.0),
-        ];
-        let total = Total::of(parts.into_iter());
+        ]);
         // 10 and 20 are 30; 30 and 40 are 50.
         assert_eq!(total.cores, Some(Span { low: 250.0, value: 300.0, high: 350.0 }));
         assert!(total.is_predictable && total.ns_per_statement.is_none());
@@ -93,19 +111,27 @@ mod tests {
 
     #[test]
     fn a_class_that_is_lost_in_the_noise_stays_in_the_sum() {
-        let parts = [part("stage", -20.0, -10.0, 0.0), part("wait", 90.0, 110.0, 130.0)];
-        assert_eq!(Total::of(parts.into_iter()).cores.unwrap().value, 100.0);
+        let total = total([part("stage", -20.0, -10.0, 0.0), part("wait", 90.0, 110.0, 130.0)]);
+        assert_eq!(total.cores.unwrap().value, 100.0);
     }
 
     #[test]
-    fn a_wide_sum_and_one_that_was_not_measured_predict_nothing() {
-        let of = |part: Part<'static>| Total::of([part].into_iter());
-        assert!(!of(part("stage", 10.0, 100.0, 190.0)).is_predictable);
-        let timer = Part { is_measured: false, ..part("stage", 100.0, 100.0, 100.0) };
-        assert!(!of(timer).is_predictable);
-        let bound = of(Part { is_at_least: true, ..part("stage", 99.0, 100.0, 101.0) });
-        assert!(bound.is_at_least && bound.is_predictable);
-        let nothing = Total::of(std::iter::empty());
+    fn a_wide_sum_a_bound_and_what_was_not_counted_here_predict_nothing() {
+        let close = part("stage", 99.0, 100.0, 101.0);
+        assert!(total([close]).is_predictable);
+        assert!(!total([part("stage", 10.0, 100.0, 190.0)]).is_predictable);
+        assert!(!total([Part { is_counted: false, ..close }]).is_predictable);
+        let bound = total([Part { is_at_least: true, ..close }]);
+        assert!(bound.is_at_least && !bound.is_predictable);
+    }
+
+    #[test]
+    fn where_nothing_is_on_it_costs_nothing_and_per_statement_only_where_there_are_some() {
+        let nothing = total([]);
         assert!(nothing.is_predictable && nothing.cores == Some(Span::ZERO));
+        assert_eq!(nothing.ns_per_statement, Some(Span::ZERO));
+        assert_eq!(nothing.share_of_server, Some(Span::ZERO));
+        let idle = Total::of(&counted(0, Reading::absent("another host")), std::iter::empty());
+        assert_eq!((idle.ns_per_statement, idle.share_of_server), (None, None));
     }
 }

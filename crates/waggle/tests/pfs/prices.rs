@@ -50,7 +50,7 @@ fn measured(price: &Price) -> Vec<Measured> {
             events_per_statement: price.events_per_statement,
             timed_per_statement: price.events_per_statement,
             added_ns: around(price.rest_ns * price.events_per_statement),
-            timer_ns: 0.0,
+            timer_ns: Some(0.0),
             rest_ns: Some(around(price.rest_ns)),
         }));
     }

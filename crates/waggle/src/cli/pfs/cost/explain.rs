@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use waggle_instrumentation::cost::calibration::{Kept, Source};
-use waggle_instrumentation::cost::{Calibration, ClassCost, Cost};
+use waggle_instrumentation::cost::calibration::{Kept, RestAt, SESSIONS, Source};
+use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span};
 use waggle_model::Reading;
 
 /// Writing to a string cannot fail.
@@ -16,6 +16,7 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
         rest(&mut text, cost, class, prices);
         result(&mut text, cost, class);
     }
+    total(&mut text, cost);
     text
 }
 
@@ -60,18 +61,12 @@ fn timer(text: &mut String, class: &ClassCost) {
 }
 
 fn rest(text: &mut String, cost: &Cost, class: &ClassCost, prices: &Reading<Calibration>) {
-    let Some(rest) = class.rest else {
-        let why = match prices {
-            Reading::Value(_) => "the calibration saw too few events of it, or measured nothing",
-            Reading::Absent(why) => why,
-        };
-        let _ = writeln!(text, "  rest       not measured: {why}");
-        return;
-    };
-    let source = match rest.source {
-        Source::Class => "measured for this class",
-        Source::Kind => {
-            "what was measured of its kind, less the classes that were measured themselves"
+    let (rest, prices) = match (class.rest, prices) {
+        (Some(rest), Reading::Value(prices)) => (rest, prices),
+        (_, prices) => {
+            let why = prices.why().unwrap_or("the calibration saw too few events of it");
+            let _ = writeln!(text, "  rest       not measured: {why}");
+            return;
         }
     };
     let kept = match class.kept {
@@ -79,17 +74,47 @@ fn rest(text: &mut String, cost: &Cost, class: &ClassCost, prices: &Reading<Cali
         Kept::History => "kept with a history for each thread",
         Kept::HistoryLong => "kept in the long history",
     };
+    for at in SESSIONS.iter().filter_map(|many| prices.rest_at(&class.class, class.kept, *many)) {
+        rest_at(text, &at);
+    }
     let _ = writeln!(
         text,
-        "  rest       {:.1} ns ({:.1} to {:.1}), {source}, at {:.1} of 1 to 32 sessions, {kept}",
-        rest.ns.value, rest.ns.low, rest.ns.high, cost.running
+        "  rest       {}, {kept}, at {:.1} sessions on the line between these by their logarithm",
+        in_ns(rest.ns),
+        cost.running
     );
-    if !rest.is_predictable {
-        let _ = writeln!(
-            text,
-            "             not predictable: its interval leaves 1/1.5 to 1.5 times the price"
-        );
-    }
+}
+
+/// What it was with so many sessions as were measured.
+fn rest_at(text: &mut String, at: &RestAt) {
+    let one = &at.measured;
+    let source = match at.source {
+        Source::Class => "measured for this class",
+        Source::Others => "its kind, less the classes that were measured closely",
+        Source::Kind => {
+            "its kind: what is left beside the classes that were measured closely is too little"
+        }
+    };
+    let timer = one.timer_ns.map_or(String::new(), |timer| {
+        format!(" - {:.3} timed × {timer:.1}", one.timed_per_statement)
+    });
+    let extra = match at.extra_ns == Span::ZERO {
+        true => String::new(),
+        false => format!(" + {:.1} to keep it", at.extra_ns.value),
+    };
+    let sessions = if one.sessions == 1 { "session" } else { "sessions" };
+    let _ = writeln!(
+        text,
+        "  {:>2} {sessions:<8} ({:.1}{timer}) ns / {:.3} events{extra} = {}: {source}",
+        one.sessions,
+        one.added_ns.value,
+        one.events_per_statement,
+        in_ns(at.ns),
+    );
+}
+
+fn in_ns(Span { low, value, high }: Span) -> String {
+    format!("{value:.1} ns ({low:.1} to {high:.1})")
 }
 
 fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
@@ -123,4 +148,14 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
         Some((share, busy)) => writeln!(text, " of {busy:.3} = {:.3} %", share.value * 100.0),
         None => writeln!(text, "; those of the server are not measured"),
     };
+}
+
+fn total(text: &mut String, cost: &Cost) {
+    let Some(ns) = cost.total.ns_per_statement else { return };
+    let _ = writeln!(
+        text,
+        "\nall\n  statement  {}: the sum of the above; the ends of classes of one kind are added, since they have \
+         what was measured of it in common, and those of kinds as the root of their squares",
+        in_ns(ns)
+    );
 }

@@ -38,16 +38,16 @@ pub(super) struct Args {
     #[arg(long)]
     explain: bool,
     /// Measure first what events cost here: on a private server of the same program, which is started
-    /// for some minutes at a low priority, listens on a socket only, and is removed afterwards. The
+    /// for a quarter of an hour at a low priority, listens on a socket only, and is removed afterwards. The
     /// prices are kept for this version on this host.
     #[arg(long)]
     calibrate: bool,
-    /// Blocks of short windows for each price of a calibration: more take longer and tell more.
+    /// Rounds of a calibration, each with some short windows of every price: more take longer and tell more.
     #[arg(long, value_name = "N", default_value = "40", requires = "calibrate",
           value_parser = clap::value_parser!(u16).range(2..))]
     rounds: u16,
-    /// Keep the processors from halting while one session is measured: closer prices on a virtual machine that
-    /// nobody else uses at the time.
+    /// Keep the processors from halting while few sessions are measured (up to two for each processor): closer
+    /// prices on a virtual machine that nobody else uses at the time.
     #[arg(long, requires = "calibrate")]
     keep_awake: bool,
     /// The program of the private server, instead of the one that the server runs.

@@ -50,11 +50,10 @@ pub(super) fn busy(cores: Option<f64>, unknown: Option<&str>) -> String {
 
 /// What is told of how far a price can be relied on.
 pub(super) fn certainty(is_at_least: bool, is_predictable: bool) -> &'static str {
-    match (is_at_least, is_predictable) {
-        (true, true) => "  at least",
-        (true, false) => "  at least, not predictable",
+    match (is_predictable, is_at_least) {
+        (true, _) => "",
+        (false, true) => "  at least, not predictable",
         (false, false) => "  not predictable",
-        (false, true) => "",
     }
 }
 
@@ -85,7 +84,7 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
     match prices {
         Reading::Value(prices) => {
             let at = prices.at.strftime("%Y-%m-%d");
-            format!("prices: calibrated on this host on {at}, {} blocks each", prices.rounds)
+            format!("prices: calibrated on this host on {at} in {} rounds", prices.rounds)
         }
         Reading::Absent(why) => format!("prices: those of the timer only: {why}"),
     }
@@ -95,7 +94,7 @@ fn line(class: &ClassCost) -> String {
     let mut notes = String::new();
     if class.events_per_s > 0.0 {
         notes.push_str(certainty(class.is_at_least, class.is_predictable));
-        if class.rest.is_some_and(|rest| rest.source == Source::Kind) {
+        if class.rest.is_some_and(|rest| rest.source != Source::Class) {
             notes.push_str("  priced like its kind");
         }
     }
