@@ -7,7 +7,7 @@ use serde_json::Value;
 use waggle_testkit::Version;
 use waggle_testkit::sysbench::{Length, Running, Sysbench};
 
-use super::{Scene, load, stderr};
+use super::{Scene, load, prices, stderr};
 
 /// Longer than any test; it ends when it is dropped.
 const LONG: Length = Length::Time(Duration::from_secs(600));
@@ -90,6 +90,25 @@ fn the_arithmetic_is_printed_with_what_only_a_restart_removes() {
     for part in
         ["2 readings of NANOSECOND", "per statement", "at least", "not measured", "static: "]
     {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
+fn how_the_rest_of_a_price_was_made_is_printed_for_both_numbers_of_sessions() {
+    let scene = Scene::of(Version::Mysql9);
+    let price = prices::Price { class: "statement", events_per_statement: 2.0, rest_ns: 100.0 };
+    prices::keep(&scene.server, scene.state.path(), &[price]);
+    let _load = busy(&scene);
+    let output = scene.run(&[&BRIEFLY[..], &["--explain"]].concat());
+    let said = String::from_utf8(output.stdout).unwrap();
+    let made = "(200.0 - 2.000 timed × 0.0) ns / 2.000 events = 100.0 ns (90.0 to 110.0)";
+    for part in [
+        &format!("   1 session  {made}: measured for this class"),
+        &format!("  32 sessions {made}: measured for this class"),
+        "  rest       100.0 ns (90.0 to 110.0), kept with a history for each thread, at ",
+        "\nall\n  statement  ",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
 }
