@@ -119,7 +119,6 @@ fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
         pid: subject.server.pid(),
         rounds: settings.rounds,
         seed: settings.seed,
-        keep_awake: true,
         stop: &stop,
         tell: &mut tell,
     })?;

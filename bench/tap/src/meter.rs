@@ -1,12 +1,12 @@
 //! The clocks and counters that a window is read with.
 
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
+use waggle_calibration::processors::keep_on;
 use waggle_testkit::{Account, Client, Server, Transport};
 
 /// One reading of everything, at one moment.
@@ -127,20 +127,9 @@ impl Placement {
         if self == Placement::Free || cpus < 2 {
             return Ok(());
         }
-        let mut set = rustix::thread::CpuSet::new();
-        (0..cpus).filter(|cpu| may_use(*cpu)).for_each(|cpu| set.set(cpu));
-        let folder = format!("/proc/{pid}/task");
-        for task in Path::new(&folder).read_dir().with_context(|| folder.clone())? {
-            let name = task?.file_name();
-            let Some(tid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
-            let tid = rustix::process::Pid::from_raw(tid);
-            if let Err(error) = rustix::thread::sched_setaffinity(tid, &set)
-                && error != rustix::io::Errno::SRCH
-            {
-                bail!("process {pid} cannot be bound to processors: {error}; run as root");
-            }
-        }
-        Ok(())
+        let chosen: Vec<usize> = (0..cpus).filter(|cpu| may_use(*cpu)).collect();
+        keep_on(pid, &chosen)
+            .with_context(|| format!("process {pid} cannot be bound to processors; run as root"))
     }
 }
 

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use rustix::thread::CpuSet;
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
+
+use crate::processors::{SESSIONS_EACH, stay_on, usable};
 
 /// Processors are awake as long as this lives. Where the kernel does not let a thread do that, it ends.
 #[derive(Debug)]
@@ -25,20 +26,20 @@ pub struct Awake {
 
 impl Awake {
     /// So many sessions for each processor leave it no time to halt.
-    pub const BUSY: usize = 2;
+    pub const BUSY: usize = SESSIONS_EACH;
 
     /// Whether so many sessions that never rest leave processors time to halt.
     pub fn helps(sessions: u32) -> bool {
-        sessions as usize <= Awake::BUSY * processors().len()
+        sessions as usize <= Awake::BUSY * usable().unwrap_or_default().len()
     }
 
     /// Keeps all processors awake.
     pub fn keep() -> Awake {
         let is_over = Arc::new(AtomicBool::new(false));
-        let threads = processors().into_iter().map(|processor| {
+        let threads = usable().unwrap_or_default().into_iter().map(|processor| {
             let is_over = Arc::clone(&is_over);
             thread::spawn(move || {
-                if is_displaced_by_any_other() && stay_on(processor) {
+                if is_displaced_by_any_other() && stay_on(&[processor]).is_ok() {
                     while !is_over.load(Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
@@ -60,22 +61,10 @@ impl Drop for Awake {
     }
 }
 
-/// The processors that this process may use.
-fn processors() -> Vec<usize> {
-    let set = rustix::thread::sched_getaffinity(None).unwrap_or_default();
-    (0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect()
-}
-
 /// Puts the calling thread into the class of those that any other one displaces.
 fn is_displaced_by_any_other() -> bool {
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle).is_ok()
-}
-
-fn stay_on(processor: usize) -> bool {
-    let mut set = CpuSet::new();
-    set.set(processor);
-    rustix::thread::sched_setaffinity(None, &set).is_ok()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! From windows to prices.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,10 +16,10 @@ use waggle_mysql::{Connection, ConnectionError, Options};
 use waggle_stats::Random;
 
 use crate::arm::{Arm, switch};
-use crate::awake::Awake;
 use crate::block::{Block, Windows, rounds_max};
 use crate::load::{PointSelects, prepare};
 use crate::meter::{Meter, MeterError};
+use crate::processors::{few_for, keep_on};
 
 /// Short neighbours differ less, many of them tell more. To set another class takes about as long as one four.
 const WINDOWS: Windows =
@@ -45,8 +46,6 @@ pub struct Request<'a> {
     pub rounds: usize,
     /// From which the order follows.
     pub seed: u64,
-    /// Whether processors are kept from halting while few sessions are measured: where nobody else needs them.
-    pub keep_awake: bool,
     /// Set to stop before the end.
     pub stop: &'a AtomicBool,
     /// Told before each round: the sessions, and the rounds that were made and are wanted.
@@ -62,6 +61,9 @@ pub enum CalibrationError {
     /// The process.
     #[error(transparent)]
     Meter(#[from] MeterError),
+    /// The processors of its threads.
+    #[error("the threads of the private server cannot be kept on few processors: {0}")]
+    Processors(io::Error),
     /// The tables of events.
     #[error("events cannot be counted: {0}")]
     Events(String),
@@ -71,8 +73,7 @@ pub enum CalibrationError {
     /// Too many windows were void.
     #[error(
         "{class} with {sessions} sessions: {blocks} blocks of windows are too few; the host is too busy, \
-         or the hypervisor takes too much of its time: try again later, or, where nobody else uses the \
-         host, with processors that are kept awake"
+         or the hypervisor takes too much of its time: try again later"
     )]
     Void {
         /// The class.
@@ -126,8 +127,10 @@ struct Calibrator<'a> {
 impl Calibrator<'_> {
     /// Prices with so many sessions at work.
     fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
-        let _awake = (self.request.keep_awake && Awake::helps(sessions)).then(Awake::keep);
-        let mut load = PointSelects::start(self.request.options, sessions)?;
+        let processors = few_for(sessions).map_err(CalibrationError::Processors)?;
+        let mut load = PointSelects::start(self.request.options, sessions, &processors)?;
+        // After it, so that its sessions on the server are there.
+        keep_on(self.request.pid, &processors).map_err(CalibrationError::Processors)?;
         sleep(WARM_UP);
         let mut counted = self.events(&mut load)?;
         counted.retain(|(_, [events, _])| *events >= EVENTS_MIN);

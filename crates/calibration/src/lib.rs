@@ -11,6 +11,7 @@ mod block;
 mod calibrate;
 mod load;
 mod meter;
+pub mod processors;
 
 pub use arm::Arm;
 pub use awake::Awake;

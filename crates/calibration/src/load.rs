@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 use waggle_mysql::{Connection, ConnectionError, Options};
 use waggle_stats::Random;
 
+use crate::processors::stay_on;
+
 /// The rows of the table.
 const ROWS: usize = 10_000;
 /// Rows of one `INSERT`.
@@ -41,11 +43,15 @@ pub struct PointSelects {
 }
 
 impl PointSelects {
-    /// Starts so many sessions.
+    /// Starts so many sessions, on these processors where the kernel lets them.
     ///
     /// # Errors
     /// One cannot log in.
-    pub(crate) fn start(options: &Options, sessions: u32) -> Result<PointSelects, ConnectionError> {
+    pub(crate) fn start(
+        options: &Options,
+        sessions: u32,
+        processors: &[usize],
+    ) -> Result<PointSelects, ConnectionError> {
         let stop = Arc::new(AtomicBool::new(false));
         let mut load = PointSelects { stop, done: Vec::new(), sessions: Vec::new() };
         for number in 0..sessions {
@@ -53,7 +59,10 @@ impl PointSelects {
             let (stop, done) = (load.stop.clone(), Arc::new(AtomicU64::new(0)));
             load.done.push(done.clone());
             let mut random = Random::seeded(u64::from(number));
+            let processors = processors.to_vec();
             load.sessions.push(std::thread::spawn(move || {
+                // Elsewhere its statements are no others, they only cost less evenly.
+                let _ = stay_on(&processors);
                 while !stop.load(Ordering::Relaxed) {
                     let id = random.below(ROWS);
                     connection.rows(&format!("SELECT c FROM waggle.point WHERE id = {id}"))?;

@@ -56,8 +56,7 @@ fn interrupt(place: &Place, signal: Signal, after: usize) {
 /// The server has the first half of our processors, and the load the second. Both are there while windows
 /// are made.
 fn assert_pinned(place: &Place) {
-    let ours = sched_getaffinity(None).unwrap();
-    let ours: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|at| ours.is_set(*at)).collect();
+    let ours = waggle_calibration::processors::usable().unwrap();
     let half = (ours.len() / 2).max(1);
     let (server, load) = (&ours[..half], &ours[half.min(ours.len() - 1)..]);
     for (program, processors) in [("mysqld", server), ("sysbench", load)] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
+use waggle_calibration::processors;
 use waggle_lab::report::facts::{Host, Pinned};
 
 /// The first half of the processors that we may use, and the second.
@@ -11,9 +11,7 @@ use waggle_lab::report::facts::{Host, Pinned};
 /// # Errors
 /// The system does not say which ones (sched_getaffinity(2)).
 pub(super) fn halves() -> io::Result<[Vec<usize>; 2]> {
-    let ours = sched_getaffinity(None)?;
-    let ours: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|at| ours.is_set(*at)).collect();
-    Ok(halves_of(&ours))
+    Ok(halves_of(&processors::usable()?))
 }
 
 /// One processor has to do for both.
@@ -66,8 +64,8 @@ mod tests {
         assert_eq!(halves_of(&[2, 3, 8, 9]), [vec![2, 3], vec![8, 9]]);
         assert_eq!(halves_of(&[4, 5, 7]), [vec![4], vec![5, 7]]);
         assert_eq!(halves_of(&[6]), [vec![6], vec![6]]);
-        let ours = sched_getaffinity(None).unwrap();
+        let ours = processors::usable().unwrap();
         let [server, load] = halves().unwrap();
-        assert!(server.iter().chain(&load).all(|at| ours.is_set(*at)));
+        assert!(server.iter().chain(&load).all(|at| ours.contains(at)));
     }
 }

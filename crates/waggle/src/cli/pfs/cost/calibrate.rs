@@ -56,7 +56,6 @@ pub(super) fn run(
         pid: server.pid(),
         rounds,
         seed,
-        keep_awake: args.keep_awake,
         stop: &stop,
         tell: &mut tell,
     };

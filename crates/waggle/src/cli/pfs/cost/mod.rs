@@ -46,10 +46,6 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value = "40", requires = "calibrate",
           value_parser = clap::value_parser!(u16).range(2..))]
     rounds: u16,
-    /// Keep the processors from halting while few sessions are measured (up to two for each processor): closer
-    /// prices on a virtual machine that nobody else uses at the time.
-    #[arg(long, requires = "calibrate")]
-    keep_awake: bool,
     /// The program of the private server, instead of the one that the server runs.
     #[arg(long, value_name = "PATH", requires = "calibrate")]
     mysqld: Option<PathBuf>,
