@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use waggle_calibration::{Awake, Block, Windows, rounds_max};
-use waggle_instrumentation::cost::{Calibration, Cost, Question, Span};
+use waggle_instrumentation::cost::{Calibration, Cost, Question, Span, Total};
 use waggle_model::Reading;
 use waggle_stats::{Estimate, Random};
 
@@ -24,6 +24,11 @@ const WINDOWS_OF_MANY: Windows =
     Windows { window: Duration::from_millis(60), settle: Duration::from_millis(30), fours: 3 };
 /// From so many threads.
 const MANY: u32 = 8;
+/// What the product calls predictable is measured until the half-width of its interval is this share of what was
+/// predicted: half of what a ratio of 1 has to its nearer limit. The width ends it, never where the ratio lies.
+const PRECISION: f64 = (1.0 - 1.0 / Span::CLOSE) / 2.0;
+/// Or for so many times the blocks of what it does not promise.
+const MOST: usize = 5;
 /// How long events are counted for a prediction, as `waggle pfs cost` does by itself.
 const COUNTED_FOR: Duration = Duration::from_secs(1);
 
@@ -96,9 +101,10 @@ pub(crate) fn measure(
     }
     let windows = if threads < MANY { WINDOWS } else { WINDOWS_OF_MANY };
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
-    for _ in 0..rounds_max(settings.blocks) {
-        let mut missing: Vec<usize> =
-            (0..PROFILES.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
+    for _ in 0..rounds_max(MOST * settings.blocks) {
+        let mut missing: Vec<usize> = (0..PROFILES.len())
+            .filter(|at| wants_more(&blocks[*at], &predicted[*at], settings.blocks))
+            .collect();
         random.shuffle(&mut missing);
         for at in missing {
             set(subject, &prepared[at])?;
@@ -127,6 +133,19 @@ pub(crate) fn measure(
         })
     })
     .collect()
+}
+
+/// Whether a profile wants another block: all have so many, what is promised is measured closely.
+fn wants_more(blocks: &[Block], predicted: &Total, all: usize) -> bool {
+    if blocks.len() < all || !predicted.is_predictable {
+        return blocks.len() < all;
+    }
+    let is_close = || {
+        let predicted = predicted.ns_per_statement?.value;
+        let measured = Block::added_ns_typical(blocks, CONFIDENCE)?;
+        Some((measured.high - measured.low) / 2.0 <= PRECISION * predicted)
+    };
+    blocks.len() < MOST * all && is_close() == Some(false)
 }
 
 fn set(subject: &mut Subject, statements: &[String]) -> Result<()> {
