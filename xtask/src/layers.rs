@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::built::{Built, Executable};
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only the layers whose name holds this.
@@ -29,6 +31,10 @@ enum Step {
     Cargo(&'static [&'static str]),
     /// The licences and the sources of what we depend on.
     Deny,
+    /// The unit tests of every package.
+    Units,
+    /// Files of `tests` of the package in a directory.
+    Tests(&'static str, &'static [&'static str]),
     /// One test of the binary of a package, under another kernel.
     Guest { kernel: &'static str, package: &'static str, test: &'static str },
 }
@@ -45,129 +51,82 @@ const LAYERS: [Layer; 12] = [
     },
     Layer {
         name: "pure",
-        budget: Duration::from_secs(200),
+        budget: Duration::from_secs(60),
         steps: &[
-            Step::Cargo(&["test", "--workspace", "--lib", "--bins"]),
-            Step::Cargo(&[
-                "test",
-                "--package",
-                "waggle-sql",
-                "--test",
-                "digest",
-                "--test",
-                "mask",
-                "--test",
-                "robust",
-                "--test",
-                "settings",
-                "--test",
-                "fingerprint",
-                "--test",
-                "tables",
-                "--test",
-                "ddl",
-                "--test",
-                "format",
-                "--test",
-                "fuzz",
-            ]),
+            Step::Units,
+            Step::Cargo(&["test", "--workspace", "--doc"]),
+            Step::Tests(
+                "crates/sql",
+                &[
+                    "digest",
+                    "mask",
+                    "robust",
+                    "settings",
+                    "fingerprint",
+                    "tables",
+                    "ddl",
+                    "format",
+                    "fuzz",
+                ],
+            ),
         ],
     },
     Layer {
         name: "rooms",
         budget: Duration::from_secs(20),
-        steps: &[Step::Cargo(&["test", "--package", "xtask", "--test", "rooms"])],
+        steps: &[Step::Tests("xtask", &["rooms"])],
     },
     Layer {
         name: "servers",
-        budget: Duration::from_secs(180),
-        steps: &[
-            // With its examples: one test starts a server from another program.
-            Step::Cargo(&["test", "--package", "waggle-testkit"]),
-            Step::Cargo(&["test", "--package", "waggle-mysql", "--test", "it"]),
-        ],
+        budget: Duration::from_secs(120),
+        steps: &[Step::Tests("crates/testkit", &["it"]), Step::Tests("crates/mysql", &["it"])],
     },
     Layer {
         name: "digests",
-        budget: Duration::from_secs(120),
-        steps: &[Step::Cargo(&["test", "--package", "waggle-sql", "--test", "digests"])],
+        budget: Duration::from_secs(60),
+        steps: &[Step::Tests("crates/sql", &["digests"])],
     },
     Layer {
         name: "kernel",
-        budget: Duration::from_secs(300),
-        steps: &[Step::Cargo(&["test", "--package", "waggle-probes", "--test", "it"])],
+        budget: Duration::from_secs(150),
+        steps: &[Step::Tests("crates/probes", &["it"])],
     },
     Layer {
         name: "waggle",
-        budget: Duration::from_secs(450),
-        steps: &[Step::Cargo(&[
-            "test",
-            "--package",
-            "waggle",
-            "--bins",
-            "--test",
-            "it",
-            "--test",
-            "clock",
-            "--test",
-            "help",
-        ])],
+        budget: Duration::from_secs(330),
+        steps: &[Step::Tests("crates/waggle", &["it", "clock", "help"])],
     },
     Layer {
         name: "instrumentation",
-        budget: Duration::from_secs(480),
+        budget: Duration::from_secs(840),
         steps: &[
-            Step::Cargo(&["test", "--package", "waggle-instrumentation", "--test", "it"]),
-            Step::Cargo(&[
-                "test",
-                "--package",
-                "waggle",
-                "--test",
-                "pfs",
-                "--test",
-                "locks",
-                "--test",
-                "guide",
-                "--test",
-                "ddl",
-            ]),
+            Step::Tests("crates/instrumentation", &["it"]),
+            Step::Tests("crates/waggle", &["pfs", "locks", "guide", "ddl"]),
         ],
     },
     Layer {
         name: "lab",
-        budget: Duration::from_secs(300),
+        budget: Duration::from_secs(600),
         steps: &[
-            Step::Cargo(&[
-                "test",
-                "--package",
-                "waggle-lab",
-                "--test",
-                "it",
-                "--test",
-                "coverage",
-                "--test",
-                "published_effects",
-                "--test",
-                "noise_floor",
-            ]),
-            Step::Cargo(&["test", "--package", "waggle", "--test", "lab"]),
+            Step::Tests("crates/lab", &["it", "coverage", "published_effects", "noise_floor"]),
+            Step::Tests("crates/waggle", &["lab"]),
         ],
     },
     Layer {
         name: "terminal",
-        budget: Duration::from_secs(150),
-        steps: &[Step::Cargo(&["test", "--package", "waggle", "--test", "terminal"])],
+        budget: Duration::from_secs(90),
+        steps: &[Step::Tests("crates/waggle", &["terminal"])],
     },
     Layer {
         name: "bench",
-        budget: Duration::from_secs(270),
+        budget: Duration::from_secs(330),
         steps: &[
-            Step::Cargo(&["test", "--package", "waggle-bench"]),
-            Step::Cargo(&["test", "--package", "waggle-bench-sql"]),
-            Step::Cargo(&["test", "--package", "waggle-bench-pfs"]),
-            Step::Cargo(&["test", "--package", "waggle-bench-lab"]),
-            Step::Cargo(&["test", "--package", "waggle-bench-locks"]),
-            Step::Cargo(&["test", "--package", "waggle-stats", "--test", "coverage"]),
+            Step::Tests("bench/tap", &["quick"]),
+            Step::Tests("bench/sql", &["quick"]),
+            Step::Tests("bench/pfs", &["quick"]),
+            Step::Tests("bench/lab", &["quick"]),
+            Step::Tests("bench/locks", &["quick"]),
+            Step::Tests("crates/stats", &["coverage"]),
         ],
     },
     Layer {
@@ -175,7 +134,7 @@ const LAYERS: [Layer; 12] = [
         budget: Duration::from_secs(180),
         steps: &[Step::Guest {
             kernel: "6.1",
-            package: "waggle",
+            package: "crates/waggle",
             test: "rungs::the_hook_that_doctor_chooses_captures_every_statement",
         }],
     },
@@ -183,16 +142,21 @@ const LAYERS: [Layer; 12] = [
 
 pub(crate) fn run(args: Args) -> Result<()> {
     crate::setup::run()?;
-    let mut times = Vec::new();
-    for layer in LAYERS.iter().filter(|layer| layer.name.contains(&args.only)) {
+    let chosen: Vec<&Layer> =
+        LAYERS.iter().filter(|layer| layer.name.contains(&args.only)).collect();
+    if chosen.is_empty() {
+        bail!("no layer is called `{}`", args.only);
+    }
+    let (mut times, mut built) = (Vec::new(), None);
+    for layer in chosen {
+        if layer.steps.iter().any(Step::is_of_tests) {
+            Built::once(&mut built)?;
+        }
         let begin = Instant::now();
         for step in layer.steps {
-            step.run().with_context(|| format!("layer {}", layer.name))?;
+            step.run(&mut built).with_context(|| format!("layer {}", layer.name))?;
         }
         times.push((layer, begin.elapsed()));
-    }
-    if times.is_empty() {
-        bail!("no layer is called `{}`", args.only);
     }
     println!("\n{:<12} {:>8} {:>8}", "layer", "time", "budget");
     for (layer, time) in &times {
@@ -204,7 +168,11 @@ pub(crate) fn run(args: Args) -> Result<()> {
 }
 
 impl Step {
-    fn run(&self) -> Result<()> {
+    fn is_of_tests(&self) -> bool {
+        matches!(self, Step::Units | Step::Tests(..) | Step::Guest { .. })
+    }
+
+    fn run(&self, built: &mut Option<Built>) -> Result<()> {
         match self {
             Step::Cargo(arguments) => {
                 println!("\n== cargo {}", arguments.join(" "));
@@ -213,9 +181,15 @@ impl Step {
                 Ok(())
             }
             Step::Deny => crate::deny::check(),
+            Step::Units => Built::once(built)?.units().try_for_each(Executable::run),
+            Step::Tests(package, targets) => {
+                let built = Built::once(built)?;
+                targets.iter().try_for_each(|target| built.integration(package, target)?.run())
+            }
             Step::Guest { kernel, package, test } => {
                 println!("\n== {package}: {test} under kernel {kernel}");
-                let binary = test_binary(package)?;
+                let binary =
+                    Built::once(built)?.integration(package, "it")?.path.display().to_string();
                 let command = [&binary, "--exact", test, "--nocapture"].map(str::to_owned);
                 crate::vm::run(crate::vm::VmArgs {
                     kernel: (*kernel).to_owned(),
@@ -226,28 +200,4 @@ impl Step {
             }
         }
     }
-}
-
-/// Builds the integration tests of a package and says where they are.
-fn test_binary(package: &str) -> Result<String> {
-    let built = Command::new("cargo")
-        .args([
-            "test",
-            "--no-run",
-            "--message-format",
-            "json",
-            "--test",
-            "it",
-            "--package",
-            package,
-        ])
-        .output()
-        .context("cargo")?;
-    ensure!(built.status.success(), "the tests of {package} cannot be built");
-    String::from_utf8(built.stdout)?
-        .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "it")
-        .find_map(|message| message["executable"].as_str().map(str::to_owned))
-        .with_context(|| format!("cargo did not say where the tests of {package} are"))
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "tasks speak to a terminal")]
 
 mod bench;
+mod built;
 mod demo;
 mod deny;
 mod fuzz;

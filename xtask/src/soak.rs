@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -45,6 +46,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
+    // Before the results change the files of the commit.
+    let subject = subject();
     let chosen = if args.only.is_empty() { String::new() } else { format!("-{}", args.only) };
     let name = format!("{}-soak{}", today()?, chosen.replace("::", "-"));
     let json = fs::canonicalize(".")?.join(RESULTS).join(format!("{name}.jsonl"));
@@ -68,7 +71,10 @@ pub(crate) fn run(args: Args) -> Result<()> {
         .status()
         .context("cargo test")?;
     let results = read(&json)?;
-    let table = table(&results, begin.elapsed().as_secs(), args.statements);
+    let command = format!("cargo xtask soak --statements {} {}", args.statements, args.only);
+    let seconds = begin.elapsed().as_secs();
+    let heading = format!("# Soak\n\n`{}`, {seconds} s; {subject}.\n", command.trim_end());
+    let table = heading + &table(&results);
     let markdown: PathBuf = Path::new(RESULTS).join(format!("{name}.md"));
     fs::write(&markdown, &table).with_context(|| format!("writing {}", markdown.display()))?;
     println!("{table}kept in {}", markdown.display());
@@ -83,8 +89,8 @@ fn read(path: &Path) -> Result<Vec<Value>> {
 }
 
 /// The runs that were verified as a table, the other results as they are.
-fn table(results: &[Value], seconds: u64, statements: u64) -> String {
-    let mut out = format!("# Soak\n\n`cargo xtask soak --statements {statements}`, {seconds} s.\n");
+fn table(results: &[Value]) -> String {
+    let mut out = String::new();
     let (verified, others): (Vec<_>, Vec<_>) =
         results.iter().partition(|result| !result["missing"].is_null());
     if !verified.is_empty() {
@@ -118,6 +124,18 @@ fn table(results: &[Value], seconds: u64, statements: u64) -> String {
         out.push_str(&format!("\n```json\n{}\n```\n", lines.join("\n")));
     }
     out
+}
+
+/// What is tested and where, as part of a sentence. No host name: results are public.
+fn subject() -> String {
+    let commit = Command::new("git").args(["describe", "--always", "--dirty"]).output();
+    let commit = commit.ok().filter(|output| output.status.success());
+    let commit = commit.and_then(|output| String::from_utf8(output.stdout).ok());
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+    let told =
+        |text: Option<String>| text.map_or("unknown".to_owned(), |text| text.trim().to_owned());
+    let processors = thread::available_parallelism().ok().map(|number| number.to_string());
+    format!("commit {}, processors: {}, kernel {}", told(commit), told(processors), told(kernel))
 }
 
 /// A value without the quotes of JSON.
