@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use proptest::prelude::*;
+use waggle_sql::Charset;
 use waggle_sql::Ddl;
 use waggle_sql::DdlKind;
 use waggle_sql::SessionSettings;
@@ -209,6 +210,33 @@ fn a_name_at_the_cut_is_left_out() {
 }
 
 #[test]
+fn objects_that_may_stand_behind_the_cut_are_told() {
+    for (sql, is_truncated) in [
+        ("drop table first, secon", true),
+        ("drop table first, ", true),
+        ("create table t (a int, b in", false),
+        ("create user a identified by 'x', b identi", true),
+        ("grant r to a, ", true),
+        ("grant select on s.t t", true),
+        ("set password fo", true),
+        ("set password = 'x", false),
+    ] {
+        let beginning = Ddl::of_beginning(sql.as_bytes(), SessionSettings::default()).unwrap();
+        assert_eq!(beginning.truncated, is_truncated, "{sql}");
+        assert!(!read(sql).unwrap().truncated, "{sql}");
+    }
+}
+
+#[test]
+fn blanks_of_the_character_set_hide_no_statement() {
+    assert_eq!(in_words(&read("\x0b\x0cdrop table t").unwrap()), "drop_table table t");
+    let latin1 = Charset::from_name("latin1").unwrap();
+    let settings = SessionSettings { charset: latin1, ..SessionSettings::default() };
+    let ddl = Ddl::of(b"\n\xa0drop table t", settings).unwrap();
+    assert_eq!(in_words(&ddl), "drop_table table t");
+}
+
+#[test]
 fn double_quotes_are_names_under_ansi_quotes() {
     let ansi = SessionSettings { modes: SqlModes::ANSI_QUOTES, ..SessionSettings::default() };
     let ddl = Ddl::of(br#"create table "s"."t" (a int)"#, ansi).unwrap();
@@ -266,13 +294,16 @@ proptest! {
     }
 
     #[test]
-    fn a_statement_cut_anywhere_names_no_object_that_the_whole_does_not(
+    fn a_statement_cut_anywhere_names_no_other_object_than_the_whole_and_tells_what_it_lacks(
         which in 0..STATEMENTS.len(),
         cut in 0_usize..200,
     ) {
         let sql = STATEMENTS[which].0.as_bytes();
         let whole = Ddl::of(sql, SessionSettings::default()).unwrap();
         let part = Ddl::of_beginning(&sql[..cut.min(sql.len())], SessionSettings::default());
+        let is_kept = |object| part.iter().any(|ddl| ddl.objects.contains(object));
+        let is_told = part.iter().all(|ddl| ddl.truncated);
+        prop_assert!(is_told || whole.objects.iter().all(is_kept), "{}", STATEMENTS[which].0);
         for object in part.iter().flat_map(|ddl| &ddl.objects) {
             let is_there = whole.objects.iter().any(|one| {
                 one.name == object.name || one.schema == object.name || one.schema == object.schema

@@ -9,7 +9,9 @@ mod accounts;
 mod clock;
 mod counts;
 mod prepared;
+mod recorded;
 mod sessions;
+mod unseen;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,7 +20,9 @@ use accounts::Accounts;
 use clock::Clock;
 use counts::Counts;
 pub use prepared::PreparedStatement;
+use recorded::Recorded;
 pub use sessions::{Session, Sessions};
+use unseen::Lost;
 
 /// Readings of the ring at the beginning, until none ends between two readings of the counters.
 const BASELINE_TRIES: usize = 20;
@@ -39,7 +43,7 @@ pub struct Event {
     pub started_us: Option<i64>,
     /// `TIMER_WAIT`, nanoseconds; `None` where it was not timed.
     pub duration_ns: Option<u64>,
-    /// `SQL_TEXT`, cut by the server at [`History::text_limit`].
+    /// `SQL_TEXT`; where the server cut it, it ends in three points.
     pub text: Option<Vec<u8>>,
     /// `CURRENT_SCHEMA`.
     pub schema: Option<String>,
@@ -60,6 +64,9 @@ pub struct Polled {
     pub events: Vec<Event>,
     /// Events that the ring lost since the poll before, by name.
     pub missing: BTreeMap<String, u64>,
+    /// What found no room and was not recorded since the poll before, by the name of the server's
+    /// counter: sessions, and statements inside of too many others.
+    pub lost: BTreeMap<String, u64>,
     /// What runs now in which session.
     pub sessions: Sessions,
     /// Prepared statements that are there now; empty where no event needs them.
@@ -78,7 +85,7 @@ pub enum HistoryError {
     /// Somebody changed what is recorded.
     #[error("{what} was switched off by somebody else: what runs now is not recorded; begin again")]
     SwitchedOff {
-        /// Consumer or instrument.
+        /// Consumer, instrument, or its timing.
         what: String,
     },
     /// The server.
@@ -90,7 +97,11 @@ pub enum HistoryError {
 #[derive(Debug)]
 pub struct History {
     own_thread: u64,
-    text_limit: Option<u64>,
+    /// What was on at the beginning.
+    recorded: Recorded,
+    not_shown: Vec<String>,
+    /// What had found no room at the last poll.
+    lost: Lost,
     /// Rows of the last reading.
     known: HashSet<(u64, u64)>,
     /// Rows that ended before it need not be read again.
@@ -108,18 +119,20 @@ impl History {
     /// The ring has no room, a table cannot be read, or the connection is broken.
     pub fn begin(connection: &mut Connection) -> Result<History, HistoryError> {
         let rows = connection.rows(&format!(
-            "SELECT THREAD_ID AS {MARK}, @@performance_schema_events_statements_history_long_size, \
-             @@performance_schema_max_sql_text_length FROM performance_schema.threads \
-             WHERE PROCESSLIST_ID = CONNECTION_ID()"
+            "SELECT THREAD_ID AS {MARK}, @@performance_schema_events_statements_history_long_size \
+             FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"
         ))?;
         let number = |at| rows.first().and_then(|row| text(row, at).parse::<u64>().ok());
         if number(1) == Some(0) {
             return Err(HistoryError::NoRing);
         }
         let own_thread = number(0).unwrap_or(0);
+        let lost = unseen::lost(connection)?;
         let mut history = History {
             own_thread,
-            text_limit: number(2),
+            recorded: Recorded::read(connection)?.with_what_is_needed(),
+            not_shown: unseen::read(connection, own_thread, &lost)?,
+            lost,
             known: HashSet::new(),
             read_up_to_ps: 0,
             counts: Counts::default(),
@@ -142,9 +155,10 @@ impl History {
         Ok(history)
     }
 
-    /// Bytes of a text that the server keeps (`performance_schema_max_sql_text_length`).
-    pub fn text_limit(&self) -> Option<u64> {
-        self.text_limit
+    /// What was not shown when it began though all that is needed was on, each in words with its remedy:
+    /// what the server cannot show, and whom its settings leave out.
+    pub fn not_shown(&self) -> &[String] {
+        &self.not_shown
     }
 
     /// Reads what ended since the last call.
@@ -152,7 +166,9 @@ impl History {
     /// # Errors
     /// Somebody switched off what is needed, or the connection is broken.
     pub fn poll(&mut self, connection: &mut Connection) -> Result<Polled, HistoryError> {
-        check(connection)?;
+        if let Some(what) = self.recorded.switched_off(&Recorded::read(connection)?) {
+            return Err(HistoryError::SwitchedOff { what });
+        }
         let counted = counts::read(connection)?;
         let mut events = self.read_ring(connection)?;
         // Those of waggle are counted when they are made: the ring may lose them, too.
@@ -173,7 +189,9 @@ impl History {
         for event in &mut events {
             event.started_us = event.timer_start_ps.and_then(|started| self.clock.wall_us(started));
         }
-        Ok(Polled { events, missing, sessions, prepared })
+        let before = std::mem::replace(&mut self.lost, unseen::lost(connection)?);
+        let lost = unseen::grown(&before, &self.lost);
+        Ok(Polled { events, missing, lost, sessions, prepared })
     }
 
     /// Rows of the ring that were not there at the last reading.
@@ -219,20 +237,5 @@ fn event_of(mut row: Row) -> Event {
         nested: number(&row, 9).is_some_and(|level| level > 0)
             || text(&row, 2).starts_with("statement/sp/"),
         text: row.get_mut(6).and_then(Option::take),
-    }
-}
-
-/// Whether what is needed is still on.
-fn check(connection: &mut Connection) -> Result<(), HistoryError> {
-    let rows = connection.rows(&format!(
-        "SELECT NAME AS {MARK} FROM performance_schema.setup_consumers WHERE ENABLED = 'NO' AND \
-         NAME IN ('global_instrumentation', 'thread_instrumentation', 'events_statements_current', \
-         'events_statements_history_long') \
-         UNION ALL SELECT NAME FROM performance_schema.setup_instruments \
-         WHERE NAME = 'statement/sql/create_table' AND ENABLED = 'NO'"
-    ))?;
-    match rows.first() {
-        Some(row) => Err(HistoryError::SwitchedOff { what: text(row, 0) }),
-        None => Ok(()),
     }
 }

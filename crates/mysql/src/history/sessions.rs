@@ -19,8 +19,12 @@ pub struct Session {
     pub state: Option<String>,
     /// The statement that it runs.
     pub text: Option<Vec<u8>>,
+    /// `PROCESSLIST_TIME`: for how many seconds it runs it, or rests.
+    pub seconds: Option<u64>,
     /// The events that are under way.
     pub events: Vec<u64>,
+    /// `TIMER_START` of the first of them, picoseconds since a beginning that all sessions share.
+    pub started_ps: Option<u64>,
 }
 
 /// Sessions by thread.
@@ -72,18 +76,22 @@ impl Sessions {
 pub(super) fn read(connection: &mut Connection, own: u64) -> Result<Sessions, ConnectionError> {
     let rows = connection.rows(&format!(
         "SELECT THREAD_ID AS {MARK}, PROCESSLIST_ID, PROCESSLIST_USER, PROCESSLIST_HOST, \
-         PROCESSLIST_DB, PROCESSLIST_STATE, PROCESSLIST_INFO FROM performance_schema.threads \
+         PROCESSLIST_DB, PROCESSLIST_STATE, PROCESSLIST_INFO, PROCESSLIST_TIME \
+         FROM performance_schema.threads \
          WHERE PROCESSLIST_ID IS NOT NULL AND THREAD_ID <> {own}"
     ))?;
     let mut now: BTreeMap<u64, Session> = rows.into_iter().filter_map(session_of).collect();
     let running = connection.rows(&format!(
-        "SELECT THREAD_ID AS {MARK}, EVENT_ID FROM performance_schema.events_statements_current \
+        "SELECT THREAD_ID AS {MARK}, EVENT_ID, TIMER_START \
+         FROM performance_schema.events_statements_current \
          WHERE END_EVENT_ID IS NULL AND THREAD_ID <> {own}"
     ))?;
     for row in &running {
         let session = text(row, 0).parse().ok().and_then(|thread: u64| now.get_mut(&thread));
         if let (Some(session), Ok(event)) = (session, text(row, 1).parse()) {
             session.events.push(event);
+            let started_ps: Option<u64> = text(row, 2).parse().ok();
+            session.started_ps = session.started_ps.into_iter().chain(started_ps).min();
         }
     }
     Ok(Sessions { now, ..Sessions::default() })
@@ -98,7 +106,9 @@ fn session_of(mut row: Row) -> Option<(u64, Session)> {
         schema: optional_text(&row, 4),
         state: optional_text(&row, 5),
         text: row.get_mut(6).and_then(Option::take),
+        seconds: text(&row, 7).parse().ok(),
         events: Vec::new(),
+        started_ps: None,
     };
     Some((thread, session))
 }

@@ -27,7 +27,7 @@ pub struct Ddl {
     pub objects: Vec<Object>,
     /// The objects exist for one session only (`TEMPORARY`).
     pub temporary: bool,
-    /// There are more objects than 32.
+    /// There are more objects than 32, or may be more: the text was cut before the last.
     pub truncated: bool,
 }
 
@@ -44,7 +44,7 @@ impl Ddl {
     }
 
     /// Reads the beginning of a statement, as a capture limit left it. A name that ends with the text
-    /// may be a part of one and is left out.
+    /// may be a part of one and is left out; the objects are truncated then.
     pub fn of_beginning(sql: &[u8], settings: SessionSettings) -> Option<Ddl> {
         walk::walk(sql, settings, sql.len().saturating_sub(1))
     }

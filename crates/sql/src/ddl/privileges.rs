@@ -23,6 +23,7 @@ impl Walk<'_> {
         ahead.accounts(&mut ddl, ObjectType::Role);
         if ahead.take(before_accounts) {
             ahead.accounts(&mut ddl, ObjectType::User);
+            *self = ahead;
             return Some(ddl);
         }
         let mut ddl = Ddl::new(on_something);

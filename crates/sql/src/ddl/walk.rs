@@ -29,18 +29,23 @@ pub(super) fn walk(sql: &[u8], settings: SessionSettings, limit: usize) -> Optio
         return None;
     }
     let tokens = Lexer::with_settings(sql, Reading::EVERYTHING, settings).peekable();
-    Walk { sql, limit, tokens, inside_set: false }.statement()
+    let mut walk = Walk { sql, limit, tokens, inside_set: false };
+    let mut ddl = walk.statement()?;
+    // Where the walk came to the cut, objects may stand behind it.
+    let is_at_the_end = walk.tokens.peek().is_none_or(|token| token.end > limit);
+    ddl.truncated |= limit < sql.len() && is_at_the_end;
+    Some(ddl)
 }
 
 /// Whether the first letters can be those of a definition: most statements are none, and are passed
-/// by one look.
+/// by one look. What is no letter may be a blank in the character set of the session, or begin a comment.
 pub(super) fn may_begin(sql: &[u8]) -> bool {
-    let start = sql.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(sql.len());
-    let upper = |at: usize| sql.get(start + at).map(u8::to_ascii_uppercase);
+    let sql = sql.trim_ascii_start();
+    let upper = |at: usize| sql.get(at).map(u8::to_ascii_uppercase);
     match upper(0) {
         Some(b'S') => (upper(1), upper(2)) == (Some(b'E'), Some(b'T')),
-        Some(letter) => {
-            matches!(letter, b'A' | b'C' | b'D' | b'G' | b'R' | b'T' | b'/' | b'-' | b'#')
+        Some(first) => {
+            !first.is_ascii_alphabetic() || matches!(first, b'A' | b'C' | b'D' | b'G' | b'R' | b'T')
         }
         None => false,
     }

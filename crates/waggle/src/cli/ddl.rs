@@ -105,13 +105,14 @@ enum SourceArg {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "List only")]
 struct ChoiceArgs {
-    /// Statements about something in this schema.
+    /// Statements about something in this schema, or about what is not known.
     #[arg(long = "schema", value_name = "NAME")]
     schemas: Vec<String>,
-    /// Statements of this user.
+    /// Statements of this user, or of one that is not known.
     #[arg(long = "user", value_name = "NAME")]
     users: Vec<String>,
-    /// Statements about this object, with or without its schema; of an account user@host.
+    /// Statements about this object, with or without its schema; of an account user@host; or about what
+    /// is not known.
     #[arg(long = "object", value_name = "NAME")]
     objects: Vec<String>,
     /// Statements of this kind, as the server names its instruments: create_table, drop_index, grant.
@@ -181,8 +182,12 @@ fn audit(
         SourceArg::Pfs => poll(&args, options, out, stop)?,
     };
     let Listed { statements, missing } = listed;
+    let whole = match args.source {
+        SourceArg::Tap => "none is missing",
+        SourceArg::Pfs => "none is missing of what Performance Schema shows here",
+    };
     let missing = match missing {
-        0 => "none is missing".to_owned(),
+        0 => whole.to_owned(),
         missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
     };
     eprintln!("{} listed, {missing}", plural(statements));
@@ -205,14 +210,15 @@ fn poll(
         false => Some(set(args, &mut connection, &plan, stop)?),
     };
     let set = if hold.is_some() { "is set; Ctrl-C undoes it" } else { "is set already, and stays" };
-    eprintln!("waggle: the profile {PROFILE} {set}");
+    eprintln!(
+        "waggle: the profile {PROFILE} {set}; meanwhile Performance Schema records no other \
+         statements, and digests of them stand still"
+    );
     let listed = poll_held(args.every, options, &mut connection, out, stop);
     let Some(hold) = hold else { return listed };
     match (hold.end(&mut connection), listed) {
         (Ok(restored), listed) => {
-            for row in &restored.left_alone {
-                eprintln!("left alone, changed by somebody else: {}", pfs::history::row(row));
-            }
+            pfs::history::tell_rest(&restored);
             listed
         }
         (Err(error), Ok(_)) => Err(pfs::cannot(error)),
@@ -246,8 +252,7 @@ fn set(
     let Err(error) = hold.make(connection, plan, stop, &mut |_| {}) else { return Ok(hold) };
     let tables = hold.changes().iter().map(|change| change.table);
     let rights = pfs::rights::Rights::to_change(tables, connection);
-    let restored = hold.end(connection);
-    let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
+    let undone = pfs::history::rest_in_words(hold.end(connection));
     let error = rights.explain(error);
     Err(Failure::Cannot(error.context(format!("the profile {PROFILE} cannot be set; {undone}"))))
 }
@@ -261,6 +266,9 @@ fn poll_held(
 ) -> Result<Listed, Failure> {
     let polling = Polling::begin(connection, options);
     let polling = polling.map_err(|error| Failure::Cannot(error.into()))?;
+    for what in polling.not_shown() {
+        eprintln!("waggle: not shown here: {what}");
+    }
     let mut out = Writer::start(out)?;
     let listed = polling.run(connection, every, stop, &mut out);
     let written = out.close();

@@ -5,7 +5,8 @@ use waggle_sql::DdlKind;
 
 use super::line::StatementLine;
 
-/// Everything, unless something is named. In every name `%` stands for any characters.
+/// Everything, unless something is named. In every name `%` stands for any characters. What is not known
+/// of a statement passes: an audit leaves out what is known to be something else, and nothing more.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     /// With an object in one of these schemas.
@@ -26,20 +27,31 @@ impl Choice {
         let all = |patterns: &[String], fit: &dyn Fn() -> bool| patterns.is_empty() || fit();
         all(&self.kinds, &|| one_fits(&self.kinds, line.kind))
             && all(&self.users, &|| {
-                line.user.as_ref().is_some_and(|user| one_fits(&self.users, user))
+                line.user.as_ref().is_none_or(|user| one_fits(&self.users, user))
             })
             && all(&self.schemas, &|| {
                 let mut schemas = line.objects.iter().filter_map(|object| object.schema.as_ref());
-                schemas.any(|schema| one_fits(&self.schemas, schema))
+                schemas.any(|schema| one_fits(&self.schemas, schema)) || may_hide_an_object(line)
             })
             && all(&self.objects, &|| {
-                line.objects.iter().any(|object| {
+                let mut objects = line.objects.iter();
+                objects.any(|object| {
                     let name = object.name.as_ref().or(object.schema.as_ref());
                     name.is_some_and(|name| one_fits(&self.objects, name))
                         || one_fits(&self.objects, &object.full_name())
-                })
+                }) || may_hide_an_object(line)
             })
     }
+}
+
+/// Whether a statement can be about something that is not among its objects: it has more of them, it has
+/// none, as where its text is not known or it means what the session has, or the schema in which they lie
+/// is not known. That is known as soon as the account is.
+fn may_hide_an_object(line: &StatementLine) -> bool {
+    let is_schema_known = line.default_schema.is_some() || line.account_absent.is_none();
+    line.objects_truncated
+        || line.objects.is_empty()
+        || !is_schema_known && line.objects.iter().any(|object| object.schema.is_none())
 }
 
 /// A pattern of kinds that fits one at least.
@@ -52,4 +64,89 @@ pub(crate) fn kinds(pattern: &str) -> Result<String, String> {
     }
     let names: Vec<&str> = DdlKind::ALL.iter().map(|kind| kind.name()).collect();
     Err(format!("no kind fits; one of {}, or a pattern such as drop_%", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::line::{ObjectLine, ServerName, Source};
+    use super::*;
+
+    /// `DROP TABLE orders` by ann in the schema shop.
+    fn drop_table() -> StatementLine {
+        StatementLine {
+            time: None,
+            server: ServerName { pid: None, flavour: String::new(), version: String::new() },
+            source: Source::Tap,
+            kind: "drop_table",
+            objects: vec![ObjectLine {
+                object_type: "table",
+                schema: Some("shop".to_owned()),
+                name: Some("orders".to_owned()),
+            }],
+            objects_truncated: false,
+            temporary: false,
+            connection_id: Some(7),
+            user: Some("ann".to_owned()),
+            host: None,
+            account_absent: None,
+            default_schema: Some("shop".to_owned()),
+            duration_us: None,
+            error: Some(0),
+            nested: false,
+            text: None,
+            text_bytes: None,
+            waiting: None,
+        }
+    }
+
+    /// Whether it passes when one is asked for: a user, a schema, an object, an object with its schema.
+    fn passes(line: &StatementLine, names: [&str; 4]) -> [bool; 4] {
+        let [users, schemas, objects, whole] = names.map(|name| vec![name.to_owned()]);
+        [
+            Choice { users, ..Choice::default() },
+            Choice { schemas, ..Choice::default() },
+            Choice { objects, ..Choice::default() },
+            Choice { objects: whole, ..Choice::default() },
+        ]
+        .map(|choice| choice.takes(line))
+    }
+
+    const ITS: [&str; 4] = ["ann", "shop", "orders", "shop.ord%"];
+    const OTHERS: [&str; 4] = ["bob", "other", "items", "other.orders"];
+
+    #[test]
+    fn what_is_known_is_listed_where_it_fits_only() {
+        assert_eq!(passes(&drop_table(), ITS), [true; 4]);
+        assert_eq!(passes(&drop_table(), OTHERS), [false; 4]);
+    }
+
+    #[test]
+    fn what_is_not_known_passes_every_filter_but_the_others() {
+        let known = drop_table();
+        let nobody = StatementLine { user: None, ..known.clone() };
+        assert_eq!(passes(&nobody, OTHERS), [true, false, false, false]);
+        let more = StatementLine { objects_truncated: true, ..known.clone() };
+        assert_eq!(passes(&more, OTHERS), [false, true, true, true]);
+        // Its text is not known, or means what the session has, as `SET PASSWORD` does.
+        let without = StatementLine { objects: Vec::new(), ..known.clone() };
+        assert_eq!(passes(&without, OTHERS), [false, true, true, true]);
+        let kind = Choice { kinds: vec!["create_%".to_owned()], ..Choice::default() };
+        assert!(!kind.takes(&without));
+    }
+
+    #[test]
+    fn objects_of_a_session_that_is_not_known_may_lie_in_any_schema() {
+        let mut nobody = StatementLine {
+            user: None,
+            account_absent: Some("it has not replied".to_owned()),
+            default_schema: None,
+            ..drop_table()
+        };
+        assert_eq!(passes(&nobody, OTHERS), [true, false, false, false]);
+        nobody.objects[0].schema = None;
+        assert_eq!(passes(&nobody, OTHERS), [true; 4]);
+        // That none was chosen is known of the others.
+        let chose_none = StatementLine { account_absent: None, ..nobody };
+        assert_eq!(passes(&chose_none, OTHERS), [true, false, false, false]);
+    }
 }

@@ -1,4 +1,5 @@
-//! What is written: one line for a statement, and one where statements are missing.
+//! What is written: one line for a statement, one where statements are missing, and one for what is not
+//! shown at all.
 //!
 //! The shape is documented in `docs/reference/ddl-json.md`; what is not known is `null`.
 
@@ -17,6 +18,8 @@ pub(crate) enum Line {
     Statement(Box<StatementLine>),
     /// Statements are missing.
     Gap(Gap),
+    /// What the source does not show.
+    Limits(Limits),
 }
 
 /// Where a line comes from.
@@ -102,6 +105,19 @@ pub(crate) struct Gap {
     pub(crate) missing: u64,
     /// By the kind of loss, or by the name of the event.
     pub(crate) by: BTreeMap<String, u64>,
+}
+
+/// What the source does not show on this server; before anything is listed.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Limits {
+    /// When it began.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub(crate) time: Timestamp,
+    pub(crate) server: ServerName,
+    pub(crate) source: Source,
+    /// Each in words, with what to do about it.
+    pub(crate) not_shown: Vec<String>,
 }
 
 /// The objects of a statement, those without a schema in the default one.

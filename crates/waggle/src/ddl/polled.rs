@@ -10,13 +10,15 @@ use waggle_mysql::Connection;
 use waggle_mysql::history::{Event, History, HistoryError, Polled, Session, Sessions};
 use waggle_sql::{Ddl, DdlKind, SessionSettings, printable};
 
-use super::line::{Gap, Line, ServerName, Source, StatementLine, WaitingLine, objects};
+use super::line::{Gap, Limits, Line, ServerName, Source, StatementLine, WaitingLine, objects};
 use super::prepared::{Executed, PreparedNames};
-use super::waiting::{Running, Waiting};
+use super::waiting::{Running, Since, Waiting};
 use super::{AuditOptions, Listed, Writer};
 
 /// How often a signal is looked for.
 const STOP_EVERY: Duration = Duration::from_millis(50);
+/// After a gap the ring is read so many times sooner: what filled it mostly goes on.
+const SOONER: u32 = 4;
 
 /// Thread and event.
 type Key = (u64, u64);
@@ -60,6 +62,11 @@ impl Polling {
         })
     }
 
+    /// What is not shown, each in words with its remedy.
+    pub(crate) fn not_shown(&self) -> &[String] {
+        self.history.not_shown()
+    }
+
     /// Polls every so often until the time is over or `stop` is set.
     ///
     /// # Errors
@@ -73,6 +80,9 @@ impl Polling {
         out: &mut Writer,
     ) -> anyhow::Result<Listed> {
         let begin = Instant::now();
+        if let Some(limits) = self.limits() {
+            out.write(limits)?;
+        }
         loop {
             let is_over = self.options.duration.is_some_and(|limit| begin.elapsed() >= limit);
             let is_last = is_over || stop.load(Ordering::Relaxed);
@@ -84,14 +94,27 @@ impl Polling {
             if is_last {
                 return Ok(self.listed);
             }
+            let pause = if polled.missing.is_empty() { every } else { every / SOONER };
             let is_time = |limit: Option<Duration>| limit.is_some_and(|it| begin.elapsed() >= it);
-            while polled_at.elapsed() < every
+            while polled_at.elapsed() < pause
                 && !stop.load(Ordering::Relaxed)
                 && !is_time(self.options.duration)
             {
-                thread::sleep(STOP_EVERY.min(every));
+                thread::sleep(STOP_EVERY.min(pause));
             }
         }
+    }
+
+    fn limits(&self) -> Option<Line> {
+        let not_shown = self.not_shown().to_vec();
+        (!not_shown.is_empty()).then(|| {
+            Line::Limits(Limits {
+                time: Timestamp::now(),
+                server: self.server.clone(),
+                source: Source::PerformanceSchema,
+                not_shown,
+            })
+        })
     }
 
     fn lines(&mut self, polled: &Polled) -> Vec<Line> {
@@ -99,6 +122,7 @@ impl Polling {
         self.waiting.look(&self.running(&polled.sessions));
         let mut by = polled.missing.clone();
         by.retain(|name, _| DdlKind::of_instrument(name).is_some() || may_be_ddl(name));
+        by.extend(polled.lost.clone());
         for event in &polled.events {
             match self.names.follow(event, &polled.prepared) {
                 Executed::Nothing => {}
@@ -129,7 +153,7 @@ impl Polling {
         // Of several sessions in the order in which they began.
         lines.sort_by_key(|line| match line {
             Line::Statement(line) => line.time.unwrap_or(Timestamp::MAX),
-            Line::Gap(_) => Timestamp::MAX,
+            Line::Gap(_) | Line::Limits(_) => Timestamp::MAX,
         });
         lines
     }
@@ -142,17 +166,13 @@ impl Polling {
         polled: &Polled,
     ) -> Option<StatementLine> {
         let by_name = DdlKind::of_instrument(&event.name);
-        let text = match &executed {
-            Executed::Text(text) => Some(text.as_slice()),
-            _ => None,
+        let (text, is_cut) = match &executed {
+            Executed::Text(text) => {
+                let (text, is_cut) = without_points(text);
+                (Some(text), is_cut)
+            }
+            _ => (None, false),
         };
-        let limit = self.history.text_limit();
-        let is_cut = text.is_some_and(|text| limit.is_some_and(|limit| text.len() as u64 >= limit));
-        // The server puts points in place of the last bytes of what it cuts.
-        let text = text.map(|text| match is_cut {
-            true => text.strip_suffix(b"...").unwrap_or(text),
-            false => text,
-        });
         let settings = SessionSettings::default();
         let ddl = text.and_then(|text| match is_cut {
             true => Ddl::of_beginning(text, settings),
@@ -197,6 +217,7 @@ impl Polling {
                 keys: session.events.iter().map(|event| (*thread, *event)).collect(),
                 settings: SessionSettings::default(),
                 default_schema: session.schema.clone(),
+                since: Since { start: session.started_ps, seconds: session.seconds },
                 line: WaitingLine {
                     connection_id: session.connection_id,
                     user: session.user.clone(),
@@ -222,9 +243,60 @@ impl Polling {
     }
 }
 
-/// Names of events that can be of any statement.
+/// A text without the points of the server, and whether it has cut it.
+///
+/// All servers put three points in place of the last three letters of what they cut (`make_row` in
+/// `storage/perfschema/table_events_statements.cc`; `format_sqltext` in `table_helper.cc` of MySQL 8
+/// and later). The length does not tell: the letters may be of up to four bytes each, a part of one is
+/// left out before, and MySQL 5.7 and MariaDB cut a text at a letter that is none, wherever it stands.
+/// What ends in points by itself is taken for cut: no server can parse that, but where they end a comment.
+fn without_points(text: &[u8]) -> (&[u8], bool) {
+    match text.strip_suffix(b"...") {
+        Some(rest) => (rest, true),
+        None => (text, false),
+    }
+}
+
+/// Names of events that can be of any statement. A `SET` can be one of a password: MySQL 8 and later have
+/// a name of its own for that, and its other ones are not recorded.
 fn may_be_ddl(name: &str) -> bool {
     ["statement/sql/execute_sql", "statement/sql/execute_immediate", "statement/com/Execute"]
         .contains(&name)
-        || ["statement/sp/stmt", "statement/sql/error"].contains(&name)
+        || ["statement/sp/stmt", "statement/sql/error", "statement/sql/set_option"].contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server keeps of a text in UTF-8.
+    fn kept(text: &str, limit: usize) -> Vec<u8> {
+        if text.len() <= limit {
+            return text.into();
+        }
+        let whole = &text[..text.floor_char_boundary(limit)];
+        let (last_three, _) = whole.char_indices().rev().nth(2).unwrap();
+        format!("{}...", &whole[..last_three]).into()
+    }
+
+    #[test]
+    fn a_text_of_long_letters_is_cut_though_it_is_shorter_than_the_limit() {
+        for letter in ["x", "ä", "語", "🐝"] {
+            let text = format!("CREATE TABLE shop.t (a INT) COMMENT '{}'", letter.repeat(1024));
+            let kept = kept(&text, 1024);
+            assert_eq!(kept.len() < 1024, letter.len() > 1, "{letter}");
+            let (rest, is_cut) = without_points(&kept);
+            assert!(is_cut && text.as_bytes().starts_with(rest), "{letter}");
+            let ddl = Ddl::of_beginning(rest, SessionSettings::default()).unwrap();
+            assert_eq!(ddl.objects[0].name.as_deref(), Some("t"), "{letter}");
+        }
+    }
+
+    #[test]
+    fn a_whole_text_is_not_cut_however_long_it_is() {
+        let text = format!("CREATE TABLE t (a INT) COMMENT '{}'", "語".repeat(341));
+        assert_eq!(without_points(text.as_bytes()), (text.as_bytes(), false));
+        // As MySQL keeps one that fills its place.
+        assert_eq!(kept(&text, text.len()), text.as_bytes());
+    }
 }

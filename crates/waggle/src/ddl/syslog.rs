@@ -18,7 +18,7 @@ use super::output::Destination;
 
 /// `LOG_AUTHPRIV`: statements may hold data, and this one goes to files that few can read.
 const FACILITY: u8 = 10 << 3;
-/// `LOG_NOTICE`, and `LOG_WARNING` for what failed or is missing.
+/// `LOG_NOTICE`, and `LOG_WARNING` for what failed, is missing or is not shown.
 const NOTICE: u8 = 5;
 const WARNING: u8 = 4;
 /// So long a daemon may be away, to be started anew, or take nothing.
@@ -219,7 +219,7 @@ mod tests {
         line.waiting = Some(vec![one]);
         let waiting = |line: &Line| match line {
             Line::Statement(line) => line.waiting.clone(),
-            Line::Gap(_) => None,
+            Line::Gap(_) | Line::Limits(_) => None,
         };
         let first = shortened(&Line::Statement(line)).unwrap();
         assert_eq!(waiting(&first).unwrap()[0].text.as_ref().unwrap().len(), SHORT / 2);

@@ -12,7 +12,7 @@ use waggle_probes::urgent::Urgent;
 use waggle_sql::{Ddl, SessionSettings};
 
 use super::line::{Gap, Line, ServerName, Source, StatementLine, WaitingLine, objects};
-use super::waiting::{Running, Waiting};
+use super::waiting::{Running, Since, Waiting};
 use super::{AuditOptions, Listed, Writer};
 use crate::capture::{Capture, News, monotonic_ns};
 
@@ -22,6 +22,8 @@ const DRAIN_EVERY_IDLE: Duration = Duration::from_millis(50);
 /// How often the sessions are looked at: who waits behind a statement is known of those that run
 /// longer.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Looks at the clocks of which the best tells: somebody may take the processor between them.
+const CLOCK_LOOKS: usize = 3;
 /// How often servers are looked for, in looks.
 const SERVERS_EVERY: u32 = 4;
 
@@ -55,7 +57,7 @@ impl Tapped {
             waiting: BTreeMap::new(),
             listed: Listed::default(),
             lines: Vec::new(),
-            clocks: (monotonic_ns(), Timestamp::now()),
+            clocks: one_moment(look_at_the_clocks),
         };
         Tapped { capture, audit, losses_before: BTreeMap::new() }
     }
@@ -108,7 +110,7 @@ impl Tapped {
     /// Looks at what runs, and at what was lost.
     fn look(&mut self) {
         let looked_ns = monotonic_ns();
-        self.audit.clocks = (looked_ns, Timestamp::now());
+        self.audit.clocks = one_moment(look_at_the_clocks);
         let samples = self.capture.sample();
         let Tapped { capture, audit, .. } = self;
         for (pid, running) in &samples {
@@ -249,6 +251,7 @@ fn as_running(one: &RunningStatement, redact: bool) -> Option<Running<StatementK
         keys: vec![one.key()],
         settings: settings.unwrap_or_default(),
         default_schema: lossy(&one.identity.database),
+        since: Since { start: one.start_ns, seconds: None },
         line: WaitingLine {
             connection_id: Some(one.connection_id),
             user: lossy(&one.identity.user),
@@ -275,4 +278,44 @@ fn name_of(server: &Server) -> ServerName {
 
 fn lossy(bytes: &Option<Vec<u8>>) -> Option<String> {
     bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// `CLOCK_MONOTONIC` nanoseconds before and after a time of day.
+type Look = (u64, Timestamp, u64);
+
+fn look_at_the_clocks() -> Look {
+    let before_ns = monotonic_ns();
+    let now = Timestamp::now();
+    (before_ns, now, monotonic_ns())
+}
+
+/// One moment on both clocks, by the look that took the least time.
+fn one_moment(mut look: impl FnMut() -> Look) -> (u64, Timestamp) {
+    let mut best = look();
+    for _ in 1..CLOCK_LOOKS {
+        let next = look();
+        if next.2.saturating_sub(next.0) < best.2.saturating_sub(best.0) {
+            best = next;
+        }
+    }
+    let (before_ns, now, after_ns) = best;
+    (before_ns.midpoint(after_ns), now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_was_kept_waiting_does_not_move_the_clock() {
+        let at = |us| Timestamp::from_microsecond(us).unwrap();
+        let looks = [
+            (1_000, at(1), 9_001_000),
+            (9_002_000, at(9_002), 9_002_400),
+            (9_003_000, at(9_900), 9_903_000),
+        ];
+        let mut looks = looks.into_iter();
+        assert_eq!(one_moment(|| looks.next().unwrap()), (9_002_200, at(9_002)));
+        assert_eq!(looks.next(), None);
+    }
 }

@@ -1,8 +1,10 @@
 //! Sessions that wait for a metadata lock behind a statement of data definition.
 //!
-//! No server says for free who holds a metadata lock. But a session that waits for one and names the
-//! table of a definition that runs is behind it: the definition holds the lock, or asked for it and
-//! everybody who came later queues.
+//! No server says for free who holds a metadata lock. But a session that waits for one, names the table
+//! of a definition that runs and came later is behind it: the definition holds the lock, or asked for it
+//! and everybody who came later queues. Who came before waits for somebody else. Where it is not known
+//! who came first, a session counts as behind. Of what runs inside of a stored program the start may be
+//! that of the program.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -23,8 +25,28 @@ pub(crate) struct Running<K> {
     pub(crate) settings: SessionSettings,
     pub(crate) text: Vec<u8>,
     pub(crate) default_schema: Option<String>,
+    pub(crate) since: Since,
     /// As it is shown.
     pub(crate) line: WaitingLine,
+}
+
+/// Since when a statement runs, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Since {
+    /// Its start, on a clock that all sessions of a server share, in a unit of that clock.
+    pub(crate) start: Option<u64>,
+    /// For how many seconds it runs.
+    pub(crate) seconds: Option<u64>,
+}
+
+impl Since {
+    /// Whether it is known to have begun before another.
+    fn is_before(self, other: Since) -> bool {
+        match (self.start, other.start) {
+            (Some(own), Some(other)) => own < other,
+            _ => self.seconds.zip(other.seconds).is_some_and(|(own, other)| own > other),
+        }
+    }
 }
 
 /// What was seen of the definitions that run.
@@ -50,7 +72,9 @@ impl<K: Copy + Eq + Hash> Waiting<K> {
             let Some(ddl) = Ddl::of(&one.text, one.settings) else { continue };
             let about = objects(&ddl, one.default_schema.as_deref());
             let behind = waiters.iter().filter(|(waiter, names)| {
-                waiter.keys != one.keys && names.iter().any(|name| is_about(name, &about))
+                waiter.keys != one.keys
+                    && !waiter.since.is_before(one.since)
+                    && names.iter().any(|name| is_about(name, &about))
             });
             let behind: Vec<&WaitingLine> = behind.map(|(waiter, _)| &waiter.line).collect();
             for key in &one.keys {
@@ -120,6 +144,7 @@ mod tests {
             settings: SessionSettings::default(),
             text: text.as_bytes().to_vec(),
             default_schema: Some("shop".to_owned()),
+            since: Since::default(),
             line: WaitingLine {
                 connection_id: Some(key),
                 user: None,
@@ -131,6 +156,10 @@ mod tests {
     }
 
     const WAITS: &str = "Waiting for table metadata lock";
+
+    fn ids(lines: &[WaitingLine]) -> Vec<u64> {
+        lines.iter().filter_map(|line| line.connection_id).collect()
+    }
 
     #[test]
     fn those_that_name_the_table_wait_behind_the_statement() {
@@ -144,13 +173,47 @@ mod tests {
         ];
         waiting.look(&sessions);
         waiting.look(&sessions);
-        let ids = |lines: Vec<WaitingLine>| -> Vec<u64> {
-            lines.iter().filter_map(|line| line.connection_id).collect()
-        };
-        assert_eq!(ids(waiting.take(&1).unwrap()), [2, 5]);
-        assert_eq!(ids(waiting.take(&5).unwrap()), [2]);
+        assert_eq!(ids(&waiting.take(&1).unwrap()), [2, 5]);
+        assert_eq!(ids(&waiting.take(&5).unwrap()), [2]);
         assert_eq!(waiting.take(&2), None);
         assert_eq!(waiting.take(&9), None);
+    }
+
+    /// The sessions that wait behind each of these, which began at such a time.
+    fn behind_each(sessions: [(&str, Since); 3]) -> Vec<Vec<u64>> {
+        let mut waiting = Waiting::default();
+        let sessions = (1..)
+            .zip(sessions)
+            .map(|(key, (text, since))| Running { since, ..running(key, text, WAITS) });
+        waiting.look(&sessions.collect::<Vec<_>>());
+        (1..=3).filter_map(|key| waiting.take(&key)).map(|lines| ids(&lines)).collect()
+    }
+
+    #[test]
+    fn of_two_definitions_behind_a_third_session_the_later_waits_behind_the_earlier() {
+        let at = |start| Since { start: Some(start), seconds: None };
+        let sessions = [
+            ("drop table orders", at(20)),
+            ("alter table orders add a int", at(10)),
+            ("select * from orders", at(15)),
+        ];
+        // Behind the DROP nobody, and no list for the SELECT, which defines nothing.
+        assert_eq!(behind_each(sessions), [vec![], vec![1, 3]]);
+    }
+
+    #[test]
+    fn without_a_start_whole_seconds_tell_who_came_first_and_none_tells_nothing() {
+        let known = Since { start: Some(10), seconds: Some(5) };
+        let for_seconds = |seconds| Since { start: None, seconds: Some(seconds) };
+        let behind = |one: Since, other: Since| {
+            behind_each([
+                ("alter table orders add a int", known),
+                ("select 1 from orders", one),
+                ("select 2 from orders", other),
+            ])
+        };
+        assert_eq!(behind(for_seconds(6), for_seconds(4)), [[3]]);
+        assert_eq!(behind(for_seconds(5), Since::default()), [[2, 3]]);
     }
 
     #[test]

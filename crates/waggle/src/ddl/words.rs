@@ -100,6 +100,8 @@ impl<W: Write + Send> Destination for Words<W> {
                 self.head(&gap.server)?;
                 self.gap(gap)
             }
+            // The command has said it beside the table.
+            Line::Limits(_) => Ok(()),
         }
     }
 

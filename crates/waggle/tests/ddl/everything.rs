@@ -32,7 +32,8 @@ const IN_PROCEDURES: usize = 20;
 const FAILING: usize = 20;
 const LONG: usize = 5;
 
-/// One of every kind; `$` is the number of the session, `!` the password.
+/// What every session runs, of the kinds that most servers know; `$` is the number of the session, `!` the
+/// password.
 const KINDS: &[&str] = &[
     "CREATE DATABASE d$",
     "CREATE TABLE d$.t (a INT PRIMARY KEY, b VARCHAR(20) DEFAULT 'x' COMMENT 'it''s') ENGINE=InnoDB",
@@ -80,14 +81,110 @@ const KINDS: &[&str] = &[
     "DROP DATABASE d$",
 ];
 
+/// Statements that one session runs, in this order; `$` and `!` as in [`KINDS`].
+type Group = &'static [&'static str];
+
+const SEQUENCES: Group = &[
+    "CREATE SEQUENCE test.sequence_$ START WITH 5 INCREMENT BY 2",
+    "ALTER SEQUENCE test.sequence_$ RESTART WITH 50",
+    "DROP SEQUENCE test.sequence_$",
+];
+/// Before 11.4 only the mode of Oracle knows them: elsewhere they fail.
+const PACKAGES: Group = &[
+    "CREATE PACKAGE test.package_$ END",
+    "CREATE PACKAGE BODY test.package_$ END",
+    "DROP PACKAGE BODY test.package_$",
+    "DROP PACKAGE test.package_$",
+];
+const UPGRADE: Group = &["ALTER DATABASE `#mysql50#d-$` UPGRADE DATA DIRECTORY NAME"];
+const LOGFILE_GROUPS: Group =
+    &["CREATE LOGFILE GROUP group_$ ADD UNDOFILE 'group_$.dat' ENGINE=InnoDB"];
+const INSTANCE: Group = &["ALTER INSTANCE ROTATE INNODB MASTER KEY", "ALTER INSTANCE RELOAD TLS"];
+const RESOURCE_GROUPS: Group = &[
+    "CREATE RESOURCE GROUP resources_$ TYPE = USER",
+    "ALTER RESOURCE GROUP resources_$ DISABLE",
+    "DROP RESOURCE GROUP resources_$",
+];
+const SPATIAL_REFERENCE_SYSTEMS: Group = &[
+    "CREATE SPATIAL REFERENCE SYSTEM 99000$ NAME 'made $' DEFINITION \
+     'GEOGCS[\"made\",DATUM[\"made\",SPHEROID[\"made\",6377397.155,299.1528128]],\
+     PRIMEM[\"Greenwich\",0],UNIT[\"degree\",0.017453292519943278],\
+     AXIS[\"Lat\",NORTH],AXIS[\"Lon\",EAST]]'",
+    "DROP SPATIAL REFERENCE SYSTEM 99000$",
+];
+const UNDO_TABLESPACES: Group = &[
+    "CREATE UNDO TABLESPACE undo_$ ADD DATAFILE 'undo_$.ibu'",
+    "ALTER UNDO TABLESPACE undo_$ SET INACTIVE",
+    "DROP UNDO TABLESPACE undo_$",
+];
+const LIBRARIES: Group = &[
+    "CREATE LIBRARY test.library_$ LANGUAGE JAVASCRIPT AS 'export function f() { return 1 }'",
+    "ALTER LIBRARY test.library_$ COMMENT 'x'",
+    "DROP LIBRARY test.library_$",
+];
+const PASSWORDS: Group = &[
+    "CREATE USER holder_$@localhost IDENTIFIED BY '!'",
+    "SET PASSWORD FOR holder_$@localhost = '!'",
+    "DROP USER holder_$@localhost",
+];
+const DEFAULT_ROLES: Group = &[
+    "CREATE ROLE kept_$",
+    "CREATE USER kept_by_$@localhost IDENTIFIED BY '!'",
+    "GRANT kept_$ TO kept_by_$@localhost",
+    "SET DEFAULT ROLE kept_$ TO kept_by_$@localhost",
+    "ALTER USER kept_by_$@localhost DEFAULT ROLE NONE",
+    "DROP USER kept_by_$@localhost",
+    "DROP ROLE kept_$",
+];
+/// What MariaDB writes in its own way.
+const OF_MARIADB: Group = &[
+    "CREATE OR REPLACE TABLE test.replaced_$ (a INT)",
+    "CREATE ROLE kept_$",
+    "CREATE USER kept_by_$@localhost IDENTIFIED BY '!'",
+    "GRANT kept_$ TO kept_by_$@localhost",
+    "SET DEFAULT ROLE kept_$ FOR kept_by_$@localhost",
+    "SET PASSWORD FOR kept_by_$@localhost = PASSWORD('!')",
+    "DROP USER kept_by_$@localhost",
+    "DROP ROLE kept_$",
+];
+
+/// What not every server knows. Some of it fails, which is listed as well.
+fn of_some_servers(version: Version) -> &'static [Group] {
+    match version {
+        Version::Mysql57 => &[UPGRADE, LOGFILE_GROUPS, INSTANCE, PASSWORDS],
+        Version::Mysql80 => &[
+            LOGFILE_GROUPS,
+            INSTANCE,
+            RESOURCE_GROUPS,
+            SPATIAL_REFERENCE_SYSTEMS,
+            PASSWORDS,
+            DEFAULT_ROLES,
+        ],
+        Version::Mysql9 => &[
+            LOGFILE_GROUPS,
+            INSTANCE,
+            RESOURCE_GROUPS,
+            SPATIAL_REFERENCE_SYSTEMS,
+            PASSWORDS,
+            DEFAULT_ROLES,
+            UNDO_TABLESPACES,
+            LIBRARIES,
+        ],
+        Version::Mariadb1011 | Version::Mariadb114 => &[UPGRADE, SEQUENCES, PACKAGES, OF_MARIADB],
+    }
+}
+
 /// What each session runs; 500 statements in all.
-pub(crate) fn scripts() -> Vec<Script> {
-    let mut scripts: Vec<Script> = (0..SESSIONS)
-        .map(|session| {
-            let of = |kind: &&str| kind.replace('$', &session.to_string()).replace('!', PASSWORD);
-            KINDS.iter().map(|kind| (Way::Text, of(kind))).collect()
-        })
-        .collect();
+pub(crate) fn scripts(version: Version) -> Vec<Script> {
+    let of = |kind: &str, session: usize| {
+        (Way::Text, kind.replace('$', &session.to_string()).replace('!', PASSWORD))
+    };
+    let common = |session| KINDS.iter().map(|kind| of(kind, session)).collect();
+    let mut scripts: Vec<Script> = (0..SESSIONS).map(common).collect();
+    for (number, group) in of_some_servers(version).iter().enumerate() {
+        let session = number % SESSIONS;
+        scripts[session].extend(group.iter().map(|kind| of(kind, session)));
+    }
     let mut add = |number: usize, way: Way, statement: String| {
         scripts[number % SESSIONS].push((way, statement));
     };
@@ -135,6 +232,6 @@ pub(crate) fn is_without_text(version: Version, text: &str) -> bool {
 /// Kinds whose text MySQL writes anew before it records it (`sql/sql_rewrite.cc`); of `ALTER SERVER` only
 /// where a password stands in it.
 pub(crate) fn is_written_anew(version: Version, kind: &str) -> bool {
-    let kinds = ["create_user", "alter_user", "grant", "alter_server"];
+    let kinds = ["create_user", "alter_user", "set_password", "grant", "alter_server"];
     !version.is_mariadb() && kinds.contains(&kind)
 }

@@ -58,6 +58,10 @@ fn no_password_is_listed(version: Version) {
             assert!(!said.contains(PASSWORD), "{version} {what}: {said}");
         }
     }
+    for (place, source) in [(0, TAP), (1, PFS)] {
+        let out = audits[place].out();
+        assert!(out.contains("\"kind\":\"set_password\""), "{version} {source}: {out}");
+    }
     let written = fs::read_to_string(&log).unwrap();
     assert!(!written.contains(PASSWORD), "{version}: {written}");
     for said in [audits[0].out(), audits[1].out(), audits[2].out(), written] {

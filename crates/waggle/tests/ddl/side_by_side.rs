@@ -5,11 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use waggle_sql::DdlKind;
 use waggle_testkit::client::Client;
 use waggle_testkit::{Account, Server, Version};
 
 use super::everything::{
-    STATEMENTS, Script, WITHOUT_TEXT, Way, is_without_text, is_written_anew, scripts,
+    PASSWORD, STATEMENTS, Script, WITHOUT_TEXT, Way, is_without_text, is_written_anew, scripts,
 };
 use super::{Audit, PFS, TAP, missing, session, session_of, start, statements, text};
 
@@ -20,9 +21,15 @@ const TEXT_LIMIT: usize = 1024;
 /// Times of the two sources are the same where they differ by no more than one of these.
 const CLOSE_US: f64 = 1000.0;
 const CLOSE: f64 = 0.05;
-/// Performance Schema's timer runs on through clean-up, and somebody else can take the processor from
-/// the session then: of eight sessions on two processors so many may be longer there.
+/// Statements that may be further apart: in every round the same ones, and in a round any.
+///
+/// What is known about why: the tap ends at the last byte of the reply, and the timer of Performance
+/// Schema runs on through clean-up. Somebody else can take the processor from the session in between, and
+/// does where eight sessions, the server and two audits share two processors: then Performance Schema has
+/// the longer time, by what a thread waits for its turn. Which statements that are differs from round to
+/// round, and with how busy the host is.
 const APART_MAX: usize = STATEMENTS / 50;
+const APART_IN_A_ROUND_MAX: usize = STATEMENTS / 10;
 /// Rounds that are made where more are apart.
 const ROUNDS: usize = 3;
 
@@ -30,12 +37,23 @@ const ROUNDS: usize = 3;
 /// never rest take the processors from each other just where a statement ends.
 const REST: Duration = Duration::from_millis(100);
 
-fn run(client: &mut Client, script: &Script) {
+/// A statement that is to be listed, and what the server told its client.
+struct Ran {
+    way: Way,
+    statement: String,
+    /// The error number; 0 for none.
+    error: u16,
+}
+
+fn run(client: &mut Client, script: &Script) -> Vec<Ran> {
+    let mut ran = Vec::new();
     for (number, (way, statement)) in script.iter().enumerate() {
         thread::sleep(REST);
+        let mut error = 0;
         match way {
             Way::Text => {
-                client.query(statement).unwrap();
+                let results = client.query(statement).unwrap();
+                error = results.into_iter().find_map(|it| it.error).map_or(0, |(code, _)| code);
             }
             Way::Prepared => {
                 client.run(format!("PREPARE s{number} FROM '{statement}'")).unwrap();
@@ -48,27 +66,32 @@ fn run(client: &mut Client, script: &Script) {
             }
             Way::Procedure => {
                 let name = format!("test.p{}_{number}", client.connection_id());
-                client.run(format!("CREATE PROCEDURE {name}() {statement}")).unwrap();
+                let create = format!("CREATE PROCEDURE {name}() {statement}");
+                client.run(&create).unwrap();
+                ran.push(Ran { way: Way::Text, statement: create, error: 0 });
                 client.run(format!("CALL {name}()")).unwrap();
             }
         }
+        ran.push(Ran { way: *way, statement: statement.clone(), error });
     }
+    ran
 }
 
-fn run_everything(server: &Server) -> Vec<Client> {
-    let sessions: Vec<_> = scripts()
+/// Gives the sessions, and what each has run.
+fn run_everything(server: &Server) -> (Vec<Client>, Vec<Vec<Ran>>) {
+    let sessions: Vec<_> = scripts(server.version())
         .into_iter()
         .zip(USERS)
         .map(|(script, user)| {
             let mut client = session_of(server, Account { user, password: "" });
             thread::spawn(move || {
-                run(&mut client, &script);
-                client
+                let ran = run(&mut client, &script);
+                (client, ran)
             })
         })
         .collect();
     // Prepared statements are there as long as their session.
-    sessions.into_iter().map(|session| session.join().unwrap()).collect()
+    sessions.into_iter().map(|session| session.join().unwrap()).unzip()
 }
 
 /// The statements of each user, in the order in which they were listed.
@@ -78,6 +101,22 @@ fn by_user(lines: &[Value]) -> BTreeMap<&str, Vec<&Value>> {
         users.entry(text(line, "user")).or_default().push(line);
     }
     users
+}
+
+/// Whether the tap lists what the client has run, once, in its order, with its result.
+fn assert_is_what_ran(version: Version, ran: &[Ran], listed: &[&Value]) {
+    assert_eq!(ran.len(), listed.len(), "{version}: {listed:#?}");
+    for (ran, line) in ran.iter().zip(listed) {
+        let expected = ran.statement.replace(PASSWORD, "<secret>");
+        assert_eq!(bare(&expected), bare(text(line, "text")), "{version}: {line:#}");
+        assert_eq!(line["error"], ran.error, "{version}: {line:#}");
+    }
+}
+
+/// A text without blanks and quotes.
+fn bare(text: &str) -> String {
+    let is_written = |letter: &char| !letter.is_whitespace() && !matches!(letter, '\'' | '`');
+    text.chars().filter(is_written).collect()
 }
 
 fn assert_same(version: Version, tap: &Value, pfs: &Value) {
@@ -100,13 +139,13 @@ fn assert_same(version: Version, tap: &Value, pfs: &Value) {
 
 /// MySQL sets quotes and blanks in its own way, and writes how an account is identified with what it has by
 /// default: `IDENTIFIED BY '…'` becomes `IDENTIFIED WITH '…' AS '…' PASSWORD HISTORY DEFAULT …`, in each
-/// version another. All else is the same, and the password is masked in both.
+/// version another; what stands behind the `=` of a `SET PASSWORD` is the secret. All else is the same, and
+/// the password is masked in both.
 fn assert_same_as_written_anew(version: Version, whole: &str, kept: &str) {
-    let is_written = |letter: &char| !letter.is_whitespace() && !matches!(letter, '\'' | '`');
-    let bare = |text: &str| text.chars().filter(is_written).collect::<String>();
     let (ours, theirs) = (bare(whole), bare(kept));
     let Some((account, identified)) = ours.split_once("IDENTIFIED") else {
-        assert_eq!(ours, theirs, "{version}\n{whole}\n{kept}");
+        let before_secret = |text: &str| text.split('=').next().map(str::to_owned);
+        assert_eq!(before_secret(&ours), before_secret(&theirs), "{version}\n{whole}\n{kept}");
         return;
     };
     let (their_account, their_identified) = theirs
@@ -146,6 +185,7 @@ fn both_list_everything(version: Version) {
 fn list_by_both(version: Version) -> Apart {
     let server = start(version);
     let mut admin = session(&server);
+    assert_every_instrument_has_a_kind(version, &mut admin);
     admin.run("CREATE TABLE test.shared (a INT)").unwrap();
     for user in USERS {
         admin.run(format!("CREATE USER {user}@localhost")).unwrap();
@@ -154,7 +194,7 @@ fn list_by_both(version: Version) -> Apart {
     let options = ["--nested", "--no-redact", "--text-limit", "8192"];
     let mut tap = Audit::tail(&server, TAP, &options);
     let mut pfs = Audit::tail(&server, PFS, &options[..2]);
-    let sessions = run_everything(&server);
+    let (sessions, ran) = run_everything(&server);
     let without_text = if is_without_text(version, "test.literal_") { WITHOUT_TEXT } else { 0 };
     tap.wait_for_statements(STATEMENTS);
     pfs.wait_for_statements(STATEMENTS - without_text);
@@ -162,15 +202,30 @@ fn list_by_both(version: Version) -> Apart {
     let (tap, pfs) = (tap.end(), pfs.end());
     assert_eq!((missing(&tap), missing(&pfs)), (0, without_text as u64), "{version}");
     let (tap, pfs) = (by_user(&tap), by_user(&pfs));
+    for (user, ran) in USERS.into_iter().zip(&ran) {
+        assert_is_what_ran(version, ran, &tap[user]);
+    }
+    assert_mix(version, &ran, &tap);
     let count = |users: &BTreeMap<&str, Vec<&Value>>| users.values().map(Vec::len).sum::<usize>();
-    let (mut apart, mut failed, mut nested) = (Apart::new(), 0, 0);
+    assert_eq!((count(&tap), count(&pfs)), (STATEMENTS, STATEMENTS - without_text), "{version}");
+    let apart = compare(version, &tap, &pfs);
+    println!("{version}: {} of {STATEMENTS} apart in time: {apart:?}", apart.len());
+    assert!(apart.len() <= APART_IN_A_ROUND_MAX, "{version}: apart in one round: {apart:?}");
+    apart
+}
+
+/// Every line of the one source beside that of the other; gives what is further apart in time.
+fn compare(
+    version: Version,
+    tap: &BTreeMap<&str, Vec<&Value>>,
+    pfs: &BTreeMap<&str, Vec<&Value>>,
+) -> Apart {
+    let mut apart = Apart::new();
     for user in USERS {
         let with_text =
             tap[user].iter().filter(|line| !is_without_text(version, text(line, "text")));
         for (place, (tap, pfs)) in with_text.zip(&pfs[user]).enumerate() {
             assert_same(version, tap, pfs);
-            failed += usize::from(tap["error"] != 0);
-            nested += usize::from(tap["nested"] == true);
             if !is_close(tap, pfs) {
                 let us = |line: &Value| line["duration_us"].as_f64().unwrap();
                 let times = (text(tap, "kind").to_owned(), us(tap), us(pfs));
@@ -178,15 +233,38 @@ fn list_by_both(version: Version) -> Apart {
             }
         }
     }
-    println!(
-        "{version}: {} and {} statements, {failed} failed, {nested} nested, {} apart in time: {apart:?}",
-        count(&tap),
-        count(&pfs),
-        apart.len()
-    );
-    assert_eq!((count(&tap), count(&pfs)), (STATEMENTS, STATEMENTS - without_text), "{version}");
-    assert!(failed >= 20 && nested == 20, "{version}: {failed} failed, {nested} nested");
     apart
+}
+
+/// Whether all that was promised is among what ran.
+fn assert_mix(version: Version, ran: &[Vec<Ran>], tap: &BTreeMap<&str, Vec<&Value>>) {
+    let lines: Vec<&Value> = tap.values().flatten().copied().collect();
+    let is_prepared = |ran: &&Ran| matches!(ran.way, Way::Prepared | Way::FromVariable);
+    let prepared = ran.iter().flatten().filter(is_prepared).count();
+    let nested = lines.iter().filter(|line| line["nested"] == true).count();
+    let is_long = |line: &&&Value| line["text_bytes"].as_u64().unwrap() > TEXT_LIMIT as u64;
+    let long = lines.iter().filter(is_long).count();
+    assert_eq!((prepared, nested, long), (20, 20, 5), "{version}: prepared, nested, long");
+    let failed = lines.iter().filter(|line| line["error"] != 0).count();
+    assert!(failed >= 20, "{version}: {failed} failed");
+    for kind in ["create_user", "alter_user", "rename_user", "drop_user", "grant", "revoke"] {
+        let done = lines.iter().any(|line| text(line, "kind") == kind && line["error"] == 0);
+        assert!(done, "{version}: no {kind}");
+    }
+}
+
+/// Performance Schema lists a statement whose text is not known by the kind of its instrument.
+fn assert_every_instrument_has_a_kind(version: Version, admin: &mut Client) {
+    let results = admin.run("SELECT NAME FROM performance_schema.setup_instruments").unwrap();
+    let names = (0..results[0].rows.len()).map(|row| results[0].text(row, 0).unwrap());
+    let verbs = ["create", "alter", "drop", "rename", "truncate", "grant", "revoke"];
+    let defines = |name: &String| {
+        let name = name.strip_prefix("statement/sql/");
+        name.is_some_and(|name| verbs.iter().any(|verb| name.starts_with(verb)))
+    };
+    let (known, unknown): (Vec<String>, Vec<String>) =
+        names.filter(defines).partition(|name| DdlKind::of_instrument(name).is_some());
+    assert!(unknown.is_empty() && !known.is_empty(), "{version}: {unknown:?} of {known:?}");
 }
 
 #[test]

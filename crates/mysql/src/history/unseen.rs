@@ -1,0 +1,169 @@
+//! What Performance Schema does not show of this server, though all that is needed is on.
+//!
+//! The server's own counters (`Com_create_table` and so on) count what a client prepared, too, but are
+//! not compared with what was seen: they do not tell it from what runs inside of stored programs or is
+//! applied by a replica, count twice what is prepared anew while it is executed, and not at all what
+//! cannot be parsed or is refused on a read-only server. What they have more would often be no loss, so
+//! what cannot be seen is said in words, before anything is listed.
+
+use std::collections::BTreeMap;
+
+use waggle_model::{Flavour, ServerVersion};
+
+use crate::connection::{Connection, ConnectionError, MARK, text};
+
+/// The first MySQL that keeps the text of what the client protocol prepared; MariaDB keeps none.
+const PREPARED_TEXT_SINCE: [u32; 3] = [8, 0, 13];
+
+/// Counters of what found no room ("Performance Schema Status Variables" of the MySQL manual): kinds of
+/// statements, when the server was started; sessions, of which nothing is recorded; statements that ran
+/// inside of too many others.
+const KINDS: &str = "Performance_schema_statement_classes_lost";
+const SESSIONS: &str = "Performance_schema_thread_instances_lost";
+const NESTED: &str = "Performance_schema_nested_statement_lost";
+
+/// What found no room since the server was started, by the name of its counter.
+pub(super) type Lost = BTreeMap<String, u64>;
+
+/// Reads what found no room.
+pub(super) fn lost(connection: &mut Connection) -> Result<Lost, ConnectionError> {
+    let rows = connection.rows("SHOW GLOBAL STATUS LIKE 'Performance\\_schema\\_%lost'")?;
+    let lost = rows.iter().map(|row| (text(row, 0), text(row, 1).parse::<u64>().unwrap_or(0)));
+    Ok(lost.filter(|(name, _)| [KINDS, SESSIONS, NESTED].contains(&name.as_str())).collect())
+}
+
+/// What found no room between two readings.
+pub(super) fn grown(before: &Lost, now: &Lost) -> Lost {
+    let before = |name: &String| before.get(name).copied().unwrap_or(0);
+    let grown = now.iter().map(|(name, now)| (name.clone(), now.saturating_sub(before(name))));
+    grown.filter(|(_, grown)| *grown > 0).collect()
+}
+
+/// Whom the settings leave out.
+#[derive(Clone, Copy, Debug, Default)]
+struct LeftOut {
+    /// Sessions that are there.
+    sessions: u64,
+    /// Rules for those that come.
+    rules: u64,
+    /// There is no rule for everybody.
+    others: bool,
+}
+
+/// What is not shown, each in words with its remedy. `own` is the thread of this connection.
+pub(super) fn read(
+    connection: &mut Connection,
+    own: u64,
+    lost: &Lost,
+) -> Result<Vec<String>, ConnectionError> {
+    let identity = connection.server_identity();
+    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let rows = connection.rows(&format!(
+        "SELECT (SELECT COUNT(*) FROM performance_schema.threads WHERE TYPE = 'FOREGROUND' AND \
+           THREAD_ID <> {own} AND (INSTRUMENTED = 'NO' OR HISTORY = 'NO')) AS {MARK}, \
+         (SELECT COUNT(*) FROM performance_schema.setup_actors \
+           WHERE ENABLED = 'NO' OR HISTORY = 'NO'), \
+         (SELECT COUNT(*) FROM performance_schema.setup_actors WHERE HOST = '%' AND USER = '%')"
+    ))?;
+    let number = |at| rows.first().and_then(|row| text(row, at).parse::<u64>().ok());
+    let left_out = LeftOut {
+        sessions: number(0).unwrap_or(0),
+        rules: number(1).unwrap_or(0),
+        others: number(2) == Some(0),
+    };
+    Ok(in_words(version, left_out, lost))
+}
+
+fn in_words(version: ServerVersion, left_out: LeftOut, lost: &Lost) -> Vec<String> {
+    let mut words = Vec::new();
+    if version.flavour == Flavour::Mariadb || version.number < PREPARED_TEXT_SINCE {
+        let prepared = "statements that a client prepared by its protocol: this server keeps no \
+                        text of them, MySQL since 8.0.13 does; the source tap shows them";
+        words.push(prepared.to_owned());
+    }
+    if left_out.sessions > 0 {
+        words.push(format!(
+            "{} of the sessions that are connected: INSTRUMENTED or HISTORY is NO in \
+             performance_schema.threads; set both to YES there",
+            left_out.sessions
+        ));
+    }
+    if left_out.rules > 0 {
+        words.push(format!(
+            "who logs in under {} of the rules of performance_schema.setup_actors: ENABLED or \
+             HISTORY is NO; set both to YES there",
+            left_out.rules
+        ));
+    }
+    if left_out.others {
+        words.push(
+            "who logs in without a rule in performance_schema.setup_actors; run INSERT INTO \
+             performance_schema.setup_actors VALUES ('%', '%', '%', 'YES', 'YES')"
+                .to_owned(),
+        );
+    }
+    for (counter, what, variable) in [
+        (SESSIONS, "sessions", "performance_schema_max_thread_instances"),
+        (KINDS, "kinds of statements", "performance_schema_max_statement_classes"),
+    ] {
+        if let Some(lost) = lost.get(counter).filter(|lost| **lost > 0) {
+            words.push(format!(
+                "{lost} {what} that found no room since the server was started; start it with a \
+                 larger {variable}"
+            ));
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(of: &[(&str, u64)]) -> Lost {
+        of.iter().map(|(name, lost)| ((*name).to_owned(), *lost)).collect()
+    }
+
+    fn words_of(flavour: Flavour, version: &str) -> Vec<String> {
+        let version = ServerVersion::parse(flavour, version);
+        in_words(version, LeftOut::default(), &lost(&[(SESSIONS, 0)]))
+    }
+
+    #[test]
+    fn what_a_client_prepared_has_no_text_on_old_servers_and_mariadb() {
+        for (flavour, version, is_shown) in [
+            (Flavour::Mysql, "5.7.22", false),
+            (Flavour::Mysql, "8.0.12", false),
+            (Flavour::Mysql, "8.0.13", true),
+            (Flavour::Mysql, "9.7.4", true),
+            (Flavour::Mariadb, "10.11.9-MariaDB", false),
+            (Flavour::Mariadb, "11.4.5-MariaDB", false),
+        ] {
+            let words = words_of(flavour, version);
+            assert_eq!(words.is_empty(), is_shown, "{version}: {words:?}");
+        }
+    }
+
+    #[test]
+    fn who_is_left_out_is_counted_with_the_remedy() {
+        let version = ServerVersion::parse(Flavour::Mysql, "9.7.4");
+        let left_out = LeftOut { sessions: 3, rules: 1, others: true };
+        let words = in_words(version, left_out, &lost(&[(SESSIONS, 7), (KINDS, 0), (NESTED, 5)]));
+        let begins =
+            ["3 of the sessions", "who logs in under 1 ", "who logs in without", "7 sessions"];
+        assert_eq!(words.len(), begins.len(), "{words:?}");
+        for (words, begin) in words.iter().zip(begins) {
+            assert!(words.starts_with(begin) && words.contains("; "), "{begin}: {words}");
+        }
+    }
+
+    #[test]
+    fn what_found_no_room_is_told_once() {
+        let before = lost(&[(SESSIONS, 7), (NESTED, 5)]);
+        let now = lost(&[(SESSIONS, 9), (NESTED, 5)]);
+        assert_eq!(grown(&before, &now), lost(&[(SESSIONS, 2)]));
+        assert_eq!(grown(&now, &now), Lost::new());
+        // Of another life.
+        assert_eq!(grown(&now, &before), Lost::new());
+    }
+}
