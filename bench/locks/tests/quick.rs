@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -47,4 +48,35 @@ fn the_small_form_times_looks_and_measures_what_they_do_to_a_load() {
     }
     let page = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(page.contains("| 2 | A/A |") && page.contains("| 2 | every 200ms |"), "{page}");
+}
+
+/// The head of the table of looks.
+const LOOKS: &str = "| server | state | statements | median, ms | longest, ms |";
+
+/// From its head to its last row.
+fn table(page: &str) -> Option<&str> {
+    let table = &page[page.find(LOOKS)?..];
+    Some(table.find("\n\n").map_or(table.trim_end(), |end| &table[..end]))
+}
+
+/// Of the newest kept run that has looks. After a new one: `UPDATE=1 cargo test -p waggle-bench-locks`.
+#[test]
+fn the_guide_shows_the_looks_that_were_kept() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut kept: Vec<_> = fs::read_dir(root.join("bench/results"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    kept.sort();
+    let pages = kept.iter().rev().filter_map(|run| fs::read_to_string(run.join("README.md")).ok());
+    let page = pages.into_iter().find(|page| table(page).is_some()).unwrap();
+    let expected = table(&page).unwrap();
+    let path = root.join("docs/guide/locks.md");
+    let guide = fs::read_to_string(&path).unwrap();
+    let shown = table(&guide).unwrap();
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, guide.replace(shown, expected)).unwrap();
+        return;
+    }
+    assert_eq!(shown, expected);
 }

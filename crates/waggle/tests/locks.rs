@@ -17,7 +17,7 @@ mod rows;
 #[expect(dead_code, reason = "a soak does the same as these tests, but asserts more")]
 mod size;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -131,6 +131,21 @@ impl Scene {
         self.look_until_soon(expected, |look| {
             (drawn(&look["blockers"]) == expected).then(|| look.clone())
         })
+    }
+}
+
+/// Every key of a look stands on the page of the reference.
+fn assert_documented(look: &Value) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/locks-json.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let mut values = vec![look];
+    while let Some(value) = values.pop() {
+        for (key, below) in value.as_object().into_iter().flatten() {
+            let stands = [format!("`{key}`"), format!(".{key}`")];
+            assert!(stands.iter().any(|stands| page.contains(stands)), "{key} is not documented");
+            values.push(below);
+        }
+        values.extend(value.as_array().into_iter().flatten());
     }
 }
 

@@ -140,7 +140,8 @@ fn instrument(connection: &mut Connection) -> Result<Option<String>, ConnectionE
             Flavour::Mysql => "",
         };
         return Ok(Some(format!(
-            "Performance Schema is off; start the server with performance_schema=ON{plugin}"
+            "Performance Schema is off; start the server with performance_schema=ON{plugin}; waggle pfs \
+             status says what that costs"
         )));
     }
     let rows = connection.rows(&format!(

@@ -1,6 +1,7 @@
 //! One look at the locks of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use waggle_model::Reading;
 
@@ -16,6 +17,9 @@ use crate::connection::{Connection, ConnectionError};
 pub struct Locks {
     /// How InnoDB counts its waits.
     pub row_waits: Reading<RowWaits>,
+    /// Transactions that were seen to wait for a row lock, at most [`WAITERS_MAX`]; `None` where nothing called for a
+    /// look at them, or they may not be seen.
+    pub row_waiters: Option<usize>,
     /// Sessions that wait for a metadata lock or the lock of a table; at most one more than
     /// [`WAITERS_MAX`].
     pub metadata_waits: Reading<usize>,
@@ -32,7 +36,8 @@ pub struct Locks {
 impl Locks {
     /// Whether somebody waits; `None` where nobody was found, and not everywhere could be looked.
     pub fn somebody_waits(&self) -> Option<bool> {
-        let rows = self.row_waits.value().is_some_and(|waits| waits.now > 0);
+        let by_gauge = || self.row_waits.value().is_some_and(|waits| waits.now > 0);
+        let rows = self.row_waiters.map_or_else(by_gauge, |waiters| waiters > 0);
         let metadata = self.metadata_waits.value().is_some_and(|waits| *waits > 0);
         let is_empty = self.tree.roots.is_empty() && self.tree.undetermined.is_empty();
         match rows || metadata || !is_empty {
@@ -42,11 +47,37 @@ impl Locks {
     }
 }
 
+/// InnoDB makes its copy of the transactions anew only when nobody has read it for a tenth of a second
+/// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
+const COPY_IS_OLD: Duration = Duration::from_millis(120);
+
 /// Looks again and again; it knows what this account may read and what the last poll saw.
 pub struct Poller {
     source: Source,
     may_see_processes: bool,
-    row_waits_before: Option<u64>,
+    before: Before,
+}
+
+/// What the last poll saw of row locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Before {
+    /// Waits since the server's start; `None`: there was no poll yet.
+    waits: Option<u64>,
+    /// Whether a transaction waited, as far as that is known.
+    waiting: bool,
+    /// Whether the gauge was above 0 and nobody waited.
+    gauge_is_off: bool,
+}
+
+impl Before {
+    /// Before the first poll a transaction may have waited for long.
+    const NOTHING: Before = Before { waits: None, waiting: true, gauge_is_off: false };
+
+    /// Whether transactions have to be looked at. The gauge has been seen to drift, so that a counter which moved
+    /// counts as well, and who waited may wait on.
+    fn calls_for_a_look(self, now: &RowWaits) -> bool {
+        self.waiting || now.now > 0 || self.waits.is_some_and(|before| before != now.since_start)
+    }
 }
 
 impl Poller {
@@ -59,10 +90,10 @@ impl Poller {
         connection.rows("SET SESSION time_zone = 'SYSTEM', SESSION sql_mode = ''")?;
         let source = Source::find(connection)?;
         let may_see_processes = gate::may_see_processes(connection)?;
-        Ok(Poller { source, may_see_processes, row_waits_before: None })
+        Ok(Poller { source, may_see_processes, before: Before::NOTHING })
     }
 
-    /// Looks once: two statements where nothing waits.
+    /// Looks once: two statements where nothing waits, one more the first time.
     ///
     /// # Errors
     /// The connection is broken, or the server refuses a statement for another reason than a
@@ -74,11 +105,12 @@ impl Poller {
         let waiting = gate::waiting(connection, &self.source)?;
         not_known.extend(row_waits.why().into_iter().chain(waiting.why()).map(str::to_owned));
         let mut waits: Vec<Wait> = Vec::new();
-        if self.rows_may_wait(row_waits.value()) {
-            match rows::read(connection, self.may_see_processes)? {
-                Reading::Value(found) => waits.extend(found),
-                Reading::Absent(why) => not_known.push(why),
-            }
+        let found = self.row_waits(connection, row_waits.value())?;
+        let row_waiters = found.as_ref().and_then(Reading::value).map(Vec::len);
+        match found {
+            Some(Reading::Value(found)) => waits.extend(found),
+            Some(Reading::Absent(why)) => not_known.push(why),
+            None => {}
         }
         if let Some(waiting) = waiting.value().filter(|waiting| !waiting.is_empty()) {
             waits.extend(metadata::read(connection, waiting)?);
@@ -88,14 +120,33 @@ impl Poller {
         let sessions = self.sessions(connection, &tree)?;
         let metadata_waits = waiting.map(|waiting| waiting.len());
         let statements = connection.statements() - sent_before;
-        Ok(Locks { row_waits, metadata_waits, tree, sessions, not_known, statements })
+        Ok(Locks { row_waits, row_waiters, metadata_waits, tree, sessions, not_known, statements })
     }
 
-    /// The gauge has been seen to drift, so that a counter which moved counts as well.
-    fn rows_may_wait(&mut self, waits: Option<&RowWaits>) -> bool {
-        let Some(waits) = waits else { return false };
-        let before = self.row_waits_before.replace(waits.since_start);
-        waits.now > 0 || before.is_some_and(|before| waits.since_start != before)
+    /// Who waits for a row lock; `None` where nothing calls for a look.
+    fn row_waits(
+        &mut self,
+        connection: &mut Connection,
+        now: Option<&RowWaits>,
+    ) -> Result<Option<Reading<Vec<Wait>>>, ConnectionError> {
+        let Some(now) = now else { return Ok(None) };
+        let mut before = self.before;
+        // What may not be seen is told where there is something to see.
+        before.waiting &= self.may_see_processes;
+        self.before = Before { waits: Some(now.since_start), waiting: false, ..before };
+        if !before.calls_for_a_look(now) {
+            self.before.gauge_is_off = false;
+            return Ok(None);
+        }
+        let nobody = |found: &Reading<Vec<Wait>>| found.value().is_some_and(Vec::is_empty);
+        let mut found = rows::read(connection, self.may_see_processes)?;
+        if nobody(&found) && now.now > 0 && !before.gauge_is_off {
+            std::thread::sleep(COPY_IS_OLD);
+            found = rows::read(connection, self.may_see_processes)?;
+        }
+        self.before.waiting = found.value().is_some_and(|waits| !waits.is_empty());
+        self.before.gauge_is_off = now.now > 0 && nobody(&found);
+        Ok(Some(found))
     }
 
     fn note_limits(&self, waits: &[Wait], not_known: &mut Vec<String>) {
@@ -139,5 +190,38 @@ impl Tree {
         let candidates = self.undetermined.iter().flat_map(|(unknown, _)| &unknown.candidates);
         keys.extend(candidates.take(WAITERS_MAX).cloned());
         keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gauge_alone_is_not_trusted() {
+        let quiet = RowWaits { now: 0, since_start: 7 };
+        let before = Before { waits: Some(7), waiting: false, gauge_is_off: false };
+        assert!(Before::NOTHING.calls_for_a_look(&quiet), "somebody may wait since long");
+        assert!(!before.calls_for_a_look(&quiet));
+        assert!(before.calls_for_a_look(&RowWaits { now: 1, ..quiet }));
+        assert!(before.calls_for_a_look(&RowWaits { since_start: 8, ..quiet }));
+        assert!(Before { waiting: true, ..before }.calls_for_a_look(&quiet), "it may wait on");
+    }
+
+    #[test]
+    fn who_was_seen_counts_and_the_gauge_only_where_nobody_was_looked_at() {
+        let locks = |gauge, row_waiters| Locks {
+            row_waits: Reading::Value(RowWaits { now: gauge, since_start: 9 }),
+            row_waiters,
+            metadata_waits: Reading::Value(0),
+            tree: Tree::default(),
+            sessions: BTreeMap::new(),
+            not_known: Vec::new(),
+            statements: 2,
+        };
+        assert_eq!(locks(1, None).somebody_waits(), Some(true));
+        assert_eq!(locks(1, Some(0)).somebody_waits(), Some(false), "it has drifted");
+        assert_eq!(locks(0, Some(1)).somebody_waits(), Some(true), "it has drifted");
+        assert_eq!(locks(0, None).somebody_waits(), Some(false));
     }
 }

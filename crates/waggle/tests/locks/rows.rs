@@ -9,18 +9,17 @@ fn chain(version: Version) {
     let scene = Scene::of(version);
     let (quiet, code) = scene.look(&[]);
     assert_eq!((&quiet["somebody_waits"], code), (&Value::Bool(false), Some(0)), "{quiet:#}");
-    assert_eq!(quiet["statements_sent"], 2, "nothing waits: {quiet:#}");
+    assert_eq!(quiet["statements_sent"], 3, "the first look, and nothing waits: {quiet:#}");
 
     let root = scene.session_after(&["USE shop", "BEGIN", TAKE_1]);
     let middle = scene.waiting(&["BEGIN", TAKE_2, TAKE_1]);
     if version == Version::Mysql80 {
         return a_chain_where_data_locks_are_not_safe(&scene, &root, &middle);
     }
-    // So that the times of the two waits differ: the server counts whole seconds.
     let last = scene.waiting(&["BEGIN", TAKE_2]);
     let (a, b, c) = (root.connection_id(), middle.connection_id(), last.connection_id());
     let look = scene.look_until_drawn(&format!("{a}({b}({c}))"));
-    assert_eq!(look["row_lock_waits"], 2);
+    assert_eq!(look["row_lock_waiters"], 2);
     let blocker = &look["blockers"][0];
     let session = &blocker["session"];
     assert_eq!((&session["user"], &session["db"]), (&"root".into(), &"shop".into()), "{look:#}");
@@ -42,6 +41,7 @@ fn chain(version: Version) {
     assert!(lock["mode"].as_str().unwrap().starts_with('X') && lock["record"].is_string());
     assert!(lock["key"].is_null() && waiter["waited_s"].is_number(), "{look:#}");
     assert_eq!(waiter["session"]["statement"]["is_running"], true);
+    assert_documented(&look);
     let (open, code) = scene.look(&["--no-redact"]);
     assert_eq!(open["blockers"][0]["waiters"][0]["waits_for"]["key"], "1");
     assert_eq!(code, Some(1));
@@ -56,6 +56,7 @@ fn chain(version: Version) {
 fn a_chain_where_data_locks_are_not_safe(scene: &Scene, root: &Client, middle: &Client) {
     let (a, b) = (root.connection_id(), middle.connection_id());
     let look = scene.look_until_drawn(&format!("{a}({b})"));
+    assert_eq!(look["row_lock_waiters"], 1);
     assert_eq!(look["blockers"][0]["waiters"][0]["by_elimination"], true);
     let last = scene.waiting(&["BEGIN", TAKE_2]);
     let c = last.connection_id();
@@ -125,6 +126,7 @@ fn deadlock(version: Version) {
         }
     }
     assert_eq!(parties.iter().filter(|party| party["rolled_back"] == true).count(), 1, "{look:#}");
+    assert_documented(&look);
     let text = scene.text(&["--deadlock"]);
     assert!(text.contains("rolled back") && !text.contains("id = 1"), "{text}");
 }

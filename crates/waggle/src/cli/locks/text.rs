@@ -18,6 +18,9 @@ const IDS_MAX: usize = 20;
 pub(super) fn of(look: &Look<'_>) -> String {
     let mut page = Page { look, text: String::new() };
     page.line("", &page.headline());
+    if let (Some(gauge), Some(0)) = (look.locks.row_waits.value(), look.locks.row_waiters) {
+        page.gauge(gauge.now);
+    }
     for root in &look.locks.tree.roots {
         page.root(root);
     }
@@ -53,7 +56,9 @@ impl Page<'_> {
 
     fn headline(&self) -> String {
         let locks = self.look.locks;
-        let row = locks.row_waits.value().map_or("?".to_owned(), |waits| waits.now.to_string());
+        let by_gauge = locks.row_waits.value().map(|waits| waits.now);
+        let row = locks.row_waiters.map(|waiters| waiters as u64).or(by_gauge);
+        let row = row.map_or("?".to_owned(), |waits| waits.to_string());
         let other = locks.metadata_waits.value().map_or("?".to_owned(), usize::to_string);
         let what = match locks.somebody_waits() {
             Some(true) => format!("waits: {row} for row locks, {other} for metadata locks"),
@@ -62,6 +67,16 @@ impl Page<'_> {
         };
         let at = self.look.at.strftime("%Y-%m-%dT%H:%M:%SZ");
         format!("{at} {}: {what}", self.look.server)
+    }
+
+    /// Beside transactions of which none waits.
+    fn gauge(&mut self, says: u64) {
+        if says > 0 {
+            self.line(
+                "",
+                &format!("Innodb_row_lock_current_waits is {says}, but no transaction waits: the server's gauge is off"),
+            );
+        }
     }
 
     fn root(&mut self, root: &Node) {
