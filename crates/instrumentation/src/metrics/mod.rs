@@ -4,6 +4,7 @@
 //! was written to them, not what came of it. Counts are taken by difference of `COUNT`; the server's
 //! own reset is for those who ask for it ([`reset`]).
 
+pub mod gauge;
 pub mod modules;
 pub mod reset;
 pub mod sample;

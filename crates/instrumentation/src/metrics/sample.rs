@@ -11,6 +11,7 @@ use waggle_mysql::connection::{MARK, absent_or, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use super::Counter;
+use super::gauge::{growth, is_gauge_of_status};
 use super::selection::means;
 
 /// Where a metric stands.
@@ -37,6 +38,8 @@ pub struct Sample {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Metric {
     subsystem: Option<String>,
+    kind: Option<String>,
+    is_gauge: bool,
     /// `None`: it does not count now.
     value: Option<i64>,
 }
@@ -50,11 +53,16 @@ pub struct Moved {
     pub name: String,
     /// The subsystem of a counter of InnoDB.
     pub subsystem: Option<String>,
+    /// The `TYPE` of a counter of InnoDB.
+    pub kind: Option<String>,
+    /// Whether it shows a state and counts nothing.
+    pub is_gauge: bool,
     /// At the end of the interval; `None`: it does not count.
     pub value: Option<i64>,
-    /// The difference to the beginning; `None` where it did not count at both ends.
+    /// The difference to the beginning; `None` where it did not count at both ends, and where a counter
+    /// was set back.
     pub change: Option<i64>,
-    /// The difference by the seconds between the two readings.
+    /// The difference by the seconds between the two readings; `None` of a gauge.
     pub per_s: Option<f64>,
 }
 
@@ -68,8 +76,10 @@ impl Sample {
         let mut metrics = BTreeMap::new();
         for row in connection.rows("SHOW GLOBAL STATUS")? {
             if let Ok(value) = text(&row, 1).parse() {
-                let metric = Metric { subsystem: None, value: Some(value) };
-                metrics.insert((Source::Status, text(&row, 0)), metric);
+                let (name, value) = (text(&row, 0), Some(value));
+                let is_gauge = is_gauge_of_status(&name);
+                let metric = Metric { subsystem: None, kind: None, is_gauge, value };
+                metrics.insert((Source::Status, name), metric);
             }
         }
         let mut absent = Vec::new();
@@ -99,14 +109,19 @@ impl Sample {
         let seconds = self.since(earlier).as_secs_f64();
         let moved = |((source, name), metric): (&(Source, String), &Metric)| {
             let before = earlier.metrics.get(&(*source, name.clone())).and_then(|m| m.value);
-            let change = metric.value.zip(before).map(|(now, before)| now.wrapping_sub(before));
+            let change = metric.value.zip(before).and_then(|(now, before)| match metric.is_gauge {
+                true => now.checked_sub(before),
+                false => growth(before, now),
+            });
             Moved {
                 source: *source,
                 name: name.clone(),
                 subsystem: metric.subsystem.clone(),
+                kind: metric.kind.clone(),
+                is_gauge: metric.is_gauge,
                 value: metric.value,
                 change,
-                per_s: change.map(|change| change as f64 / seconds),
+                per_s: change.filter(|_| !metric.is_gauge).map(|change| change as f64 / seconds),
             }
         };
         let is_wanted = |((_, name), metric): &(&(Source, String), &Metric)| {
@@ -121,10 +136,12 @@ fn is_meant(word: &str, name: &str, metric: &Metric) -> bool {
 }
 
 fn of_counter(counter: Counter) -> ((Source, String), Metric) {
-    let Counter { name, subsystem, enabled, count, .. } = counter;
+    let is_gauge = counter.is_gauge();
+    let Counter { name, subsystem, kind, enabled, count, .. } = counter;
     // One that is off keeps what it counted before.
     let value = enabled.then_some(count);
-    ((Source::Innodb, name), Metric { subsystem: Some(subsystem), value })
+    let (subsystem, kind) = (Some(subsystem), Some(kind));
+    ((Source::Innodb, name), Metric { subsystem, kind, is_gauge, value })
 }
 
 type Metrics = BTreeMap<(Source, String), Metric>;
@@ -141,44 +158,60 @@ fn memory(connection: &mut Connection) -> Result<Reading<Metrics>, ConnectionErr
     };
     // NULL with Performance Schema off.
     let number = |at| rows.first().and_then(|row| optional_text(row, at)?.parse().ok());
-    let names = ["memory_current_allocated", "memory_total_allocated"];
-    let metric = |(at, name): (usize, &str)| {
-        ((Source::Memory, name.to_owned()), Metric { subsystem: None, value: number(at) })
+    let metrics = [("memory_current_allocated", true), ("memory_total_allocated", false)];
+    let metric = |(at, (name, is_gauge)): (usize, (&str, bool))| {
+        let metric = Metric { subsystem: None, kind: None, is_gauge, value: number(at) };
+        ((Source::Memory, name.to_owned()), metric)
     };
-    Ok(Reading::Value(names.into_iter().enumerate().map(metric).collect()))
+    Ok(Reading::Value(metrics.into_iter().enumerate().map(metric).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn sample(at: Instant, metrics: &[(Source, &str, Option<i64>)]) -> Sample {
-        let metric = |(source, name, value): &(Source, &str, Option<i64>)| {
-            let subsystem = (*source == Source::Innodb).then(|| "lock".to_owned());
-            ((*source, (*name).to_owned()), Metric { subsystem, value: *value })
+    /// A metric by its source and name, whether it is a gauge, and its value.
+    type Row<'a> = (Source, &'a str, bool, Option<i64>);
+
+    fn sample(at: Instant, rows: &[Row<'_>]) -> Sample {
+        let metric = |(source, name, is_gauge, value): &Row<'_>| {
+            let is_innodb = *source == Source::Innodb;
+            let metric = Metric {
+                subsystem: is_innodb.then(|| "lock".to_owned()),
+                kind: is_innodb.then(|| "counter".to_owned()),
+                is_gauge: *is_gauge,
+                value: *value,
+            };
+            ((*source, (*name).to_owned()), metric)
         };
-        Sample { at, metrics: metrics.iter().map(metric).collect(), absent: vec![] }
+        Sample { at, metrics: rows.iter().map(metric).collect(), absent: vec![] }
     }
 
     #[test]
-    fn rates_are_differences_by_time_and_what_does_not_count_has_none() {
+    fn rates_are_differences_by_time_and_what_does_not_count_was_set_back_or_is_a_gauge_has_none() {
         let begin = Instant::now();
         let earlier = sample(
             begin,
             &[
-                (Source::Status, "Questions", Some(10)),
-                (Source::Innodb, "down", Some(3)),
-                (Source::Innodb, "off", None),
-                (Source::Innodb, "begins", None),
+                (Source::Status, "Questions", false, Some(10)),
+                (Source::Status, "Com_select", false, Some(100)),
+                (Source::Status, "Threads_running", true, Some(3)),
+                (Source::Innodb, "up", false, Some(-3)),
+                (Source::Innodb, "down", true, Some(3)),
+                (Source::Innodb, "off", false, None),
+                (Source::Innodb, "begins", false, None),
             ],
         );
         let later = sample(
             begin + Duration::from_secs(2),
             &[
-                (Source::Status, "Questions", Some(15)),
-                (Source::Innodb, "down", Some(-1)),
-                (Source::Innodb, "off", None),
-                (Source::Innodb, "begins", Some(4)),
+                (Source::Status, "Questions", false, Some(15)),
+                (Source::Status, "Com_select", false, Some(4)),
+                (Source::Status, "Threads_running", true, Some(5)),
+                (Source::Innodb, "up", false, Some(-2)),
+                (Source::Innodb, "down", true, Some(-1)),
+                (Source::Innodb, "off", false, None),
+                (Source::Innodb, "begins", false, Some(4)),
             ],
         );
         let moved = later.moved_since(&earlier, &[]);
@@ -187,10 +220,13 @@ mod tests {
             (moved.value, moved.change, moved.per_s)
         };
         assert_eq!(of("Questions"), (Some(15), Some(5), Some(2.5)));
-        assert_eq!(of("down"), (Some(-1), Some(-4), Some(-2.0)));
+        assert_eq!(of("Com_select"), (Some(4), None, None));
+        assert_eq!(of("Threads_running"), (Some(5), Some(2), None));
+        assert_eq!(of("up"), (Some(-2), Some(1), Some(0.5)));
+        assert_eq!(of("down"), (Some(-1), Some(-4), None));
         assert_eq!(of("off"), (None, None, None));
         assert_eq!(of("begins"), (Some(4), None, None));
-        assert_eq!(later.moved_since(&earlier, &["lock".to_owned()]).len(), 3);
+        assert_eq!(later.moved_since(&earlier, &["lock".to_owned()]).len(), 4);
         assert!(later.has("Quest%") && !later.has("x"));
     }
 }

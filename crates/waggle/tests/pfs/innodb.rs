@@ -1,12 +1,13 @@
 //! `waggle innodb enable` and `disable`: counters are on or off while it holds, and as they were after.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use waggle_instrumentation::journal::Undoer;
 use waggle_instrumentation::metrics::{Counter, read};
-use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
+use waggle_mysql::{Connection, Options, Sources};
 use waggle_testkit::Version;
 
 use super::{Scene, guardian_of, stderr, wait_for};
@@ -193,6 +194,8 @@ fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
         assert_eq!(unread.status.code(), Some(4), "{version}: {}", stderr(&unread));
         let grant = grant_of(&unread);
         assert_eq!(grant, "GRANT PROCESS ON *.* TO 'poor'@'localhost'", "{version}");
+        let watched = run(&["watch", "--for", "1ms", "--json"]);
+        assert_only_the_status_is_shown(&watched, version);
         root.rows(&grant).unwrap();
         assert_eq!(run(&["status"]).status.code(), Some(0), "{version}");
 
@@ -210,5 +213,43 @@ fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
         let set = run(&["enable", "module_icp", "--for", "1ms"]);
         assert_eq!(set.status.code(), Some(0), "{version}: {}", stderr(&set));
         assert_eq!(states(&mut root), before, "{version}");
+        assert_who_reads_a_baseline_is_named(&scene, &file, version);
     }
+}
+
+/// What an account without rights sees, and is told.
+fn assert_only_the_status_is_shown(watched: &Output, version: Version) {
+    let said = stderr(watched);
+    assert_eq!(watched.status.code(), Some(0), "{version}: {said}");
+    let absent = said.lines().filter_map(|line| line.strip_prefix("waggle: not shown: "));
+    let grants: Vec<&str> = absent.filter_map(|why| Some(why.split_once("; run ")?.1)).collect();
+    let expected = [
+        "GRANT PROCESS ON *.* TO 'poor'@'localhost'",
+        "GRANT SELECT ON performance_schema.* TO 'poor'@'localhost'",
+    ];
+    assert_eq!(grants, expected, "{version}: {said}");
+    let line = String::from_utf8_lossy(&watched.stdout);
+    assert!(line.contains(r#""source":"status""#), "{version}: {line}");
+    let is_more = line.contains(r#""source":"innodb""#) || line.contains(r#""source":"memory""#);
+    assert!(!is_more, "{version}: {line}");
+}
+
+/// Whoever reads what a reset gives other values is named with the account, and whoever counts is not.
+fn assert_who_reads_a_baseline_is_named(scene: &Scene, file: &Path, version: Version) {
+    let on = "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
+              WHERE NAME IN ('events_statements_current', 'events_statements_history')";
+    scene.connect().rows(on).unwrap();
+    let file = Some(file.to_owned());
+    let options = Options::read(&Sources { defaults_file: file, ..Sources::default() });
+    let mut reader = Connection::open(&options.unwrap(), None).unwrap();
+    for columns in ["COUNT", "COUNT(*)", "*"] {
+        let sql = format!("SELECT {columns} FROM information_schema.INNODB_METRICS");
+        reader.rows(&sql).unwrap();
+    }
+    let reset = scene.run(&["innodb", "reset", "module_icp", "--yes"]);
+    let said = stderr(&reset);
+    assert_eq!(reset.status.code(), Some(0), "{version}: {said}");
+    let named: Vec<&str> = said.lines().filter(|line| line.contains(" times, last at ")).collect();
+    let [one] = named[..] else { panic!("{version}: {said}") };
+    assert!(one.contains(", by poor@localhost: SELECT * FROM"), "{version}: {said}");
 }

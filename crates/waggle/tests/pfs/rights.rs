@@ -179,6 +179,11 @@ fn a_server_that_refuses_writes_lets_its_instrumentation_be_set() {
         let words = ["innodb", "enable", "module_trx", "--for", "10ms"];
         let enabled = run(&scene, &metrics, &words);
         assert_eq!(enabled.status.code(), Some(0), "{version}: {}", stderr(&enabled));
+        let reset = run(&scene, &metrics, &["innodb", "reset", "module_trx", "--yes"]);
+        let said = stderr(&reset);
+        assert_eq!(reset.status.code(), Some(0), "{version}: {said}");
+        assert!(said.contains("who reads those columns is not known"), "{version}: {said}");
+        assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{version}: {said}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! `waggle innodb reset`
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 
 use waggle_instrumentation::Table;
@@ -18,6 +19,8 @@ use super::{counters, failed};
 
 /// Readers that are named.
 const READERS_PRINTED: usize = 5;
+/// Accounts of a reader that are named.
+const ACCOUNTS_PRINTED: usize = 5;
 /// Characters of a statement that are printed.
 const STATEMENT_CHARS: usize = 100;
 
@@ -77,21 +80,37 @@ fn tell_losses(connection: &mut Connection, chosen: &[Counter]) -> Result<(), Fa
         some => eprintln!("{some} of them have been reset before: somebody uses their baseline"),
     }
     match readers(connection).map_err(failed)? {
-        Reading::Absent(why) => eprintln!("who reads them is not known: {why}"),
+        Reading::Absent(why) => eprintln!("who reads those columns is not known: {why}"),
         Reading::Value(readers) if readers.is_empty() => {
-            eprintln!("no statement of others that reads them is in the digest table");
+            eprintln!("no statement of others that reads those columns is in the digest table");
         }
         Reading::Value(readers) => {
-            eprintln!("statements that read them:");
-            for Reader { statement, times, last } in readers.iter().take(READERS_PRINTED) {
-                // A server's text reaches a terminal without control characters.
-                let text: String = statement.chars().filter(|c| !c.is_control()).collect();
-                let text: String = text.chars().take(STATEMENT_CHARS).collect();
-                eprintln!("  {times} times, last at {last}: {text}");
+            eprintln!("statements that read those columns:");
+            for reader in readers.iter().take(READERS_PRINTED) {
+                eprintln!("  {}", in_words(reader));
             }
         }
     }
     Ok(())
+}
+
+fn in_words(Reader { statement, times, last, accounts }: &Reader) -> String {
+    let text: String = plain(statement).chars().take(STATEMENT_CHARS).collect();
+    format!("{times} times, last at {last}, {}: {text}", by_whom(accounts))
+}
+
+fn by_whom(accounts: &BTreeSet<String>) -> String {
+    let named: Vec<_> = accounts.iter().take(ACCOUNTS_PRINTED).map(|text| plain(text)).collect();
+    match accounts.len() - named.len() {
+        0 if named.is_empty() => "by whom is not known".to_owned(),
+        0 => format!("by {}", named.join(", ")),
+        more => format!("by {} and {more} more", named.join(", ")),
+    }
+}
+
+/// A server's text reaches a terminal without control characters.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn is_confirmed() -> Result<bool, Failure> {
@@ -105,4 +124,23 @@ fn is_confirmed() -> Result<bool, Failure> {
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_is_named_with_some_of_its_accounts_and_without_control_characters() {
+        let of = |accounts: &[&str]| {
+            let accounts = accounts.iter().map(|account| (*account).to_owned()).collect();
+            let (statement, last) = ("SELECT\u{1b} *".to_owned(), "12:00".to_owned());
+            in_words(&Reader { statement, times: 3, last, accounts })
+        };
+        let two = "3 times, last at 12:00, by ann@db1, ben@db2: SELECT *";
+        assert_eq!(of(&["ann@db1", "b\u{1b}en@db2"]), two);
+        let many = of(&["a", "b", "c", "d", "e", "f", "g"]);
+        assert!(many.contains("by a, b, c, d, e and 2 more:"), "{many}");
+        assert!(of(&[]).contains("by whom is not known:"));
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use waggle_instrumentation::metrics::Counter;
+use waggle_instrumentation::metrics::gauge::growth;
 use waggle_instrumentation::{Plan, State};
 use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
@@ -77,21 +78,62 @@ fn counted(connection: &mut Connection) -> Result<Report, Failure> {
     let before = counters(connection)?;
     Ok(Box::new(move |connection, json| {
         let after = counters(connection)?;
-        let on = after.iter().filter(|counter| counter.enabled);
-        let moved = on.map(|Counter { name, count, .. }| {
-            let same = before.iter().find(|counter| counter.name == *name);
-            (name.as_str(), same.map_or(0, |before| count.wrapping_sub(before.count)))
-        });
-        let moved: BTreeMap<&str, i64> = moved.filter(|(_, change)| *change != 0).collect();
+        let moved = moved(&before, &after);
         let mut out = io::stdout().lock();
         if json {
             serde_json::to_writer(&mut out, &moved).map_err(io::Error::from)?;
             writeln!(out)?;
             return Ok(true);
         }
-        for (name, change) in moved {
-            writeln!(out, "{name:<44} {change:>16}")?;
+        for (name, growth) in moved {
+            let growth = growth.map_or("-".to_owned(), |growth| growth.to_string());
+            writeln!(out, "{name:<44} {growth:>16}")?;
         }
         Ok(true)
     }))
+}
+
+/// By how much each that is on and no gauge has grown, less those that stood still; `None`: somebody
+/// has set it back.
+fn moved<'a>(before: &[Counter], after: &'a [Counter]) -> BTreeMap<&'a str, Option<i64>> {
+    let counts = after.iter().filter(|counter| counter.enabled && !counter.is_gauge());
+    let grown = counts.filter_map(|Counter { name, count, .. }| {
+        let same = before.iter().find(|counter| counter.name == *name)?;
+        Some((name.as_str(), growth(same.count, *count)))
+    });
+    grown.filter(|(_, growth)| *growth != Some(0)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(name: &str, kind: &str, enabled: bool, count: i64) -> Counter {
+        Counter {
+            name: name.to_owned(),
+            subsystem: "lock".to_owned(),
+            module: Some("module_lock"),
+            enabled,
+            kind: kind.to_owned(),
+            count,
+            count_reset: count,
+            comment: String::new(),
+        }
+    }
+
+    #[test]
+    fn only_what_counts_has_counted_and_what_was_set_back_is_not_known() {
+        let rows = [
+            ("lock_deadlocks", "counter", true, 3, 5),
+            ("lock_timeouts", "counter", true, 3, 3),
+            ("lock_rec_lock_waits", "counter", false, 3, 5),
+            ("lock_row_lock_waits", "status_counter", true, 30, 5),
+            ("lock_row_lock_time_max", "value", true, 3, 5),
+            ("lock_rec_locks", "counter", true, 3, 5),
+        ];
+        let before = rows.map(|(name, kind, on, before, _)| counter(name, kind, on, before));
+        let after = rows.map(|(name, kind, on, _, after)| counter(name, kind, on, after));
+        let expected = [("lock_deadlocks", Some(2)), ("lock_row_lock_waits", None)];
+        assert_eq!(moved(&before, &after), BTreeMap::from(expected));
+    }
 }

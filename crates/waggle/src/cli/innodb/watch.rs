@@ -93,7 +93,8 @@ fn print(out: &mut impl Write, moved: &[Moved], seconds: f64, everything: bool) 
         "{time}, {seconds:.1} s\n{:<20} {:<48} {:>20} {:>14}",
         "where", "metric", "value", "per second"
     )?;
-    let is_shown = |moved: &&Moved| everything || moved.change.is_some_and(|change| change != 0);
+    // What was set back, or just began to count, has moved, by nobody knows how much.
+    let is_shown = |moved: &&Moved| everything || moved.value.is_some() && moved.change != Some(0);
     for row in moved.iter().filter(is_shown) {
         let place = match row.source {
             Source::Status => "status",
