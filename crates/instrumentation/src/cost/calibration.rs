@@ -109,7 +109,7 @@ pub enum Source {
     /// The class itself was measured.
     Class,
     /// The class was too rare, or too cheap, to be measured by itself: what its kind costs less the classes that
-    /// were.
+    /// were; of one that did not occur at all with an interval as wide as the prices of its kind.
     Others,
     /// The same, where nearly all of the kind is of classes that were: what all of its classes cost together.
     Kind,
@@ -177,7 +177,33 @@ impl Calibration {
             true => Span::ZERO,
             false => of_kind(kept)?.rest_ns?.less(of_kind(Kept::Sums)?.rest_ns?),
         };
-        Some(RestAt { ns: measured.rest_ns?.plus(extra_ns), source, measured, extra_ns })
+        let mut rest_ns = measured.rest_ns?;
+        if source != Source::Class && self.one(class, Kept::Sums, sessions).is_none() {
+            rest_ns = self.as_wide_as_its_kind(kind, sessions, rest_ns);
+        }
+        Some(RestAt { ns: rest_ns.plus(extra_ns), source, measured, extra_ns })
+    }
+
+    /// Of a class that did not occur while its kind was measured only that is known: it may be as cheap as the
+    /// cheapest class of the kind, and as dear as the dearest.
+    fn as_wide_as_its_kind(&self, kind: &str, sessions: u32, of_others: Span) -> Span {
+        let rests = self.classes_of(kind, sessions).filter_map(|class| class.rest_ns);
+        rests.fold(of_others, |all, one| Span {
+            low: all.low.min(one.low),
+            high: all.high.max(one.high),
+            ..all
+        })
+    }
+
+    /// The classes of a kind that were measured closely by themselves.
+    fn classes_of(&self, kind: &str, sessions: u32) -> impl Iterator<Item = &Measured> {
+        self.measured.iter().filter(move |one| {
+            one.class != kind
+                && kind_of(&one.class) == kind
+                && one.kept == Kept::Sums
+                && one.sessions == sessions
+                && one.is_close()
+        })
     }
 
     fn one(&self, class: &str, kept: Kept, sessions: u32) -> Option<&Measured> {
@@ -191,14 +217,7 @@ impl Calibration {
     fn others(&self, kind: &str, sessions: u32) -> Option<(Source, Measured)> {
         let whole = self.one(kind, Kept::Sums, sessions)?;
         let mut left = whole.clone();
-        let is_own = |one: &&Measured| {
-            one.class != kind
-                && kind_of(&one.class) == kind
-                && one.kept == Kept::Sums
-                && one.sessions == sessions
-                && one.is_close()
-        };
-        for own in self.measured.iter().filter(is_own) {
+        for own in self.classes_of(kind, sessions) {
             left.events_per_statement -= own.events_per_statement;
             left.timed_per_statement -= own.timed_per_statement;
             left.added_ns = left.added_ns.less(own.added_ns);
@@ -313,6 +332,28 @@ mod tests {
         assert_eq!((kept.ns.value, kept.extra_ns.value), (120.0, 50.0));
         assert_eq!(calibration.rest("wait/io/file", Kept::HistoryLong, 1.0), None);
         assert_eq!(calibration.rest("stage", Kept::Sums, 1.0), None);
+    }
+
+    #[test]
+    fn a_class_that_did_not_occur_may_cost_what_any_of_its_kind_does() {
+        let calibration = alike(|sessions| {
+            let close = |ns: f64| span(0.9 * ns, ns, 1.1 * ns);
+            vec![
+                measured(sessions, "wait", Kept::Sums, 30.0, span(1900.0, 2000.0, 2100.0)),
+                measured(sessions, "wait/synch/mutex", Kept::Sums, 20.0, close(800.0)),
+                measured(sessions, "wait/lock/table", Kept::Sums, 1.0, close(500.0)),
+                measured(sessions, "wait/io/socket", Kept::Sums, 2.0, span(10.0, 100.0, 190.0)),
+            ]
+        });
+        let rest = |class| calibration.rest(class, Kept::Sums, 1.0).unwrap().ns;
+        // (2,000 - 800 - 500) / 9 - 30 for both; mutexes are 36 - 30 at least, table locks 550 - 30 at most.
+        let (seen, unseen) = (rest("wait/io/socket"), rest("wait/io/file"));
+        assert_eq!((seen.value, unseen.value), (unseen.value, seen.value));
+        assert!(
+            (unseen.low - 6.0).abs() < 1e-9 && (unseen.high - 520.0).abs() < 1e-9,
+            "{unseen:?}"
+        );
+        assert!(seen.low > unseen.low && seen.high < unseen.high, "{seen:?}");
     }
 
     #[test]
