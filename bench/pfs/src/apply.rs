@@ -117,7 +117,7 @@ pub(crate) fn measure(
     let mut applying = Applying { with_ms: vec![], without_ms: vec![], took_ms: vec![] };
     // How long it takes is learnt by one that does not count.
     let mut length = WINDOW.max(applied(subject, &wanted)?.mul_f64(LONGER));
-    undo(&mut subject.connection, &wanted)?;
+    undo(&mut subject.connection, &wanted, None, &mut |_| Ok(()))?;
     for _ in 0..settings.applies {
         let first = random.coin();
         for apply in [first, !first] {
@@ -134,7 +134,7 @@ pub(crate) fn measure(
             applying.with_ms.push(longest);
             applying.took_ms.push(took.as_secs_f64() * 1e3);
             length = length.max(took.mul_f64(LONGER));
-            undo(&mut subject.connection, &wanted)?;
+            undo(&mut subject.connection, &wanted, None, &mut |_| Ok(()))?;
         }
     }
     Ok(applying)

@@ -8,7 +8,7 @@ use waggle_mysql::{Connection, ConnectionError};
 use crate::change::Change;
 use crate::class::class_of;
 use crate::state::read;
-use crate::statements::batches;
+use crate::statements::{Batch, batches};
 use crate::table::Table;
 
 /// A statement should not take longer: each row of `setup_instruments` that is written walks over
@@ -16,7 +16,7 @@ use crate::table::Table;
 /// and there can be millions of mutexes.
 const STATEMENT_TIME: Duration = Duration::from_millis(2);
 /// Rows in one statement at most.
-const ROWS_MAX: usize = 64;
+pub const ROWS_MAX: usize = 64;
 
 /// How many rows a statement may write: more while statements are quick, fewer when they are slow.
 #[derive(Debug)]
@@ -75,11 +75,21 @@ pub fn write(
     pace: &mut Pace,
     tell: &mut dyn FnMut(&Made),
 ) -> Result<(), ConnectionError> {
-    for of_class in changes.chunk_by(|one, other| what(one) == what(other)) {
+    for of_class in changes.chunk_by(are_of_one_class) {
         let made = write_class(connection, of_class, pace)?;
         tell(&made);
     }
     Ok(())
+}
+
+/// The statements that [`write`] sends where the server is quick, in their order: what somebody who makes
+/// the changes by hand should send, too.
+pub fn statements(changes: &[Change]) -> impl Iterator<Item = Batch<'_>> {
+    changes.chunk_by(are_of_one_class).flat_map(|of_class| batches(of_class, ROWS_MAX))
+}
+
+fn are_of_one_class(one: &Change, other: &Change) -> bool {
+    what(one) == what(other)
 }
 
 /// The table of a change, and of instruments the class.
@@ -138,4 +148,25 @@ pub fn refused(
         }
     }
     Ok(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::yes_no;
+
+    #[test]
+    fn a_statement_has_rows_of_one_class_and_not_too_many() {
+        let on = |name: String| Change {
+            table: Table::Instruments,
+            key: vec![name],
+            before: Some(yes_no(false, false)),
+            after: Some(yes_no(true, true)),
+        };
+        let files = (0..=ROWS_MAX).map(|row| on(format!("wait/io/file/sql/{row}")));
+        let socket = on("wait/io/socket/sql/client_connection".to_owned());
+        let changes: Vec<Change> = files.chain([socket]).collect();
+        let rows: Vec<usize> = statements(&changes).map(|one| one.changes().len()).collect();
+        assert_eq!(rows, [ROWS_MAX, 1, 1]);
+    }
 }

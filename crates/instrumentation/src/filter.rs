@@ -149,19 +149,29 @@ impl Filter {
         if !self.schemas.is_empty() || !self.objects.is_empty() {
             self.set_objects(rows_of(state, Table::Objects)?);
         }
-        let names = self.threads.iter().filter_map(|thread| match thread {
-            ThreadName::Name(pattern) => Some(pattern),
-            ThreadName::Number(_) => None,
-        });
-        let names: Vec<&String> = names.collect();
-        if let Some(rows) = state.rows_mut(Table::SetupThreads).filter(|_| !names.is_empty()) {
-            for (key, settings) in rows {
-                let is_chosen = names.iter().any(|pattern| fits(&key[0], pattern));
+        if !self.threads.is_empty() {
+            self.look_for_threads(state, sessions)?;
+            for (key, settings) in state.rows_mut(Table::SetupThreads).into_iter().flatten() {
+                let is_chosen = self.threads.iter().any(|thread| thread.names(&key[0]));
                 *settings = yes_no(is_chosen, is_chosen);
             }
         }
         if !self.accounts.is_empty() || !self.threads.is_empty() {
-            self.set_threads(rows_of(state, Table::Threads)?, sessions)?;
+            self.set_threads(rows_of(state, Table::Threads)?, sessions);
+        }
+        Ok(())
+    }
+
+    /// Refuses a thread that is not there and will not come.
+    fn look_for_threads(&self, state: &State, sessions: &[Session]) -> Result<(), PlanError> {
+        for thread in &self.threads {
+            let is_there = sessions.iter().any(|session| thread.is(session));
+            if !is_there && !state.rows(Table::SetupThreads).any(|(key, _)| thread.names(&key[0])) {
+                return Err(PlanError::Filter(format!(
+                    "thread {thread}: there is none in performance_schema.threads, and none of this \
+                     name to come in setup_threads; look there for its number or name"
+                )));
+            }
         }
         Ok(())
     }
@@ -169,11 +179,8 @@ impl Filter {
     /// Whether a session that comes may be of the chosen threads. Who it is of decides
     /// `setup_actors`: `setup_threads` has no say about threads that serve clients.
     fn records_new_sessions(&self) -> bool {
-        let fits_new = |thread: &ThreadName| match thread {
-            ThreadName::Number(_) => false,
-            ThreadName::Name(pattern) => fits(THREAD_OF_A_SESSION, pattern),
-        };
-        self.threads.is_empty() || self.threads.iter().any(fits_new)
+        self.threads.is_empty()
+            || self.threads.iter().any(|thread| thread.names(THREAD_OF_A_SESSION))
     }
 
     fn set_actors(&self, rows: &mut Rows) {
@@ -203,18 +210,7 @@ impl Filter {
         }
     }
 
-    fn set_threads(&self, rows: &mut Rows, sessions: &[Session]) -> Result<(), PlanError> {
-        for thread in &self.threads {
-            if !sessions.iter().any(|session| thread.is(session)) {
-                let name = match thread {
-                    ThreadName::Number(number) => number.to_string(),
-                    ThreadName::Name(name) => name.clone(),
-                };
-                return Err(PlanError::Filter(format!(
-                    "thread {name}: there is none in performance_schema.threads"
-                )));
-            }
-        }
+    fn set_threads(&self, rows: &mut Rows, sessions: &[Session]) {
         for session in sessions {
             // Who serves no client is chosen by its thread alone.
             let is_chosen = if self.threads.is_empty() {
@@ -231,7 +227,6 @@ impl Filter {
                 *settings = yes_no(is_chosen, is_chosen);
             }
         }
-        Ok(())
     }
 }
 
@@ -251,10 +246,29 @@ impl Account {
 }
 
 impl ThreadName {
-    fn is(&self, session: &Session) -> bool {
+    /// Whether it is this one.
+    pub(crate) fn is(&self, session: &Session) -> bool {
         match self {
             ThreadName::Number(number) => session.thread == *number,
-            ThreadName::Name(pattern) => fits(&session.name, pattern),
+            ThreadName::Name(_) => self.names(&session.name),
+        }
+    }
+
+    /// Whether threads that are called so are meant. A number is that of one that is there, and of none to
+    /// come.
+    fn names(&self, name: &str) -> bool {
+        match self {
+            ThreadName::Number(_) => false,
+            ThreadName::Name(pattern) => fits(name, pattern),
+        }
+    }
+}
+
+impl std::fmt::Display for ThreadName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ThreadName::Number(number) => write!(formatter, "{number}"),
+            ThreadName::Name(pattern) => write!(formatter, "{pattern}"),
         }
     }
 }

@@ -11,13 +11,14 @@ use waggle_mysql::{Connection, ConnectionError};
 
 use crate::apply::{Made, Pace, what, write};
 use crate::change::Change;
-use crate::journal::{Begun, Contents, Journal, JournalError, Undoer, Undone};
+use crate::journal::{Alone, Begun, Contents, Journal, JournalError, Planned, Undoer, Undone};
 use crate::life::Life;
 use crate::plan::Plan;
+use crate::rebuild;
 use crate::sessions;
 use crate::state::{Key, Settings, State, read};
 use crate::table::Table;
-use crate::undo::{Restored, settings_for, undo};
+use crate::undo::{Restored, is_rule, settings_at_start, undo};
 
 /// Why changes cannot be held or undone.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +38,15 @@ pub enum HoldError {
         /// `setup_actors` or `setup_objects`.
         table: &'static str,
     },
+    /// The changes could be made, and not be taken back.
+    #[error(
+        "a rule for events, functions, procedures or triggers can be removed on this server only by emptying \
+         setup_objects and filling it again, for which the account lacks a right; run {grant}"
+    )]
+    NoWayBack {
+        /// The statement that gives the right.
+        grant: String,
+    },
     /// Another process holds changes of the same server: what each found would depend on the other.
     #[error("process {pid} holds `{command}` on this server; end it first: waggle pfs rollback")]
     Held {
@@ -51,6 +61,7 @@ pub enum HoldError {
 #[derive(Debug)]
 pub struct Hold {
     journal: Journal,
+    planned: Option<Planned>,
     changes: Vec<Change>,
 }
 
@@ -65,13 +76,15 @@ impl Hold {
         command: &str,
     ) -> Result<Hold, HoldError> {
         let begun = begun(connection, command)?;
+        let alone = Alone::within(directory)?;
         for contents in of_life(directory, &begun.life)? {
             if contents.is_open() {
                 let Begun { pid, command, .. } = contents.begun;
                 return Err(HoldError::Held { pid, command });
             }
         }
-        Ok(Hold { journal: Journal::begin(directory, begun)?, changes: Vec::new() })
+        let journal = Journal::begin(&alone, begun)?;
+        Ok(Hold { journal, planned: None, changes: Vec::new() })
     }
 
     /// Where its journal is.
@@ -91,21 +104,30 @@ impl Hold {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
-        self.journal.intend(&plan.changes)?;
+        rebuild::check(connection, &plan.changes)?;
+        let planned = Planned { rows: plan.changes.len(), last_thread: plan.last_thread };
+        self.journal.plan(planned)?;
+        self.planned = Some(planned);
         let mut pace = Pace::default();
         for of_class in plan.changes.chunk_by(|one, other| what(one) == what(other)) {
             if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let (as_planned, others) = parted(connection, of_class)?;
-            self.changes.extend(others);
-            self.changes.extend(as_planned.iter().cloned());
+            // What somebody else has set is known, so that whoever undoes the rest shows it.
+            self.intend(&others)?;
+            self.intend(&as_planned)?;
             write(connection, &as_planned, &mut pace, tell).map_err(full_or)?;
         }
-        let late = late_sessions(connection, &plan.changes, plan.last_thread)?;
-        self.journal.intend(&late)?;
-        write(connection, &late, &mut pace, tell)?;
-        self.changes.extend(late);
+        let late = late_threads(connection, &plan.changes, plan.last_thread)?;
+        self.intend(&late)?;
+        Ok(write(connection, &late, &mut pace, tell)?)
+    }
+
+    /// Writes to the journal what is about to be changed.
+    fn intend(&mut self, changes: &[Change]) -> Result<(), JournalError> {
+        self.journal.intend(changes)?;
+        self.changes.extend_from_slice(changes);
         Ok(())
     }
 
@@ -124,8 +146,7 @@ impl Hold {
         let known: BTreeSet<_> = self.changes.iter().map(written).collect();
         let new = changes.iter().filter(|change| !known.contains(&written(change)));
         let new: Vec<Change> = new.cloned().collect();
-        self.journal.intend(&new)?;
-        self.changes.extend(new);
+        self.intend(&new)?;
         write(connection, changes, &mut Pace::default(), tell).map_err(full_or)
     }
 
@@ -147,7 +168,7 @@ impl Hold {
     /// # Errors
     /// The connection is broken, or the journal cannot be written.
     pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
-        undo_journal(self.journal, &self.changes, connection, Undoer::Command)
+        undo_journal(self.journal, self.planned, &self.changes, connection, Undoer::Command)
     }
 }
 
@@ -201,22 +222,21 @@ pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun,
     })
 }
 
-/// Sessions that logged in after the plan was made and before the rules were changed.
-fn late_sessions(
+/// Threads that began after the plan was made and before the rules were changed.
+fn late_threads(
     connection: &mut Connection,
     changes: &[Change],
     last_thread: u64,
 ) -> Result<Vec<Change>, ConnectionError> {
-    if !changes.iter().any(|change| change.table == Table::Actors) {
+    if !changes.iter().any(is_rule) {
         return Ok(Vec::new());
     }
     let state = State::read(connection)?;
     let sessions = sessions::read(connection)?;
     let late = sessions.iter().filter_map(|session| {
-        let (user, host) = (session.user.as_ref()?, session.host.as_ref()?);
         let key = vec![session.thread.to_string()];
         let before = state.row(Table::Threads, &key)?.clone();
-        let after = settings_for(&state, user, host);
+        let after = settings_at_start(&state, session)?;
         (session.thread > last_thread && before != after).then_some(Change {
             table: Table::Threads,
             key,
@@ -248,10 +268,8 @@ pub fn undo_abandoned(
 ) -> Result<Vec<Ended>, HoldError> {
     let life = Life::of(connection)?;
     let mut ended = Vec::new();
-    for contents in crate::journal::all(directory)?.into_iter().rev() {
-        let contents = contents?;
-        let is_open = contents.is_open() && contents.begun.life.server == life.server;
-        if !is_open || contents.kept && !kept {
+    for contents in of_server(directory, &life.server)?.into_iter().rev() {
+        if !contents.is_open() || contents.kept && !kept {
             continue;
         }
         if let Some(journal) = Journal::take(&contents.path)? {
@@ -306,12 +324,11 @@ fn undo_taken(
     // within a second tells nothing, and its process may be unknown.
     let number = connection.server_identity().connection_id;
     if !contents.begun.life.is(life) || number <= contents.begun.connection {
-        let (at, left_alone) = (Timestamp::now(), Vec::new());
-        journal.close(Undone { by: Undoer::Restart, at, left_alone })?;
+        journal.close(Undone::whole(Undoer::Restart))?;
         return Ok(Some(Ended { contents, restored: None }));
     }
     wait_for_end(connection, contents.begun.connection)?;
-    let restored = undo_journal(journal, &contents.changes, connection, by)?;
+    let restored = undo_journal(journal, contents.planned, &contents.changes, connection, by)?;
     Ok(Some(Ended { contents, restored: Some(restored) }))
 }
 
@@ -347,7 +364,8 @@ fn kill(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> 
 }
 
 fn undo_journal(
-    journal: Journal,
+    mut journal: Journal,
+    planned: Option<Planned>,
     changes: &[Change],
     connection: &mut Connection,
     by: Undoer,
@@ -355,10 +373,13 @@ fn undo_journal(
     // The connection may be what is broken where nothing was changed.
     let restored = match changes {
         [] => Restored::default(),
-        _ => undo(connection, changes)?,
+        _ => {
+            let last_thread = planned.map(|planned| planned.last_thread);
+            undo(connection, changes, last_thread, &mut |changes| journal.intend(changes))?
+        }
     };
-    let left_alone = restored.left_alone.clone();
-    journal.close(Undone { by, at: Timestamp::now(), left_alone })?;
+    let Restored { left_alone, not_restored, .. } = restored.clone();
+    journal.close(Undone { left_alone, not_restored, ..Undone::whole(by) })?;
     Ok(restored)
 }
 
@@ -367,8 +388,18 @@ fn undo_journal(
 /// # Errors
 /// One cannot be read.
 pub fn of_life(directory: &Path, life: &Life) -> Result<Vec<Contents>, JournalError> {
+    let mut of_life = of_server(directory, &life.server)?;
+    of_life.retain(|contents| contents.begun.life.is(life));
+    Ok(of_life)
+}
+
+/// The journals of one server, the oldest first. One of another server that cannot be read is none of ours.
+fn of_server(directory: &Path, server: &str) -> Result<Vec<Contents>, JournalError> {
     let all = crate::journal::all(directory)?.into_iter();
-    let of_life = all
-        .filter(|contents| !contents.as_ref().is_ok_and(|contents| !contents.begun.life.is(life)));
-    of_life.collect()
+    let is_of_server = |contents: &Result<Contents, JournalError>| match contents {
+        Ok(contents) => contents.begun.life.server == server,
+        Err(JournalError::Wrong { server: Some(other), .. }) => other == server,
+        Err(_) => true,
+    };
+    all.filter(is_of_server).collect()
 }

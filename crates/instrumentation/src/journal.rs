@@ -25,6 +25,8 @@ use crate::life::Life;
 pub enum Entry {
     /// The first.
     Begun(Begun),
+    /// What is about to be made, once it is planned.
+    Planned(Planned),
     /// A change that is about to be made.
     Change(Change),
     /// The changes stay until somebody asks to undo them.
@@ -55,6 +57,15 @@ pub struct Begun {
     pub at: Timestamp,
 }
 
+/// What a plan for a server was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// How many rows it changes.
+    pub rows: usize,
+    /// The highest `THREAD_ID` that it knew of.
+    pub last_thread: u64,
+}
+
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
@@ -64,6 +75,16 @@ pub struct Undone {
     pub at: Timestamp,
     /// Rows that somebody else had changed meanwhile, as they were found.
     pub left_alone: Vec<Change>,
+    /// Rows that the server did not take back, as they were read afterwards.
+    #[serde(default)]
+    pub not_restored: Vec<Change>,
+}
+
+impl Undone {
+    /// By somebody, now, with nothing that was left.
+    pub fn whole(by: Undoer) -> Undone {
+        Undone { by, at: Timestamp::now(), left_alone: Vec::new(), not_restored: Vec::new() }
+    }
 }
 
 /// Who undoes changes.
@@ -94,10 +115,16 @@ pub enum JournalError {
         error: io::Error,
     },
     /// A line is no entry.
-    #[error("journal {}: line {line} is no entry: {reason}; nothing was undone", path.display())]
+    #[error(
+        "journal {}: line {line} is no entry: {reason}; nothing of it was undone: compare its lines before with \
+         the server, and move the file away",
+        path.display()
+    )]
     Wrong {
         /// The file.
         path: PathBuf,
+        /// The server that it is about (`server_uuid`), where its first line says so.
+        server: Option<String>,
         /// Its number, from 1.
         line: usize,
         /// What is wrong.
@@ -119,6 +146,8 @@ pub struct Contents {
     pub path: PathBuf,
     /// Its first line.
     pub begun: Begun,
+    /// What was planned; `None`: it made changes one by one, or none.
+    pub planned: Option<Planned>,
     /// The changes that were about to be made, in their order.
     pub changes: Vec<Change>,
     /// Whether they are to stay until somebody asks.
@@ -153,20 +182,54 @@ pub fn state_directory(environment: impl Fn(&str) -> Option<String>, is_root: bo
     })
 }
 
+/// A directory of journals in which nobody else begins one as long as this lives.
+#[derive(Debug)]
+pub struct Alone {
+    path: PathBuf,
+    directory: File,
+}
+
+impl Alone {
+    /// Waits until nobody else is alone in it. It is made where there is none.
+    ///
+    /// # Errors
+    /// It cannot be made or locked.
+    pub fn within(path: &Path) -> Result<Alone, JournalError> {
+        let failed = |what, error| JournalError::File { path: path.to_owned(), what, error };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|error| failed("the directory cannot be made", error))?;
+        let directory =
+            File::open(path).map_err(|error| failed("the directory cannot be opened", error))?;
+        lock(&directory, FlockOperation::LockExclusive)
+            .map_err(|error| failed("the directory cannot be locked", error))?;
+        Ok(Alone { path: path.to_owned(), directory })
+    }
+}
+
+/// Whether the lock was to be had.
+fn lock(file: &File, how: FlockOperation) -> io::Result<bool> {
+    loop {
+        match flock(file, how) {
+            Ok(()) => return Ok(true),
+            Err(Errno::WOULDBLOCK) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 impl Journal {
     /// Begins a journal and takes its lock.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn begin(directory: &Path, begun: Begun) -> Result<Journal, JournalError> {
-        let failed = |what, error| JournalError::File { path: directory.to_owned(), what, error };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .map_err(|error| failed("the directory cannot be made", error))?;
+    pub fn begin(alone: &Alone, begun: Begun) -> Result<Journal, JournalError> {
+        let failed = |what, error| JournalError::File { path: alone.path.clone(), what, error };
         let name = format!("{}-{}.jsonl", begun.at.strftime("%Y%m%dT%H%M%S.%f"), begun.pid);
-        let path = directory.join(name);
+        let path = alone.path.join(name);
         let file =
             OpenOptions::new().create_new(true).append(true).read(true).mode(0o600).open(&path);
         let file = file.map_err(|error| failed("it cannot be made", error))?;
@@ -174,8 +237,9 @@ impl Journal {
         journal.lock(FlockOperation::NonBlockingLockExclusive)?;
         journal.write(&[Entry::Begun(begun)])?;
         // The name of the file has to last, too.
-        File::open(directory)
-            .and_then(|directory| directory.sync_all())
+        alone
+            .directory
+            .sync_all()
             .map_err(|error| failed("the directory cannot be forced to the disk", error))?;
         Ok(journal)
     }
@@ -187,6 +251,7 @@ impl Journal {
     pub fn wait_for(path: &Path) -> Result<Journal, JournalError> {
         let journal = Journal::open(path)?;
         journal.lock(FlockOperation::LockExclusive)?;
+        journal.mend()?;
         Ok(journal)
     }
 
@@ -196,7 +261,25 @@ impl Journal {
     /// The file cannot be opened.
     pub fn take(path: &Path) -> Result<Option<Journal>, JournalError> {
         let journal = Journal::open(path)?;
-        Ok(journal.lock(FlockOperation::NonBlockingLockExclusive)?.then_some(journal))
+        if !journal.lock(FlockOperation::NonBlockingLockExclusive)? {
+            return Ok(None);
+        }
+        journal.mend()?;
+        Ok(Some(journal))
+    }
+
+    /// Takes away a line that its writer died at: what it tells of was not done, and what comes next has to be
+    /// a line of its own.
+    fn mend(&self) -> Result<(), JournalError> {
+        let mended = || -> io::Result<()> {
+            let text = std::fs::read(&self.path)?;
+            let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            if whole < text.len() {
+                self.file.set_len(whole as u64)?;
+            }
+            Ok(())
+        };
+        mended().map_err(|error| self.failed("a line that was cut off cannot be taken away", error))
     }
 
     fn open(path: &Path) -> Result<Journal, JournalError> {
@@ -210,19 +293,20 @@ impl Journal {
     }
 
     fn lock(&self, how: FlockOperation) -> Result<bool, JournalError> {
-        loop {
-            match flock(&self.file, how) {
-                Ok(()) => return Ok(true),
-                Err(Errno::WOULDBLOCK) => return Ok(false),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(self.failed("it cannot be locked", error.into())),
-            }
-        }
+        lock(&self.file, how).map_err(|error| self.failed("it cannot be locked", error))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes what a plan is, before anything of it is made.
+    ///
+    /// # Errors
+    /// The file cannot be written: then nothing must be made.
+    pub fn plan(&mut self, planned: Planned) -> Result<(), JournalError> {
+        self.write(&[Entry::Planned(planned)])
     }
 
     /// Writes changes that are about to be made. They are on the disk when this returns.
@@ -274,7 +358,10 @@ impl Journal {
             lines.push(b'\n');
         }
         let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
-        written.map_err(|error| self.failed("it cannot be written", error))
+        written.map_err(|error| match self.mend() {
+            Ok(()) => self.failed("it cannot be written", error),
+            Err(worse) => worse,
+        })
     }
 
     fn failed(&self, what: &'static str, error: io::Error) -> JournalError {
@@ -314,8 +401,9 @@ pub fn all(directory: &Path) -> Result<Vec<Result<Contents, JournalError>>, Jour
 /// # Errors
 /// It cannot be read, or is no journal.
 pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
-    let wrong = |line: usize, reason: String| JournalError::Wrong {
+    let wrong = |contents: &Option<Contents>, line: usize, reason: String| JournalError::Wrong {
         path: path.to_owned(),
+        server: contents.as_ref().map(|contents| contents.begun.life.server.clone()),
         line: line + 1,
         reason,
     };
@@ -334,7 +422,7 @@ pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
             Ok(entry) => entry,
             // Its writer died at it: what it tells of was not done yet.
             Err(_) if number + 1 == lines.len() => break,
-            Err(error) => return Err(wrong(number, error.to_string())),
+            Err(error) => return Err(wrong(&contents, number, error.to_string())),
         };
         match (entry, &mut contents) {
             (Entry::Begun(begun), none @ None) => {
@@ -342,17 +430,21 @@ pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
                 *none = Some(Contents {
                     path,
                     begun,
+                    planned: None,
                     changes: vec![],
                     kept: false,
                     reset: BTreeMap::new(),
                     undone: None,
                 });
             }
+            (Entry::Planned(planned), Some(contents)) => contents.planned = Some(planned),
             (Entry::Change(change), Some(contents)) => contents.changes.push(change),
             (Entry::Kept, Some(contents)) => contents.kept = true,
             (Entry::Reset(counters), Some(contents)) => contents.reset = counters,
             (Entry::Undone(undone), Some(contents)) => contents.undone = Some(undone),
-            _ => return Err(wrong(number, "it stands in the wrong place".to_owned())),
+            (_, contents) => {
+                return Err(wrong(contents, number, "it stands in the wrong place".to_owned()));
+            }
         }
     }
     Ok(contents)

@@ -22,6 +22,13 @@ pub fn unseen(
             unseen.push(format!("no session of account {user}@{host} is there now"));
         }
     }
+    for thread in &filter.threads {
+        if !sessions.iter().any(|session| thread.is(session)) {
+            unseen.push(format!(
+                "no thread {thread} is there now; one that starts is recorded unless it has an account"
+            ));
+        }
+    }
     for schema in filter.schemas.iter().filter(|schema| *schema != ANY) {
         let condition = format!("SCHEMATA WHERE SCHEMA_NAME = {}", quoted(schema));
         if !is_there(connection, &condition)? {

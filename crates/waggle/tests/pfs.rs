@@ -125,7 +125,8 @@ impl Scene {
                 now == change.after.as_ref() || now.is_none() && change.table == Table::Threads
             };
             let changes = contents.changes;
-            (!changes.is_empty() && changes.iter().all(is_made)).then_some(())
+            let is_whole = contents.planned.is_some_and(|planned| changes.len() >= planned.rows);
+            (is_whole && changes.iter().all(is_made)).then_some(())
         });
         holding
     }

@@ -13,6 +13,10 @@ fn begun() -> Begun {
     }
 }
 
+fn begin(directory: &Path) -> Result<Journal, JournalError> {
+    Journal::begin(&Alone::within(directory)?, begun())
+}
+
 fn change(name: &str) -> Change {
     let settings = |on: &str| Some(vec![Some(on.to_owned())]);
     Change {
@@ -24,19 +28,27 @@ fn change(name: &str) -> Change {
 }
 
 fn undone() -> Undone {
-    Undone { by: Undoer::Command, at: Timestamp::UNIX_EPOCH, left_alone: vec![change("c")] }
+    Undone {
+        by: Undoer::Command,
+        at: Timestamp::UNIX_EPOCH,
+        left_alone: vec![change("c")],
+        not_restored: vec![change("d")],
+    }
 }
 
 #[test]
 fn what_is_written_is_read() {
     let directory = tempfile::tempdir().unwrap();
-    let mut journal = Journal::begin(directory.path(), begun()).unwrap();
+    let mut journal = begin(directory.path()).unwrap();
+    let planned = Planned { rows: 2, last_thread: 40 };
+    journal.plan(planned).unwrap();
     journal.intend(&[change("a"), change("b")]).unwrap();
     journal.keep().unwrap();
     let path = journal.path().to_owned();
     journal.close(undone()).unwrap();
     let contents = read(&path).unwrap().unwrap();
     assert_eq!(contents.begun, begun());
+    assert_eq!(contents.planned, Some(planned));
     assert_eq!(contents.changes, [change("a"), change("b")]);
     assert!(contents.kept);
     assert_eq!(contents.undone, Some(undone()));
@@ -46,7 +58,7 @@ fn what_is_written_is_read() {
 #[test]
 fn only_one_holds_a_journal_and_who_ends_lets_go() {
     let directory = tempfile::tempdir().unwrap();
-    let journal = Journal::begin(directory.path(), begun()).unwrap();
+    let journal = begin(directory.path()).unwrap();
     let path = journal.path().to_owned();
     assert!(Journal::take(&path).unwrap().is_none());
     drop(journal);
@@ -59,7 +71,7 @@ fn nobody_else_may_read_a_journal() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("a/b");
-    let journal = Journal::begin(&place, begun()).unwrap();
+    let journal = begin(&place).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(journal.path()), mode(&place)), (0o600, 0o700));
 }
@@ -67,7 +79,7 @@ fn nobody_else_may_read_a_journal() {
 #[test]
 fn a_line_that_was_cut_off_counts_for_nothing_and_a_wrong_one_is_named() {
     let directory = tempfile::tempdir().unwrap();
-    let mut journal = Journal::begin(directory.path(), begun()).unwrap();
+    let mut journal = begin(directory.path()).unwrap();
     journal.intend(&[change("a")]).unwrap();
     let whole = std::fs::read(journal.path()).unwrap();
     for end in 0..whole.len() {
@@ -75,12 +87,22 @@ fn a_line_that_was_cut_off_counts_for_nothing_and_a_wrong_one_is_named() {
         let contents = read(journal.path()).unwrap();
         assert!(contents.is_none_or(|contents| contents.changes.len() <= 1));
     }
+    // Whoever takes it over writes a line of its own.
+    let path = journal.path().to_owned();
+    drop(journal);
+    let begun = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    for end in begun..whole.len() {
+        std::fs::write(&path, &whole[..end]).unwrap();
+        Journal::take(&path).unwrap().unwrap().close(undone()).unwrap();
+        assert_eq!(read(&path).unwrap().unwrap().undone, Some(undone()), "cut at {end}");
+    }
     let mut wrong = whole.clone();
     wrong.extend_from_slice(b"{\"odd\":1}\n");
     wrong.extend_from_slice(b"{\"kept\":null}\n");
-    std::fs::write(journal.path(), wrong).unwrap();
-    let error = read(journal.path()).unwrap_err().to_string();
-    assert!(error.contains("line 3"), "{error}");
+    std::fs::write(&path, wrong).unwrap();
+    let error = read(&path).unwrap_err();
+    assert!(error.to_string().contains("line 3 "), "{error}");
+    assert!(matches!(error, JournalError::Wrong { server: Some(server), .. } if server == "a"));
 }
 
 #[test]

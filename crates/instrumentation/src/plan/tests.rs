@@ -49,6 +49,13 @@ fn state() -> State {
             ]),
         ),
         (
+            Table::SetupThreads,
+            rows(&[
+                (&["thread/sql/event_worker"], &["YES", "YES"]),
+                (&["thread/sql/main"], &["YES", "YES"]),
+            ]),
+        ),
+        (
             Table::Threads,
             rows(&[
                 (&["1"], &["YES", "YES"]),
@@ -75,10 +82,19 @@ fn plan_of(profile: &str, filter: &Filter) -> Result<Plan, PlanError> {
 }
 
 fn plan_from(state: &State, profile: &str, filter: &Filter) -> Result<Plan, PlanError> {
+    plan_on(VERSION, state, profile, filter)
+}
+
+fn plan_on(
+    version: ServerVersion,
+    state: &State,
+    profile: &str,
+    filter: &Filter,
+) -> Result<Plan, PlanError> {
     let profile = format!("question = 'q?'\nexpected_cost = 'c'\n{profile}");
     let profile = Profile::parse("test", &profile).unwrap();
     let sessions = sessions();
-    let wanted = Wanted { profile: &profile, filter, sessions: &sessions, version: VERSION };
+    let wanted = Wanted { profile: &profile, filter, sessions: &sessions, version };
     Plan::new(state, &wanted)
 }
 
@@ -235,6 +251,23 @@ fn a_wait_for_a_metadata_lock_shows_locks_to_come() {
 }
 
 #[test]
+fn what_an_old_server_takes_at_its_start_only_is_told_with_the_remedy() {
+    let mut state = state();
+    let mutex = vec!["wait/synch/mutex/sql/LOCK_open".to_owned()];
+    state.rows_mut(Table::Instruments).unwrap().insert(mutex, yes_no(false, false));
+    let profile = instrument("wait/synch/%", "enabled = true");
+    let told = |number| {
+        let version = ServerVersion { flavour: Flavour::Mysql, number };
+        plan_on(version, &state, &profile, &Filter::default()).unwrap().later
+    };
+    assert_eq!(told([5, 7, 12]), [""; 0]);
+    let old = told([5, 7, 11]);
+    assert_eq!(old.len(), 1, "{old:?}");
+    assert!(old[0].starts_with("wait/synch: "), "{old:?}");
+    assert!(old[0].contains("restart") && old[0].contains("waggle pfs persist"), "{old:?}");
+}
+
+#[test]
 fn an_account_is_recorded_alone_in_new_sessions_and_in_those_that_are_there() {
     let filter = Filter { accounts: vec!["app@%".parse().unwrap()], ..Filter::default() };
     let plan = plan_of("", &filter).unwrap();
@@ -279,12 +312,32 @@ fn a_thread_is_chosen_by_number_and_by_name() {
         let filter = Filter { threads: vec![name.parse().unwrap()], ..Filter::default() };
         plan_of("", &filter)
     };
-    // Sessions that come are none of them.
-    let alone = ["setup_actors % % %", "threads 1 NO NO", "threads 3 NO NO"];
+    // Threads that come are none of them.
+    let worker = "setup_threads thread/sql/event_worker NO NO";
+    let main = "setup_threads thread/sql/main NO NO";
+    let alone = ["setup_actors % % %", worker, main, "threads 1 NO NO", "threads 3 NO NO"];
     assert_eq!(after(&by("2").unwrap()), alone);
-    assert_eq!(after(&by("thread/sql/one%").unwrap()), ["threads 1 NO NO"]);
-    let error = by("77").unwrap_err().to_string();
-    assert!(error.contains("77"), "{error}");
+    assert_eq!(after(&by("thread/sql/one%").unwrap()), [worker, main, "threads 1 NO NO"]);
+    for missing in ["77", "thread/sql/nosuch"] {
+        let error = by(missing).unwrap_err().to_string();
+        assert!(error.contains(missing) && error.contains("setup_threads"), "{error}");
+    }
+}
+
+#[test]
+fn a_thread_that_is_still_to_come_is_chosen_by_the_name_of_its_kind() {
+    let threads = vec!["thread/sql/event%".parse().unwrap()];
+    let plan = plan_of("", &Filter { threads, ..Filter::default() }).unwrap();
+    assert_eq!(
+        after(&plan),
+        [
+            "setup_actors % % %",
+            "setup_threads thread/sql/main NO NO",
+            "threads 1 NO NO",
+            "threads 2 NO NO",
+            "threads 3 NO NO",
+        ]
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 use waggle_instrumentation::hold::Hold;
+use waggle_instrumentation::undo::undo;
 use waggle_instrumentation::{Change, State, Table};
 use waggle_mysql::Connection;
 use waggle_testkit::Version;
@@ -81,4 +82,24 @@ fn what_is_stopped_makes_no_further_change() {
         state.rows(Table::Instruments).map(|row| format!("{row:?}")).collect::<Vec<_>>()
     };
     assert_eq!(instruments(&after), instruments(&before));
+}
+
+/// The server counts its own memory whatever is written there, and does not say so.
+const ALWAYS_ON: &str = "memory/performance_schema/accounts";
+
+#[test]
+fn what_the_server_does_not_take_back_is_told() {
+    let (_server, mut connection) = start(Version::Mysql9);
+    let key = vec![ALWAYS_ON.to_owned()];
+    let state = State::read(&mut connection).unwrap();
+    let after = state.row(Table::Instruments, &key).cloned();
+    let mut before = after.clone();
+    before.as_mut().unwrap()[0] = Some("NO".to_owned());
+    let change = Change { table: Table::Instruments, key, before, after };
+    let restored =
+        undo(&mut connection, std::slice::from_ref(&change), None, &mut |_| Ok(())).unwrap();
+    assert_eq!((restored.restored, restored.left_alone.len()), (0, 0));
+    let told: Vec<_> = restored.not_restored.iter().map(|row| (&row.key, &row.before)).collect();
+    assert_eq!(told, [(&change.key, &change.after)]);
+    assert!(!restored.is_whole());
 }

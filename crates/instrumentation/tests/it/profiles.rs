@@ -4,7 +4,7 @@ use waggle_instrumentation::apply::{Made, Pace, write};
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::profile::{BUILTIN, Profile};
 use waggle_instrumentation::state::{Key, Settings};
-use waggle_instrumentation::undo::{Restored, undo};
+use waggle_instrumentation::undo::undo;
 use waggle_instrumentation::{Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
@@ -51,8 +51,11 @@ fn every_profile_is_applied_read_back_and_undone() {
             write(&mut connection, &plan.changes, &mut Pace::default(), &mut tell).unwrap();
             assert_eq!(refused, [], "{version} {name}");
             assert_eq!(self::plan(&mut connection, name).changes, [], "{version} {name}");
-            let Restored { restored, left_alone } = undo(&mut connection, &plan.changes).unwrap();
-            assert_eq!((restored, left_alone), (plan.changes.len(), vec![]), "{version} {name}");
+            let undone =
+                undo(&mut connection, &plan.changes, Some(plan.last_thread), &mut |_| Ok(()))
+                    .unwrap();
+            assert_eq!(undone.restored, plan.changes.len(), "{version} {name}");
+            assert!(undone.is_whole(), "{version} {name}: {undone:?}");
             let after = State::read(&mut connection).unwrap();
             assert_eq!(in_both(&after, &before), in_both(&before, &after), "{version} {name}");
         }

@@ -30,27 +30,38 @@ fn in_both(threads: &[Vec<String>], other: &[Vec<String>]) -> Vec<Vec<String>> {
     threads.iter().filter(is_there).cloned().collect()
 }
 
+/// A kind of thread of InnoDB of which one runs, and one of which none does.
+const RUNNING: &str = "SELECT MIN(NAME) FROM performance_schema.setup_threads JOIN \
+                       performance_schema.threads USING (NAME) WHERE NAME LIKE 'thread/innodb/%'";
+const TO_COME: &str = "SELECT MIN(NAME) FROM performance_schema.setup_threads WHERE NAME LIKE \
+                       'thread/innodb/%' AND NAME NOT IN (SELECT NAME FROM \
+                       performance_schema.threads)";
+
+/// The only value.
+fn value(connection: &mut Connection, sql: &str) -> String {
+    rows(connection, sql)[0][0].clone()
+}
+
 #[test]
 fn a_background_thread_is_set_now_and_for_its_next_start() {
     // The others have no setup_threads.
     for version in [Version::Mysql80, Version::Mysql9] {
         let scene = Scene::of(version);
         let mut connection = scene.connect();
-        let chosen = rows(
-            &mut connection,
-            "SELECT MIN(NAME) FROM performance_schema.setup_threads JOIN \
-             performance_schema.threads USING (NAME) WHERE NAME LIKE 'thread/innodb/%'",
+        let [running, to_come] = [RUNNING, TO_COME].map(|sql| value(&mut connection, sql));
+        assert!(!running.is_empty() && !to_come.is_empty(), "{version}: no thread of InnoDB");
+        let number = format!(
+            "SELECT MIN(THREAD_ID) FROM performance_schema.threads WHERE NAME = '{running}'"
         );
-        let chosen = chosen[0][0].clone();
-        assert!(!chosen.is_empty(), "{version}: no thread of InnoDB");
+        let number = value(&mut connection, &number);
         // Not as they are at the start, so that what is undone is what was there.
         for sql in [
             format!(
-                "UPDATE performance_schema.setup_threads SET HISTORY = 'NO' WHERE NAME = '{chosen}'"
+                "UPDATE performance_schema.setup_threads SET HISTORY = 'NO' WHERE NAME = '{running}'"
             ),
             format!(
                 "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO', HISTORY = 'NO' \
-                 WHERE NAME = '{chosen}'"
+                 WHERE NAME = '{running}'"
             ),
         ] {
             connection.rows(&sql).unwrap();
@@ -58,22 +69,62 @@ fn a_background_thread_is_set_now_and_for_its_next_start() {
         let kinds = rows(&mut connection, KINDS);
         let threads = rows(&mut connection, THREADS);
 
-        let holding = scene.hold(&["apply", "io", "--thread", &chosen]);
-        let of = |name: &str| if name == chosen { "YES" } else { "NO" };
-        for row in rows(&mut connection, KINDS) {
-            assert_eq!(row[1..], [of(&row[0]); 2], "{version}: {row:?}");
-        }
-        let now = in_both(&rows(&mut connection, THREADS), &threads);
-        assert!(now.iter().any(|row| row[1] == chosen), "{version}: {chosen} has ended");
-        for row in now {
-            assert_eq!(row[2..], [of(&row[1]); 2], "{version}: {row:?}");
-        }
+        // By a number no thread is meant that starts later.
+        let choices = [(&running, running.as_str()), (&to_come, to_come.as_str()), (&number, "")];
+        for (chosen, kind) in choices {
+            let holding = scene.hold(&["apply", "io", "--thread", chosen]);
+            let of = |is_chosen| if is_chosen { "YES" } else { "NO" };
+            for row in rows(&mut connection, KINDS) {
+                assert_eq!(row[1..], [of(row[0] == kind); 2], "{version} {chosen}: {row:?}");
+            }
+            let now = in_both(&rows(&mut connection, THREADS), &threads);
+            let is_there = now.iter().any(|row| row[1] == running);
+            assert!(is_there, "{version}: {running} has ended");
+            for row in now {
+                let is_chosen = row[..2].contains(chosen);
+                assert_eq!(row[2..], [of(is_chosen); 2], "{version} {chosen}: {row:?}");
+            }
 
-        let ended = holding.end();
-        assert_eq!(ended.status.code(), Some(0), "{version}: {}", stderr(&ended));
-        assert_eq!(rows(&mut connection, KINDS), kinds, "{version}");
-        let after = rows(&mut connection, THREADS);
-        assert_eq!(in_both(&after, &threads), in_both(&threads, &after), "{version}");
+            let ended = holding.end();
+            assert_eq!(ended.status.code(), Some(0), "{version} {chosen}: {}", stderr(&ended));
+            assert_eq!(rows(&mut connection, KINDS), kinds, "{version} {chosen}");
+            let after = rows(&mut connection, THREADS);
+            let (after, before) = (in_both(&after, &threads), in_both(&threads, &after));
+            assert_eq!(after, before, "{version} {chosen}");
+        }
+    }
+}
+
+/// A thread that starts when an event does.
+const WORKER: &str = "thread/sql/event_worker";
+const WORKERS: &str = "SELECT PROCESSLIST_ID, INSTRUMENTED, HISTORY FROM \
+                       performance_schema.threads WHERE NAME = 'thread/sql/event_worker' AND \
+                       PROCESSLIST_ID > 0";
+
+#[test]
+fn a_thread_that_starts_later_is_recorded_by_its_name_and_by_no_number() {
+    for version in [Version::Mysql80, Version::Mysql9] {
+        let scene = Scene::of(version);
+        let mut connection = scene.connect();
+        connection.rows("SET GLOBAL event_scheduler = ON").unwrap();
+        let own = "SELECT THREAD_ID FROM performance_schema.threads \
+                   WHERE PROCESSLIST_ID = CONNECTION_ID()";
+        let own = value(&mut connection, own);
+        // On MySQL 9 it has an account, and setup_actors decides.
+        let by_name = (version == Version::Mysql80).then_some((WORKER, "YES"));
+        for (chosen, expected) in [(own.as_str(), "NO")].into_iter().chain(by_name) {
+            let holding = scene.hold(&["apply", "io", "--thread", chosen]);
+            let event = "CREATE EVENT test.e ON SCHEDULE AT CURRENT_TIMESTAMP DO DO SLEEP(600)";
+            connection.rows(event).unwrap();
+            let worker = wait_for("the event", || rows(&mut connection, WORKERS).pop());
+            assert_eq!(worker[1..], [expected; 2], "{version} {chosen}");
+            let ended = holding.end();
+            assert_eq!(ended.status.code(), Some(0), "{version} {chosen}: {}", stderr(&ended));
+            assert_eq!(rows(&mut connection, WORKERS)[0][1..], ["YES"; 2], "{version} {chosen}");
+            connection.rows(&format!("KILL {}", worker[0])).unwrap();
+            wait_for("its end", || rows(&mut connection, WORKERS).is_empty().then_some(()));
+            connection.rows("DROP EVENT IF EXISTS test.e").unwrap();
+        }
     }
 }
 

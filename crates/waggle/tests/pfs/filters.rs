@@ -59,6 +59,8 @@ fn an_account_is_recorded_alone() {
             (connect(&scene, Account::APP), connect(&scene, Account::ROOT));
         let account = format!("{}@%", Account::APP.user);
         let mut watcher = scene.connect();
+        let had_history = history(&mut watcher, &other);
+        let mut came = None;
         held(&scene, &["apply", "statements", "--account", &account], || {
             let mut new_chosen = connect(&scene, Account::APP);
             let mut new_other = connect(&scene, Account::ROOT);
@@ -74,16 +76,16 @@ fn an_account_is_recorded_alone() {
                 let counted = selections(&mut watcher, client) - before;
                 assert_eq!(counted, if is_chosen { 5 } else { 0 }, "{version}");
             }
-            // These log out under the old rules; the next check is about one that stays.
-            other = new_other;
+            came = Some(new_other);
         });
-        let before = selections(&mut watcher, &mut other);
-        other.query("SELECT 1").unwrap();
-        assert_eq!(
-            selections(&mut watcher, &mut other) - before,
-            1,
-            "{version}: after the rollback"
-        );
+        // Excluded while it held, the one that was there before and the one that came.
+        for client in [&mut other, came.as_mut().unwrap()] {
+            assert_eq!(history(&mut watcher, client), had_history, "{version}: HISTORY after");
+            let before = selections(&mut watcher, client);
+            client.query("SELECT 1").unwrap();
+            let counted = selections(&mut watcher, client) - before;
+            assert_eq!(counted, 1, "{version}: after the rollback");
+        }
     }
 }
 
@@ -126,72 +128,97 @@ fn a_schema_and_an_object_are_recorded_alone() {
 }
 
 /// Runs once, at once, and leaves a row; one that is dropped loses its counts.
-const EVENT: &str = "CREATE EVENT %.e ON SCHEDULE AT CURRENT_TIMESTAMP ON COMPLETION PRESERVE DO \
-                     BEGIN INSERT INTO %.ran VALUES (1); DO SLEEP(0); END";
+const EVENT: &str = "CREATE EVENT %.e# ON SCHEDULE AT CURRENT_TIMESTAMP ON COMPLETION PRESERVE DO \
+                     BEGIN INSERT INTO %.ran# VALUES (1); DO SLEEP(0); END";
+/// Each kind of program, its name, and what runs it: `%` is the schema, `#` what a name ends with. What
+/// makes an event runs it.
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("PROCEDURE", "p", "CALL %.p#()"),
+    ("FUNCTION", "f", "SELECT %.f#()"),
+    ("TRIGGER", "g", "INSERT INTO %.t# VALUES (1)"),
+    ("EVENT", "e", EVENT),
+];
+/// What makes the others.
+const MADE: [&str; 5] = [
+    "CREATE TABLE %.t# (x INT)",
+    "CREATE TABLE %.ran# (x INT)",
+    "CREATE PROCEDURE %.p#() BEGIN DECLARE a INT; SELECT 1 INTO a; END",
+    "CREATE FUNCTION %.f#() RETURNS INT DETERMINISTIC \
+     BEGIN DECLARE a INT; SELECT 1 INTO a; RETURN a; END",
+    "CREATE TRIGGER %.g# BEFORE INSERT ON %.t# FOR EACH ROW SET @x = (SELECT 1)",
+];
+/// The schema and the end of the name: the chosen program, another one of its schema, and one of its name in
+/// another schema.
+const WHICH: [(&str, &str); 3] = [("one", ""), ("one", "2"), ("two", "")];
 
-/// Whether the event has run and its thread is gone.
-fn has_run(client: &mut Client, schema: &str) -> Option<()> {
-    let mut rows = |sql: &str| client.run(sql).unwrap()[0].rows.len();
-    let running = "SELECT 1 FROM performance_schema.threads WHERE NAME LIKE '%event_worker'";
-    (rows(&format!("SELECT 1 FROM {schema}.ran")) > 0 && rows(running) == 0).then_some(())
+/// A statement for one of them.
+fn named(sql: &str, (schema, end): (&str, &str)) -> String {
+    sql.replace('%', schema).replace('#', end)
 }
 
-/// Stored programs are counted where the server has a table for that (MySQL and MariaDB alike).
+/// Whether the event has run and its thread is gone.
+fn has_run(client: &mut Client, which: (&str, &str)) -> Option<()> {
+    let mut rows = |sql: &str| client.run(sql).unwrap()[0].rows.len();
+    let running = "SELECT 1 FROM performance_schema.threads WHERE NAME LIKE '%event_worker'";
+    (rows(&named("SELECT 1 FROM %.ran#", which)) > 0 && rows(running) == 0).then_some(())
+}
+
+/// Runs a program, and gives how many statements of it were counted. They are where the server has a table
+/// for that (MySQL and MariaDB alike).
+fn counted(
+    watcher: &mut Connection,
+    client: &mut Client,
+    (kind, name, run): (&str, &str, &str),
+    which: (&str, &str),
+) -> u64 {
+    let (schema, end) = which;
+    let sql = format!(
+        "SELECT SUM(COUNT_STAR) FROM performance_schema.events_statements_summary_by_program \
+         WHERE OBJECT_TYPE = '{kind}' AND OBJECT_SCHEMA = '{schema}' AND OBJECT_NAME = '{name}{end}'"
+    );
+    let mut read = || text(&watcher.rows(&sql).unwrap()[0], 0).parse::<u64>().unwrap_or(0);
+    let before = read();
+    client.run(named(run, which)).unwrap();
+    if kind == "EVENT" {
+        wait_for("the event", || has_run(client, which));
+    }
+    read() - before
+}
+
 #[test]
-fn each_kind_of_program_is_recorded_alone() {
+fn each_kind_of_program_is_recorded_alone_and_so_are_those_of_a_schema() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let mut client = connect(&scene, Account::ROOT);
         for schema in ["one", "two"] {
-            for sql in [
-                format!("CREATE DATABASE {schema}"),
-                format!("CREATE TABLE {schema}.t (x INT)"),
-                format!("CREATE PROCEDURE {schema}.p() BEGIN DECLARE a INT; SELECT 1 INTO a; END"),
-                format!(
-                    "CREATE FUNCTION {schema}.f() RETURNS INT DETERMINISTIC BEGIN DECLARE a INT; SELECT 1 INTO a; RETURN a; END"
-                ),
-                format!(
-                    "CREATE TRIGGER {schema}.g BEFORE INSERT ON {schema}.t FOR EACH ROW SET @x = (SELECT 1)"
-                ),
-                format!("CREATE TABLE {schema}.ran (x INT)"),
-            ] {
-                client.run(sql).unwrap();
-            }
+            client.run(format!("CREATE DATABASE {schema}")).unwrap();
+        }
+        for (which, sql) in WHICH.iter().flat_map(|which| MADE.map(|sql| (*which, sql))) {
+            client.run(named(sql, which)).unwrap();
         }
         client.run("SET GLOBAL event_scheduler = ON").unwrap();
         let mut watcher = scene.connect();
-        for (kind, name, run) in [
-            ("PROCEDURE", "p", "CALL %.p()"),
-            ("FUNCTION", "f", "SELECT %.f()"),
-            ("TRIGGER", "g", "INSERT INTO %.t VALUES (1)"),
-            ("EVENT", "e", EVENT),
-        ] {
+        for program in PROGRAMS {
+            let (kind, name, _) = program;
             let object = format!("{kind}:one.{name}");
             held(&scene, &["apply", "default", "--object", &object], || {
-                let mut counted = |client: &mut Client, schema: &str| {
-                    let sql = format!(
-                        "SELECT SUM(COUNT_STAR) FROM performance_schema\
-                         .events_statements_summary_by_program WHERE OBJECT_TYPE = '{kind}' AND \
-                         OBJECT_SCHEMA = '{schema}'"
-                    );
-                    let mut read =
-                        || text(&watcher.rows(&sql).unwrap()[0], 0).parse::<u64>().unwrap_or(0);
-                    let before = read();
-                    client.run(run.replace('%', schema)).unwrap();
-                    if kind == "EVENT" {
-                        wait_for("the event", || has_run(client, schema));
-                    }
-                    read() - before
-                };
                 let mut new = connect(&scene, Account::ROOT);
                 // An event runs in a session of its own, always a new one.
                 let sessions = if kind == "EVENT" { 1 } else { 2 };
                 for client in [&mut client, &mut new].into_iter().take(sessions) {
-                    let (chosen, other) = (counted(client, "one"), counted(client, "two"));
-                    assert!(chosen > 0 && other == 0, "{version} {kind}: {chosen} and {other}");
+                    let counts = WHICH.map(|which| counted(&mut watcher, client, program, which));
+                    let is_alone = counts[0] > 0 && counts[1..] == [0, 0];
+                    assert!(is_alone, "{version} {object}: {counts:?} of {WHICH:?}");
                 }
             });
         }
+        held(&scene, &["apply", "default", "--schema", "one"], || {
+            for program in PROGRAMS.into_iter().filter(|(kind, ..)| *kind != "EVENT") {
+                let counts = WHICH.map(|which| counted(&mut watcher, &mut client, program, which));
+                let are_of_it = counts[0] > 0 && counts[1] > 0 && counts[2] == 0;
+                assert!(are_of_it, "{version} {}: {counts:?} of {WHICH:?}", program.0);
+            }
+        });
     }
 }
 
@@ -259,6 +286,7 @@ fn what_is_not_there_is_told_and_what_no_rule_can_hold_is_refused() {
             ("--schema", "shop%", "a whole name"),
             ("--schema", "", "missing"),
             ("--object", "TABLE:%.orders", "needs its schema"),
+            ("--thread", "thread/sql/nosuch", "none of this name to come"),
         ] {
             let refused = plan(&[option, name]);
             assert_eq!(refused.status.code(), Some(2), "{version} {name}");
@@ -275,6 +303,15 @@ fn a_table_that_is_full_names_the_variable_to_raise() {
         let server = builder.arg("--performance-schema-setup-objects-size=20").start().unwrap();
         let scene = Scene { server, state: TempDir::new().unwrap() };
         let before = without_threads(&scene.read());
+        let plan = |words: &[&str]| {
+            let planned =
+                scene.run(&[&["plan", "minimal", "--interval", "10ms"][..], words].concat());
+            assert_eq!(planned.status.code(), Some(0), "{version}: {}", stderr(&planned));
+            String::from_utf8(planned.stdout).unwrap()
+        };
+        // It takes the place of the row for everybody.
+        let enough = plan(&["--account", "a@%"]);
+        assert!(!enough.contains("performance_schema_setup_"), "{version}: {enough}");
         for (words, variable) in [
             (["--account", "a@%", "--account", "b@%"], "performance_schema_setup_actors_size"),
             (
@@ -282,10 +319,15 @@ fn a_table_that_is_full_names_the_variable_to_raise() {
                 "performance_schema_setup_objects_size",
             ),
         ] {
+            let planned = plan(&words);
+            let is_told =
+                |line: &str| line.starts_with("cannot be changed: ") && line.contains(variable);
+            assert!(planned.lines().any(is_told), "{version}: {variable}: {planned}");
             let refused = scene.run(&[&["apply", "minimal", "--for", "1s"][..], &words].concat());
             let said = stderr(&refused);
             assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
-            assert!(said.contains(variable), "{version}: {said}");
+            let is_full = |line: &str| line.contains(" is full: ") && line.contains(variable);
+            assert!(said.lines().any(is_full), "{version}: {variable}: {said}");
             assert_as_before(&scene, &before, version.name());
         }
     }

@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 
 use waggle_instrumentation::class::class_of;
-use waggle_instrumentation::{State, Table, activity};
+use waggle_instrumentation::pattern::fits;
+use waggle_instrumentation::{Change, State, Table, activity};
+use waggle_mysql::connection::text;
 use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
+use super::costing::json;
 use super::{PATIENCE, Scene, stderr};
 
 /// Statements that make events of every class that a session can make.
-fn work(client: &mut Client) {
+pub(super) fn work(client: &mut Client) {
     for sql in [
         "CREATE TABLE IF NOT EXISTS test.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=InnoDB",
         "BEGIN",
@@ -27,7 +30,7 @@ fn work(client: &mut Client) {
 }
 
 /// A wait for a metadata lock: they count when they wait only.
-fn wait_for_lock(scene: &Scene) {
+pub(super) fn wait_for_lock(scene: &Scene) {
     let connect = || Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
     let (mut holder, mut waiter) = (connect(), connect());
     holder.run("CREATE TABLE test.locked (a INT) ENGINE=InnoDB").unwrap();
@@ -37,17 +40,33 @@ fn wait_for_lock(scene: &Scene) {
     waiter.run("DROP TABLE test.locked").unwrap_err();
 }
 
+/// What is off or has no times though it could. Memory and errors have none.
+const OFF: &str = "SELECT NAME FROM performance_schema.setup_instruments WHERE ENABLED = 'NO' \
+                   OR TIMED = 'NO' AND NAME NOT LIKE 'memory/%' AND NAME <> 'error' UNION ALL \
+                   SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'NO'";
+
+fn off(scene: &Scene) -> Vec<String> {
+    scene.connect().rows(OFF).unwrap().iter().map(|row| text(row, 0)).collect()
+}
+
 #[test]
 fn everything_is_on_while_it_holds_and_every_class_counts() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let before = scene.read();
+        assert!(!off(&scene).is_empty(), "{version}: everything is on before");
+        let plan = json(&scene.run(&["plan", "everything", "--interval", "10ms", "--json"]));
+        let planned: Vec<Change> = serde_json::from_value(plan["changes"].clone()).unwrap();
+        let impossible = plan["impossible"].as_array().unwrap().iter();
+        let impossible: Vec<&str> = impossible.map(|one| one[0].as_str().unwrap()).collect();
         let holding = scene.hold(&["apply", "everything"]);
-        let contents = scene.contents().pop().unwrap();
         let now = scene.read();
-        for change in contents.changes.iter().filter(|change| change.table != Table::Threads) {
+        for change in &planned {
             assert_eq!(now.row(change.table, &change.key), change.after.as_ref(), "{version}");
         }
+        let mut left = off(&scene);
+        left.retain(|name| !impossible.iter().any(|pattern| fits(name, pattern)));
+        assert!(left.is_empty(), "{version}: still off: {left:?}");
         counts_everywhere(&scene, version);
 
         let ended = holding.end();

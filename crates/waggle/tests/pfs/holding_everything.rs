@@ -15,6 +15,7 @@ use waggle_testkit::client::{Client, Transport};
 use waggle_testkit::{Account, Version};
 
 use super::costing::json;
+use super::holding::{wait_for_lock, work};
 use super::{Holding, PATIENCE, Scene, wait_for};
 
 /// Classes that the work of a test need not make MariaDB use, and why; MySQL uses all.
@@ -23,34 +24,6 @@ const MAY_BE_SILENT: [(&str, &str); 1] =
 
 fn may_be_silent(version: Version, class: &str) -> bool {
     version.is_mariadb() && MAY_BE_SILENT.iter().any(|(silent, _)| class == *silent)
-}
-
-/// Statements that make events of every class that a session can make.
-fn work(client: &mut Client) {
-    for sql in [
-        "CREATE TABLE IF NOT EXISTS test.t (a INT PRIMARY KEY, b CHAR(200)) ENGINE=InnoDB",
-        "BEGIN",
-        "REPLACE INTO test.t VALUES (1, REPEAT('x', 200)), (2, 'y')",
-        "COMMIT",
-        "SELECT COUNT(*) FROM test.t ORDER BY b",
-        "LOCK TABLES test.t WRITE",
-        "UNLOCK TABLES",
-        "FLUSH TABLES",
-    ] {
-        client.run(sql).unwrap();
-    }
-    client.run("SELECT nothing").unwrap_err();
-}
-
-/// A wait for a metadata lock: they count when they wait only.
-fn wait_for_lock(scene: &Scene) {
-    let connect = || Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
-    let (mut holder, mut waiter) = (connect(), connect());
-    holder.run("CREATE TABLE test.locked (a INT) ENGINE=InnoDB").unwrap();
-    holder.run("BEGIN").unwrap();
-    holder.run("SELECT * FROM test.locked").unwrap();
-    waiter.run("SET SESSION lock_wait_timeout = 1").unwrap();
-    waiter.run("DROP TABLE test.locked").unwrap_err();
 }
 
 /// The status less what goes on by itself: events, threads, and what keeps them.

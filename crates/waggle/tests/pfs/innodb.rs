@@ -249,7 +249,7 @@ fn assert_who_reads_a_baseline_is_named(scene: &Scene, file: &Path, version: Ver
     let reset = scene.run(&["innodb", "reset", "module_icp", "--yes"]);
     let said = stderr(&reset);
     assert_eq!(reset.status.code(), Some(0), "{version}: {said}");
-    let named: Vec<&str> = said.lines().filter(|line| line.contains(" times, last at ")).collect();
+    let named: Vec<&str> = said.lines().filter(|line| line.starts_with("  once, at ")).collect();
     let [one] = named[..] else { panic!("{version}: {said}") };
     assert!(one.contains(", by poor@localhost: SELECT * FROM"), "{version}: {said}");
 }

@@ -1,6 +1,7 @@
 //! A plan is whole: whoever runs its statements by hand has what was planned.
 
 use serde_json::Value;
+use waggle_instrumentation::apply::ROWS_MAX;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
 use waggle_testkit::Version;
@@ -66,6 +67,9 @@ fn every_key_is_named_and_the_statements_leave_nothing_to_change() {
             for sql in planned["statements"].as_array().unwrap() {
                 let sql = sql.as_str().unwrap();
                 connection.rows(sql).unwrap_or_else(|error| panic!("{version}: {error}: {sql}"));
+                let rows =
+                    sql.split_once(" IN (").map_or(1, |(_, keys)| keys.split("', '").count());
+                assert!(rows <= ROWS_MAX, "{version} {words:?}: {rows} rows at once: {sql}");
             }
             let sql = planned["statements"].to_string();
             assert!(!sql.contains("wait/synch/%"), "{version} {words:?}: all at once: {sql}");

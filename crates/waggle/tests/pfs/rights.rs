@@ -70,7 +70,28 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
             let output = run(&scene, &file, words);
             assert_eq!(output.status.code(), Some(0), "{version} {words:?}: {}", stderr(&output));
         }
+        rules_for_programs_need_a_way_back(&scene);
     }
+}
+
+/// MySQL 5.7 and MariaDB remove such a rule with all others only, for which an account needs more.
+fn rules_for_programs_need_a_way_back(scene: &Scene) {
+    let version = scene.server.version();
+    let before = without_threads(&scene.read());
+    let file = account(scene, &[WRITE]);
+    let of_schema = ["apply", "io", "--for", "10ms", "--schema", "shop"];
+    let refused = run(scene, &file, &of_schema);
+    let said = stderr(&refused);
+    let is_old = version == Version::Mysql57 || version.is_mariadb();
+    assert_eq!(refused.status.code(), Some(if is_old { 4 } else { 0 }), "{version}: {said}");
+    let grant = "GRANT DROP ON performance_schema.setup_objects TO 'few'@'localhost'";
+    assert_eq!(said.contains(grant), is_old, "{version}: {said}");
+    assert_as_before(scene, &before, version.name());
+
+    let file = account(scene, &[WRITE, "DROP ON performance_schema.setup_objects"]);
+    let applied = run(scene, &file, &of_schema);
+    assert_eq!(applied.status.code(), Some(0), "{version}: {}", stderr(&applied));
+    assert_as_before(scene, &before, version.name());
 }
 
 #[test]

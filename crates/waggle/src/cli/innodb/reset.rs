@@ -96,7 +96,8 @@ fn tell_losses(connection: &mut Connection, chosen: &[Counter]) -> Result<(), Fa
 
 fn in_words(Reader { statement, times, last, accounts }: &Reader) -> String {
     let text: String = plain(statement).chars().take(STATEMENT_CHARS).collect();
-    format!("{times} times, last at {last}, {}: {text}", by_whom(accounts))
+    let times = if *times == 1 { "once,".to_owned() } else { format!("{times} times, last") };
+    format!("{times} at {last}, {}: {text}", by_whom(accounts))
 }
 
 fn by_whom(accounts: &BTreeSet<String>) -> String {

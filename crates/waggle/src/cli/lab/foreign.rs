@@ -326,12 +326,7 @@ fn make(
 /// Leaves a server as it was. Whether all is.
 fn end(server: Foreign) -> bool {
     match server.end() {
-        Ok(restored) => {
-            for row in &restored.left_alone {
-                eprintln!("left alone, changed by somebody else: {}", history::row(row));
-            }
-            restored.left_alone.is_empty()
-        }
+        Ok(restored) => history::tell_rest(&restored),
         Err(error) => {
             eprintln!("not everything is as before: {error}; run waggle pfs rollback");
             false

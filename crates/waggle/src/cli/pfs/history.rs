@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 use waggle_instrumentation::Change;
-use waggle_instrumentation::hold::{Ended, of_life, undo_abandoned};
+use waggle_instrumentation::hold::{Ended, HoldError, of_life, undo_abandoned};
 use waggle_instrumentation::journal::{Begun, Contents, Journal, Undoer, Undone, all};
 use waggle_instrumentation::life::Life;
+use waggle_instrumentation::undo::Restored;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
@@ -49,7 +50,7 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
     }
     for ended in &ended {
         tell(ended);
-        is_whole &= ended.restored.as_ref().is_none_or(|restored| restored.left_alone.is_empty());
+        is_whole &= ended.restored.as_ref().is_none_or(Restored::is_whole);
     }
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
 }
@@ -146,10 +147,28 @@ pub(super) fn tell(ended: &Ended) {
         Some(restored) => {
             let changes = ended.contents.changes.len();
             eprintln!("`{command}` is undone: {} of {changes} rows", restored.restored);
-            for change in &restored.left_alone {
-                eprintln!("left alone, changed by somebody else: {}", row(change));
-            }
+            tell_rest(restored);
         }
+    }
+}
+
+/// Says which rows are not as before. Whether there are none.
+pub(in crate::cli) fn tell_rest(restored: &Restored) -> bool {
+    for change in &restored.left_alone {
+        eprintln!("left alone, changed by somebody else: {}", row(change));
+    }
+    for change in &restored.not_restored {
+        eprintln!("the server did not take it back: {}", row(change));
+    }
+    restored.is_whole()
+}
+
+/// The same where a command failed, and in words what that leaves.
+pub(in crate::cli) fn rest_in_words(restored: Result<Restored, HoldError>) -> String {
+    match restored {
+        Ok(restored) if tell_rest(&restored) => "all is as before".to_owned(),
+        Ok(_) => "all but the rows above is as before".to_owned(),
+        Err(error) => error.to_string(),
     }
 }
 
@@ -240,6 +259,9 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
         )?;
         for change in undone.iter().flat_map(|undone| &undone.left_alone) {
             writeln!(out, "    left alone: {}", row(change))?;
+        }
+        for change in undone.iter().flat_map(|undone| &undone.not_restored) {
+            writeln!(out, "    not taken back: {}", row(change))?;
         }
     }
     Ok(Outcome::Done)

@@ -11,7 +11,7 @@ use waggle_mysql::Connection;
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration, stop_on_signal};
 use super::guard::Guard;
-use super::history::recover;
+use super::history::{recover, rest_in_words, tell_rest};
 use super::plan::in_words;
 use super::rights::Rights;
 use super::{cannot, guardian, journals, open};
@@ -97,8 +97,7 @@ where
     if let Err(error) = made {
         let tables = hold.changes().iter().map(|change| change.table);
         let rights = Rights::to_change(tables, &connection);
-        let restored = hold.end(&mut connection);
-        let undone = restored.map_or_else(|error| error.to_string(), |_| "all is as before".into());
+        let undone = rest_in_words(hold.end(&mut connection));
         let error = rights.explain(error);
         return Err(Failure::Cannot(error.context(format!("`{command}` failed; {undone}"))));
     }
@@ -127,11 +126,8 @@ where
     let changes = hold.changes().len();
     let restored = hold.end(&mut connection).map_err(cannot)?;
     eprintln!("undone: {} of {changes} rows", restored.restored);
+    is_whole &= tell_rest(&restored);
     is_whole &= held?;
-    for row in &restored.left_alone {
-        is_whole = false;
-        eprintln!("left alone, changed by somebody else: {}", super::history::row(row));
-    }
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
 }
 

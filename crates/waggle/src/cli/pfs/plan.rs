@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
-use waggle_instrumentation::apply::what;
+use waggle_instrumentation::apply::{statements, what};
 use waggle_instrumentation::cost::Forecast;
 use waggle_instrumentation::filter::{self, Account, Filter, Object, ThreadName};
+use waggle_instrumentation::full::full;
 use waggle_instrumentation::plan::PlanError;
 use waggle_instrumentation::profile::{Profile, ProfileError};
-use waggle_instrumentation::statements::{batches, switch_of};
+use waggle_instrumentation::statements::switch_of;
 use waggle_instrumentation::unseen::unseen;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
@@ -22,8 +23,6 @@ use super::super::{Failure, Outcome, duration};
 use super::connect;
 use super::cost::Here;
 
-/// Rows in one printed statement.
-const ROWS_PRINTED: usize = 10_000;
 /// Names in one printed statement, unless all are asked for.
 const NAMES_PRINTED: usize = 3;
 
@@ -108,7 +107,9 @@ pub(super) fn plan_from(
     let sessions = sessions::read(connection).map_err(failed)?;
     let wanted = Wanted { profile, filter, sessions: &sessions, version };
     let unseen = unseen(connection, filter, &sessions).map_err(failed)?;
-    Ok(Plan { unseen, ..Plan::new(state, &wanted)? })
+    let mut plan = Plan { unseen, ..Plan::new(state, &wanted)? };
+    plan.impossible.extend(full(connection, state, &plan.changes).map_err(failed)?);
+    Ok(plan)
 }
 
 impl From<PlanError> for Failure {
@@ -182,7 +183,7 @@ struct PlanJson<'a> {
 impl<'a> PlanJson<'a> {
     fn of(profile: &'a Profile, plan: &'a Plan, here: &'a Here) -> Self {
         let Plan { changes, added, impossible, later, unseen, .. } = plan;
-        let statements = batches(changes, ROWS_PRINTED).filter_map(|batch| batch.sql()).collect();
+        let statements = statements(changes).filter_map(|batch| batch.sql()).collect();
         Self {
             question: &profile.question,
             expected_cost: &profile.expected_cost,
@@ -234,10 +235,10 @@ pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
     // A counter of InnoDB takes a statement of its own.
     let of_counters = plan.changes.partition_point(|change| change.table != Table::Metrics);
     let (rows, counters) = plan.changes.split_at(of_counters);
-    for sql in batches(rows, ROWS_PRINTED).filter_map(|batch| batch.shortened(names)) {
+    for sql in statements(rows).filter_map(|batch| batch.shortened(names)) {
         let _ = writeln!(text, "{sql};");
     }
-    let switches: Vec<_> = batches(counters, ROWS_PRINTED).filter_map(|b| b.sql()).collect();
+    let switches: Vec<_> = statements(counters).filter_map(|batch| batch.sql()).collect();
     for sql in switches.iter().take(names) {
         let _ = writeln!(text, "{sql};");
     }
