@@ -230,4 +230,37 @@ mod tests {
         ]);
         assert_eq!(new_threads(&elsewhere, &sessions[1..2], &changes, 7), []);
     }
+
+    /// As after a death between emptying `setup_objects` and filling it.
+    #[test]
+    fn rows_that_had_to_go_on_the_way_come_again() {
+        let key = |kind: &str, schema: &str| [kind, schema, "%"].map(str::to_owned).to_vec();
+        let change = |key, before: Option<bool>, after: Option<bool>| Change {
+            table: Table::Objects,
+            key,
+            before: before.map(|on| yes_no(on, on)),
+            after: after.map(|on| yes_no(on, on)),
+        };
+        let mut changes = vec![
+            change(key("EVENT", "%"), Some(true), Some(false)),
+            change(key("EVENT", "one"), None, Some(true)),
+        ];
+        let held = State::of([(
+            Table::Objects,
+            [
+                (key("EVENT", "%"), yes_no(false, false)),
+                (key("EVENT", "one"), yes_no(true, true)),
+                (key("TABLE", "mysql"), yes_no(false, false)),
+            ]
+            .into(),
+        )]);
+        let rows = rebuild::rows(&held, &inverse(&held, &changes).0);
+        changes.extend(rows.iter().map(Change::inverse));
+        let emptied = State::of([(Table::Objects, Rows::new())]);
+        let (back, left_alone) = inverse(&emptied, &changes);
+        assert_eq!((&back, left_alone), (&rows, vec![]));
+        let filled: Vec<_> = back.iter().map(|row| (row.key.clone(), row.after.clone())).collect();
+        let on = |on| Some(yes_no(on, on));
+        assert_eq!(filled, [(key("EVENT", "%"), on(true)), (key("TABLE", "mysql"), on(false))]);
+    }
 }
