@@ -4,6 +4,7 @@
 //! this one must build without them.
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -35,7 +36,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let built = build.status().context("cargo build")?;
     ensure!(built.success(), "the bench cannot be built: cargo xtask setup fetches what it needs");
     let run = ["run", "--quiet", "--package", package, "--bin", package, "--"];
-    let ended = Command::new(&cargo).args(run).args(arguments).status().context("cargo run")?;
-    ensure!(ended.success(), "the bench failed");
-    Ok(())
+    // This process becomes the bench: a Ctrl-C is for it alone, which may have something to keep.
+    let error = Command::new(&cargo).args(run).args(arguments).exec();
+    Err(error).context("cargo run")
 }

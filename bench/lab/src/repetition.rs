@@ -18,6 +18,7 @@ use waggle_stats::Random;
 use waggle_testkit::Server;
 
 use crate::injection::{Injection, disproof};
+use crate::kept::Repetition;
 use crate::settings::Settings;
 
 /// Until the caches are warm.
@@ -81,9 +82,8 @@ impl<'a> Subject<'a> {
 
     /// Measures every arm in every block. The load goes on all the time.
     pub(crate) fn measure(&mut self, repetition: u32) -> Result<Vec<Window>> {
-        let seed = self.settings.seed.wrapping_add(u64::from(repetition));
-        let cells = self.suite.cells();
-        let schedule = Schedule::new(self.suite, &cells, self.settings.blocks, seed);
+        let seed = self.settings.seed_of(repetition);
+        let schedule = schedule(self.suite, self.settings, repetition);
         let mut windows = Vec::new();
         for slots in schedule.slots.chunk_by(|one, other| one.block == other.block) {
             for (slot, made) in slots.iter().zip(self.block(&schedule, slots, seed)?) {
@@ -91,7 +91,7 @@ impl<'a> Subject<'a> {
                 windows.push(Window {
                     number: slot.number,
                     block: slot.block,
-                    cell: cells.get(slot.cell).context("a cell")?.clone(),
+                    cell: schedule.cells.get(slot.cell).context("a cell")?.clone(),
                     arm: schedule.arms.get(slot.arm).context("an arm")?.name.to_owned(),
                     life: repetition,
                     part: 0,
@@ -217,8 +217,64 @@ impl Look {
     }
 }
 
+/// The windows of a repetition in their order.
+fn schedule<'a>(suite: &'a Suite, settings: &Settings, repetition: u32) -> Schedule<'a> {
+    Schedule::new(suite, &suite.cells(), settings.blocks, settings.seed_of(repetition))
+}
+
+/// Whether a repetition that was kept has the windows that it would have here.
+pub(crate) fn has_its_windows(suite: &Suite, settings: &Settings, kept: &Repetition) -> bool {
+    let schedule = schedule(suite, settings, kept.number);
+    let is_whole = kept.windows.len() == schedule.slots.len();
+    is_whole && kept.windows.iter().all(|window| schedule.has(window))
+}
+
 /// What an arm injects, ns: its name is the number of µs with the unit.
 pub(crate) fn busy_ns(arm: &str) -> u32 {
     let micros = arm.strip_suffix("us").and_then(|number| number.parse::<u32>().ok());
     micros.map_or(0, |micros| micros * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::settings::Arguments;
+
+    /// A repetition without a measurement.
+    fn repetition(suite: &Suite, settings: &Settings, number: u32) -> Repetition {
+        let schedule = schedule(suite, settings, number);
+        let window = |slot: &Slot| Window {
+            number: slot.number,
+            block: slot.block,
+            cell: schedule.cells[slot.cell].clone(),
+            arm: schedule.arms[slot.arm].name.to_owned(),
+            life: number,
+            part: 0,
+            rate: None,
+            stolen: Vec::new(),
+            begin: Timestamp::UNIX_EPOCH,
+            end: Timestamp::UNIX_EPOCH,
+            measured: None,
+            void: None,
+        };
+        let windows = schedule.slots.iter().map(window).collect();
+        Repetition { number, machine: Value::Null, seconds: 1.0, windows }
+    }
+
+    #[test]
+    fn the_order_of_a_repetition_follows_from_the_seed_and_its_number_alone() {
+        let suite = Suite::parse("truth", crate::TRUTH).unwrap();
+        let settings = Arguments::parse_from(["bench", "--quick"]).settings.made_quick();
+        let first = repetition(&suite, &settings, 0);
+        assert!(has_its_windows(&suite, &settings, &first));
+        assert!(!has_its_windows(&suite, &settings, &Repetition { number: 1, ..first.clone() }));
+        let other_seed = Settings { seed: 9, ..settings.clone() };
+        assert!(!has_its_windows(&suite, &other_seed, &first));
+        let mut short = first;
+        short.windows.pop();
+        assert!(!has_its_windows(&suite, &settings, &short));
+    }
 }

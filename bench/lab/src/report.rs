@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
-use waggle_bench_kept::{in_words, new_directory};
+use waggle_bench_kept::in_words;
 use waggle_lab::Window;
 use waggle_lab::analysis::{Comparison, Interval, Metric, Verdict, analyse};
 use waggle_lab::suite::Suite;
 
+use crate::kept::Repetition;
 use crate::repetition::busy_ns;
 use crate::settings::Settings;
 
@@ -45,60 +45,61 @@ struct Arm {
     called_cost_share: f64,
 }
 
+/// The repetitions that one process made.
+#[derive(Serialize)]
+struct Part {
+    /// The first and the last of them, from 1.
+    repetitions: [u32; 2],
+    /// On what, and when it began.
+    machine: Value,
+}
+
 /// A whole run.
 #[derive(Serialize)]
 pub(crate) struct Outcome {
-    machine: Value,
-    server: String,
-    settings: String,
+    parts: Vec<Part>,
+    settings: Settings,
+    /// How long all repetitions took, s.
     seconds: f64,
     arms: Vec<Arm>,
     /// Windows that were made, those of them that do not count, and their share.
     windows_made: usize,
     windows_void: usize,
     void_share: f64,
-    is_kept: bool,
-    #[serde(skip)]
-    windows: Vec<Vec<Window>>,
+    /// Whether all limits are kept.
+    pub(crate) is_kept: bool,
 }
 
 impl Outcome {
-    pub(crate) fn of(
-        suite: &Suite,
-        settings: &Settings,
-        machine: Value,
-        windows: Vec<Vec<Window>>,
-        time: Duration,
-    ) -> Outcome {
+    pub(crate) fn of(suite: &Suite, settings: &Settings, repetitions: &[Repetition]) -> Outcome {
         let found: Vec<Vec<Comparison>> =
-            windows.iter().map(|windows| analyse(suite, windows).comparisons).collect();
+            repetitions.iter().map(|one| analyse(suite, &one.windows).comparisons).collect();
         let others = suite.scenarios.iter().filter(|scenario| scenario.name != suite.baseline);
         let arms: Vec<Arm> = others.map(|scenario| Arm::of(&scenario.name, &found)).collect();
-        let windows_made = windows.iter().flatten().count();
-        let windows_void =
-            windows.iter().flatten().filter(|window| window.counted().is_none()).count();
+        let windows: Vec<&Window> = repetitions.iter().flat_map(|one| &one.windows).collect();
+        let windows_made = windows.len();
+        let windows_void = windows.iter().filter(|window| window.counted().is_none()).count();
         let void_share = windows_void as f64 / windows_made.max(1) as f64;
         Outcome {
-            machine,
-            server: settings.server.to_string(),
-            settings: format!("{settings:?}"),
-            seconds: time.as_secs_f64(),
+            parts: Part::all(repetitions),
+            settings: settings.clone(),
+            seconds: repetitions.iter().map(|one| one.seconds).sum(),
             is_kept: arms.iter().all(Arm::is_kept) && void_share <= VOID_MAX,
             arms,
             windows_made,
             windows_void,
             void_share,
-            windows,
         }
     }
 
     pub(crate) fn markdown(&self) -> String {
+        let parts: Vec<String> = self.parts.iter().map(Part::in_words).collect();
         let mut text = format!(
-            "# The lab and costs of known size\n\n{}; server {}; {:.0} s.\n\n\
+            "# The lab and costs of known size\n\n{}. Server {}; {:.0} s.\n\n\
              | injected, µs | found (mean), µs | half-width (median, largest), µs | \
              holds the truth | called a cost | |\n|---|---|---|---|---|---|\n",
-            in_words(&self.machine),
-            self.server,
+            parts.join(". "),
+            self.settings.server,
             self.seconds
         );
         for arm in &self.arms {
@@ -125,20 +126,32 @@ impl Outcome {
         text
     }
 
-    /// Writes everything, with every window; gives the directory, and whether the limits are kept.
-    pub(crate) fn write(&self, settings: &Settings) -> Result<(PathBuf, bool)> {
-        let directory = new_directory(&settings.output, &settings.name, &self.machine)?;
+    /// Writes it beside the repetitions.
+    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
         let write = |name: &str, text: String| {
             let path = directory.join(name);
             fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
         };
         write("README.md", self.markdown())?;
-        write("summary.json", serde_json::to_string_pretty(self)?)?;
-        for (number, windows) in self.windows.iter().enumerate() {
-            let lines: Result<Vec<String>, _> = windows.iter().map(serde_json::to_string).collect();
-            write(&format!("windows-{number:02}.jsonl"), lines?.join("\n") + "\n")?;
-        }
-        Ok((directory, self.is_kept))
+        write("summary.json", serde_json::to_string_pretty(self)?)
+    }
+}
+
+impl Part {
+    fn all(repetitions: &[Repetition]) -> Vec<Part> {
+        let parts = repetitions.chunk_by(|one, other| one.machine == other.machine);
+        parts
+            .filter_map(|of_part| {
+                let (first, last) = (of_part.first()?, of_part.last()?);
+                let repetitions = [first.number + 1, last.number + 1];
+                Some(Part { repetitions, machine: first.machine.clone() })
+            })
+            .collect()
+    }
+
+    fn in_words(&self) -> String {
+        let [first, last] = self.repetitions;
+        format!("Repetitions {first} to {last}: {}", in_words(&self.machine))
     }
 }
 
@@ -196,9 +209,11 @@ impl Arm {
 mod tests {
     use clap::Parser;
     use jiff::Timestamp;
+    use serde_json::json;
     use waggle_lab::Measured;
 
     use super::*;
+    use crate::settings::Arguments;
 
     /// Blocks of each repetition.
     const BLOCKS: u32 = 8;
@@ -246,9 +261,27 @@ mod tests {
         windows
     }
 
+    /// What is found in repetitions with these windows, of which the first two have one machine and the others
+    /// another one.
     fn outcome(suite: &Suite, windows: Vec<Vec<Window>>) -> Outcome {
-        let settings = Settings::parse_from(["bench"]);
-        Outcome::of(suite, &settings, Value::Null, windows, Duration::ZERO)
+        let settings = Arguments::parse_from(["bench"]).settings;
+        let repetition = |(number, windows): (u32, Vec<Window>)| {
+            let processors = if number < 2 { 2 } else { 8 };
+            let machine = json!({ "processors": processors });
+            Repetition { number, machine, seconds: 2.0, windows }
+        };
+        let repetitions: Vec<Repetition> = (0..).zip(windows).map(repetition).collect();
+        Outcome::of(suite, &settings, &repetitions)
+    }
+
+    #[test]
+    fn what_was_made_on_another_machine_is_told_apart() {
+        let suite = truth();
+        let text = outcome(&suite, vec![repetition(&suite, injected); 3]).markdown();
+        let first = "Repetitions 1 to 2: machine with 2 × unknown";
+        let second = ". Repetitions 3 to 3: machine with 8 × unknown";
+        assert!(text.contains(first) && text.contains(second), "{text}");
+        assert!(text.contains(". Server mysql-9; 6 s."), "{text}");
     }
 
     #[test]

@@ -2,26 +2,62 @@
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 
 use std::fs;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const BENCH: &str = env!("CARGO_BIN_EXE_waggle-bench-lab");
+
+/// Begins a small run, and stops it in its first repetition. What it said.
+fn stopped(output: &Path) -> String {
+    let mut child = Command::new(BENCH)
+        .args(["--quick", "--output"])
+        .arg(output)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("repetition 1 of 2") {
+        assert!(lines.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    lines.read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{said}");
+    said
+}
 
 #[test]
-fn a_quick_run_keeps_every_window_and_a_row_for_each_cost() {
+fn a_quick_run_goes_on_after_ctrl_c_and_keeps_every_window_and_a_row_for_each_cost() {
     let place = tempfile::TempDir::new().unwrap();
-    let ended = Command::new(env!("CARGO_BIN_EXE_waggle-bench-lab"))
-        .args(["--quick", "--output"])
-        .arg(place.path())
-        .output()
-        .unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let said = stopped(place.path());
     let kept = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path();
+    let go_on = format!("1 of 2 repetitions are kept, and --resume {}", kept.display());
+    assert!(said.contains(&go_on) && !said.contains("repetition 2 of 2"), "{said}");
+    let file = kept.join("repetitions.jsonl");
+    let before = fs::read(&file).unwrap();
+
+    let ended = Command::new(BENCH).arg("--resume").arg(&kept).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+    assert!(said.contains("repetition 2 of 2") && !said.contains("repetition 1 of 2"), "{said}");
+    let after = fs::read(&file).unwrap();
+    assert!(after.starts_with(&before), "what was measured stays as it was");
+
     let table = fs::read_to_string(kept.join("README.md")).unwrap();
     let is_row = |line: &&str| line.ends_with("kept |") || line.ends_with("KEPT |");
     assert_eq!(table.lines().filter(is_row).count(), 5, "{table}");
     assert!(table.contains(" of 84 ("), "how many windows are void: {table}");
-    for name in ["windows-00.jsonl", "windows-01.jsonl"] {
-        let windows = fs::read_to_string(kept.join(name)).unwrap();
-        assert_eq!(windows.lines().count(), 6 * 7);
-        assert!(!windows.contains("the injection ran"), "it runs once a statement: {windows}");
+    assert!(table.contains("Repetitions 2 to 2: "), "each part has its machine: {table}");
+    let text = String::from_utf8(after).unwrap();
+    assert_eq!(text.lines().count(), 1 + 2);
+    assert!(!text.contains("the injection ran"), "it runs once a statement: {text}");
+    for line in text.lines().skip(1) {
+        let repetition: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(repetition["windows"].as_array().unwrap().len(), 6 * 7);
     }
     let summary = fs::read_to_string(kept.join("summary.json")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
@@ -32,7 +68,7 @@ fn a_quick_run_keeps_every_window_and_a_row_for_each_cost() {
 #[test]
 fn fewer_repetitions_than_can_show_something_are_refused_before_anything_is_done() {
     let place = tempfile::TempDir::new().unwrap();
-    let ended = Command::new(env!("CARGO_BIN_EXE_waggle-bench-lab"))
+    let ended = Command::new(BENCH)
         .args(["--repetitions", "19", "--output"])
         .arg(place.path())
         .output()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::budget::Lengths;
 use crate::error::LabError;
 use crate::foreign::Confined;
-use crate::report::facts::{Facts, NotRun};
+use crate::report::facts::{Facts, Host, NotRun, TakenUp};
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite, SuiteError};
 use crate::window::{Cell, Load};
@@ -77,10 +77,17 @@ impl Begun {
         ));
     }
 
-    /// Goes on with the run: what was left out for want of time is made now.
-    pub fn take_up(&mut self) {
+    /// Goes on with the run on a computer, which makes this part of it: what was left out for want of
+    /// time is made now.
+    pub fn take_up(&mut self, part: u32, host: Host) {
         self.facts.run.resumed += 1;
         self.facts.caveats.retain(|caveat| !caveat.starts_with(OUT_OF_TIME));
+        // A part that made no window is begun anew, and nothing was measured where it was begun before.
+        self.facts.taken_up.retain(|one| one.part < part);
+        match part {
+            0 => self.facts.host = host,
+            _ => self.facts.taken_up.push(TakenUp { part, host }),
+        }
     }
 
     /// The same without the scenarios that are not run.
@@ -103,4 +110,66 @@ fn too_much(cell: &Cell) -> Option<NotRun> {
     let percent = (share * 1e4).round() / 100.0;
     let why = format!("the baseline cannot use {percent} % of the processors");
     Some(NotRun { cell: cell.clone(), scenario: None, why })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A run as a waggle wrote it that kept one computer for all parts.
+    fn kept() -> Value {
+        let facts = json!({
+            "run": {
+                "command": "waggle lab run rds", "waggle_version": "0.1.0",
+                "begin": "2026-11-22T10:00:00Z", "end": null, "seed": 7, "scale": "tiny",
+                "budget_s": null, "only": [], "blocks": 8, "windows_planned": 400, "window_s": 0.4,
+                "settle_s": 0.3, "steal_limit": 0.05, "resumed": 1,
+            },
+            "host": {
+                "name": "one", "system": null, "kernel": "6.1.0", "cpu_model": null,
+                "processors": 2, "memory_bytes": 1024, "hypervisor": null, "pinned": null,
+            },
+            "server": {
+                "version": "9.3.0", "program": null, "options": [], "is_foreign": false,
+                "data_bytes": null, "buffer_pool_bytes": null,
+            },
+            "load": { "sysbench_version": "1.0.20", "tables": 10, "rows_per_table": 10_000 },
+            "not_run": [],
+            "caveats": [],
+        });
+        json!({
+            "suite": "rds", "suite_text": "", "scenarios": [], "scale": Scale::Tiny,
+            "lengths": Lengths::of(Scale::Tiny), "cells": [], "blocks": 8, "seed": 7,
+            "server": "mysql-9", "settings": [], "pinned": [[], []], "facts": facts,
+        })
+    }
+
+    fn host(name: &str) -> Host {
+        let host = kept()["facts"]["host"].clone();
+        Host { name: name.to_owned(), ..serde_json::from_value(host).unwrap() }
+    }
+
+    #[test]
+    fn a_run_that_an_earlier_waggle_wrote_is_read_and_tells_the_computers_from_then_on() {
+        let mut begun: Begun = serde_json::from_value(kept()).unwrap();
+        assert_eq!(serde_json::to_value(&begun).unwrap(), kept(), "it is written as it was");
+        begun.take_up(2, host("two"));
+        begun.take_up(3, host("three"));
+        let begun: Begun = serde_json::from_value(serde_json::to_value(&begun).unwrap()).unwrap();
+        let name = |part| begun.facts.host_of(part).map(|host| host.name.as_str());
+        assert_eq!([0, 1, 2, 3].map(name), [Some("one"), None, Some("two"), Some("three")]);
+        assert_eq!(begun.facts.run.resumed, 3);
+    }
+
+    #[test]
+    fn a_part_that_made_no_window_leaves_no_computer() {
+        let mut begun: Begun = serde_json::from_value(kept()).unwrap();
+        begun.take_up(0, host("two"));
+        assert_eq!((begun.facts.host.name.as_str(), begun.facts.taken_up.len()), ("two", 0));
+        begun.take_up(1, host("three"));
+        begun.take_up(1, host("four"));
+        assert_eq!(begun.facts.taken_up, [TakenUp { part: 1, host: host("four") }]);
+    }
 }

@@ -1,10 +1,11 @@
-//! What fits into a time: which cells, and how many blocks.
+//! What fits into a time: which cells, and how many blocks; and what that will be able to show.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::analysis::Foreseen;
 use crate::capacity::{CAPACITY_LOOKS, LOOK_FOR};
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
@@ -19,16 +20,13 @@ const BLOCKS_MAX: u32 = 40;
 pub const THREADS: u32 = 256;
 /// The shortest turn of a window, and what it has at least for each session: a transaction of a stock
 /// script takes about 1 ms of two processors.
-pub const TURN_S: f64 = 0.05;
+pub(crate) const TURN_S: f64 = 0.05;
 pub(crate) const SESSION_TURN_S: f64 = 0.0025;
 /// Time under load at the beginning of a turn, which does not count, is at least this: what was set and
 /// read back has been through the caches of the processors.
 const SETTLE_TURN: Duration = Duration::from_millis(25);
-/// Standard deviation between neighbours on a shared host with two processors, %
-/// (`docs/decisions/0013-arms-take-turns.md`).
-pub const TURNS_DIFFER_BY_PERCENT: f64 = 10.0;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
-/// as long as a transaction takes, 0.6 s. They stop twice in a window.
+/// as long as a transaction takes, 0.6 s. They stop twice in a turn.
 const STOP_S: f64 = 0.0008;
 /// Setting an arm, reading it back and reading what was counted, for each turn.
 const SET_S: f64 = 0.045;
@@ -38,12 +36,13 @@ const SESSION_S: f64 = 0.014;
 /// Until a load and its server are warm, and what each session adds.
 const WARM_S: f64 = 1.5;
 const WARM_SESSION_S: f64 = 0.01;
-/// Starting a server.
+/// Starting a server, with the copy of what it has beside its tables and its redo log.
 const SERVER_S: f64 = 2.0;
 /// Rows per second when data is made, and bytes of a row with its index.
 const ROWS_PER_S: f64 = 40_000.0;
 /// What a row takes on the disk, bytes; copies are made at 300 MB/s.
 pub(crate) const ROW_BYTES: f64 = 260.0;
+const MIB: f64 = 1_048_576.0;
 const COPY_BYTES_PER_S: f64 = 300e6;
 
 /// How long things take at a scale.
@@ -69,11 +68,19 @@ impl Lengths {
         }
     }
 
-    /// How often arms take turns until each has a window: a turn is 50 ms, or as long as a few transactions
-    /// where sessions are so many that these are longer.
-    pub fn turns(self, threads: u32) -> u32 {
-        let turn = TURN_S.max(SESSION_TURN_S * f64::from(threads));
-        ((self.window.as_secs_f64() / turn).round() as u32).max(1)
+    /// How often the arms of a cell take turns until each has a window: a turn is 50 ms, or as long as a few
+    /// transactions where sessions are so many that these are longer.
+    ///
+    /// Once, where the order in which arms come is what is measured, where each has a server for itself,
+    /// where the queue of an open load would be empty at the beginning of each turn, and where a server of
+    /// somebody else (`is_foreign`) would be changed each time.
+    pub fn turns(self, suite: &Suite, cell: &Cell, is_foreign: bool) -> u32 {
+        let is_at_random = suite.keeps_servers(cell) && !suite.is_as_listed(cell);
+        if is_foreign || !is_at_random || cell.load != Load::Closed {
+            return 1;
+        }
+        let turn = TURN_S.max(SESSION_TURN_S * f64::from(cell.threads));
+        ((self.window_of(cell.threads).as_secs_f64() / turn).round() as u32).max(1)
     }
 
     /// Time under load before each turn of a window with so many.
@@ -110,44 +117,102 @@ pub struct Choice {
     pub seconds: f64,
 }
 
-/// Chooses from the cells that were asked for. Without a budget all are run. With one, as many as have at
-/// least [`BLOCKS_MIN`] blocks, those that say most first; one that is too dear makes room for the next.
-/// Closed loads come before those at a fixed rate, numbers of threads in the middle and at the ends before
-/// those between, and the first workload has one level more than the second, that one more than the third.
-pub fn choose(
-    suite: &Suite,
-    asked: &[Cell],
-    scale: Scale,
-    lengths: Lengths,
-    blocks: Option<u32>,
-    budget: Option<Duration>,
-) -> Choice {
-    let least = blocks.unwrap_or(BLOCKS_MIN);
-    let cost = |cells: &[Cell], blocks: u32| seconds(suite, cells, scale, lengths, blocks);
-    let Some(budget) = budget.map(|budget| budget.as_secs_f64()) else {
-        let (cells, left_out) = (asked.to_vec(), Vec::new());
-        return Choice { seconds: cost(&cells, least), cells, left_out, blocks: least };
-    };
-    let mut chosen: Vec<Cell> = Vec::new();
-    for cell in by_worth(asked) {
-        chosen.push(cell);
-        if chosen.len() > 1 && cost(&chosen, least) > budget {
-            chosen.pop();
-        }
-    }
-    let most = blocks.unwrap_or(BLOCKS_MAX);
-    let fits = |blocks: &u32| cost(&chosen, *blocks) <= budget;
-    let blocks = (least..=most).rev().find(fits).unwrap_or(least);
-    let (cells, left_out) = asked.iter().cloned().partition(|cell| chosen.contains(cell));
-    Choice { seconds: cost(&chosen, blocks), cells, left_out, blocks }
+/// What a run is reckoned from.
+#[derive(Clone, Copy, Debug)]
+pub struct Reckoning<'a> {
+    /// What is compared.
+    pub suite: &'a Suite,
+    /// How much data there is.
+    pub scale: Scale,
+    /// How long things take.
+    pub lengths: Lengths,
+    /// Whether on a server that somebody else started.
+    pub is_foreign: bool,
 }
 
-/// The smallest effect that the interval of a cell with few sessions leaves 0 out for in 4 of 5 cases, %,
-/// where turns of two arms differ by [`TURNS_DIFFER_BY_PERCENT`]; what it was is known only after the run.
-/// `None` for too few blocks.
-pub fn detectable_percent(blocks: u32, lengths: Lengths) -> Option<f64> {
-    let spread = TURNS_DIFFER_BY_PERCENT / f64::from(lengths.turns(1)).sqrt();
-    Some(waggle_stats::detectable(blocks as usize, 0.05, 0.8)? * spread)
+impl Reckoning<'_> {
+    /// Chooses from the cells that were asked for. Without a budget all are run. With one, as many as have at
+    /// least [`BLOCKS_MIN`] blocks, those that say most first; one that is too dear makes room for the next.
+    /// Closed loads come before those at a fixed rate, numbers of threads in the middle and at the ends before
+    /// those between, and the first workload has one level more than the second, that one more than the third.
+    pub fn choose(&self, asked: &[Cell], blocks: Option<u32>, budget: Option<Duration>) -> Choice {
+        let least = blocks.unwrap_or(BLOCKS_MIN);
+        let Some(budget) = budget.map(|budget| budget.as_secs_f64()) else {
+            let (cells, left_out) = (asked.to_vec(), Vec::new());
+            return Choice { seconds: self.seconds(&cells, least), cells, left_out, blocks: least };
+        };
+        let mut chosen: Vec<Cell> = Vec::new();
+        for cell in by_worth(asked) {
+            chosen.push(cell);
+            if chosen.len() > 1 && self.seconds(&chosen, least) > budget {
+                chosen.pop();
+            }
+        }
+        let most = blocks.unwrap_or(BLOCKS_MAX);
+        let fits = |blocks: &u32| self.seconds(&chosen, *blocks) <= budget;
+        let blocks = (least..=most).rev().find(fits).unwrap_or(least);
+        let (cells, left_out) = asked.iter().cloned().partition(|cell| chosen.contains(cell));
+        Choice { seconds: self.seconds(&chosen, blocks), cells, left_out, blocks }
+    }
+
+    /// What so many blocks of these cells will be able to show; `None` where they have no interval.
+    pub fn foreseen(&self, cells: &[Cell], blocks: u32) -> Option<Foreseen> {
+        Foreseen::of(self.suite, cells, blocks, |cell| self.turns(cell))
+    }
+
+    fn turns(&self, cell: &Cell) -> u32 {
+        self.lengths.turns(self.suite, cell, self.is_foreign)
+    }
+
+    /// How long a run takes, s.
+    fn seconds(&self, cells: &[Cell], blocks: u32) -> f64 {
+        let suite = self.suite;
+        let schedule = Schedule::new(suite, cells, 0, 0);
+        let arms_of =
+            |cell: &Cell| schedule.arms.iter().filter(|arm| suite.has(cell, arm.name)).count();
+        let (beside, apart): (Vec<&Cell>, Vec<&Cell>) =
+            cells.iter().partition(|cell| suite.keeps_servers(cell));
+        let at_once = if beside.is_empty() { 0 } else { schedule.servers_at_once() };
+        let restarts =
+            schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
+        let servers = (at_once + restarts.count()) as f64;
+        let loads_of = |cell: &Cell| match suite.keeps_servers(cell) {
+            true => schedule.servers_at_once().min(arms_of(cell)),
+            false => arms_of(cell),
+        };
+        let of_cell = |cell: &Cell| {
+            let loads = loads_of(cell) as f64 * load_s(self.lengths, cell.threads);
+            arms_of(cell) as f64 * self.window_s(cell) + loads
+        };
+        let windows: f64 = cells.iter().map(of_cell).sum();
+        let server = self.server_s();
+        let block = servers * server + windows;
+        let before_blocks = SERVER_S + self.rows() / ROWS_PER_S + look(cells, self.lengths, server);
+        before_blocks + f64::from(blocks) * block
+    }
+
+    /// What a window takes with all that is around its turns, s.
+    fn window_s(&self, cell: &Cell) -> f64 {
+        let turns = self.turns(cell);
+        let stops = 2.0 * STOP_S * f64::from(cell.threads);
+        let turn = SET_S + self.lengths.settle_of(turns).as_secs_f64() + stops;
+        self.lengths.window_of(cell.threads).as_secs_f64() + f64::from(turns) * turn
+    }
+
+    /// What a server takes until it is there, on a copy of tables and redo log, s. One of somebody else is
+    /// there.
+    fn server_s(&self) -> f64 {
+        if self.is_foreign {
+            return 0.0;
+        }
+        let redo = f64::from(self.suite.data.redo_log_mib.of(self.scale)) * MIB;
+        SERVER_S + (self.rows() * ROW_BYTES + redo) / COPY_BYTES_PER_S
+    }
+
+    /// Rows of all tables.
+    fn rows(&self) -> f64 {
+        f64::from(self.suite.data.tables) * f64::from(self.suite.data.rows.of(self.scale))
+    }
 }
 
 /// The cells that say most first.
@@ -191,37 +256,6 @@ fn spread(levels: &[u32]) -> Vec<u32> {
     taken.into_iter().map(|at| levels[at]).collect()
 }
 
-/// How long a run takes, s.
-fn seconds(suite: &Suite, cells: &[Cell], scale: Scale, lengths: Lengths, blocks: u32) -> f64 {
-    let schedule = Schedule::new(suite, cells, 0, 0);
-    let arms_of =
-        |cell: &Cell| schedule.arms.iter().filter(|arm| suite.has(cell, arm.name)).count();
-    let (beside, apart): (Vec<&Cell>, Vec<&Cell>) =
-        cells.iter().partition(|cell| suite.keeps_servers(cell));
-    let at_once = if beside.is_empty() { 0 } else { schedule.servers_at_once() };
-    let restarts =
-        schedule.arms.iter().filter(|arm| apart.iter().any(|cell| suite.has(cell, arm.name)));
-    let servers = (at_once + restarts.count()) as f64;
-    let window = |cell: &Cell| {
-        let turns = lengths.turns(cell.threads);
-        let stops = 2.0 * STOP_S * f64::from(cell.threads);
-        let turn = SET_S + lengths.settle_of(turns).as_secs_f64() + stops;
-        lengths.window_of(cell.threads).as_secs_f64() + f64::from(turns) * turn
-    };
-    let load = |cell: &Cell| load_s(lengths, cell.threads);
-    let loads_of = |cell: &Cell| match suite.keeps_servers(cell) {
-        true => schedule.servers_at_once().min(arms_of(cell)),
-        false => arms_of(cell),
-    };
-    let of_cell =
-        |cell: &Cell| arms_of(cell) as f64 * window(cell) + loads_of(cell) as f64 * load(cell);
-    let windows: f64 = cells.iter().map(of_cell).sum();
-    let rows = f64::from(suite.data.tables) * f64::from(suite.data.rows.of(scale));
-    let server = SERVER_S + rows * ROW_BYTES / COPY_BYTES_PER_S;
-    let block = servers * server + windows;
-    SERVER_S + rows / ROWS_PER_S + look(cells, lengths, server) + f64::from(blocks) * block
-}
-
 /// How long it takes until a load is warm, s.
 fn load_s(lengths: Lengths, threads: u32) -> f64 {
     let longest = lengths.warm_up_of(threads).as_secs_f64();
@@ -255,11 +289,98 @@ mod tests {
         assert!(spread(&[]).is_empty());
     }
 
+    /// A suite at a scale, on servers of our own.
+    fn reckoning(suite: &Suite, scale: Scale) -> Reckoning<'_> {
+        Reckoning { suite, scale, lengths: Lengths::of(scale), is_foreign: false }
+    }
+
+    /// Cells of a suite with a closed load.
+    fn closed(suite: &Suite, is_it: impl Fn(&Cell) -> bool) -> Vec<Cell> {
+        let cells = suite.cells().into_iter();
+        cells.filter(|cell| cell.load == Load::Closed && is_it(cell)).collect()
+    }
+
     #[test]
     fn windows_grow_with_the_sessions_that_have_to_share_them() {
         let lengths = Lengths::of(Scale::Tiny);
         let of = |threads| lengths.window_of(threads).as_millis();
         assert_eq!([1, 256, 512, 1024].map(of), [400, 400, 800, 1600]);
+    }
+
+    #[test]
+    fn a_longer_window_of_more_sessions_has_turns_that_are_longer_and_no_fewer() {
+        let suite = Suite::find("rds").unwrap();
+        let turns = |scale: Scale, threads: u32| {
+            let cells = closed(&suite, |cell| cell.threads == threads);
+            Lengths::of(scale).turns(&suite, &cells[0], false)
+        };
+        let small = |threads| turns(Scale::Small, threads);
+        assert_eq!([1, 16, 128, 256, 512, 1024].map(small), [40, 40, 6, 3, 3, 3]);
+        assert_eq!([1, 32, 128, 1024].map(|threads| turns(Scale::Tiny, threads)), [8, 5, 1, 1]);
+        // Four times as many sessions have four times as long.
+        let lengths = Lengths::of(Scale::Small);
+        let each = |threads| (lengths.window_of(threads) / small(threads)).as_secs_f64();
+        assert!((each(1024) - 4.0 * each(256)).abs() < 1e-6, "{} s", each(1024));
+    }
+
+    #[test]
+    fn there_are_turns_only_where_neither_order_nor_server_nor_queue_would_suffer() {
+        let lengths = Lengths::of(Scale::Full);
+        let [rds, line, modb] = ["rds", "line", "modb"].map(|name| Suite::find(name).unwrap());
+        let of = |suite: &Suite, cell: &Cell| lengths.turns(suite, cell, false);
+        assert!(line.cells().iter().all(|cell| of(&line, cell) == 1));
+        for cell in modb.cells() {
+            let order = cell.order.as_deref().unwrap();
+            let is_at_random = order == "random" || order == "one-factor";
+            let takes_turns = is_at_random && cell.load == Load::Closed;
+            assert_eq!(of(&modb, &cell) > 1, takes_turns, "{cell:?}");
+        }
+        for cell in rds.cells() {
+            assert_eq!(of(&rds, &cell) > 1, cell.load == Load::Closed, "{cell:?}");
+            assert_eq!(lengths.turns(&rds, &cell, true), 1, "{cell:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_and_settles_takes_its_time_in_each_turn_that_there_is() {
+        let suite = Suite::find("rds").unwrap();
+        let reckoning = reckoning(&suite, Scale::Tiny);
+        let foreign = Reckoning { is_foreign: true, ..reckoning };
+        let beside = closed(&suite, |cell| cell.threads == 32).remove(0);
+        let open = suite.cells().into_iter().find(|cell| cell.load != Load::Closed).unwrap();
+        assert_eq!(open.threads, 32);
+        // Each session takes 0.8 ms to stop, twice in a turn.
+        let (set, stops) = (0.045, 0.0016 * 32.0);
+        let in_turns = 0.4 + 5.0 * (set + 0.06 + stops);
+        let at_once = 0.4 + set + 0.3 + stops;
+        for (got, want) in [
+            (reckoning.window_s(&beside), in_turns),
+            (reckoning.window_s(&open), at_once),
+            (foreign.window_s(&beside), at_once),
+        ] {
+            assert!((got - want).abs() < 1e-6, "{got} s is not {want} s");
+        }
+    }
+
+    #[test]
+    fn the_redo_log_is_copied_for_each_server_and_a_server_that_is_there_is_not_started() {
+        let text = Suite::text("line").unwrap();
+        let (small, large) = ("full = 1024 }", "full = 4096 }");
+        let with_redo = |size: &str| {
+            let from = "redo_log_mib = { tiny = 64, small = 256, ";
+            let text = text.replace(&format!("{from}{small}"), &format!("{from}{size}"));
+            Suite::parse("line", &text).unwrap()
+        };
+        let suites = [small, large].map(with_redo);
+        let [less, more] = [&suites[0], &suites[1]].map(|suite| reckoning(suite, Scale::Full));
+        // 3 GiB at 300 MB/s.
+        let copy = 3.0 * 1024.0 * MIB / 300e6;
+        assert!((more.server_s() - less.server_s() - copy).abs() < 1e-6, "{}", more.server_s());
+        let cells = closed(less.suite, |_| true);
+        let longer = more.seconds(&cells, 8) - less.seconds(&cells, 8);
+        // Ten arms, each on a server of its own, in eight blocks.
+        assert!((longer - 80.0 * copy).abs() < 1e-3, "{longer} s");
+        assert_eq!(Reckoning { is_foreign: true, ..more }.server_s(), 0.0);
     }
 
     #[test]
@@ -273,7 +394,7 @@ mod tests {
         // Three workloads, each at three rates.
         assert!((looks - 3.0 * of_one).abs() < 1e-9 && of_one > LOOK_FOR.as_secs_f64(), "{looks}");
         assert_eq!(look(&closed, lengths, 10.0), 0.0);
-        let before_blocks = seconds(&suite, &open, Scale::Tiny, lengths, 0);
+        let before_blocks = reckoning(&suite, Scale::Tiny).seconds(&open, 0);
         assert!(before_blocks > looks, "{before_blocks}");
     }
 
@@ -281,11 +402,9 @@ mod tests {
     fn a_budget_takes_levels_before_it_takes_blocks() {
         let suite = Suite::find("rds").unwrap();
         let asked = suite.cells();
-        let lengths = Lengths::of(Scale::Tiny);
-        let choose = |budget: Option<u64>| {
-            let budget = budget.map(Duration::from_secs);
-            choose(&suite, &asked, Scale::Tiny, lengths, None, budget)
-        };
+        let reckoning = reckoning(&suite, Scale::Tiny);
+        let choose =
+            |budget: Option<u64>| reckoning.choose(&asked, None, budget.map(Duration::from_secs));
         let (whole, tight) = (choose(None), choose(Some(600)));
         assert_eq!(whole.cells.len(), asked.len());
         assert!(whole.left_out.is_empty());

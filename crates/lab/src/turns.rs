@@ -133,17 +133,10 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// How often the arms of a cell take turns: once, where the order in which they come is what is
-    /// measured, where each has a server for itself, where the queue of an open load would be empty at the
-    /// beginning of each turn, and where a server of somebody else would be changed each time.
+    /// How often the arms of a cell take turns.
     pub(crate) fn turns(&self, cell: usize) -> u32 {
-        let takes_turns =
-            self.schedule.keeps_servers(cell) && matches!(self.origin, Origin::Private { .. });
-        let cell = &self.schedule.cells[cell];
-        match takes_turns && cell.load == Load::Closed && !self.suite.is_as_listed(cell) {
-            true => self.lengths.turns(cell.threads),
-            false => 1,
-        }
+        let is_foreign = matches!(self.origin, Origin::Foreign(_));
+        self.lengths.turns(self.suite, &self.schedule.cells[cell], is_foreign)
     }
 
     /// Whether processors would halt in a cell whose load shall not rest. An open load shall.

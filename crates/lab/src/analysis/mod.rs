@@ -10,6 +10,7 @@ pub mod coverage;
 
 mod compare;
 mod floor;
+mod foreseen;
 mod interval;
 mod metric;
 mod pair;
@@ -27,6 +28,7 @@ use crate::window::{Cell, Window};
 
 pub use compare::Comparison;
 pub use floor::Floor;
+pub use foreseen::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT};
 pub use interval::Interval;
 pub use metric::Metric;
 pub use paired::{PAIRS_MIN, Paired};

@@ -68,7 +68,7 @@ pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
 
 /// What is found in 4 of 5 cases among so many comparisons, %, from what is found by itself: the first step of
 /// Holm asks for [`ERROR`] divided by their number.
-fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
+pub(super) fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
     let of = |error| detectable(pairs, error, POWER).unwrap_or(f64::NAN);
     let farther = of(ERROR / comparisons.max(1) as f64) / of(ERROR);
     percent((1.0 + alone_percent / 100.0).ln() * farther)

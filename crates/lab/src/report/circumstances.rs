@@ -52,7 +52,8 @@ fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn host(host: &Host) -> Vec<(&'static str, String)> {
+/// A computer, and what of it was used.
+pub(super) fn host(host: &Host) -> Vec<(&'static str, String)> {
     let unknown = || "not known".to_owned();
     let pinned = host.pinned.as_ref().map_or("not pinned".to_owned(), |pinned| {
         let list = |processors: &[u32]| {

@@ -10,8 +10,11 @@ use crate::window::Cell;
 pub struct Facts {
     /// The run itself.
     pub run: Run,
-    /// The computer.
+    /// The computer of the first part of the run.
     pub host: Host,
+    /// The computers of its later parts, in their order. A part that an earlier waggle made is not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_up: Vec<TakenUp>,
     /// The server under test.
     pub server: Server,
     /// What it was loaded with.
@@ -20,6 +23,16 @@ pub struct Facts {
     pub not_run: Vec<NotRun>,
     /// What a reader has to know before trusting a number, one sentence each.
     pub caveats: Vec<String>,
+}
+
+impl Facts {
+    /// The computer that made a part of the run; `None` where it was not kept.
+    pub fn host_of(&self, part: u32) -> Option<&Host> {
+        if part == 0 {
+            return Some(&self.host);
+        }
+        self.taken_up.iter().find(|one| one.part == part).map(|one| &one.host)
+    }
 }
 
 /// The run itself.
@@ -78,6 +91,16 @@ pub struct Host {
     pub hypervisor: Option<String>,
     /// Who had which processors; absent where nothing was pinned.
     pub pinned: Option<Pinned>,
+}
+
+/// On what a run was taken up again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TakenUp {
+    /// Which part of the run began then, as windows have it ([`Window::part`](crate::Window::part)).
+    pub part: u32,
+    /// The computer.
+    pub host: Host,
 }
 
 /// Who had which processors.

@@ -2,7 +2,7 @@
 
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
-use crate::report::{Report, circumstances, left_out, settings, verdicts, void};
+use crate::report::{Report, circumstances, left_out, machines, settings, verdicts, void};
 use crate::suite::{Order, Sequence};
 
 /// Where no comparison of the baseline with itself has numbers.
@@ -161,5 +161,6 @@ fn caveats(report: Report<'_>) -> Vec<String> {
     caveats.extend(of_source.iter().map(|one| format!("Of the source: {one}")));
     let of_run = report.facts.caveats.iter().filter(|one| !of_source.contains(one));
     caveats.extend(of_run.cloned());
+    caveats.extend(machines::caveats(report));
     caveats
 }

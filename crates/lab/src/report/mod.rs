@@ -19,6 +19,7 @@ mod group;
 mod html;
 mod json;
 mod left_out;
+mod machines;
 mod markdown;
 mod published_effects;
 mod published_ranges;

@@ -7,7 +7,7 @@ use crate::report::effect::Effect;
 use crate::report::explanation::{self, Arms};
 use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION};
-use crate::report::{Absent, Report, left_out, published_ranges};
+use crate::report::{Absent, Report, left_out, machines, published_ranges};
 use crate::suite::Scenario;
 use crate::window::Cell;
 
@@ -20,8 +20,9 @@ const RULES: [&str; 3] = [
     "Published: changes that follow from the figures of the source, lowest to highest cell and their \
      mean, without the cells that contradict the source, and of the cells that we have too where there \
      are any. Memory: what came to that of the baseline.",
-    "Ours: over several numbers of threads the mean, each with the same weight, with Student's \
-     interval of 95 % over them; beside it the lowest and the highest cell.",
+    "Ours: over several numbers of threads the mean, each with the same weight, formed in each block; \
+     its interval is that of the sign-flip test over the blocks, 95 %, as that of a single cell is. \
+     Beside it the lowest and the highest cell.",
     "Direction: that of the published mean against ours, where our interval leaves out 0.",
 ];
 
@@ -40,10 +41,11 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         run.seed,
         run.begin.strftime("%Y-%m-%d")
     );
+    let run: Vec<String> = std::iter::once(run).chain(machines::caveats(report)).collect();
     let mut blocks = vec![
         Block::Heading(format!("{} on {}", suite.name, facts.server.version)),
         Block::Paragraph(format!("Source: {}; {}; {}.", source.what, source.server, source.load)),
-        Block::Paragraph(run),
+        Block::Paragraph(run.join(" ")),
     ];
     let (table, ranges) = (table(report), published_ranges::blocks(report));
     if table.rows.is_empty() && ranges.is_empty() {

@@ -1,9 +1,9 @@
 //! What the page of published effects says of runs of which the effects are known.
 
-use crate::analysis::{Analysis, analyse_all};
+use crate::analysis::{Analysis, Metric, analyse_all};
 use crate::report::published_effects::FIGURES;
 use crate::report::sample::{facts, window};
-use crate::report::{effects, explanation, markdown};
+use crate::report::{effects, explanation, markdown, words};
 use crate::suite::Suite;
 use crate::window::Window;
 
@@ -111,6 +111,32 @@ fn a_mean_stands_with_its_range_and_without_the_cells_that_contradict() {
     assert_eq!(row[3], "0 of 3");
     assert!(row[4].starts_with("−13.9 % to −10.1 %, mean −12.1 % <sup>"), "{text}");
     assert!(text.contains("1 of 3 cells contradict the source: kept out"), "{text}");
+}
+
+#[test]
+fn a_mean_over_cells_has_the_interval_of_its_blocks_however_alike_the_cells_are() {
+    let mut suite = suite();
+    suite.threads = vec![16, 32];
+    let mut windows = windows(&[("pfsoff", 1.0), ("pfson_conon_insoff", 0.96)]);
+    let mut of_fewer = windows.clone();
+    for one in &mut of_fewer {
+        one.number += windows.len() as u32;
+        one.cell.threads = 16;
+    }
+    windows.extend(of_fewer);
+    let analysis = analyse_all(&suite, &windows);
+    let text = effects(&suite, &facts(), &windows, &analysis);
+    let of_both = row(&text, "pfson_conon_insoff");
+    assert_eq!(of_both[3], "2 of 2");
+    // Both cells have the same mean, and an interval over cells would have no length.
+    assert_eq!(of_both[6], "−4.00 % to −4.00 %");
+    let pooled = analysis.pooled.iter().find(|one| {
+        one.arm == "pfson_conon_insoff" && one.metric == Metric::Qps && one.workload.is_some()
+    });
+    let percent = pooled.unwrap().percent;
+    assert!(percent.half_width() > 0.1, "{percent:?}");
+    assert!(of_both[5].starts_with(&words::percent_interval(&percent)), "{of_both:?}");
+    assert!(text.contains("the sign-flip test over the blocks"), "{text}");
 }
 
 #[test]

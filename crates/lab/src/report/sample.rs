@@ -80,6 +80,7 @@ pub(super) fn facts() -> Facts {
             hypervisor: None,
             pinned: None,
         },
+        taken_up: Vec::new(),
         server: Server {
             version: "9.3.0 <script>alert(1)</script>".to_owned(),
             program: Some("/usr/sbin/mysqld".to_owned()),

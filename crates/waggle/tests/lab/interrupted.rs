@@ -139,6 +139,27 @@ fn resume(place: &Place) -> Command {
     place.lab(&["resume", run.to_str().unwrap(), "--servers", list.to_str().unwrap()])
 }
 
+/// Has a run say that it was begun on another machine: one with another kernel.
+fn make_it_of_another_machine(place: &Place) {
+    let file = place.run().join("run.json");
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.matches("\"kernel\": \"").count(), 1, "{text}");
+    fs::write(&file, text.replace("\"kernel\": \"", "\"kernel\": \"another ")).unwrap();
+}
+
+/// The report says from which window on it was another machine, where windows were made on the first one.
+fn assert_machines_are_told(place: &Place, made: usize) {
+    let report = fs::read_to_string(place.run().join("report.md")).unwrap();
+    let said = format!("Windows from {made} on were made on another machine");
+    assert_eq!(report.contains(&said), made > 0, "{report}");
+    let run: Value =
+        serde_json::from_slice(&fs::read(place.run().join("run.json")).unwrap()).unwrap();
+    let first = run["facts"]["host"]["kernel"].as_str().unwrap();
+    assert_eq!(first.starts_with("another "), made > 0, "nothing was measured on it");
+    let parts = run["facts"]["taken_up"].as_array().map_or(0, Vec::len);
+    assert_eq!(parts, usize::from(made > 0));
+}
+
 /// What a run needs is looked at again before it goes on.
 fn assert_needs_room(place: &Place) {
     let before = fs::read(place.run().join("run.json")).unwrap();
@@ -169,6 +190,7 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         let before = fs::read(&file).unwrap_or_default();
         let made = windows(&place.run()).len();
         assert!(windows(&place.run()).len() < wanted.len());
+        make_it_of_another_machine(&place);
         assert_needs_room(&place);
         done(&resume(&place).output().unwrap());
         let after = fs::read(&file).unwrap();
@@ -179,6 +201,7 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         let parts: Vec<u64> =
             (0..wanted.len()).map(|at| u64::from(made > 0 && at >= made)).collect();
         assert_eq!(sessions.collect::<Vec<_>>(), parts);
+        assert_machines_are_told(&place, made);
         assert_clean(&place);
         assert!(is_empty(&place.servers()), "no file of a server is left");
     }

@@ -9,11 +9,11 @@ use serde::Serialize;
 use compared::ComparedJson;
 
 use crate::analysis::{Floor, PooledEffect, RunDifference};
-use crate::report::Report;
 use crate::report::difference::DifferenceJson;
-use crate::report::facts::{Host, LoadFacts, Run, Server};
+use crate::report::facts::{Host, LoadFacts, Run, Server, TakenUp};
 use crate::report::left_out::{self, LeftOut};
 use crate::report::row::{ends, in_a_word, rounded};
+use crate::report::{Report, machines};
 use crate::suite::{Order, Sequence, Suite};
 
 /// Grows by one when a field changes its meaning or goes.
@@ -66,11 +66,14 @@ struct RunJson<'a> {
     format: u32,
     suite: SuiteJson<'a>,
     run: &'a Run,
+    /// The computer of the first part of the run.
     host: &'a Host,
+    /// Those of its later parts.
+    taken_up: &'a [TakenUp],
     server: &'a Server,
     load: &'a LoadFacts,
     /// What a reader has to know before trusting a number.
-    caveats: &'a [String],
+    caveats: Vec<String>,
     /// What was left out, and why, in groups.
     not_run: Vec<NotRunJson>,
     /// Windows that were made.
@@ -202,9 +205,10 @@ impl<'a> RunJson<'a> {
             },
             run: &facts.run,
             host: &facts.host,
+            taken_up: &facts.taken_up,
             server: &facts.server,
             load: &facts.load,
-            caveats: &facts.caveats,
+            caveats: facts.caveats.iter().cloned().chain(machines::caveats(report)).collect(),
             not_run: left_out::groups(report).into_iter().map(NotRunJson::of).collect(),
             windows: analysis.windows,
             void_windows: analysis.void,

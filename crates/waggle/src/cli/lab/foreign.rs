@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use waggle_instrumentation::Table;
 use waggle_instrumentation::life::Life;
 use waggle_lab::begun::Begun;
-use waggle_lab::budget::{Choice, choose};
+use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::Ended;
 use waggle_lab::foreign::{Confined, Foreign, SCHEMA, Survey, check_rights, preview};
 use waggle_lab::kept::{self, Kept};
@@ -25,8 +25,9 @@ use super::super::pfs::open;
 use super::super::pfs::process::process_of;
 use super::super::pfs::rights::Rights;
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
+use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
-use super::run::{Windows, announce, finish, load_facts, now_s, sysbench};
+use super::run::{Windows, finish, load_facts, now_s, sysbench};
 use super::{asked, failed, found};
 
 /// What the report says of the load where it is not ours.
@@ -58,8 +59,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let room = there.survey.sessions_max(suite.data.tables);
     let cells = possible(&confined, &suite, &asked, room)?;
     let (scale, lengths) = (Scale::from(args.scale), args.lengths());
-    let choice = choose(&to_run, &cells, scale, lengths, args.blocks, args.time_budget);
-    announce(&to_run, &choice, lengths);
+    let reckoning = Reckoning { suite: &to_run, scale, lengths, is_foreign: true };
+    let choice = reckoning.choose(&cells, args.blocks, args.time_budget);
+    announce(&reckoning, &choice);
     if confined.baseline != source_baseline {
         eprintln!("compared with {}, since {source_baseline} is not run", confined.baseline);
     }
@@ -69,6 +71,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let facts = Facts {
         run: args.facts(&to_run, &choice, lengths, seed, begin),
         host: found::host([Vec::new(), Vec::new()]),
+        taken_up: Vec::new(),
         server: there.facts(),
         load: sysbench.as_ref().map_or_else(others, |it| load_facts(&suite, scale, it)),
         not_run: not_run(&confined, &suite, &asked, &choice, room),
@@ -124,7 +127,7 @@ pub(super) fn resume(
     demand(args.yes)?;
     let sysbench = confined.others.is_none().then(sysbench).transpose()?;
     let place = kept.path().to_owned();
-    begun.take_up();
+    begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()]));
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
     there.measure(&begun, sysbench.as_ref(), &place, None, || Ok(kept))
 }

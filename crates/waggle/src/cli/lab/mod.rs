@@ -1,5 +1,6 @@
 //! `waggle lab`
 
+mod announce;
 mod arguments;
 mod asked;
 mod foreign;

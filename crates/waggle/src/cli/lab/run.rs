@@ -7,9 +7,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use waggle_lab::analysis::Metric;
 use waggle_lab::begun::Begun;
-use waggle_lab::budget::{self, Choice, Lengths, choose};
+use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::{Ended, Engine, Progress};
 use waggle_lab::kept::{self, Kept};
 use waggle_lab::load::{Reach, Sysbench};
@@ -21,6 +20,7 @@ use waggle_lab::{Cell, LabError, Origin, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
+use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::Line;
 use super::{asked, directory, failed, foreign, found, report, server};
@@ -47,11 +47,12 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
     let lengths = args.lengths();
-    let choice = choose(&suite, &cells, scale, lengths, args.blocks, args.time_budget);
+    let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
+    let choice = reckoning.choose(&cells, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench()?;
     check(&suite, &choice.cells, scale, &program)?;
-    announce(&suite, &choice, lengths);
+    announce(&reckoning, &choice);
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
@@ -72,6 +73,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let facts = Facts {
         run: args.facts(&suite, &choice, lengths, seed, begin),
         host: found::host(pinned.clone()),
+        taken_up: Vec::new(),
         server: task.server(&made, &settings),
         load: load_facts(&suite, scale, &sysbench),
         not_run: not_run(&suite, &cells, &choice),
@@ -140,7 +142,8 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
             made.version
         )));
     }
-    begun.take_up();
+    let host = found::host(begun.pinned.clone());
+    begun.take_up(kept.part(), host);
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
     task.measure(&begun, kept, &made, None)
 }
@@ -186,38 +189,6 @@ fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Resu
         sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
     needs.check(&program.place()).map_err(failed)
-}
-
-pub(super) fn announce(suite: &Suite, choice: &Choice, lengths: Lengths) {
-    let schedule = Schedule::new(suite, &choice.cells, choice.blocks, 0);
-    eprintln!(
-        "{}: {} cells, {} arms, {} blocks: {} windows of {:.1} s, about {:.0} min",
-        suite.title,
-        choice.cells.len(),
-        schedule.arms.len(),
-        choice.blocks,
-        schedule.slots.len(),
-        lengths.window.as_secs_f64(),
-        (choice.seconds / 60.0).ceil()
-    );
-    if let Some(percent) = budget::detectable_percent(choice.blocks, lengths) {
-        eprintln!(
-            "it will be able to detect {percent:.1} % of processor time per statement in a cell by itself, \
-             where neighbours of {} ms differ by {} %, as on a shared host; the report says what it was",
-            1e3 * budget::TURN_S,
-            budget::TURNS_DIFFER_BY_PERCENT
-        );
-        let declared = suite.declared_percent(Metric::CpuPerStatement);
-        if let Some(declared) = declared.filter(|declared| percent > *declared) {
-            eprintln!(
-                "that is not the {declared} % that the suite is made for: give it more time, or more \
-                 --blocks"
-            );
-        }
-    }
-    if !choice.left_out.is_empty() {
-        eprintln!("not run, for want of time: {} cells", choice.left_out.len());
-    }
 }
 
 /// The cells that are not run, those that nobody asked for and those for which there is no time.

@@ -1,0 +1,139 @@
+//! On which computers the windows were made, where a run was taken up again.
+
+use std::collections::BTreeMap;
+
+use crate::report::facts::Host;
+use crate::report::{Report, circumstances};
+
+/// What a reader has to know where not all windows were made on one computer, or where that is not known,
+/// a sentence each.
+pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
+    let facts = report.facts;
+    let (mut caveats, mut unknown) = (Vec::new(), Vec::new());
+    let mut before = &facts.host;
+    for (part, from) in begins(report) {
+        let Some(host) = facts.host_of(part) else {
+            unknown.push(from.to_string());
+            continue;
+        };
+        let differences = differences(before, host);
+        if !differences.is_empty() {
+            caveats.push(format!(
+                "Windows from {from} on were made on another machine, or on one that had changed: {}. No \
+                 window is compared with one from before, but means and intervals are over all.",
+                differences.join("; ")
+            ));
+        }
+        before = host;
+    }
+    if !unknown.is_empty() {
+        caveats.push(format!(
+            "The run was interrupted before window {}; whether the machine was the same afterwards was not \
+             kept.",
+            unknown.join(", ")
+        ));
+    }
+    caveats
+}
+
+/// The parts of the run that made windows, each with the number of its first one.
+fn begins(report: Report<'_>) -> BTreeMap<u32, u32> {
+    let mut begins = BTreeMap::new();
+    for window in report.windows {
+        let begin = begins.entry(window.part).or_insert(window.number);
+        *begin = window.number.min(*begin);
+    }
+    begins
+}
+
+/// Every fact in which two computers differ, as the table of the circumstances has it.
+fn differences(before: &Host, after: &Host) -> Vec<String> {
+    let facts = circumstances::host(before).into_iter().zip(circumstances::host(after));
+    facts
+        .filter(|(before, after)| before != after)
+        .map(|((name, before), (_, after))| format!("{name} {after}, before {before}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::report::facts::{Facts, TakenUp};
+    use crate::report::sample::{analysis, facts, suite, window};
+    use crate::report::{effects, html, json, markdown};
+    use crate::window::Window;
+
+    use super::*;
+
+    /// Two windows of each part.
+    fn windows(parts: &[u32]) -> Vec<Window> {
+        let parts = parts.iter().flat_map(|part| [*part; 2]);
+        let windows = (0..).zip(parts);
+        windows.map(|(number, part)| Window { part, ..window(number, "pfsoff", 40.0) }).collect()
+    }
+
+    fn taken_up(parts: &[(u32, Host)]) -> Facts {
+        let taken_up = parts.iter().map(|(part, host)| TakenUp { part: *part, host: host.clone() });
+        Facts { taken_up: taken_up.collect(), ..facts() }
+    }
+
+    fn said(facts: &Facts, windows: &[Window]) -> Vec<String> {
+        let (suite, analysis) = (suite(), analysis());
+        caveats(Report { suite: &suite, facts, windows, analysis: &analysis })
+    }
+
+    fn others() -> Host {
+        let host = facts().host;
+        Host { kernel: "6.18.0".to_owned(), processors: 8, memory_bytes: 16 << 30, ..host }
+    }
+
+    #[test]
+    fn windows_of_another_machine_are_told_with_what_differs_and_the_way_back_too() {
+        let (first, second) = (facts().host, others());
+        let facts = taken_up(&[(1, second.clone()), (2, second), (3, first)]);
+        let rest =
+            "No window is compared with one from before, but means and intervals are over all.";
+        assert_eq!(
+            said(&facts, &windows(&[0, 1, 2, 3])),
+            [
+                format!(
+                    "Windows from 2 on were made on another machine, or on one that had changed: \
+                     processors 8 online, before 2 online; memory 16.00 GiB, before 8.000 GiB; kernel \
+                     6.18.0, before 6.1.0. {rest}"
+                ),
+                format!(
+                    "Windows from 6 on were made on another machine, or on one that had changed: \
+                     processors 2 online, before 8 online; memory 8.000 GiB, before 16.00 GiB; kernel \
+                     6.1.0, before 6.18.0. {rest}"
+                ),
+            ]
+        );
+    }
+
+    #[test]
+    fn of_one_machine_and_of_one_that_made_no_window_nothing_is_told() {
+        assert_eq!(said(&facts(), &windows(&[0])), Vec::<String>::new());
+        let same = taken_up(&[(1, facts().host), (2, others())]);
+        assert_eq!(said(&same, &windows(&[0, 1])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_machine_that_was_not_kept_is_not_taken_for_the_same() {
+        let said = said(&taken_up(&[(3, facts().host)]), &windows(&[0, 1, 2, 3]));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("before window 2, 4;"), "{said:?}");
+    }
+
+    #[test]
+    fn every_form_of_the_report_tells_it() {
+        let (suite, facts) = (suite(), taken_up(&[(1, others())]));
+        let (windows, analysis) = (windows(&[0, 1]), analysis());
+        for form in [html, markdown, json, effects] {
+            let text = form(&suite, &facts, &windows, &analysis);
+            assert!(text.contains("Windows from 2 on were made on another machine"), "{text}");
+        }
+        let text = json(&suite, &facts, &windows, &analysis);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["taken_up"][0]["part"], 1);
+        assert_eq!(value["taken_up"][0]["host"]["kernel"], "6.18.0");
+    }
+}
