@@ -8,6 +8,7 @@ mod survey;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use waggle_instrumentation::apply::ROWS_MAX;
 use waggle_instrumentation::hold::Hold;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::undo::Restored;
@@ -23,9 +24,6 @@ use crate::suite::Suite;
 pub use confined::Confined;
 pub use schema::SCHEMA;
 pub use survey::Survey;
-
-/// As many rows as one statement writes at most on a server in use (`waggle_instrumentation::apply`).
-const ROWS_MAX: usize = 64;
 
 /// A server that somebody else started, while a run uses it.
 pub struct Foreign {
