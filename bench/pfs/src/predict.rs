@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use waggle_calibration::{Awake, Block, Windows, rounds_max};
-use waggle_instrumentation::cost::{Calibration, Cost, Question, Span, Total};
+use waggle_instrumentation::cost::{Calibration, Cost, Question, Span, StatementTime, Total};
 use waggle_model::Reading;
 use waggle_stats::{Estimate, Random};
 
@@ -44,6 +44,8 @@ pub(crate) struct Prediction {
     pub(crate) is_at_least: bool,
     /// Whether it says that it can be relied on.
     pub(crate) is_predictable: bool,
+    /// How long statements take, by its reading.
+    pub(crate) statement_time: StatementTime,
     /// Nanoseconds per statement that were measured, without the windows in which something else took the
     /// processor.
     pub(crate) measured: Estimate,
@@ -91,19 +93,23 @@ pub(crate) fn measure(
     let mut predicted = Vec::new();
     for statements in &prepared {
         set(subject, statements)?;
-        let mut unread = || Reading::absent("it is not needed");
+        let Subject { connection, meter, .. } = &mut *subject;
+        let mut server_ns = || match meter.cpu_ns() {
+            Ok(ns) => Reading::Value(ns),
+            Err(error) => Reading::absent(error.to_string()),
+        };
         let question = Question {
             interval: COUNTED_FOR,
             calibration: Some(calibration),
-            server_ns: &mut unread,
+            server_ns: &mut server_ns,
         };
-        predicted.push(Cost::read(&mut subject.connection, question)?.total);
+        predicted.push(Cost::read(connection, question)?);
     }
     let windows = if threads < MANY { WINDOWS } else { WINDOWS_OF_MANY };
     let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
     for _ in 0..rounds_max(MOST * settings.blocks) {
         let mut missing: Vec<usize> = (0..PROFILES.len())
-            .filter(|at| wants_more(&blocks[*at], &predicted[*at], settings.blocks))
+            .filter(|at| wants_more(&blocks[*at], &predicted[*at].total, settings.blocks))
             .collect();
         random.shuffle(&mut missing);
         for at in missing {
@@ -112,7 +118,7 @@ pub(crate) fn measure(
         }
     }
     let each = PROFILES.into_iter().zip(predicted).zip(&blocks);
-    each.map(|((profile, total), blocks)| {
+    each.map(|((profile, Cost { total, statement_time, .. }), blocks)| {
         let what = || {
             format!(
                 "{profile} under {}: {} blocks are too few; is the host busy?",
@@ -127,6 +133,7 @@ pub(crate) fn measure(
             predicted: total.ns_per_statement.context("nothing is known of its price")?,
             is_at_least: total.is_at_least,
             is_predictable: total.is_predictable,
+            statement_time,
             measured: Block::added_ns_typical(blocks, CONFIDENCE).with_context(what)?,
             with_bursts: Block::added_ns(blocks, CONFIDENCE).with_context(what)?,
             without_ns: Block::without_ns(blocks),
@@ -168,6 +175,11 @@ mod tests {
             predicted: Span { low: 80.0, value: 100.0, high: 120.0 },
             is_at_least: false,
             is_predictable,
+            statement_time: StatementTime {
+                here_ns: Some(1000.0),
+                calibrated_ns: Some(1000.0),
+                is_within_reach: true,
+            },
             measured,
             with_bursts: measured,
             without_ns: 1000.0,

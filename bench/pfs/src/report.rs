@@ -106,6 +106,7 @@ impl Outcome {
                 "threads": one.threads,
                 "profile": one.profile,
                 "without_ns": one.without_ns,
+                "statement_time": one.statement_time,
                 "predicted_ns": value_of(one.predicted),
                 "measured_ns": interval(one.measured),
                 "measured_with_bursts_ns": interval(one.with_bursts),
@@ -216,10 +217,10 @@ impl Outcome {
 
     fn predicted_and_measured(&self) -> String {
         let mut page = "\n## Predicted and measured\n\nProcessor time of the server, ns per statement, \
-                        against everything off.\n\n\
-                        | load | threads | profile | without | predicted | measured | with bursts | measured \
+                        against everything off; *calibrated* is that of a statement in the calibration, with as many sessions.\n\n\
+                        | load | threads | profile | calibrated | without | predicted | measured | with bursts | measured \
                         by predicted | within | the product says |\n\
-                        |---|---|---|---|---|---|---|---|---|---|\n"
+                        |---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
         for one in &self.predictions {
             let says = match (one.is_predictable, one.is_at_least) {
@@ -228,10 +229,11 @@ impl Outcome {
                 (false, false) => "not predictable",
             };
             page += &format!(
-                "| {} | {} | {} | {:.0} | {} | {} | {} | {} | {} | {says} |\n",
+                "| {} | {} | {} | {} | {:.0} | {} | {} | {} | {} | {} | {says} |\n",
                 one.load.name,
                 one.threads,
                 one.profile,
+                one.statement_time.calibrated_ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")),
                 one.without_ns,
                 span_in_words(one.predicted, 0),
                 in_words(one.measured),

@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) rounds: usize,
     /// Blocks of every profile under every load; every way to filter has twice as many.
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) blocks: usize,
     /// How often a profile is applied while the longest statement is looked for.
     #[arg(long, value_name = "N", default_value_t = 30)]

@@ -222,7 +222,7 @@ impl Calibrator<'_> {
         let connection = &mut self.connection;
         let mut turn = |on| Ok(switch(connection, on)?);
         let mut statements = || Ok(load.statements());
-        let windows = if load.sessions() == 1 { WINDOWS } else { WINDOWS_OF_MANY };
+        let windows = if load.sessions() == SESSIONS[0] { WINDOWS } else { WINDOWS_OF_MANY };
         windows.block(&self.meter, &mut self.random, &mut turn, &mut statements)
     }
 
@@ -253,6 +253,7 @@ impl Calibrator<'_> {
             kept: arm.kept,
             events_per_statement: events,
             timed_per_statement: timed,
+            without_ns: Block::without_ns(blocks),
             added_ns,
             timer_ns,
             rest_ns: Measured::rest(added_ns, events, timed, timer_ns),

@@ -10,6 +10,10 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 /// the server itself, has work.
 pub(crate) const SESSIONS_EACH: usize = 2;
 
+/// Two sessions have one each: what two of them write at once goes from one processor to the other, as it does on
+/// every server that is at work.
+const TWO: usize = 2;
+
 /// The processors that this process may use.
 ///
 /// # Errors
@@ -19,13 +23,15 @@ pub fn usable() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
 }
 
-/// So few of them that this many sessions and their server leave none time to halt; all of them for many sessions.
+/// So few of them that this many sessions and their server leave none time to halt, but two for two sessions; all of
+/// them for many sessions.
 ///
 /// # Errors
 /// As [`usable`].
 pub(crate) fn few_for(sessions: u32) -> io::Result<Vec<usize>> {
     let mut few = usable()?;
-    few.truncate((sessions as usize).div_ceil(SESSIONS_EACH));
+    let sessions = sessions as usize;
+    few.truncate(sessions.min(TWO).max(sessions.div_ceil(SESSIONS_EACH)));
     Ok(few)
 }
 

@@ -12,7 +12,7 @@ pub const EVENTS_MIN: f64 = 0.2;
 /// a price: of fewer the count is the difference of two counts that are made one after the other.
 const LEFT_MIN: f64 = 0.1;
 /// At how many sessions prices are measured.
-pub const SESSIONS: [u32; 2] = [1, 32];
+pub const SESSIONS: [u32; 2] = [2, 32];
 
 /// Where an event is kept beside the sums, which are always there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,6 +44,8 @@ pub struct Measured {
     pub events_per_statement: f64,
     /// Those of them that were timed.
     pub timed_per_statement: f64,
+    /// Processor time of the server per statement without it, ns.
+    pub without_ns: f64,
     /// Processor time of the server per statement that came on top, ns.
     pub added_ns: Span,
     /// Both readings of the timer, ns per timed event; `None` for a kind that is never timed, and where the
@@ -162,6 +164,20 @@ impl Calibration {
         Some([between(few, many), between(few_timed, many_timed)])
     }
 
+    /// Processor time of the server per statement of the load of the calibration, ns, with nothing on; between the
+    /// two numbers of sessions as [`Self::rest`]. `None` where nothing was measured.
+    pub fn statement_ns(&self, sessions: f64) -> Option<f64> {
+        let with = |sessions: u32| {
+            let measured = self.measured.iter().filter(|one| one.sessions == sessions);
+            let mut all: Vec<f64> = measured.map(|one| one.without_ns).collect();
+            all.sort_by(f64::total_cmp);
+            all.get(all.len() / 2).copied()
+        };
+        let [few, many] = SESSIONS;
+        let (few, many) = (with(few)?, with(many)?);
+        Some(few + (many - few) * way_to_many(sessions))
+    }
+
     /// The same with one of [`SESSIONS`].
     pub fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<RestAt> {
         let kind = kind_of(class);
@@ -254,6 +270,7 @@ mod tests {
             kept,
             events_per_statement: events,
             timed_per_statement: events,
+            without_ns: 100.0 * f64::from(sessions),
             added_ns,
             timer_ns: Some(30.0),
             rest_ns,
@@ -310,6 +327,18 @@ mod tests {
         assert!((events - 12.0).abs() < 1e-9 && events == timed, "{events} {timed}");
         // It was too rare with 32 sessions.
         assert_eq!(calibration.events_per_statement("stage", 1.0), None);
+    }
+
+    #[test]
+    fn the_time_of_a_statement_lies_on_the_same_line() {
+        let of = |sessions, ns| Measured {
+            without_ns: ns,
+            ..measured(sessions, "stage", Kept::Sums, 1.0, Span::ZERO)
+        };
+        let all = calibration(vec![of(1, 20.0), of(1, 10.0), of(1, 900.0), of(32, 70.0)]);
+        assert_eq!(all.statement_ns(1.0), Some(20.0));
+        assert!((all.statement_ns(2.0).unwrap() - 30.0).abs() < 1e-9);
+        assert_eq!(calibration(vec![of(1, 20.0)]).statement_ns(1.0), None);
     }
 
     /// The same with 1 session and with 32.

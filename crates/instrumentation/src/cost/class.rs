@@ -7,7 +7,7 @@ use waggle_model::Reading;
 
 use super::calibration::{Kept, Rest};
 use super::total::Part;
-use super::{Calibration, Count, Counted, Span, timer};
+use super::{Calibration, Count, Counted, Span, StatementTime, timer};
 use crate::class::kind_of;
 use crate::status::Timer;
 
@@ -46,7 +46,8 @@ pub struct ClassCost {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, and its interval is within 1/1.5 and 1.5 times it.
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
+    /// statements as long as those here ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
 
@@ -132,7 +133,9 @@ impl Prices<'_> {
             timed_share,
             kept,
             is_at_least,
-            is_predictable: !is_at_least && ns_per_event.is_some_and(Span::is_close),
+            is_predictable: !is_at_least
+                && ns_per_event.is_some_and(Span::is_close)
+                && StatementTime::of(counted, self.calibration).is_within_reach,
             timer,
             timer_unknown,
             rest,

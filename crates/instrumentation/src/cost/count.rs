@@ -99,6 +99,11 @@ impl Counted {
         (self.statements > 0).then(|| count as f64 / self.statements as f64)
     }
 
+    /// Processor time of the server per statement, ns; `None` where it cannot be read, or there were no statements.
+    pub(super) fn statement_ns(&self) -> Option<f64> {
+        self.server_ns.value().and_then(|ns| self.per_statement(*ns))
+    }
+
     /// Processors that the server kept busy; `None` where that cannot be read.
     pub fn server_cores(&self) -> Option<f64> {
         self.server_ns.value().map(|ns| *ns as f64 / 1e9 / self.seconds)

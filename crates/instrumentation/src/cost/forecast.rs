@@ -10,7 +10,10 @@ use waggle_mysql::Connection;
 
 use super::class::{Price, Prices};
 use super::total::Part;
-use super::{ClassCost, Count, Counted, Question, Span, Total, count, count_events, kept, memory};
+use super::{
+    ClassCost, Count, Counted, Question, Span, StatementTime, Total, count, count_events, kept,
+    memory,
+};
 use crate::class::class_of;
 use crate::plan::{Plan, is_abstract, is_on};
 use crate::state::State;
@@ -30,6 +33,8 @@ pub struct Forecast {
     pub server_cores: Option<f64>,
     /// Why not.
     pub server_cores_unknown: Option<String>,
+    /// How long statements take here, and took in the calibration.
+    pub statement_time: StatementTime,
     /// By class: those that will be on.
     pub classes: Vec<Expected>,
     /// All classes together.
@@ -67,7 +72,8 @@ pub struct Expected {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price or of the events is not known.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, and its interval is within 1/1.5 and 1.5 times it.
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
+    /// statements as long as those here ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
 
@@ -155,8 +161,10 @@ impl Sources<'_> {
             running: self.counted.running,
             server_cores: self.counted.server_cores(),
             server_cores_unknown: self.counted.server_ns.why().map(str::to_owned),
+            statement_time: self.statement_time(),
             total: Total::of(
                 self.counted,
+                self.statement_time(),
                 classes.iter().filter(|class| class.has_events()).map(Expected::part),
             ),
             classes,
@@ -166,6 +174,10 @@ impl Sources<'_> {
         }
     }
 
+    fn statement_time(&self) -> StatementTime {
+        StatementTime::of(self.counted, self.prices.calibration)
+    }
+
     /// What is on now.
     fn now(&self, now: &State) -> Total {
         let kept = kept(now);
@@ -173,7 +185,7 @@ impl Sources<'_> {
         let costs: Vec<ClassCost> = with_events
             .map(|(class, count)| self.prices.cost(class, *count, kept(class), self.counted))
             .collect();
-        Total::of(self.counted, costs.iter().map(ClassCost::part))
+        Total::of(self.counted, self.statement_time(), costs.iter().map(ClassCost::part))
     }
 
     fn expected(&self, class: &str, one: &Class, staying: Count) -> Expected {
@@ -208,7 +220,9 @@ impl Sources<'_> {
                 .zip(counted.busy_cores())
                 .map(|(cores, busy)| cores.times(1.0 / busy)),
             is_at_least,
-            is_predictable: !is_at_least && ns_per_event.is_some_and(Span::is_close),
+            is_predictable: !is_at_least
+                && ns_per_event.is_some_and(Span::is_close)
+                && self.statement_time().is_within_reach,
         }
     }
 

@@ -10,6 +10,7 @@ mod count;
 mod forecast;
 mod memory;
 mod span;
+mod statement;
 pub mod stored;
 mod timer;
 mod total;
@@ -26,6 +27,7 @@ pub use class::ClassCost;
 pub use count::{Count, Counted};
 pub use forecast::{Expected, Forecast, Origin};
 pub use span::Span;
+pub use statement::StatementTime;
 pub use timer::{TimerPrice, price_of};
 pub use total::Total;
 
@@ -51,6 +53,8 @@ pub struct Cost {
     pub server_cores: Option<f64>,
     /// Why not.
     pub server_cores_unknown: Option<String>,
+    /// How long statements take here, and took in the calibration.
+    pub statement_time: StatementTime,
     /// What can be switched off while the server runs, by class: those that are on, or counted.
     pub classes: Vec<ClassCost>,
     /// All classes together.
@@ -119,6 +123,7 @@ impl Cost {
             .filter(|(_, count)| count.enabled > 0 || count.events > 0)
             .map(|(class, count)| prices.cost(class, *count, kept(class), counted))
             .collect();
+        let statement_time = StatementTime::of(counted, prices.calibration);
         Cost {
             version,
             interval_s: counted.seconds,
@@ -128,8 +133,10 @@ impl Cost {
             server_cores_unknown: counted.server_ns.why().map(str::to_owned),
             total: Total::of(
                 counted,
+                statement_time,
                 classes.iter().filter(|class| class.events_per_s > 0.0).map(ClassCost::part),
             ),
+            statement_time,
             classes,
             fixed,
         }

@@ -43,6 +43,8 @@ pub(super) fn calibration(classes: &[(&str, f64)]) -> Calibration {
             kept: Kept::Sums,
             events_per_statement: 1.0,
             timed_per_statement: 1.0,
+            // Half of what a statement takes here: just within reach.
+            without_ns: 62_500.0,
             added_ns: Span { low: 90.0, value: 100.0, high: 110.0 },
             timer_ns: Some(0.0),
             rest_ns: Some(Span { low: rest - 10.0, value: *rest, high: rest + 10.0 }),
@@ -75,6 +77,24 @@ fn events_times_price_is_the_time_per_statement_the_processors_and_the_share() {
     assert_eq!(class.rest.unwrap().source, Source::Class);
     assert_eq!(cost.total.ns_per_statement, class.ns_per_statement);
     assert_eq!((cost.statements_per_s, cost.server_cores), (2000.0, Some(0.25)));
+}
+
+#[test]
+fn prices_hold_for_statements_of_twice_the_length_of_those_of_the_calibration() {
+    let events = Count { enabled: 1, events: 1000, timed: 1000 };
+    let prices = calibration(&[("wait/synch/mutex", 30.0)]);
+    let of = |server_ns| {
+        let counted = Counted { server_ns, ..counted(&[("wait/synch/mutex", events)]) };
+        cost(&counted, Some(&prices))
+    };
+    let within = of(Reading::Value(125_000_000));
+    assert_eq!(within.statement_time.here_ns, Some(125_000.0));
+    assert_eq!(within.statement_time.calibrated_ns, Some(62_500.0));
+    assert!(within.total.is_predictable && within.classes[0].is_predictable);
+    for beyond in [of(Reading::Value(126_000_000)), of(Reading::absent("another host"))] {
+        assert!(!beyond.total.is_predictable && !beyond.classes[0].is_predictable);
+        assert_eq!(beyond.total.cores, within.total.cores);
+    }
 }
 
 #[test]

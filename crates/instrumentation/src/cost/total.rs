@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Counted, Span};
+use super::{Counted, Span, StatementTime};
 use crate::class::kind_of;
 
 /// All classes together.
@@ -20,8 +20,9 @@ pub struct Total {
     /// It is more than that: some classes have no price, or only that of the timer, or it is not known how often it is
     /// paid.
     pub is_at_least: bool,
-    /// Whether it is known well enough to predict with: every price and number of events was measured, and
-    /// its interval is within 1/1.5 and 1.5 times itself.
+    /// Whether it is known well enough to predict with: every price and number of events was measured, its interval
+    /// is within 1/1.5 and 1.5 times itself, and prices hold for statements as long as those here
+    /// ([`StatementTime::is_within_reach`]). Where there are no events it is: that is nothing.
     pub is_predictable: bool,
 }
 
@@ -40,14 +41,19 @@ pub(super) struct Part<'a> {
 impl Total {
     /// The sum of classes with events. What is not known of one is left out, which that one tells by
     /// `is_at_least`.
-    pub(super) fn of<'a>(counted: &Counted, parts: impl Iterator<Item = Part<'a>>) -> Total {
+    pub(super) fn of<'a>(
+        counted: &Counted,
+        statement_time: StatementTime,
+        parts: impl Iterator<Item = Part<'a>>,
+    ) -> Total {
         let parts: Vec<Part<'a>> = parts.collect();
         let sum = |is_known: bool, of: fn(&Part<'_>) -> Option<Span>| match parts.is_empty() {
             true => is_known.then_some(Span::ZERO),
             false => sum(&parts, of),
         };
         let cores = sum(true, |one| one.cores);
-        let is_exact = |cores: Span| cores == Span::ZERO || cores.is_close();
+        let is_known =
+            |cores: Span| cores == Span::ZERO || cores.is_close() && statement_time.is_within_reach;
         let is_at_least = parts.iter().any(|one| one.is_at_least);
         let is_counted = parts.iter().all(|one| one.is_counted);
         Total {
@@ -55,7 +61,7 @@ impl Total {
             cores,
             share_of_server: sum(counted.busy_cores().is_some(), |one| one.share_of_server),
             is_at_least,
-            is_predictable: !is_at_least && is_counted && cores.is_some_and(is_exact),
+            is_predictable: !is_at_least && is_counted && cores.is_some_and(is_known),
         }
     }
 }
@@ -81,8 +87,12 @@ mod tests {
         Counted { seconds: 1.0, statements, running: 1.0, server_ns, events, classes }
     }
 
+    fn time(is_within_reach: bool) -> StatementTime {
+        StatementTime { here_ns: None, calibrated_ns: None, is_within_reach }
+    }
+
     fn total<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Total {
-        Total::of(&counted(1, Reading::Value(1)), parts.into_iter())
+        Total::of(&counted(1, Reading::Value(1)), time(true), parts.into_iter())
     }
 
     fn part(class: &str, low: f64, value: f64, high: f64) -> Part<'_> {
@@ -126,12 +136,23 @@ mod tests {
     }
 
     #[test]
+    fn longer_statements_than_those_of_the_calibration_predict_nothing() {
+        let of = |time| {
+            let parts = [part("stage", 99.0, 100.0, 101.0)];
+            Total::of(&counted(1, Reading::Value(1)), time, parts.into_iter())
+        };
+        assert!(of(time(true)).is_predictable && !of(time(false)).is_predictable);
+    }
+
+    #[test]
     fn where_nothing_is_on_it_costs_nothing_and_per_statement_only_where_there_are_some() {
         let nothing = total([]);
         assert!(nothing.is_predictable && nothing.cores == Some(Span::ZERO));
         assert_eq!(nothing.ns_per_statement, Some(Span::ZERO));
         assert_eq!(nothing.share_of_server, Some(Span::ZERO));
-        let idle = Total::of(&counted(0, Reading::absent("another host")), std::iter::empty());
+        let elsewhere = counted(0, Reading::absent("another host"));
+        let idle = Total::of(&elsewhere, time(false), std::iter::empty());
+        assert!(idle.is_predictable, "nothing is on");
         assert_eq!((idle.ns_per_statement, idle.share_of_server), (None, None));
     }
 }

@@ -49,6 +49,8 @@ fn measured(price: &Price) -> Vec<Measured> {
             kept: *kept,
             events_per_statement: price.events_per_statement,
             timed_per_statement: price.events_per_statement,
+            // Longer than any statement: prices hold whatever the server does.
+            without_ns: 1e12,
             added_ns: around(price.rest_ns * price.events_per_statement),
             timer_ns: Some(0.0),
             rest_ns: Some(around(price.rest_ns)),

@@ -13,7 +13,7 @@ use super::super::super::Failure;
 use super::super::process::{cpu_of_server, process_of};
 use super::super::status::mib;
 use super::stored;
-use super::table::{between, busy, certainty, number, percent, source_of, sum};
+use super::table::{between, beyond_reach, busy, certainty, number, percent, source_of, sum};
 
 /// What is expected of a plan on a server.
 pub(in super::super) struct Here {
@@ -82,6 +82,7 @@ impl Here {
             });
         }
         let _ = writeln!(text, "{}", source_of(&self.prices));
+        beyond_reach(&mut text, cost.statement_time);
         memory(&mut text, cost);
         text
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use waggle_instrumentation::cost::calibration::Source;
-use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span, Total};
+use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span, StatementTime, Total};
 use waggle_model::Reading;
 
 use super::super::status::mib;
@@ -36,6 +36,7 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     let _ = writeln!(text, "  {:<18} {:>12} {}", "all", "", sum(&cost.total));
     between(&mut text, &cost.total);
     let _ = writeln!(text, "\n{}", source_of(prices));
+    beyond_reach(&mut text, cost.statement_time);
     ways_out(&mut text, cost);
     text
 }
@@ -88,6 +89,21 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
         }
         Reading::Absent(why) => format!("prices: those of the timer only: {why}"),
     }
+}
+
+/// Why nothing is predictable, where the statements here are not like those of the calibration.
+pub(super) fn beyond_reach(text: &mut String, time: StatementTime) {
+    let Some(calibrated) = time.calibrated_ns.filter(|_| !time.is_within_reach) else { return };
+    let _ = match time.here_ns {
+        Some(here) => writeln!(
+            text,
+            "not predictable: a statement takes {:.1} µs of the server here and took {:.1} µs in the calibration; \
+             more than twice as long ones make events dearer",
+            here / 1e3,
+            calibrated / 1e3
+        ),
+        None => writeln!(text, "not predictable: how long a statement takes here is not measured"),
+    };
 }
 
 fn line(class: &ClassCost) -> String {
