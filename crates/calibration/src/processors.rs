@@ -10,9 +10,8 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 /// the server itself, has work.
 pub(crate) const SESSIONS_EACH: usize = 2;
 
-/// Two sessions have one each: what two of them write at once goes from one processor to the other, as it does on
-/// every server that is at work.
-const TWO: usize = 2;
+/// What two sessions write at once goes from one processor to the other then, as on every server that is at work.
+const FEWEST: usize = 2;
 
 /// The processors that this process may use.
 ///
@@ -23,15 +22,14 @@ pub fn usable() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
 }
 
-/// So few of them that this many sessions and their server leave none time to halt, but two for two sessions; all of
+/// So few of them that this many sessions and their server leave none time to halt, and two where there are; all of
 /// them for many sessions.
 ///
 /// # Errors
 /// As [`usable`].
 pub(crate) fn few_for(sessions: u32) -> io::Result<Vec<usize>> {
     let mut few = usable()?;
-    let sessions = sessions as usize;
-    few.truncate(sessions.min(TWO).max(sessions.div_ceil(SESSIONS_EACH)));
+    few.truncate(FEWEST.max((sessions as usize).div_ceil(SESSIONS_EACH)));
     Ok(few)
 }
 
@@ -77,14 +75,14 @@ mod tests {
     fn few_sessions_have_few_processors() {
         let all = usable().unwrap();
         let few = |sessions| few_for(sessions).unwrap();
-        assert_eq!([few(1), few(2)], [&all[..1], &all[..1]]);
-        assert_eq!(few(3).len(), all.len().min(2));
+        assert_eq!(few(2), all[..all.len().min(2)]);
+        assert_eq!(few(5).len(), all.len().min(3));
         assert_eq!(few(1_000_000), all);
     }
 
     #[test]
     fn a_process_stays() {
-        let few = few_for(1).unwrap();
+        let few = usable().unwrap()[..1].to_vec();
         let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let of = |pid: u32| sched_getaffinity(Pid::from_raw(pid as i32)).unwrap();
         keep_on(sleeper.id(), &few).unwrap();

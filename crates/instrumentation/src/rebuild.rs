@@ -6,8 +6,7 @@
 //! only with all the rest, by `TRUNCATE`.
 
 use waggle_model::{Flavour, ServerVersion};
-use waggle_mysql::connection::text;
-use waggle_mysql::{Connection, ConnectionError, ServerIdentity};
+use waggle_mysql::{Connection, ServerIdentity, rights};
 
 use crate::change::Change;
 use crate::hold::HoldError;
@@ -16,8 +15,6 @@ use crate::table::Table;
 
 /// Removes every row. No server writes it to its binary log.
 pub(crate) const EMPTY: &str = "TRUNCATE TABLE performance_schema.setup_objects";
-/// What an account needs for that.
-const RIGHT: &str = "DROP ON performance_schema.setup_objects";
 /// The first MySQL that removes the row that it is told.
 const MENDED_IN_MYSQL: [u32; 3] = [8, 0, 0];
 
@@ -37,27 +34,18 @@ pub(crate) fn is_needed(changes: &[Change], server: &ServerIdentity) -> bool {
 /// # Errors
 /// It may not empty the table, or the connection is broken.
 pub(crate) fn check(connection: &mut Connection, changes: &[Change]) -> Result<(), HoldError> {
-    if !is_needed(changes, connection.server_identity()) || may_empty(connection)? {
+    if !is_needed(changes, connection.server_identity()) {
         return Ok(());
     }
-    let account = connection.server_identity().account.clone();
-    let (user, host) = account.rsplit_once('@').unwrap_or((&account, "%"));
-    Err(HoldError::NoWayBack { grant: format!("GRANT {RIGHT} TO '{user}'@'{host}'") })
-}
-
-/// By what its grants say.
-fn may_empty(connection: &mut Connection) -> Result<bool, ConnectionError> {
-    Ok(connection.rows("SHOW GRANTS")?.iter().any(|row| gives_the_right(&text(row, 0))))
-}
-
-fn gives_the_right(grant: &str) -> bool {
-    let Some((rights, rest)) = grant.strip_prefix("GRANT ").and_then(|all| all.split_once(" ON "))
-    else {
-        return false;
-    };
-    let on = rest.split(" TO ").next().unwrap_or_default().replace(['`', '\\'], "");
-    ["*.*", "performance_schema.*", "performance_schema.setup_objects"].contains(&on.as_str())
-        && rights.split(", ").any(|right| ["DROP", "ALL PRIVILEGES"].contains(&right))
+    // What TRUNCATE needs.
+    let (right, table) = ("DROP", "performance_schema.setup_objects");
+    match rights::has(connection, right, &["*.*", "performance_schema.*", table])? {
+        true => Ok(()),
+        false => {
+            let grant = connection.server_identity().grant(&format!("{right} ON {table}"));
+            Err(HoldError::NoWayBack { grant })
+        }
+    }
 }
 
 /// The rows that are to be there, as if each came: `now` with what leads back.
@@ -120,25 +108,5 @@ mod tests {
         )]);
         let back = [change("EVENT", Some(true), None), change("TABLE", Some(false), Some(true))];
         assert_eq!(rows(&now, &back), [change("TABLE", None, Some(true))]);
-    }
-
-    #[test]
-    fn the_right_is_read_from_grants() {
-        for grant in [
-            "GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost` WITH GRANT OPTION",
-            "GRANT SELECT, DROP ON `performance\\_schema`.* TO 'a'@'b'",
-            "GRANT DROP ON `performance_schema`.`setup_objects` TO 'a'@'b'",
-        ] {
-            assert!(gives_the_right(grant), "{grant}");
-        }
-        for grant in [
-            "GRANT USAGE ON *.* TO 'a'@'b'",
-            "GRANT DROP ON `shop`.* TO 'a'@'b'",
-            "GRANT SELECT, INSERT, UPDATE, DELETE ON `performance_schema`.* TO 'a'@'b'",
-            "GRANT PROXY ON ''@'' TO 'root'@'localhost' WITH GRANT OPTION",
-            "SET DEFAULT ROLE r FOR 'a'@'b'",
-        ] {
-            assert!(!gives_the_right(grant), "{grant}");
-        }
     }
 }

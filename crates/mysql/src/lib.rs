@@ -13,6 +13,7 @@ pub mod counters;
 pub mod history;
 pub mod locks;
 pub mod options;
+pub mod rights;
 mod secret;
 pub mod verify;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use waggle_model::Reading;
 
-use super::calibration::{Kept, Rest};
+use super::calibration::{Kept, Rest, is_steady};
 use super::total::Part;
 use super::{Calibration, Count, Counted, Span, StatementTime, timer};
 use crate::class::kind_of;
@@ -31,8 +31,10 @@ pub struct ClassCost {
     pub kept: Kept,
     /// The timer, where its events are timed and the server knows what that costs.
     pub timer: Option<TimerPart>,
-    /// Why the price of the timer is not known, where it is not.
+    /// Why the server does not know the price of the timer, where it does not.
     pub timer_unknown: Option<String>,
+    /// What stands for it then: nanoseconds of two readings, as the private server of the calibration knew them.
+    pub timer_calibrated_ns: Option<f64>,
     /// What an event costs beyond the timer; `None` where it was not measured. Where it is lost in the
     /// noise it can be less than nothing: a sum over classes would be too large without that.
     pub rest: Option<Rest>,
@@ -46,8 +48,9 @@ pub struct ClassCost {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
-    /// statements as long as those here ([`StatementTime::is_within_reach`]).
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, its events
+    /// cost the same under every load ([`is_steady`]), and prices hold for statements as long as those here
+    /// ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
 
@@ -68,6 +71,8 @@ pub struct TimerPart {
 pub(super) struct Price {
     pub(super) timer: Option<TimerPart>,
     pub(super) timer_unknown: Option<String>,
+    /// In place of the timer, where the server does not know it.
+    pub(super) timer_calibrated_ns: Option<f64>,
     pub(super) rest: Option<Rest>,
     /// `None` where nothing of it is known.
     pub(super) ns_per_event: Option<Span>,
@@ -93,7 +98,12 @@ impl Prices<'_> {
             Some(Reading::Absent(why)) => (None, Some(why)),
             None => (None, None),
         };
-        let of_timer = timer.as_ref().map(|timer| timer.ns_per_timed_event * timed_share);
+        let timer_calibrated_ns = self
+            .calibration
+            .filter(|_| timer_unknown.is_some())
+            .and_then(|all| all.timer_ns(class));
+        let timer_ns = timer.as_ref().map(|timer| timer.ns_per_timed_event).or(timer_calibrated_ns);
+        let of_timer = timer_ns.map(|ns| ns * timed_share);
         let rest = self.calibration.and_then(|all| all.rest(class, kept, sessions));
         let ns_per_event = match (of_timer, rest) {
             (Some(timer), Some(rest)) => Some(rest.ns.plus(Span::exact(timer))),
@@ -101,8 +111,9 @@ impl Prices<'_> {
             (None, Some(rest)) => Some(rest.ns),
             (_, None) => None,
         };
-        let is_at_least = rest.is_none() || timer_unknown.is_some() && timed_share > 0.0;
-        Price { timer, timer_unknown, rest, ns_per_event, is_at_least }
+        let lacks_timer = timer_unknown.is_some() && of_timer.is_none() && timed_share > 0.0;
+        let is_at_least = rest.is_none() || lacks_timer;
+        Price { timer, timer_unknown, timer_calibrated_ns, rest, ns_per_event, is_at_least }
     }
 
     /// What the events of a class cost.
@@ -115,8 +126,9 @@ impl Prices<'_> {
     ) -> ClassCost {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         let timed_share = share(count.timed, count.events);
-        let Price { timer, timer_unknown, rest, ns_per_event, is_at_least } =
-            self.price(class, timed_share, kept, counted.running);
+        let price = self.price(class, timed_share, kept, counted.running);
+        let Price { timer, timer_unknown, timer_calibrated_ns, rest, ns_per_event, is_at_least } =
+            price;
         let calls = counted.calls(class);
         let is_at_least = is_at_least || calls.is_some();
         let priced = calls.unwrap_or(count.events) as f64;
@@ -134,10 +146,12 @@ impl Prices<'_> {
             kept,
             is_at_least,
             is_predictable: !is_at_least
+                && is_steady(class, kept)
                 && ns_per_event.is_some_and(Span::is_close)
                 && StatementTime::of(counted, self.calibration).is_within_reach,
             timer,
             timer_unknown,
+            timer_calibrated_ns,
             rest,
             ns_per_event,
             ns_per_statement: ns_per_event
@@ -160,6 +174,7 @@ impl ClassCost {
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least,
+            is_steady: is_steady(&self.class, self.kept),
             is_counted: true,
         }
     }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use waggle_mysql::Connection;
 
+use super::calibration::{Kept, is_steady};
 use super::class::{Price, Prices};
 use super::total::Part;
 use super::{
@@ -62,6 +63,8 @@ pub struct Expected {
     pub events_per_s: Option<f64>,
     /// Events per statement; `None` where that is not known, or there were no statements to count by.
     pub events_per_statement: Option<f64>,
+    /// Where its events will be kept.
+    pub kept: Kept,
     /// Nanoseconds per event; `None` where nothing of it is known.
     pub ns_per_event: Option<Span>,
     /// Nanoseconds per statement.
@@ -72,8 +75,9 @@ pub struct Expected {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price or of the events is not known.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
-    /// statements as long as those here ([`StatementTime::is_within_reach`]).
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, its events
+    /// cost the same under every load ([`is_steady`]), and prices hold for statements as long as those here
+    /// ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
 
@@ -191,8 +195,8 @@ impl Sources<'_> {
     fn expected(&self, class: &str, one: &Class, staying: Count) -> Expected {
         let counted = self.counted;
         let events = self.events(class, one, staying);
-        let price =
-            self.prices.price(class, events.timed_share, kept(self.after)(class), counted.running);
+        let kept = kept(self.after)(class);
+        let price = self.prices.price(class, events.timed_share, kept, counted.running);
         // Rows of one scan are timed together; point selects have one each.
         let calls = counted.calls(class).filter(|_| events.from == Origin::Counted);
         let (priced_per_statement, priced_per_s) = match calls {
@@ -220,7 +224,9 @@ impl Sources<'_> {
                 .zip(counted.busy_cores())
                 .map(|(cores, busy)| cores.times(1.0 / busy)),
             is_at_least,
+            kept,
             is_predictable: !is_at_least
+                && is_steady(class, kept)
                 && ns_per_event.is_some_and(Span::is_close)
                 && self.statement_time().is_within_reach,
         }
@@ -287,6 +293,7 @@ impl Expected {
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least || self.cores.is_none(),
+            is_steady: is_steady(&self.class, self.kept),
             is_counted: self.events_from == Origin::Counted,
         }
     }

@@ -98,6 +98,27 @@ fn prices_hold_for_statements_of_twice_the_length_of_those_of_the_calibration() 
 }
 
 #[test]
+fn where_the_server_does_not_know_its_timer_that_of_the_calibration_stands_for_it() {
+    let events = Count { enabled: 1, events: 1000, timed: 500 };
+    let mut prices = calibration(&[("stage", 30.0)]);
+    let of = |prices: &Calibration| {
+        let chosen = BTreeMap::from([("stage".to_owned(), "TICK".to_owned())]);
+        let (timers, calibration) = (timers(), Some(prices));
+        let prices = Prices { timers: &timers, chosen: &chosen, calibration };
+        prices.cost("stage", events, Kept::Sums, &counted(&[("stage", events)]))
+    };
+    prices.measured.iter_mut().for_each(|one| one.timer_ns = Some(40.0));
+    let known = of(&prices);
+    assert!(known.timer.is_none() && known.timer_unknown.is_some());
+    assert_eq!((known.timer_calibrated_ns, known.is_at_least), (Some(40.0), false));
+    // Half of the events are timed.
+    assert_eq!(known.ns_per_event.unwrap().value, 50.0);
+    prices.measured.iter_mut().for_each(|one| one.timer_ns = None);
+    let unknown = of(&prices);
+    assert_eq!((unknown.timer_calibrated_ns, unknown.is_at_least), (None, true));
+}
+
+#[test]
 fn without_a_calibration_it_is_at_least_the_timer() {
     let timed = Count { enabled: 1, events: 2_000, timed: 2_000 };
     let untimed = Count { enabled: 1, events: 3_000, timed: 0 };

@@ -98,11 +98,9 @@ fn denied(connection: &Connection, what: &str, right: &str, error: ConnectionErr
     if !error.is_access_denied() {
         return error.into();
     }
-    let account = &connection.server_identity().account;
-    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    LabError::Foreign(format!(
-        "account {account} may not {what}; run GRANT {right} TO '{user}'@'{host}'"
-    ))
+    let server = connection.server_identity();
+    let (account, grant) = (&server.account, server.grant(right));
+    LabError::Foreign(format!("account {account} may not {what}; run {grant}"))
 }
 
 impl Foreign {

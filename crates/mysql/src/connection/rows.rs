@@ -44,11 +44,9 @@ pub fn absent_without(
     match rows {
         Ok(rows) => Ok(Reading::Value(rows)),
         Err(error) if error.is_access_denied() => {
-            let account = &connection.server_identity().account;
-            let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-            Ok(Reading::Absent(format!(
-                "account {account} may not read {what}; run GRANT {right} TO '{user}'@'{host}'"
-            )))
+            let server = connection.server_identity();
+            let (account, grant) = (&server.account, server.grant(right));
+            Ok(Reading::Absent(format!("account {account} may not read {what}; run {grant}")))
         }
         Err(error) if error.number().is_some_and(|number| NO_SUCH_TABLE.contains(&number)) => {
             Ok(Reading::Absent(format!("this server does not have {what}")))

@@ -4,6 +4,7 @@ use waggle_model::{Flavour, Reading};
 
 use super::WAITERS_MAX;
 use crate::connection::{Connection, ConnectionError, MARK, absent_or, optional_text, text};
+use crate::rights;
 
 /// How InnoDB counts waits for its locks. These two are counters in memory, always on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
@@ -58,9 +59,7 @@ impl Source {
 
 /// The statement that gives the right to see transactions and sessions.
 pub(super) fn grant_process(connection: &Connection) -> String {
-    let account = &connection.server_identity().account;
-    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    format!("GRANT PROCESS ON *.* TO '{user}'@'{host}'")
+    connection.server_identity().grant("PROCESS ON *.*")
 }
 
 /// Whether the account has the right PROCESS. MariaDB shows an empty table to who has not, MySQL
@@ -74,16 +73,7 @@ pub(super) fn may_see_processes(connection: &mut Connection) -> Result<bool, Con
             Err(error) => Err(error),
         };
     }
-    let grants = connection.rows("SHOW GRANTS")?;
-    Ok(grants.iter().map(|row| text(row, 0)).any(|grant| {
-        let rights = grant.split(" ON *.* TO ").next().filter(|rights| *rights != grant);
-        rights.is_some_and(|rights| {
-            rights
-                .trim_start_matches("GRANT ")
-                .split(", ")
-                .any(|right| matches!(right, "PROCESS" | "ALL PRIVILEGES" | "ALL"))
-        })
-    }))
+    rights::has(connection, "PROCESS", &["*.*"])
 }
 
 /// Reads the two counters.

@@ -123,7 +123,7 @@ fn how_the_rest_of_a_price_was_made_is_printed_for_both_numbers_of_sessions() {
     let said = String::from_utf8(output.stdout).unwrap();
     let made = "(200.0 - 2.000 timed × 0.0) ns / 2.000 events = 100.0 ns (90.0 to 110.0)";
     for part in [
-        &format!("   1 session  {made}: measured for this class"),
+        &format!("   2 sessions {made}: measured for this class"),
         &format!("  32 sessions {made}: measured for this class"),
         "  rest       100.0 ns (90.0 to 110.0), kept with a history for each thread, at ",
         "\nall\n  statement  ",

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use waggle_instrumentation::Table;
 use waggle_instrumentation::hold::HoldError;
-use waggle_mysql::Connection;
+use waggle_mysql::{Connection, ServerIdentity};
 
 /// `ER_OPTION_PREVENTS_STATEMENT`: of a server that is read-only. MySQL lets Performance Schema be set all
 /// the same.
@@ -12,7 +12,7 @@ const READ_ONLY: u16 = 1290;
 
 /// What an account needs to change tables.
 pub(in crate::cli) struct Rights {
-    account: String,
+    server: ServerIdentity,
     rights: BTreeSet<&'static str>,
 }
 
@@ -23,7 +23,7 @@ impl Rights {
     ) -> Rights {
         let server = connection.server_identity();
         let rights = tables.into_iter().map(|table| table.right_to_change(server)).collect();
-        Rights { account: server.account.clone(), rights }
+        Rights { server: server.clone(), rights }
     }
 
     /// An error, and what the account lacks where it is a missing right.
@@ -40,17 +40,13 @@ impl Rights {
     }
 
     fn missing(&self) -> String {
-        let grants: Vec<String> = self.rights.iter().map(|right| self.grant(right)).collect();
-        format!("account {} may not change this; run {}", self.account, grants.join("; "))
+        let grants: Vec<String> =
+            self.rights.iter().map(|right| self.server.grant(right)).collect();
+        format!("account {} may not change this; run {}", self.server.account, grants.join("; "))
     }
 
     fn missing_on_read_only(&self) -> String {
-        let grant = self.grant("READ ONLY ADMIN ON *.*");
-        format!("the server is read-only, for account {} too; run {grant}", self.account)
-    }
-
-    fn grant(&self, right: &str) -> String {
-        let (user, host) = self.account.rsplit_once('@').unwrap_or((&self.account, "%"));
-        format!("GRANT {right} TO '{user}'@'{host}'")
+        let grant = self.server.grant("READ ONLY ADMIN ON *.*");
+        format!("the server is read-only, for account {} too; run {grant}", self.server.account)
     }
 }

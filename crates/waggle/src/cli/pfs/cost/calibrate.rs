@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
-use waggle_calibration::{Request, measure};
+use waggle_calibration::{Request, STARTS_MAX, knows_its_timers, measure};
 use waggle_instrumentation::cost::calibration::{Calibration, Host};
 use waggle_mysql::connection::{MARK, text};
 use waggle_mysql::{Connection, Options};
@@ -34,15 +34,10 @@ pub(super) fn run(
     })?;
     let program = program(args, connection, pid)?;
     eprintln!("a private server is started");
-    let server = PrivateServer::start(&program, &private_server::launcher()?, &SETTINGS)
-        .map_err(|error| Failure::Cannot(error.into()))?;
+    let server = start(&program)?;
     // What is started by us has its own already, and would have both.
     rustix::process::nice(NICE).map_err(|errno| Failure::Cannot(errno.into()))?;
-    let options = Options {
-        user: Some("root".to_owned()),
-        socket: Some(server.socket()),
-        ..Options::default()
-    };
+    let options = options_of(&server);
     let version = same_version(connection, &options)?;
     let build = same_build(pid, server.pid())?;
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
@@ -65,6 +60,29 @@ pub(super) fn run(
     let path = calibration.store(&calibrations()).map_err(|error| Failure::Cannot(error.into()))?;
     eprintln!("kept in {}", path.display());
     Ok(())
+}
+
+/// Starts the program, again while it does not know what reading its timers costs.
+fn start(program: &Program) -> Result<PrivateServer, Failure> {
+    let start = || {
+        PrivateServer::start(program, &private_server::launcher()?, &SETTINGS)
+            .map_err(|error| Failure::Cannot(error.into()))
+    };
+    let mut server = start()?;
+    for _ in 1..STARTS_MAX {
+        let knows = knows_its_timers(&options_of(&server));
+        if knows.map_err(|error| Failure::Cannot(error.into()))? {
+            break;
+        }
+        eprintln!("it does not know what reading its timers costs, and is started again");
+        drop(server);
+        server = start()?;
+    }
+    Ok(server)
+}
+
+fn options_of(server: &PrivateServer) -> Options {
+    Options { user: Some("root".to_owned()), socket: Some(server.socket()), ..Options::default() }
 }
 
 fn program(args: &Args, connection: &mut Connection, pid: u32) -> Result<Program, Failure> {

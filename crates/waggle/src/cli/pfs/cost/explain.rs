@@ -55,7 +55,13 @@ fn timer(text: &mut String, class: &ClassCost) {
              events",
             timer.name, timer.overhead_cycles, timer.cycles_per_s, timer.ns_per_timed_event
         ),
-        (None, Some(why)) => writeln!(text, "  timer      not measured: {why}"),
+        (None, Some(why)) => match class.timer_calibrated_ns {
+            Some(ns) => writeln!(
+                text,
+                "  timer      2 readings in the calibration = {ns:.1} ns, for {share:.0} % of the events: {why}"
+            ),
+            None => writeln!(text, "  timer      not measured: {why}"),
+        },
         (None, None) => writeln!(text, "  timer      none: such events are not timed"),
     };
 }
@@ -102,10 +108,9 @@ fn rest_at(text: &mut String, at: &RestAt) {
         true => String::new(),
         false => format!(" + {:.1} to keep it", at.extra_ns.value),
     };
-    let sessions = if one.sessions == 1 { "session" } else { "sessions" };
     let _ = writeln!(
         text,
-        "  {:>2} {sessions:<8} ({:.1}{timer}) ns / {:.3} events{extra} = {}: {source}",
+        "  {:>2} sessions ({:.1}{timer}) ns / {:.3} events{extra} = {}: {source}",
         one.sessions,
         one.added_ns.value,
         one.events_per_statement,
@@ -123,7 +128,8 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
         return;
     };
     let bound = if class.is_at_least { "at least " } else { "" };
-    let timer = class.timer.as_ref().map_or(0.0, |timer| timer.ns_per_timed_event);
+    let timer = class.timer.as_ref().map(|timer| timer.ns_per_timed_event);
+    let timer = timer.or(class.timer_calibrated_ns).unwrap_or(0.0);
     let rest = class.rest.map_or("not measured".to_owned(), |rest| format!("{:.1}", rest.ns.value));
     let _ = writeln!(
         text,

@@ -13,7 +13,9 @@ use super::super::super::Failure;
 use super::super::process::{cpu_of_server, process_of};
 use super::super::status::mib;
 use super::stored;
-use super::table::{between, beyond_reach, busy, certainty, number, percent, source_of, sum};
+use super::table::{
+    between, beyond_reach, busy, certainty, number, percent, source_of, sum, unsteady,
+};
 
 /// What is expected of a plan on a server.
 pub(in super::super) struct Here {
@@ -82,6 +84,10 @@ impl Here {
             });
         }
         let _ = writeln!(text, "{}", source_of(&self.prices));
+        if matches!(self.prices, Reading::Value(_)) {
+            let classes = cost.classes.iter();
+            unsteady(&mut text, classes.map(|class| (class.class.as_str(), class.kept)));
+        }
         beyond_reach(&mut text, cost.statement_time);
         memory(&mut text, cost);
         text

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use waggle_instrumentation::cost::calibration::Source;
+use waggle_instrumentation::cost::calibration::{Kept, Source, is_steady};
 use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span, StatementTime, Total};
 use waggle_model::Reading;
 
@@ -36,6 +36,10 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     let _ = writeln!(text, "  {:<18} {:>12} {}", "all", "", sum(&cost.total));
     between(&mut text, &cost.total);
     let _ = writeln!(text, "\n{}", source_of(prices));
+    if matches!(prices, Reading::Value(_)) {
+        let with_events = cost.classes.iter().filter(|class| class.events_per_s > 0.0);
+        unsteady(&mut text, with_events.map(|class| (class.class.as_str(), class.kept)));
+    }
     beyond_reach(&mut text, cost.statement_time);
     ways_out(&mut text, cost);
     text
@@ -88,6 +92,16 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
             format!("prices: calibrated on this host on {at} in {} rounds", prices.rounds)
         }
         Reading::Absent(why) => format!("prices: those of the timer only: {why}"),
+    }
+}
+
+/// Why some events are not predictable wherever they come from.
+pub(super) fn unsteady<'a>(text: &mut String, mut classes: impl Iterator<Item = (&'a str, Kept)>) {
+    if classes.any(|(class, kept)| !is_steady(class, kept)) {
+        text.push_str(
+            "not predictable: wait/synch, whose price depends on how many processors share a mutex, and what is kept \
+             in a long history, whose price depends on the caches\n",
+        );
     }
 }
 
