@@ -19,7 +19,7 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Parser;
 use waggle_bench_kept::say;
-use waggle_calibration::{Request, STARTS_MAX, knows_its_timers, measure};
+use waggle_calibration::{Request, measure, start_knowing};
 use waggle_instrumentation::cost::Calibration;
 use waggle_instrumentation::cost::calibration::Host;
 use waggle_stats::Random;
@@ -102,13 +102,8 @@ fn predict(
 
 /// On a server of its own, which nobody has used before.
 fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
-    let mut subject = Subject::start(settings)?;
-    for _ in 1..STARTS_MAX {
-        if knows_its_timers(&subject.options)? {
-            break;
-        }
-        subject = Subject::start(settings)?;
-    }
+    let start = || Subject::start(settings);
+    let subject = start_knowing(start, |subject: &Subject| subject.options.clone())?;
     let stop = AtomicBool::new(false);
     let mut tell = |sessions: u32, round: usize, of: usize| {
         if round.is_multiple_of(10) {

@@ -67,12 +67,12 @@ fn table_of(prices: &Calibration) -> String {
             Kept::HistoryLong => "long history",
         };
         page += &format!(
-            "| {} | {} | {kept} | {:.2} | {} | {:.1} | {} |\n",
+            "| {} | {} | {kept} | {:.2} | {} | {} | {} |\n",
             one.sessions,
             one.class,
             one.events_per_statement,
             span_in_words(one.added_ns, 0),
-            one.timer_ns.unwrap_or_default(),
+            one.timer_ns.map_or("-".to_owned(), |ns| format!("{ns:.1}")),
             one.rest_ns.map_or("-".to_owned(), |rest| span_in_words(rest, 0)),
         );
     }

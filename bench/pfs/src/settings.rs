@@ -21,7 +21,7 @@ pub(crate) enum Part {
 /// Compare what `waggle pfs cost` predicts with what is measured.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "cargo xtask bench pfs")]
-#[command(after_help = "Example: cargo xtask bench pfs --blocks 40 --name trial")]
+#[command(after_help = "Example: cargo xtask bench pfs --blocks 20 --name trial")]
 pub(crate) struct Settings {
     /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
     #[arg(long, value_name = "NAME", default_value = "mysql-9")]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use waggle_instrumentation::State;
 use waggle_instrumentation::class::kind_of;
 use waggle_instrumentation::cost::calibration::{EVENTS_MIN, Measured, SESSIONS};
-use waggle_instrumentation::cost::{Counted, Span, price_of};
+use waggle_instrumentation::cost::{Counted, Span, are_known, price_of};
 use waggle_instrumentation::status::{self, Timer};
 use waggle_model::Reading;
 use waggle_mysql::{Connection, ConnectionError, Options};
@@ -90,19 +90,30 @@ pub enum CalibrationError {
 
 /// How often a server is started until it knows what reading its timers costs, at most. It measures that when it
 /// starts, the least of twenty, and on some hosts one start in some gets 0.
-pub const STARTS_MAX: usize = 6;
+const STARTS_MAX: usize = 6;
 
-/// Whether a server knows what reading each of its timers costs.
+/// Starts a private server, and again while it does not know what reading its timers costs; the last one may not.
 ///
 /// # Errors
-/// The connection is broken.
-pub fn knows_its_timers(options: &Options) -> Result<bool, CalibrationError> {
+/// What `start` says, or the connection is broken.
+pub fn start_knowing<S, E: From<CalibrationError>>(
+    mut start: impl FnMut() -> Result<S, E>,
+    options: impl Fn(&S) -> Options,
+) -> Result<S, E> {
+    for _ in 1..STARTS_MAX {
+        let server = start()?;
+        if knows_its_timers(&options(&server))? {
+            return Ok(server);
+        }
+    }
+    start()
+}
+
+fn knows_its_timers(options: &Options) -> Result<bool, CalibrationError> {
     let mut connection = Connection::open(options, None)?;
     let timers = status::timers(&mut connection)?;
     let chosen = status::class_timers(&State::read(&mut connection)?);
-    let arms = Arm::all(&mut connection)?;
-    let mut prices = arms.iter().filter_map(|arm| price_of(kind_of(&arm.class), &timers, &chosen));
-    Ok(prices.all(|price| price.value().is_some()))
+    Ok(are_known(&timers, &chosen))
 }
 
 /// Measures every price of a private server.

@@ -16,6 +16,6 @@ pub mod processors;
 pub use arm::Arm;
 pub use awake::Awake;
 pub use block::{Block, Windows, rounds_max};
-pub use calibrate::{CalibrationError, Request, STARTS_MAX, knows_its_timers, measure};
+pub use calibrate::{CalibrationError, Request, measure, start_knowing};
 pub use load::PointSelects;
 pub use meter::{HostTime, Meter, MeterError};

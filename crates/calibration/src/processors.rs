@@ -22,8 +22,8 @@ pub fn usable() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
 }
 
-/// So few of them that this many sessions and their server leave none time to halt, and two where there are; all of
-/// them for many sessions.
+/// So few of them that this many sessions and their server leave none time to halt, but two at the least where there
+/// are, which two sessions may leave some; all of them for many sessions.
 ///
 /// # Errors
 /// As [`usable`].

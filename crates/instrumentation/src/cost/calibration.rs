@@ -210,7 +210,9 @@ impl Calibration {
         if source != Source::Class && self.one(class, Kept::Sums, sessions).is_none() {
             rest_ns = self.as_wide_as_its_kind(kind, sessions, rest_ns);
         }
-        Some(RestAt { ns: rest_ns.plus(extra_ns), source, measured, extra_ns })
+        let ns = rest_ns.plus(extra_ns);
+        let ns = if is_steady(class, kept) { ns } else { unsteady(ns) };
+        Some(RestAt { ns, source, measured, extra_ns })
     }
 
     /// Of a class that did not occur while its kind was measured only that is known: it may be as cheap as the
@@ -259,6 +261,12 @@ impl Calibration {
             Measured::rest(added_ns, events_per_statement, timed_per_statement, timer_ns);
         Some((Source::Others, left))
     }
+}
+
+/// What the rest of a price that is not steady may be elsewhere: nothing, so that only the timer is left, or as much
+/// more.
+fn unsteady(ns: Span) -> Span {
+    Span { low: ns.low.min(0.0), high: ns.high.max(2.0 * ns.value), ..ns }
 }
 
 /// How far so many sessions are on the way from few to many, by the logarithm: 0 to 1.
@@ -311,6 +319,15 @@ mod tests {
         // What is not known of the timer would be counted twice where the server comes to know it.
         assert_eq!(rest(10.0, 4.0, None), None);
         assert_eq!(rest(10.0, 0.0, None), Some(span(90.0, 100.0, 110.0)));
+    }
+
+    #[test]
+    fn shared_mutexes_and_the_long_history_are_not_steady() {
+        assert!(is_steady("wait/io/file", Kept::History) && is_steady("statement", Kept::Sums));
+        assert!(!is_steady("wait/synch/mutex", Kept::Sums));
+        assert!(!is_steady("stage", Kept::HistoryLong));
+        assert_eq!(unsteady(span(60.0, 70.0, 80.0)), span(0.0, 70.0, 140.0));
+        assert_eq!(unsteady(span(-9.0, -1.0, 7.0)), span(-9.0, -1.0, 7.0));
     }
 
     #[test]

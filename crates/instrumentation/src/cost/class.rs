@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use waggle_model::Reading;
 
-use super::calibration::{Kept, Rest, is_steady};
+use super::calibration::{Kept, Rest};
 use super::total::Part;
 use super::{Calibration, Count, Counted, Span, StatementTime, timer};
 use crate::class::kind_of;
@@ -48,8 +48,7 @@ pub struct ClassCost {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, its events
-    /// cost the same under every load ([`is_steady`]), and prices hold for statements as long as those here
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for statements as long as those here
     /// ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
@@ -98,10 +97,10 @@ impl Prices<'_> {
             Some(Reading::Absent(why)) => (None, Some(why)),
             None => (None, None),
         };
-        let timer_calibrated_ns = self
-            .calibration
-            .filter(|_| timer_unknown.is_some())
-            .and_then(|all| all.timer_ns(class));
+        // The private server had the timers that are there by default.
+        let stands_in = timer_unknown.is_some() && timer::is_default(kind_of(class), self.chosen);
+        let timer_calibrated_ns =
+            self.calibration.filter(|_| stands_in).and_then(|all| all.timer_ns(class));
         let timer_ns = timer.as_ref().map(|timer| timer.ns_per_timed_event).or(timer_calibrated_ns);
         let of_timer = timer_ns.map(|ns| ns * timed_share);
         let rest = self.calibration.and_then(|all| all.rest(class, kept, sessions));
@@ -114,6 +113,16 @@ impl Prices<'_> {
         let lacks_timer = timer_unknown.is_some() && of_timer.is_none() && timed_share > 0.0;
         let is_at_least = rest.is_none() || lacks_timer;
         Price { timer, timer_unknown, timer_calibrated_ns, rest, ns_per_event, is_at_least }
+    }
+
+    /// How long statements take here, and took in the calibration.
+    pub(super) fn statement_time(&self, counted: &Counted) -> StatementTime {
+        StatementTime::of(counted, self.calibration)
+    }
+
+    /// Whether a price is known closely, and holds here.
+    pub(super) fn is_predictable(&self, ns_per_event: Option<Span>, counted: &Counted) -> bool {
+        ns_per_event.is_some_and(Span::is_close) && self.statement_time(counted).is_within_reach
     }
 
     /// What the events of a class cost.
@@ -145,10 +154,7 @@ impl Prices<'_> {
             timed_share,
             kept,
             is_at_least,
-            is_predictable: !is_at_least
-                && is_steady(class, kept)
-                && ns_per_event.is_some_and(Span::is_close)
-                && StatementTime::of(counted, self.calibration).is_within_reach,
+            is_predictable: !is_at_least && self.is_predictable(ns_per_event, counted),
             timer,
             timer_unknown,
             timer_calibrated_ns,
@@ -174,7 +180,6 @@ impl ClassCost {
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least,
-            is_steady: is_steady(&self.class, self.kept),
             is_counted: true,
         }
     }

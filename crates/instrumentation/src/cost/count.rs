@@ -36,6 +36,9 @@ pub struct Counted {
     pub running: f64,
     /// Processor time that the server used, ns; absent where it cannot be read.
     pub server_ns: Reading<u64>,
+    /// Processor time of the server per statement while we read nothing, ns; `None` where it cannot be read, or there
+    /// were no statements.
+    pub statement_ns: Option<f64>,
     /// Events by the name of the instrument.
     pub events: Events,
     /// The same by class.
@@ -77,6 +80,12 @@ impl Status {
             server_ns: server_ns(),
         })
     }
+
+    fn statement_ns_until(&self, later: &Status) -> Option<f64> {
+        let ns = later.server_ns.value()?.saturating_sub(*self.server_ns.value()?);
+        let statements = later.questions.saturating_sub(self.questions);
+        (statements > 0).then(|| ns as f64 / statements as f64)
+    }
 }
 
 /// The class that counts rows: those that one scan reads are timed together, once
@@ -97,11 +106,6 @@ impl Counted {
     /// So many events, or anything else, per statement; `None` where there were no statements.
     pub fn per_statement(&self, count: u64) -> Option<f64> {
         (self.statements > 0).then(|| count as f64 / self.statements as f64)
-    }
-
-    /// Processor time of the server per statement, ns; `None` where it cannot be read, or there were no statements.
-    pub(super) fn statement_ns(&self) -> Option<f64> {
-        self.server_ns.value().and_then(|ns| self.per_statement(*ns))
     }
 
     /// Processors that the server kept busy; `None` where that cannot be read.
@@ -170,6 +174,7 @@ impl Counted {
             running: mean(&|from, to| (from.running + to.running) as f64 / 2.0),
             server_ns: server_ns
                 .map_or_else(Reading::Absent, |ns| Reading::Value(ns / pairs.len() as u64)),
+            statement_ns: earlier.after.statement_ns_until(&later.before),
             classes: classes(state, &events),
             events,
         }))
@@ -200,6 +205,17 @@ pub(super) fn classes(state: &State, events: &Events) -> BTreeMap<String, Count>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_a_statement_is_that_between_two_looks() {
+        let status =
+            |questions, server_ns| Status { at: Instant::now(), questions, running: 1, server_ns };
+        let before = status(100, Reading::Value(1_000));
+        let until = |after| before.statement_ns_until(&after);
+        assert_eq!(until(status(110, Reading::Value(1_500))), Some(50.0));
+        assert_eq!(until(status(100, Reading::Value(1_500))), None);
+        assert_eq!(until(status(110, Reading::absent("another host"))), None);
+    }
 
     #[test]
     fn only_events_of_timed_instruments_count_as_timed() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use waggle_mysql::Connection;
 
-use super::calibration::{Kept, is_steady};
+use super::calibration::Kept;
 use super::class::{Price, Prices};
 use super::total::Part;
 use super::{
@@ -75,8 +75,7 @@ pub struct Expected {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price or of the events is not known.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, its events
-    /// cost the same under every load ([`is_steady`]), and prices hold for statements as long as those here
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for statements as long as those here
     /// ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
@@ -165,10 +164,10 @@ impl Sources<'_> {
             running: self.counted.running,
             server_cores: self.counted.server_cores(),
             server_cores_unknown: self.counted.server_ns.why().map(str::to_owned),
-            statement_time: self.statement_time(),
+            statement_time: self.prices.statement_time(self.counted),
             total: Total::of(
                 self.counted,
-                self.statement_time(),
+                self.prices.statement_time(self.counted),
                 classes.iter().filter(|class| class.has_events()).map(Expected::part),
             ),
             classes,
@@ -178,10 +177,6 @@ impl Sources<'_> {
         }
     }
 
-    fn statement_time(&self) -> StatementTime {
-        StatementTime::of(self.counted, self.prices.calibration)
-    }
-
     /// What is on now.
     fn now(&self, now: &State) -> Total {
         let kept = kept(now);
@@ -189,7 +184,11 @@ impl Sources<'_> {
         let costs: Vec<ClassCost> = with_events
             .map(|(class, count)| self.prices.cost(class, *count, kept(class), self.counted))
             .collect();
-        Total::of(self.counted, self.statement_time(), costs.iter().map(ClassCost::part))
+        Total::of(
+            self.counted,
+            self.prices.statement_time(self.counted),
+            costs.iter().map(ClassCost::part),
+        )
     }
 
     fn expected(&self, class: &str, one: &Class, staying: Count) -> Expected {
@@ -225,10 +224,7 @@ impl Sources<'_> {
                 .map(|(cores, busy)| cores.times(1.0 / busy)),
             is_at_least,
             kept,
-            is_predictable: !is_at_least
-                && is_steady(class, kept)
-                && ns_per_event.is_some_and(Span::is_close)
-                && self.statement_time().is_within_reach,
+            is_predictable: !is_at_least && self.prices.is_predictable(ns_per_event, counted),
         }
     }
 
@@ -293,7 +289,6 @@ impl Expected {
             cores: self.cores,
             share_of_server: self.share_of_server,
             is_at_least: self.is_at_least || self.cores.is_none(),
-            is_steady: is_steady(&self.class, self.kept),
             is_counted: self.events_from == Origin::Counted,
         }
     }

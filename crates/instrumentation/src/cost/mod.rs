@@ -28,7 +28,7 @@ pub use count::{Count, Counted};
 pub use forecast::{Expected, Forecast, Origin};
 pub use span::Span;
 pub use statement::StatementTime;
-pub use timer::{TimerPrice, price_of};
+pub use timer::{TimerPrice, are_known, price_of};
 pub use total::Total;
 
 use crate::state::State;
@@ -123,7 +123,7 @@ impl Cost {
             .filter(|(_, count)| count.enabled > 0 || count.events > 0)
             .map(|(class, count)| prices.cost(class, *count, kept(class), counted))
             .collect();
-        let statement_time = StatementTime::of(counted, prices.calibration);
+        let statement_time = prices.statement_time(counted);
         Cost {
             version,
             interval_s: counted.seconds,

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use super::calibration::{Calibration, Host};
 
 /// Why a calibration cannot be read or written.
@@ -47,6 +49,14 @@ impl Host {
             processors: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
         }
     }
+}
+
+/// What a calibration is of; the rest of another server's may be of another release of waggle.
+#[derive(Deserialize)]
+struct Of {
+    host: Host,
+    version: String,
+    build: Option<String>,
 }
 
 impl Calibration {
@@ -99,13 +109,19 @@ impl Calibration {
                 continue;
             }
             let text = fs::read_to_string(&path).map_err(failed("cannot read", &path))?;
-            let one: Calibration = serde_json::from_str(&text).map_err(|error| {
-                StoredError::Wrong { path: path.clone(), reason: error.to_string() }
-            })?;
-            let fits = one.host == *host
-                && Self::is_same_release(&one.version, version)
-                && one.build.as_deref() == build;
-            if fits && found.as_ref().is_none_or(|found| found.at < one.at) {
+            let wrong = |error: serde_json::Error| StoredError::Wrong {
+                path: path.clone(),
+                reason: error.to_string(),
+            };
+            let of: Of = serde_json::from_str(&text).map_err(wrong)?;
+            let fits = of.host == *host
+                && Self::is_same_release(&of.version, version)
+                && of.build.as_deref() == build;
+            if !fits {
+                continue;
+            }
+            let one: Calibration = serde_json::from_str(&text).map_err(wrong)?;
+            if found.as_ref().is_none_or(|found| found.at < one.at) {
                 found = Some(one);
             }
         }
@@ -157,6 +173,12 @@ mod tests {
         assert_eq!((find("8.0.12", Some("b2")), find("8.0.13", Some("b1"))), (None, None));
         calibration("6.2", "8.0.12", 3).store(&directory).unwrap();
         assert_eq!(find("8.0.12", Some("b1")), None, "another kernel");
+        let of_another =
+            r#"{"host":{"model":"x","kernel":"6.1","processors":2},"version":"5.7.22"}"#;
+        std::fs::write(directory.join("y.json"), of_another).unwrap();
+        assert!(find("8.0.12", Some("b2")).is_none(), "of another server nothing more is read");
+        let error = Calibration::find(&directory, &host, "5.7.22", None).unwrap_err().to_string();
+        assert!(error.contains("y.json") && error.contains("calibrate again"), "{error}");
         std::fs::write(directory.join("x.json"), "{}").unwrap();
         let error = Calibration::find(&directory, &host, "1", None).unwrap_err().to_string();
         assert!(error.contains("x.json"), "{error}");

@@ -24,6 +24,7 @@ fn counted(classes: &[(&str, Count)]) -> Counted {
         statements: 1000,
         running: 1.0,
         server_ns: Reading::Value(125_000_000),
+        statement_ns: Some(125_000.0),
         events: BTreeMap::new(),
         classes: classes.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
     }
@@ -62,9 +63,9 @@ pub(super) fn calibration(classes: &[(&str, f64)]) -> Calibration {
 
 #[test]
 fn events_times_price_is_the_time_per_statement_the_processors_and_the_share() {
-    let mutex = Count { enabled: 3, events: 10_000, timed: 5_000 };
-    let prices = calibration(&[("wait/synch/mutex", 30.0)]);
-    let cost = cost(&counted(&[("wait/synch/mutex", mutex)]), Some(&prices));
+    let file = Count { enabled: 3, events: 10_000, timed: 5_000 };
+    let prices = calibration(&[("wait/io/file", 30.0)]);
+    let cost = cost(&counted(&[("wait/io/file", file)]), Some(&prices));
     let class = &cost.classes[0];
     assert_eq!((class.events_per_s, class.events_per_statement), (20_000.0, Some(10.0)));
     // Two readings of 20 cycles at 2 GHz are 20 ns; half of the events are timed: 10 + 30.
@@ -82,16 +83,16 @@ fn events_times_price_is_the_time_per_statement_the_processors_and_the_share() {
 #[test]
 fn prices_hold_for_statements_of_twice_the_length_of_those_of_the_calibration() {
     let events = Count { enabled: 1, events: 1000, timed: 1000 };
-    let prices = calibration(&[("wait/synch/mutex", 30.0)]);
-    let of = |server_ns| {
-        let counted = Counted { server_ns, ..counted(&[("wait/synch/mutex", events)]) };
+    let prices = calibration(&[("wait/io/file", 30.0)]);
+    let of = |statement_ns| {
+        let counted = Counted { statement_ns, ..counted(&[("wait/io/file", events)]) };
         cost(&counted, Some(&prices))
     };
-    let within = of(Reading::Value(125_000_000));
+    let within = of(Some(125_000.0));
     assert_eq!(within.statement_time.here_ns, Some(125_000.0));
     assert_eq!(within.statement_time.calibrated_ns, Some(62_500.0));
     assert!(within.total.is_predictable && within.classes[0].is_predictable);
-    for beyond in [of(Reading::Value(126_000_000)), of(Reading::absent("another host"))] {
+    for beyond in [of(Some(126_000.0)), of(None)] {
         assert!(!beyond.total.is_predictable && !beyond.classes[0].is_predictable);
         assert_eq!(beyond.total.cores, within.total.cores);
     }
@@ -101,21 +102,24 @@ fn prices_hold_for_statements_of_twice_the_length_of_those_of_the_calibration() 
 fn where_the_server_does_not_know_its_timer_that_of_the_calibration_stands_for_it() {
     let events = Count { enabled: 1, events: 1000, timed: 500 };
     let mut prices = calibration(&[("stage", 30.0)]);
-    let of = |prices: &Calibration| {
-        let chosen = BTreeMap::from([("stage".to_owned(), "TICK".to_owned())]);
-        let (timers, calibration) = (timers(), Some(prices));
+    let of = |prices: &Calibration, timer: &str| {
+        let chosen = BTreeMap::from([("stage".to_owned(), timer.to_owned())]);
+        let (mut timers, calibration) = (timers(), Some(prices));
+        timers[1].overhead_cycles = Some(0);
         let prices = Prices { timers: &timers, chosen: &chosen, calibration };
         prices.cost("stage", events, Kept::Sums, &counted(&[("stage", events)]))
     };
     prices.measured.iter_mut().for_each(|one| one.timer_ns = Some(40.0));
-    let known = of(&prices);
+    let known = of(&prices, "NANOSECOND");
     assert!(known.timer.is_none() && known.timer_unknown.is_some());
     assert_eq!((known.timer_calibrated_ns, known.is_at_least), (Some(40.0), false));
     // Half of the events are timed.
     assert_eq!(known.ns_per_event.unwrap().value, 50.0);
+    let another = of(&prices, "TICK");
     prices.measured.iter_mut().for_each(|one| one.timer_ns = None);
-    let unknown = of(&prices);
-    assert_eq!((unknown.timer_calibrated_ns, unknown.is_at_least), (None, true));
+    for unknown in [another, of(&prices, "NANOSECOND")] {
+        assert_eq!((unknown.timer_calibrated_ns, unknown.is_at_least), (None, true));
+    }
 }
 
 #[test]

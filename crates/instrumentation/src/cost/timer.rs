@@ -61,6 +61,18 @@ pub fn price_of(
     })
 }
 
+/// Whether a kind of event uses the timer that it has by default.
+pub(super) fn is_default(kind: &str, chosen: &BTreeMap<String, String>) -> bool {
+    let by_default = TIMERS.iter().find(|(of, _)| *of == kind);
+    by_default.is_none_or(|(_, timer)| chosen.get(kind).is_none_or(|name| name == timer))
+}
+
+/// Whether a server knows what reading each of its timers costs.
+pub fn are_known(timers: &[Timer], chosen: &BTreeMap<String, String>) -> bool {
+    let prices = TIMERS.iter().filter_map(|(kind, _)| price_of(kind, timers, chosen));
+    prices.into_iter().all(|price| price.value().is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,6 +96,15 @@ mod tests {
         let chosen = BTreeMap::from([("statement".to_owned(), "CYCLE".to_owned())]);
         let chosen = price_of("statement", &timers, &chosen).unwrap();
         assert_eq!(chosen.value().unwrap().timer, "CYCLE");
+    }
+
+    #[test]
+    fn all_are_known_or_not() {
+        let of = |overhead| {
+            let all = ["CYCLE", "NANOSECOND", "MICROSECOND"];
+            all.map(|name| timer(name, Some(1), Some(if name == "CYCLE" { overhead } else { 9 })))
+        };
+        assert!(are_known(&of(9), &BTreeMap::new()) && !are_known(&of(0), &BTreeMap::new()));
     }
 
     #[test]

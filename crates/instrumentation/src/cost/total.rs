@@ -21,8 +21,7 @@ pub struct Total {
     /// paid.
     pub is_at_least: bool,
     /// Whether it is known well enough to predict with: every price and number of events was measured, its interval
-    /// is within 1/1.5 and 1.5 times itself, its events cost the
-    /// same under every load ([`super::calibration::is_steady`]), and prices hold for statements as long as those here
+    /// is within 1/1.5 and 1.5 times itself, and prices hold for statements as long as those here
     /// ([`StatementTime::is_within_reach`]). Where there are no events it is: that is nothing.
     pub is_predictable: bool,
 }
@@ -35,8 +34,6 @@ pub(super) struct Part<'a> {
     pub(super) cores: Option<Span>,
     pub(super) share_of_server: Option<Span>,
     pub(super) is_at_least: bool,
-    /// Whether its events cost the same under every load.
-    pub(super) is_steady: bool,
     /// Whether its events were counted on this server.
     pub(super) is_counted: bool,
 }
@@ -58,13 +55,13 @@ impl Total {
         let is_known =
             |cores: Span| cores == Span::ZERO || cores.is_close() && statement_time.is_within_reach;
         let is_at_least = parts.iter().any(|one| one.is_at_least);
-        let is_here = parts.iter().all(|one| one.is_counted && one.is_steady);
+        let is_counted = parts.iter().all(|one| one.is_counted);
         Total {
             ns_per_statement: sum(counted.statements > 0, |one| one.ns_per_statement),
             cores,
             share_of_server: sum(counted.busy_cores().is_some(), |one| one.share_of_server),
             is_at_least,
-            is_predictable: !is_at_least && is_here && cores.is_some_and(is_known),
+            is_predictable: !is_at_least && is_counted && cores.is_some_and(is_known),
         }
     }
 }
@@ -87,7 +84,15 @@ mod tests {
     /// Nobody was there.
     fn counted(statements: u64, server_ns: Reading<u64>) -> Counted {
         let (events, classes) = (BTreeMap::new(), BTreeMap::new());
-        Counted { seconds: 1.0, statements, running: 1.0, server_ns, events, classes }
+        Counted {
+            seconds: 1.0,
+            statements,
+            running: 1.0,
+            server_ns,
+            statement_ns: None,
+            events,
+            classes,
+        }
     }
 
     fn time(is_within_reach: bool) -> StatementTime {
@@ -105,7 +110,6 @@ mod tests {
             cores: Some(Span { low, value, high }),
             share_of_server: None,
             is_at_least: false,
-            is_steady: true,
             is_counted: true,
         }
     }
@@ -135,7 +139,6 @@ mod tests {
         assert!(total([close]).is_predictable);
         assert!(!total([part("stage", 10.0, 100.0, 190.0)]).is_predictable);
         assert!(!total([Part { is_counted: false, ..close }]).is_predictable);
-        assert!(!total([Part { is_steady: false, ..close }]).is_predictable);
         let bound = total([Part { is_at_least: true, ..close }]);
         assert!(bound.is_at_least && !bound.is_predictable);
     }

@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use waggle_instrumentation::cost::calibration::SESSIONS;
 use waggle_testkit::Version;
 
 use super::costing::{assert_counts_the_load, at_work, busy, class, json};
@@ -44,7 +45,7 @@ fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
         let calibration = &cost["calibration"];
         assert_eq!(calibration["version"], cost["version"], "{version}");
         let measured = calibration["measured"].as_array().unwrap();
-        for sessions in [1, 32] {
+        for sessions in SESSIONS {
             let is_it = |one: &&Value| {
                 one["sessions"] == sessions && one["class"] == "wait" && one["kept"] == "sums"
             };

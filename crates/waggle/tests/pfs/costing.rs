@@ -122,6 +122,7 @@ fn how_the_rest_of_a_price_was_made_is_printed_for_both_numbers_of_sessions() {
     let output = scene.run(&[&BRIEFLY[..], &["--explain"]].concat());
     let said = String::from_utf8(output.stdout).unwrap();
     let made = "(200.0 - 2.000 timed × 0.0) ns / 2.000 events = 100.0 ns (90.0 to 110.0)";
+    assert!(!said.contains("not predictable: "), "{said}");
     for part in [
         &format!("   2 sessions {made}: measured for this class"),
         &format!("  32 sessions {made}: measured for this class"),
@@ -130,4 +131,23 @@ fn how_the_rest_of_a_price_was_made_is_printed_for_both_numbers_of_sessions() {
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
+}
+
+#[test]
+fn of_longer_statements_than_those_of_the_calibration_nothing_is_predicted() {
+    let scene = Scene::of(Version::Mysql9);
+    let price = prices::Price { class: "statement", events_per_statement: 1.0, rest_ns: 100.0 };
+    prices::keep_under(1.0, &scene.server, scene.state.path(), &[price]);
+    let _load = busy(&scene);
+    let cost = at_work(|| json(&scene.run(&[&BRIEFLY[..], &["--json"]].concat())));
+    let time = &cost["statement_time"];
+    assert!(time["here_ns"].as_f64().unwrap() > 1000.0, "{time}");
+    assert_eq!((&time["calibrated_ns"], &time["is_within_reach"]), (&1.0.into(), &false.into()));
+    let statement = class(&cost, "statement");
+    assert_eq!(
+        (&statement["is_at_least"], &statement["is_predictable"]),
+        (&false.into(), &false.into())
+    );
+    let said = String::from_utf8(scene.run(&BRIEFLY).stdout).unwrap();
+    assert!(said.contains("and took 0.0 µs in the calibration"), "{said}");
 }

@@ -96,7 +96,12 @@ fn the_words_of_a_plan_say_what_it_answers_and_from_where_its_cost_is() {
     prices::keep(&scene.server, scene.state.path(), &[PRICE]);
     assert_says(
         &["waits"],
-        &["%  as of point selects", "waggle pfs cost counts yours", "the calibration saw too few"],
+        &[
+            "%  as of point selects",
+            "waggle pfs cost counts yours",
+            "the calibration saw too few",
+            "not predictable: wait/synch",
+        ],
     );
 }
 

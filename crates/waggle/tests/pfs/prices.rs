@@ -18,8 +18,13 @@ pub(crate) struct Price {
     pub(crate) rest_ns: f64,
 }
 
-/// Keeps prices for this server on this host, where waggle looks for them.
+/// Keeps prices for this server on this host, where waggle looks for them. They hold whatever the server does.
 pub(crate) fn keep(server: &Server, state: &Path, prices: &[Price]) {
+    keep_under(1e12, server, state, prices);
+}
+
+/// The same, of statements that took so long, ns.
+pub(crate) fn keep_under(statement_ns: f64, server: &Server, state: &Path, prices: &[Price]) {
     let options = Sources { defaults_file: Some(server.defaults_file()), ..Sources::default() };
     let connection = Connection::open(&Options::read(&options).unwrap(), None).unwrap();
     let program = format!("/proc/{}/exe", server.pid());
@@ -29,13 +34,13 @@ pub(crate) fn keep(server: &Server, state: &Path, prices: &[Price]) {
         version: connection.server_identity().version.clone(),
         build: Some(Elf::open(Path::new(&program)).unwrap().build().to_string()),
         rounds: 40,
-        measured: prices.iter().flat_map(measured).collect(),
+        measured: prices.iter().flat_map(|price| measured(price, statement_ns)).collect(),
     };
     calibration.store(&state.join("calibration")).unwrap();
 }
 
 /// Where events are kept costs nothing more.
-fn measured(price: &Price) -> Vec<Measured> {
+fn measured(price: &Price, without_ns: f64) -> Vec<Measured> {
     let kind = kind_of(price.class);
     let mut arms = Kept::ALL.map(|kept| (kind, kept)).to_vec();
     if kind != price.class {
@@ -49,8 +54,7 @@ fn measured(price: &Price) -> Vec<Measured> {
             kept: *kept,
             events_per_statement: price.events_per_statement,
             timed_per_statement: price.events_per_statement,
-            // Longer than any statement: prices hold whatever the server does.
-            without_ns: 1e12,
+            without_ns,
             added_ns: around(price.rest_ns * price.events_per_statement),
             timer_ns: Some(0.0),
             rest_ns: Some(around(price.rest_ns)),

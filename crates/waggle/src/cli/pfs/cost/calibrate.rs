@@ -1,11 +1,12 @@
 //! Measuring prices on a private server.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 use jiff::Timestamp;
-use waggle_calibration::{Request, STARTS_MAX, knows_its_timers, measure};
+use waggle_calibration::{CalibrationError, Request, measure, start_knowing};
 use waggle_instrumentation::cost::calibration::{Calibration, Host};
 use waggle_mysql::connection::{MARK, text};
 use waggle_mysql::{Connection, Options};
@@ -33,8 +34,7 @@ pub(super) fn run(
         Failure::Cannot(anyhow!(why))
     })?;
     let program = program(args, connection, pid)?;
-    eprintln!("a private server is started");
-    let server = start(&program)?;
+    let server = start(&program, &stop)?;
     // What is started by us has its own already, and would have both.
     rustix::process::nice(NICE).map_err(|errno| Failure::Cannot(errno.into()))?;
     let options = options_of(&server);
@@ -63,22 +63,16 @@ pub(super) fn run(
 }
 
 /// Starts the program, again while it does not know what reading its timers costs.
-fn start(program: &Program) -> Result<PrivateServer, Failure> {
-    let start = || {
-        PrivateServer::start(program, &private_server::launcher()?, &SETTINGS)
-            .map_err(|error| Failure::Cannot(error.into()))
-    };
-    let mut server = start()?;
-    for _ in 1..STARTS_MAX {
-        let knows = knows_its_timers(&options_of(&server));
-        if knows.map_err(|error| Failure::Cannot(error.into()))? {
-            break;
+fn start(program: &Program, stop: &AtomicBool) -> Result<PrivateServer, Failure> {
+    let launcher = private_server::launcher()?;
+    let start = || -> anyhow::Result<PrivateServer> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(CalibrationError::Stopped.into());
         }
-        eprintln!("it does not know what reading its timers costs, and is started again");
-        drop(server);
-        server = start()?;
-    }
-    Ok(server)
+        eprintln!("a private server is started");
+        Ok(PrivateServer::start(program, &launcher, &SETTINGS)?)
+    };
+    start_knowing(start, options_of).map_err(Failure::Cannot)
 }
 
 fn options_of(server: &PrivateServer) -> Options {

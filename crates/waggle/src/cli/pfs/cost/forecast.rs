@@ -13,9 +13,7 @@ use super::super::super::Failure;
 use super::super::process::{cpu_of_server, process_of};
 use super::super::status::mib;
 use super::stored;
-use super::table::{
-    between, beyond_reach, busy, certainty, number, percent, source_of, sum, unsteady,
-};
+use super::table::{between, busy, certainty, number, percent, reasons, source_of, sum};
 
 /// What is expected of a plan on a server.
 pub(in super::super) struct Here {
@@ -84,11 +82,9 @@ impl Here {
             });
         }
         let _ = writeln!(text, "{}", source_of(&self.prices));
-        if matches!(self.prices, Reading::Value(_)) {
-            let classes = cost.classes.iter();
-            unsteady(&mut text, classes.map(|class| (class.class.as_str(), class.kept)));
-        }
-        beyond_reach(&mut text, cost.statement_time);
+        let with_events = cost.classes.iter().filter(|class| class.events_per_s != Some(0.0));
+        let with_events = with_events.map(|class| (class.class.as_str(), class.kept));
+        reasons(&mut text, cost.statement_time, with_events);
         memory(&mut text, cost);
         text
     }

@@ -36,11 +36,9 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     let _ = writeln!(text, "  {:<18} {:>12} {}", "all", "", sum(&cost.total));
     between(&mut text, &cost.total);
     let _ = writeln!(text, "\n{}", source_of(prices));
-    if matches!(prices, Reading::Value(_)) {
-        let with_events = cost.classes.iter().filter(|class| class.events_per_s > 0.0);
-        unsteady(&mut text, with_events.map(|class| (class.class.as_str(), class.kept)));
-    }
-    beyond_reach(&mut text, cost.statement_time);
+    let with_events = cost.classes.iter().filter(|class| class.events_per_s > 0.0);
+    let with_events = with_events.map(|class| (class.class.as_str(), class.kept));
+    reasons(&mut text, cost.statement_time, with_events);
     ways_out(&mut text, cost);
     text
 }
@@ -95,24 +93,30 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
     }
 }
 
-/// Why some events are not predictable wherever they come from.
-pub(super) fn unsteady<'a>(text: &mut String, mut classes: impl Iterator<Item = (&'a str, Kept)>) {
-    if classes.any(|(class, kept)| !is_steady(class, kept)) {
+/// Why a total that has a price is not predictable. `classes` are those with events.
+pub(super) fn reasons<'a>(
+    text: &mut String,
+    time: StatementTime,
+    classes: impl Iterator<Item = (&'a str, Kept)>,
+) {
+    let classes: Vec<(&str, Kept)> = classes.collect();
+    let Some(calibrated) = time.calibrated_ns.filter(|_| !classes.is_empty()) else { return };
+    if classes.iter().any(|(class, _)| !is_steady(class, Kept::Sums)) {
         text.push_str(
-            "not predictable: wait/synch, whose price depends on how many processors share a mutex, and what is kept \
-             in a long history, whose price depends on the caches\n",
+            "not predictable: wait/synch, whose price depends on how many processors share a mutex\n",
         );
     }
-}
-
-/// Why nothing is predictable, where the statements here are not like those of the calibration.
-pub(super) fn beyond_reach(text: &mut String, time: StatementTime) {
-    let Some(calibrated) = time.calibrated_ns.filter(|_| !time.is_within_reach) else { return };
+    if classes.iter().any(|(_, kept)| *kept == Kept::HistoryLong) {
+        text.push_str(
+            "not predictable: what is kept in a long history, whose price depends on the caches\n",
+        );
+    }
     let _ = match time.here_ns {
+        _ if time.is_within_reach => Ok(()),
         Some(here) => writeln!(
             text,
-            "not predictable: a statement takes {:.1} µs of the server here and took {:.1} µs in the calibration; \
-             more than twice as long ones make events dearer",
+            "not predictable: the server takes {:.1} µs of a processor per statement here and took {:.1} µs in the \
+             calibration; events of more than twice as long statements cost more",
             here / 1e3,
             calibrated / 1e3
         ),
