@@ -48,8 +48,8 @@ pub struct ClassCost {
     pub share_of_server: Option<Span>,
     /// It costs more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for statements as long as those here
-    /// ([`StatementTime::is_within_reach`]).
+    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
+    /// statements as long as those here ([`StatementTime::is_within_reach`]).
     pub is_predictable: bool,
 }
 

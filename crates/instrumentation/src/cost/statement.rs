@@ -11,7 +11,8 @@ const REACH: f64 = 2.0;
 /// Processor time of the server per statement, of everything that it does but our own reading of events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StatementTime {
-    /// Here, with what is on, ns; `None` where there were no statements, or the processor time of the server cannot be read.
+    /// Here, with what is on, ns; `None` where there were no statements, or the processor time of the server cannot be
+    /// read.
     pub here_ns: Option<f64>,
     /// In the calibration, with nothing on, ns, with as many sessions; `None` where there is none.
     pub calibrated_ns: Option<f64>,
