@@ -173,9 +173,8 @@ impl Prices<'_> {
 
 impl ClassCost {
     /// As a part of a sum.
-    pub(super) fn part(&self) -> Part<'_> {
+    pub(super) fn part(&self) -> Part {
         Part {
-            class: &self.class,
             ns_per_statement: self.ns_per_statement,
             cores: self.cores,
             share_of_server: self.share_of_server,

@@ -282,9 +282,8 @@ impl Expected {
     }
 
     /// As a part of a sum. What point selects have of it is no measurement of this server.
-    fn part(&self) -> Part<'_> {
+    fn part(&self) -> Part {
         Part {
-            class: &self.class,
             ns_per_statement: self.ns_per_statement,
             cores: self.cores,
             share_of_server: self.share_of_server,

@@ -42,20 +42,14 @@ impl Span {
         }
     }
 
-    /// The sum of two numbers that were measured apart: their errors are independent, so the halves
+    /// The difference of two numbers that were measured apart: their errors are independent, so the halves
     /// of the intervals add as squares.
     #[must_use]
-    pub fn plus_apart(self, other: Span) -> Span {
-        let value = self.value + other.value;
-        let below = (self.value - self.low).hypot(other.value - other.low);
-        let above = (self.high - self.value).hypot(other.high - other.value);
-        Span { low: value - below, value, high: value + above }
-    }
-
-    /// The difference of two numbers that were measured apart: see [`Self::plus_apart`].
-    #[must_use]
     pub fn less(self, other: Span) -> Span {
-        self.plus_apart(Span { low: -other.high, value: -other.value, high: -other.low })
+        let value = self.value - other.value;
+        let below = (self.value - self.low).hypot(other.high - other.value);
+        let above = (self.high - self.value).hypot(other.value - other.low);
+        Span { low: value - below, value, high: value + above }
     }
 
     /// The point at `share` of the way to another.

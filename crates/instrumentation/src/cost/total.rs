@@ -1,11 +1,8 @@
 //! All classes together.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::{Counted, Span, StatementTime};
-use crate::class::kind_of;
 
 /// All classes together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,8 +25,7 @@ pub struct Total {
 
 /// One class of a sum, with events.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
-    pub(super) class: &'a str,
+pub(super) struct Part {
     pub(super) ns_per_statement: Option<Span>,
     pub(super) cores: Option<Span>,
     pub(super) share_of_server: Option<Span>,
@@ -41,13 +37,13 @@ pub(super) struct Part<'a> {
 impl Total {
     /// The sum of classes with events. What is not known of one is left out, which that one tells by
     /// `is_at_least`.
-    pub(super) fn of<'a>(
+    pub(super) fn of(
         counted: &Counted,
         statement_time: StatementTime,
-        parts: impl Iterator<Item = Part<'a>>,
+        parts: impl Iterator<Item = Part>,
     ) -> Total {
-        let parts: Vec<Part<'a>> = parts.collect();
-        let sum = |is_known: bool, of: fn(&Part<'_>) -> Option<Span>| match parts.is_empty() {
+        let parts: Vec<Part> = parts.collect();
+        let sum = |is_known: bool, of: fn(&Part) -> Option<Span>| match parts.is_empty() {
             true => is_known.then_some(Span::ZERO),
             false => sum(&parts, of),
         };
@@ -66,17 +62,15 @@ impl Total {
     }
 }
 
-/// Kinds were measured apart; classes of a kind share what was measured of the kind.
-fn sum(parts: &[Part<'_>], of: fn(&Part<'_>) -> Option<Span>) -> Option<Span> {
-    let mut kinds: BTreeMap<&str, Span> = BTreeMap::new();
-    for (class, span) in parts.iter().filter_map(|one| Some((one.class, of(one)?))) {
-        kinds.entry(kind_of(class)).and_modify(|sum| *sum = sum.plus(span)).or_insert(span);
-    }
-    kinds.into_values().reduce(Span::plus_apart)
+/// What one class costs more under another load than under that of the calibration, others may too: errors add up.
+fn sum(parts: &[Part], of: fn(&Part) -> Option<Span>) -> Option<Span> {
+    parts.iter().filter_map(of).reduce(Span::plus)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use waggle_model::Reading;
 
     use super::*;
@@ -99,13 +93,12 @@ mod tests {
         StatementTime { here_ns: None, calibrated_ns: None, is_within_reach }
     }
 
-    fn total<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Total {
+    fn total(parts: impl IntoIterator<Item = Part>) -> Total {
         Total::of(&counted(1, Reading::Value(1)), time(true), parts.into_iter())
     }
 
-    fn part(class: &str, low: f64, value: f64, high: f64) -> Part<'_> {
+    fn part(low: f64, value: f64, high: f64) -> Part {
         Part {
-            class,
             ns_per_statement: None,
             cores: Some(Span { low, value, high }),
             share_of_server: None,
@@ -115,29 +108,28 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_kind_add_up_and_those_of_kinds_are_independent() {
+    fn errors_add_up() {
         let total = total([
-            part("wait/io/file", 90.0, 100.0, 110.0),
-            part("wait/io/table", 80.0, 100.0, 120.0),
+            part(90.0, 100.0, 110.0),
+            part(80.0, 100.0, 120.0),
             // Alone it would predict nothing.
-            part("stage", 60.0, 100.0, 140.0),
+            part(60.0, 100.0, 140.0),
         ]);
-        // 10 and 20 are 30; 30 and 40 are 50.
-        assert_eq!(total.cores, Some(Span { low: 250.0, value: 300.0, high: 350.0 }));
+        assert_eq!(total.cores, Some(Span { low: 230.0, value: 300.0, high: 370.0 }));
         assert!(total.is_predictable && total.ns_per_statement.is_none());
     }
 
     #[test]
     fn a_class_that_is_lost_in_the_noise_stays_in_the_sum() {
-        let total = total([part("stage", -20.0, -10.0, 0.0), part("wait", 90.0, 110.0, 130.0)]);
+        let total = total([part(-20.0, -10.0, 0.0), part(90.0, 110.0, 130.0)]);
         assert_eq!(total.cores.unwrap().value, 100.0);
     }
 
     #[test]
     fn a_wide_sum_a_bound_and_what_was_not_counted_here_predict_nothing() {
-        let close = part("stage", 99.0, 100.0, 101.0);
+        let close = part(99.0, 100.0, 101.0);
         assert!(total([close]).is_predictable);
-        assert!(!total([part("stage", 10.0, 100.0, 190.0)]).is_predictable);
+        assert!(!total([part(10.0, 100.0, 190.0)]).is_predictable);
         assert!(!total([Part { is_counted: false, ..close }]).is_predictable);
         let bound = total([Part { is_at_least: true, ..close }]);
         assert!(bound.is_at_least && !bound.is_predictable);
@@ -146,7 +138,7 @@ mod tests {
     #[test]
     fn longer_statements_than_those_of_the_calibration_predict_nothing() {
         let of = |time| {
-            let parts = [part("stage", 99.0, 100.0, 101.0)];
+            let parts = [part(99.0, 100.0, 101.0)];
             Total::of(&counted(1, Reading::Value(1)), time, parts.into_iter())
         };
         assert!(of(time(true)).is_predictable && !of(time(false)).is_predictable);

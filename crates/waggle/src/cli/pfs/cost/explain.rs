@@ -158,10 +158,6 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
 
 fn total(text: &mut String, cost: &Cost) {
     let Some(ns) = cost.total.ns_per_statement else { return };
-    let _ = writeln!(
-        text,
-        "\nall\n  statement  {}: the sum of the above; the ends of classes of one kind are added, since they have \
-         what was measured of it in common, and those of kinds as the root of their squares",
-        in_ns(ns)
-    );
+    let _ =
+        writeln!(text, "\nall\n  statement  {}: the sum of the above, with its ends", in_ns(ns));
 }

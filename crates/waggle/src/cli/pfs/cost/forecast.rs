@@ -84,7 +84,7 @@ impl Here {
         let _ = writeln!(text, "{}", source_of(&self.prices));
         let with_events = cost.classes.iter().filter(|class| class.events_per_s != Some(0.0));
         let with_events = with_events.map(|class| (class.class.as_str(), class.kept));
-        reasons(&mut text, cost.statement_time, with_events);
+        reasons(&mut text, &cost.total, cost.statement_time, with_events);
         memory(&mut text, cost);
         text
     }

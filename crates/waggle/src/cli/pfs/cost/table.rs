@@ -38,7 +38,7 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     let _ = writeln!(text, "\n{}", source_of(prices));
     let with_events = cost.classes.iter().filter(|class| class.events_per_s > 0.0);
     let with_events = with_events.map(|class| (class.class.as_str(), class.kept));
-    reasons(&mut text, cost.statement_time, with_events);
+    reasons(&mut text, &cost.total, cost.statement_time, with_events);
     ways_out(&mut text, cost);
     text
 }
@@ -93,14 +93,16 @@ pub(super) fn source_of(prices: &Reading<Calibration>) -> String {
     }
 }
 
-/// Why a total that has a price is not predictable. `classes` are those with events.
+/// Why a total that has a price is not predictable, where it is not. `classes` are those with events.
 pub(super) fn reasons<'a>(
     text: &mut String,
+    total: &Total,
     time: StatementTime,
     classes: impl Iterator<Item = (&'a str, Kept)>,
 ) {
     let classes: Vec<(&str, Kept)> = classes.collect();
-    let Some(calibrated) = time.calibrated_ns.filter(|_| !classes.is_empty()) else { return };
+    let is_asked = !total.is_predictable && !classes.is_empty();
+    let Some(calibrated) = time.calibrated_ns.filter(|_| is_asked) else { return };
     if classes.iter().any(|(class, _)| !is_steady(class, Kept::Sums)) {
         text.push_str(
             "not predictable: wait/synch, whose price depends on how many processors share a mutex\n",
