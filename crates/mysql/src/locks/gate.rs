@@ -118,7 +118,8 @@ pub(super) fn waiting(
     let limit = WAITERS_MAX + 1;
     let rows = connection.rows(&format!(
         "SELECT {id} AS {MARK}, {state}, {seconds} FROM {table} \
-         WHERE ({state} LIKE 'Waiting for % lock' OR {state} = 'User lock') AND {id} IS NOT NULL \
+         WHERE ({state} LIKE 'Waiting for % lock' OR {state} = 'User lock') \
+           AND {state} <> 'Waiting for query cache lock' AND {id} IS NOT NULL \
          ORDER BY {seconds} DESC LIMIT {limit}"
     ))?;
     let waiting = rows.iter().filter_map(|row| {

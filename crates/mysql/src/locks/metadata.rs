@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use waggle_model::{Flavour, Reading};
 
-use super::compatible::excludes;
+use super::compatible::{excludes, stands_behind};
 use super::gate::Waiting;
 use super::wait::{Key, Lock, LockKind, Unknown, Wait};
 use super::{BLOCKS_MAX, WAITERS_MAX};
@@ -13,6 +13,9 @@ use crate::connection::{Connection, ConnectionError, MARK, Row, absent_or, optio
 const INSTRUMENT: &str = "wait/lock/metadata/sql/mdl";
 /// `THR_LOCK`: the locks of MyISAM, MEMORY and others.
 const TABLE_LEVEL: &str = "Waiting for table level lock";
+
+/// The state of who waits for a metadata lock on a table.
+const TABLE_METADATA: &str = "Waiting for table metadata lock";
 
 /// What can be asked about metadata locks.
 enum Known {
@@ -62,13 +65,18 @@ fn wait(one: &Waiting, waiters: &BTreeSet<u64>, known: &Known) -> Wait {
             wait.unknown = unknown("the server does not say who locks a table of this engine");
         }
         Known::Nothing(why) => wait.unknown = unknown(why),
+        Known::Holders(_) if one.state != TABLE_METADATA => {
+            wait.unknown = unknown("metadata_lock_info is read for who has locks on tables only");
+        }
         Known::Holders(holders) => {
-            let others = holders.iter().filter(|holder| !waiters.contains(holder));
-            let candidates = others.map(|holder| Key::Session(*holder)).collect();
-            wait.eliminate(
-                candidates,
-                "metadata_lock_info says who has locks, not who waits for which",
-            );
+            let others = holders.iter().filter(|holder| **holder != one.connection);
+            let candidates: Vec<Key> = others.map(|holder| Key::Session(*holder)).collect();
+            let why = "metadata_lock_info says who has locks, not who waits for which";
+            match waiters.len() {
+                1 => wait.eliminate(candidates, why),
+                // Who waits may be the one who is waited for.
+                _ => wait.unknown = Some(Unknown { why: why.to_owned(), candidates }),
+            }
         }
         Known::Requests(requests) => from_requests(&mut wait, one.connection, requests),
     }
@@ -88,27 +96,38 @@ fn from_requests(wait: &mut Wait, connection: u64, requests: &[Request]) {
     };
     wait.lock.object = Some(pending.object.clone());
     wait.lock.mode = Some(pending.mode.clone());
-    let others = |is_pending: bool| {
-        let in_the_way = move |one: &&Request| {
+    let others = |is_pending: bool, is_in_the_way: Option<bool>| {
+        let among = |one: &&Request| {
+            let answer = match is_pending {
+                true => stands_behind(&pending.mode, &one.mode),
+                false => excludes(&pending.mode, &one.mode),
+            };
             one.is_pending == is_pending
                 && one.object == pending.object
                 && one.connection != connection
-                && excludes(&pending.mode, &one.mode)
+                && answer == is_in_the_way
         };
-        let keys = requests.iter().filter(in_the_way).map(|one| Key::Session(one.connection));
+        let keys = requests.iter().filter(among).map(|one| Key::Session(one.connection));
         keys.collect::<BTreeSet<Key>>()
     };
-    let mut blockers = others(false);
+    let mut blockers = others(false, Some(true));
     if blockers.is_empty() {
-        blockers = others(true);
+        blockers = others(true, Some(true));
     }
-    if blockers.is_empty() {
+    wait.blockers = blockers.into_iter().collect();
+    let candidates = others(false, None);
+    if wait.blockers.is_empty() && !candidates.is_empty() {
+        let why = format!("whom a lock of the mode {} excludes is not known here", pending.mode);
+        wait.eliminate(candidates.into_iter().collect(), &why);
+    } else if wait.blockers.is_empty() {
         wait.unknown = Some(Unknown {
-            why: format!("the lock was taken before the instrument {INSTRUMENT} was on"),
+            why: format!(
+                "its holder is not among the locks that the server shows: it took the lock before the \
+                 instrument {INSTRUMENT} was on, or is a transaction of XA whose session is gone"
+            ),
             candidates: Vec::new(),
         });
     }
-    wait.blockers = blockers.into_iter().collect();
 }
 
 fn ask(connection: &mut Connection) -> Result<Known, ConnectionError> {
@@ -125,6 +144,10 @@ fn ask(connection: &mut Connection) -> Result<Known, ConnectionError> {
              WHERE LOCK_TYPE = 'Table metadata lock' LIMIT {BLOCKS_MAX}"
         ));
         if let Reading::Value(rows) = absent_or(connection, "metadata_lock_info", rows)? {
+            if rows.len() == BLOCKS_MAX {
+                let why = format!("{BLOCKS_MAX} sessions or more have locks; no more are read");
+                return Ok(Known::Nothing(why));
+            }
             return Ok(Known::Holders(rows.iter().filter_map(|row| number(row, 0)).collect()));
         }
     }

@@ -8,9 +8,9 @@ use waggle_model::Reading;
 use super::gate::{self, RowWaits, Source};
 use super::sessions::{self, Session};
 use super::tree::Tree;
-use super::wait::{Key, Wait};
+use super::wait::{Key, LockKind, Wait};
 use super::{WAITERS_MAX, metadata, rows};
-use crate::connection::{Connection, ConnectionError};
+use crate::connection::{Connection, ConnectionError, IDLE_MAX_S};
 
 /// What one poll found.
 #[derive(Clone, Debug)]
@@ -51,6 +51,9 @@ impl Locks {
 /// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
 const COPY_IS_OLD: Duration = Duration::from_millis(120);
 
+/// So many polls in a row may go without a look at transactions.
+const QUIET_MAX: u32 = 10;
+
 /// Looks again and again; it knows what this account may read and what the last poll saw.
 pub struct Poller {
     source: Source,
@@ -67,16 +70,22 @@ struct Before {
     waiting: bool,
     /// Whether the gauge was above 0 and nobody waited.
     gauge_is_off: bool,
+    /// Polls since transactions were looked at.
+    quiet: u32,
 }
 
 impl Before {
     /// Before the first poll a transaction may have waited for long.
-    const NOTHING: Before = Before { waits: None, waiting: true, gauge_is_off: false };
+    const NOTHING: Before = Before { waits: None, waiting: true, gauge_is_off: false, quiet: 0 };
 
     /// Whether transactions have to be looked at. The gauge has been seen to drift, so that a counter which moved
-    /// counts as well, and who waited may wait on.
+    /// counts as well, and who waited may wait on. Neither counts who waits for a table of InnoDB (`lock_wait_suspend_thread`
+    /// in `storage/innobase/lock/lock0wait.cc`), such as one that gives numbers: hence a look now and then.
     fn calls_for_a_look(self, now: &RowWaits) -> bool {
-        self.waiting || now.now > 0 || self.waits.is_some_and(|before| before != now.since_start)
+        self.waiting
+            || self.quiet >= QUIET_MAX
+            || now.now > 0
+            || self.waits.is_some_and(|before| before != now.since_start)
     }
 }
 
@@ -87,7 +96,10 @@ impl Poller {
     /// # Errors
     /// The connection is broken.
     pub fn new(connection: &mut Connection) -> Result<Poller, ConnectionError> {
-        connection.rows("SET SESSION time_zone = 'SYSTEM', SESSION sql_mode = ''")?;
+        connection.rows(&format!(
+            "SET SESSION time_zone = 'SYSTEM', SESSION sql_mode = '', \
+             SESSION wait_timeout = {IDLE_MAX_S}"
+        ))?;
         let source = Source::find(connection)?;
         let may_see_processes = gate::may_see_processes(connection)?;
         Ok(Poller { source, may_see_processes, before: Before::NOTHING })
@@ -136,8 +148,10 @@ impl Poller {
         self.before = Before { waits: Some(now.since_start), waiting: false, ..before };
         if !before.calls_for_a_look(now) {
             self.before.gauge_is_off = false;
+            self.before.quiet += 1;
             return Ok(None);
         }
+        self.before.quiet = 0;
         let nobody = |found: &Reading<Vec<Wait>>| found.value().is_some_and(Vec::is_empty);
         let mut found = rows::read(connection, self.may_see_processes)?;
         if nobody(&found) && now.now > 0 && !before.gauge_is_off {
@@ -150,7 +164,11 @@ impl Poller {
     }
 
     fn note_limits(&self, waits: &[Wait], not_known: &mut Vec<String>) {
-        if waits.len() >= WAITERS_MAX {
+        let are_many = |is_row: bool| {
+            waits.iter().filter(|wait| (wait.lock.kind == LockKind::Row) == is_row).count()
+                >= WAITERS_MAX
+        };
+        if are_many(true) || are_many(false) {
             not_known
                 .push(format!("only the {WAITERS_MAX} that wait longest of each kind are read"));
         }
@@ -200,12 +218,14 @@ mod tests {
     #[test]
     fn the_gauge_alone_is_not_trusted() {
         let quiet = RowWaits { now: 0, since_start: 7 };
-        let before = Before { waits: Some(7), waiting: false, gauge_is_off: false };
+        let before = Before { waits: Some(7), waiting: false, gauge_is_off: false, quiet: 9 };
         assert!(Before::NOTHING.calls_for_a_look(&quiet), "somebody may wait since long");
         assert!(!before.calls_for_a_look(&quiet));
         assert!(before.calls_for_a_look(&RowWaits { now: 1, ..quiet }));
         assert!(before.calls_for_a_look(&RowWaits { since_start: 8, ..quiet }));
         assert!(Before { waiting: true, ..before }.calls_for_a_look(&quiet), "it may wait on");
+        let long_ago = Before { quiet: QUIET_MAX, ..before };
+        assert!(long_ago.calls_for_a_look(&quiet), "nobody counts who waits for a table");
     }
 
     #[test]

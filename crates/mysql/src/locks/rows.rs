@@ -34,6 +34,13 @@ pub(super) enum Way {
 const UNSAFE: &str =
     "reading data_locks can hang or stall this version (mended in MySQL 8.0.40, 8.4.3 and 9.1)";
 
+/// The id of every transaction of MariaDB that has written nothing.
+const WITHOUT_ID: &str = "0";
+/// Those of them that hold locks of records.
+const READERS: &str = "trx_id = 0 AND trx_rows_locked > 0";
+const NOT_TOLD_APART: &str =
+    "the blocker has written nothing, and MariaDB gives such transactions no id";
+
 impl Way {
     pub(super) fn of(identity: &ServerIdentity) -> Way {
         if identity.flavour == Flavour::Mariadb {
@@ -197,9 +204,13 @@ fn ask(
             wait.lock = Lock { record, ..lock.clone() };
         }
         let of_this = blocks.iter().filter(|(requested, _)| requested == id);
-        wait.blockers =
-            of_this.filter_map(|(_, blocking)| by_transaction.get(blocking).cloned()).collect();
-        if wait.blockers.is_empty() {
+        let of_this: Vec<&String> = of_this.map(|(_, blocking)| blocking).collect();
+        wait.blockers = of_this.iter().filter_map(|id| by_transaction.get(*id).cloned()).collect();
+        if wait.blockers.is_empty() && of_this.iter().any(|id| *id == WITHOUT_ID) {
+            let readers = transactions(connection, READERS, BLOCKS_MAX)?;
+            let others = readers.into_iter().map(|reader| reader.key);
+            wait.eliminate(others.filter(|key| *key != trx.key).collect(), NOT_TOLD_APART);
+        } else if wait.blockers.is_empty() {
             let why = "the lock was let go of while it was being read".to_owned();
             wait.unknown = Some(Unknown { why, candidates: Vec::new() });
         }
@@ -282,9 +293,14 @@ fn keys_of(
     waiters: &[Trx],
 ) -> Result<BTreeMap<String, Key>, ConnectionError> {
     let known = |trx: &Trx| (trx.details.id.clone(), trx.key.clone());
-    let mut keys: BTreeMap<String, Key> = waiters.iter().map(known).collect();
-    let missing: BTreeSet<&String> =
-        blocks.iter().map(|(_, id)| id).filter(|id| !keys.contains_key(*id)).collect();
+    let has_id = |id: &str| id != WITHOUT_ID;
+    let with_id = waiters.iter().filter(|trx| has_id(&trx.details.id));
+    let mut keys: BTreeMap<String, Key> = with_id.map(known).collect();
+    let missing: BTreeSet<&String> = blocks
+        .iter()
+        .map(|(_, id)| id)
+        .filter(|id| has_id(id) && !keys.contains_key(*id))
+        .collect();
     if !missing.is_empty() {
         let ids = list(missing.iter().map(|id| quoted(id)));
         let found = transactions(connection, &format!("trx_id IN ({ids})"), missing.len())?;

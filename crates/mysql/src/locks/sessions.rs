@@ -137,22 +137,30 @@ fn last_statements(
         }
     };
     for (key, session) in sessions.iter_mut().filter(|(_, one)| !one.statement.is_running) {
-        session.statement.text = key.connection_id().and_then(|id| texts.get(&id).cloned());
+        let last = key.connection_id().and_then(|id| texts.get(&id));
+        session.statement.text = last.cloned().flatten();
         if session.statement.text.is_none() {
-            let why = "Performance Schema has none of this session (setup_actors, thread limits)";
+            let why = match last {
+                Some(_) => {
+                    "a statement that its client prepared; this server keeps no text of such"
+                }
+                None => "Performance Schema has none of this session (setup_actors, thread limits)",
+            };
             session.statement.why_unknown = Some(why.to_owned());
         }
     }
     Ok(())
 }
 
-/// The newest text of each session in its current events, else in its history.
+/// What each session ran last, by its current events, else its history; `None` for what its client prepared and the
+/// server keeps no text of.
 fn texts(
     connection: &mut Connection,
     ids: &str,
-) -> Result<Reading<BTreeMap<u64, String>>, ConnectionError> {
+) -> Result<Reading<BTreeMap<u64, Option<String>>>, ConnectionError> {
     if !connection.server_identity().performance_schema {
-        return Ok(Reading::absent("Performance Schema is off"));
+        let why = "Performance Schema is off; start the server with performance_schema=ON";
+        return Ok(Reading::absent(why));
     }
     let consumer = connection.rows(&format!(
         "SELECT NAME AS {MARK} FROM performance_schema.setup_consumers WHERE ENABLED = 'NO' \
@@ -175,7 +183,8 @@ fn texts(
             "SELECT t.PROCESSLIST_ID AS {MARK}, LEFT(s.SQL_TEXT, {TEXT_MAX}) \
              FROM performance_schema.threads t \
              JOIN performance_schema.events_statements_{table} s ON s.THREAD_ID = t.THREAD_ID \
-             WHERE t.PROCESSLIST_ID IN ({ids}) AND s.SQL_TEXT IS NOT NULL \
+             WHERE t.PROCESSLIST_ID IN ({ids}) \
+               AND (s.SQL_TEXT IS NOT NULL OR s.EVENT_NAME = 'statement/com/Execute') \
                AND s.NESTING_EVENT_LEVEL = 0 ORDER BY s.EVENT_ID"
         ));
         let rows = match absent_or(connection, "the last statements", rows)? {
@@ -184,7 +193,7 @@ fn texts(
         };
         for row in &rows {
             if let Ok(id) = text(row, 0).parse() {
-                texts.insert(id, text(row, 1));
+                texts.insert(id, optional_text(row, 1));
             }
         }
     }

@@ -54,12 +54,13 @@ impl Tree {
     }
 }
 
-/// Rows of who blocks whom are read up to a limit. A waiter whose rows were cut off stands in a
+/// Rows of who blocks whom are read up to a limit. A waiter for a record whose rows were cut off stands in a
 /// queue: it is blocked by whom the others of that queue are blocked by.
 fn complete_queues(waits: &mut BTreeMap<Key, Wait>) {
     let known: Vec<Wait> =
         waits.values().filter(|wait| !wait.blockers.is_empty()).cloned().collect();
-    for wait in waits.values_mut().filter(|wait| wait.unknown.is_some()) {
+    let is_cut_off = |wait: &&mut Wait| wait.unknown.is_some() && wait.lock.record.is_some();
+    for wait in waits.values_mut().filter(is_cut_off) {
         if let Some(mate) = known.iter().find(|mate| mate.lock.same_queue(&wait.lock)) {
             wait.blockers = vec![mate.waiter.clone()];
             wait.blockers.extend(mate.blockers.iter().cloned());

@@ -85,6 +85,37 @@ fn blind(version: Version) {
     }
 }
 
+/// A transaction has the table since before the instrument was on. An ALTER waits for it, and a reader behind that:
+/// nobody waits in a circle, and nobody but the ALTER is in the way of the reader.
+fn from_before(version: Version) {
+    let off = MDL_ON.replace("=ON", "=OFF");
+    let scene = Scene::with(version, &["--performance-schema=ON", &off, STATEMENTS_ON]);
+    let _root = scene.session_after(&["BEGIN", "SELECT n FROM shop.t"]);
+    scene.session_after(&["UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' \
+                           WHERE NAME = 'wait/lock/metadata/sql/mdl'"]);
+    let alter = scene.waiting(&[ALTER]);
+    let alter_id = alter.connection_id();
+    scene.look_until("the ALTER", |look| {
+        (look["undetermined"][0]["waiter"]["connection_id"] == alter_id).then_some(())
+    });
+    let reader = scene.waiting(&["SELECT n FROM shop.t"]);
+    let look = scene.look_until("the reader behind the ALTER", |look| {
+        let below = &look["undetermined"][0]["waiter"]["waiters"][0];
+        (below["connection_id"] == reader.connection_id()).then(|| look.clone())
+    });
+    let unknown = &look["undetermined"][0];
+    assert_eq!(unknown["waiter"]["connection_id"], alter_id, "{look:#}");
+    let why = unknown["why"].as_str().unwrap();
+    assert!(why.contains("before the instrument"), "{version}: {why}");
+    assert_eq!(look["blockers"], serde_json::json!([]), "{version}: {look:#}");
+    assert!(!scene.text(&[]).contains("circle"), "{version}: {}", scene.text(&[]));
+}
+
+#[test]
+fn who_has_a_lock_since_before_the_instrument_was_on_is_unknown_and_nobody_else_is_blamed() {
+    on_each(&Version::ALL, from_before);
+}
+
 #[test]
 fn a_reader_stands_behind_an_alter_that_waits_for_an_idle_transaction() {
     on_each(&Version::ALL, chain);
