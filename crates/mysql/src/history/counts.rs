@@ -21,6 +21,8 @@ pub(super) fn read(connection: &mut Connection) -> Result<Counted, ConnectionErr
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     before: Counted,
+    /// What was counted at the last look.
+    last: Counted,
     seen: Counted,
     /// What was told to be missing.
     told: Counted,
@@ -28,7 +30,7 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn begin(before: Counted) -> Counts {
-        Counts { before, ..Counts::default() }
+        Counts { last: before.clone(), before, ..Counts::default() }
     }
 
     /// Takes the names of events that were seen.
@@ -42,19 +44,19 @@ impl Counts {
     /// before.
     pub(super) fn missing(&mut self, counted: &Counted) -> Counted {
         let of = |counts: &Counted, name: &str| counts.get(name).copied().unwrap_or(0);
+        // Where the table was emptied it begins anew; what has not been counted since has no row.
+        let last = std::mem::replace(&mut self.last, counted.clone());
+        for (name, last) in last {
+            if of(counted, &name) < last {
+                self.before.insert(name.clone(), of(counted, &name));
+                self.seen.remove(&name);
+                self.told.remove(&name);
+            }
+        }
         let mut missing = Counted::new();
         for (name, count) in counted {
-            // Where the table was emptied it begins anew.
-            let before = of(&self.before, name);
-            if *count < before + of(&self.seen, name) + of(&self.told, name) {
-                if *count < before {
-                    self.before.insert(name.clone(), *count);
-                    self.seen.remove(name);
-                    self.told.remove(name);
-                }
-                continue;
-            }
-            let lost = count - before - of(&self.seen, name) - of(&self.told, name);
+            let known = of(&self.before, name) + of(&self.seen, name) + of(&self.told, name);
+            let lost = count.saturating_sub(known);
             if lost > 0 {
                 *self.told.entry(name.clone()).or_default() += lost;
                 missing.insert(name.clone(), lost);
@@ -96,5 +98,14 @@ mod tests {
         assert_eq!(counts.missing(&counted(0, 5)), Counted::new());
         counts.see(["create"; 1]);
         assert_eq!(counts.missing(&counted(3, 5)), counted_only(2, 0));
+    }
+
+    #[test]
+    fn what_was_seen_before_a_table_was_emptied_hides_no_later_loss() {
+        let mut counts = Counts::begin(counted(0, 0));
+        counts.see(["create"; 1000]);
+        assert_eq!(counts.missing(&counted(1000, 0)), Counted::new());
+        assert_eq!(counts.missing(&Counted::new()), Counted::new(), "it was emptied");
+        assert_eq!(counts.missing(&counted(7, 0)), counted_only(7, 0));
     }
 }

@@ -22,7 +22,7 @@ use counts::Counts;
 pub use prepared::PreparedStatement;
 use recorded::Recorded;
 pub use sessions::{Session, Sessions};
-use unseen::Lost;
+use unseen::{LeftOut, Lost};
 
 /// Readings of the ring at the beginning, until none ends between two readings of the counters.
 const BASELINE_TRIES: usize = 20;
@@ -71,6 +71,11 @@ pub struct Polled {
     pub sessions: Sessions,
     /// Prepared statements that are there now; empty where no event needs them.
     pub prepared: Vec<PreparedStatement>,
+    /// Whom somebody has left out since the poll before, in words with the remedy.
+    pub not_shown: Vec<String>,
+    /// What somebody switched off since the beginning: consumer, instrument, or its timing. From then on nothing is
+    /// recorded that needs it.
+    pub switched_off: Option<String>,
 }
 
 /// Why the ring cannot be polled.
@@ -82,12 +87,6 @@ pub enum HistoryError {
          the server with another size"
     )]
     NoRing,
-    /// Somebody changed what is recorded.
-    #[error("{what} was switched off by somebody else: what runs now is not recorded; begin again")]
-    SwitchedOff {
-        /// Consumer, instrument, or its timing.
-        what: String,
-    },
     /// The server.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -100,6 +99,8 @@ pub struct History {
     /// What was on at the beginning.
     recorded: Recorded,
     not_shown: Vec<String>,
+    /// Whom the settings left out at the last poll.
+    left_out: LeftOut,
     /// What had found no room at the last poll.
     lost: Lost,
     /// Rows of the last reading.
@@ -128,10 +129,12 @@ impl History {
         }
         let own_thread = number(0).unwrap_or(0);
         let lost = unseen::lost(connection)?;
+        let left_out = unseen::left_out(connection, own_thread)?;
         let mut history = History {
             own_thread,
             recorded: Recorded::read(connection)?.with_what_is_needed(),
-            not_shown: unseen::read(connection, own_thread, &lost)?,
+            not_shown: unseen::in_words(connection.server_identity(), left_out, &lost),
+            left_out,
             lost,
             known: HashSet::new(),
             read_up_to_ps: 0,
@@ -161,14 +164,12 @@ impl History {
         &self.not_shown
     }
 
-    /// Reads what ended since the last call.
+    /// Reads what ended since the last call, also where somebody has switched off what is needed meanwhile.
     ///
     /// # Errors
-    /// Somebody switched off what is needed, or the connection is broken.
+    /// The connection is broken.
     pub fn poll(&mut self, connection: &mut Connection) -> Result<Polled, HistoryError> {
-        if let Some(what) = self.recorded.switched_off(&Recorded::read(connection)?) {
-            return Err(HistoryError::SwitchedOff { what });
-        }
+        let switched_off = self.recorded.switched_off(&Recorded::read(connection)?);
         let counted = counts::read(connection)?;
         let mut events = self.read_ring(connection)?;
         // Those of waggle are counted when they are made: the ring may lose them, too.
@@ -184,14 +185,16 @@ impl History {
         let sessions = self.accounts.complete(connection, &events, sessions)?;
         if !events.is_empty() {
             self.clock.read(connection, self.own_thread)?;
-            self.counts.see([clock::EVENT]);
+            self.counts.see([clock::EVENT].into_iter().filter(|_| !self.left_out.own));
         }
         for event in &mut events {
             event.started_us = event.timer_start_ps.and_then(|started| self.clock.wall_us(started));
         }
         let before = std::mem::replace(&mut self.lost, unseen::lost(connection)?);
         let lost = unseen::grown(&before, &self.lost);
-        Ok(Polled { events, missing, lost, sessions, prepared })
+        let left_out = unseen::left_out(connection, self.own_thread)?;
+        let not_shown = left_out.since(std::mem::replace(&mut self.left_out, left_out)).in_words();
+        Ok(Polled { events, missing, lost, sessions, prepared, not_shown, switched_off })
     }
 
     /// Rows of the ring that were not there at the last reading.

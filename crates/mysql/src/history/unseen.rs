@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use waggle_model::{Flavour, ServerVersion};
 
-use crate::connection::{Connection, ConnectionError, MARK, text};
+use crate::connection::{Connection, ConnectionError, MARK, ServerIdentity, text};
 
 /// The first MySQL that keeps the text of what the client protocol prepared; MariaDB keeps none.
 const PREPARED_TEXT_SINCE: [u32; 3] = [8, 0, 13];
@@ -40,8 +40,10 @@ pub(super) fn grown(before: &Lost, now: &Lost) -> Lost {
 }
 
 /// Whom the settings leave out.
-#[derive(Clone, Copy, Debug, Default)]
-struct LeftOut {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LeftOut {
+    /// This connection: what time it is is known from a statement of its own only.
+    pub(super) own: bool,
     /// Sessions that are there.
     sessions: u64,
     /// Rules for those that come.
@@ -50,58 +52,36 @@ struct LeftOut {
     others: bool,
 }
 
-/// What is not shown, each in words with its remedy. `own` is the thread of this connection.
-pub(super) fn read(
-    connection: &mut Connection,
-    own: u64,
-    lost: &Lost,
-) -> Result<Vec<String>, ConnectionError> {
-    let identity = connection.server_identity();
-    let version = ServerVersion::parse(identity.flavour, &identity.version);
+/// Reads whom the settings leave out. `own` is the thread of this connection.
+pub(super) fn left_out(connection: &mut Connection, own: u64) -> Result<LeftOut, ConnectionError> {
     let rows = connection.rows(&format!(
         "SELECT (SELECT COUNT(*) FROM performance_schema.threads WHERE TYPE = 'FOREGROUND' AND \
            THREAD_ID <> {own} AND (INSTRUMENTED = 'NO' OR HISTORY = 'NO')) AS {MARK}, \
          (SELECT COUNT(*) FROM performance_schema.setup_actors \
            WHERE ENABLED = 'NO' OR HISTORY = 'NO'), \
-         (SELECT COUNT(*) FROM performance_schema.setup_actors WHERE HOST = '%' AND USER = '%')"
+         (SELECT COUNT(*) FROM performance_schema.setup_actors WHERE HOST = '%' AND USER = '%'), \
+         (SELECT COUNT(*) FROM performance_schema.threads WHERE THREAD_ID = {own} AND \
+           (INSTRUMENTED = 'NO' OR HISTORY = 'NO'))"
     ))?;
     let number = |at| rows.first().and_then(|row| text(row, at).parse::<u64>().ok());
-    let left_out = LeftOut {
+    Ok(LeftOut {
+        own: number(3).is_some_and(|left_out| left_out > 0),
         sessions: number(0).unwrap_or(0),
         rules: number(1).unwrap_or(0),
         others: number(2) == Some(0),
-    };
-    Ok(in_words(version, left_out, lost))
+    })
 }
 
-fn in_words(version: ServerVersion, left_out: LeftOut, lost: &Lost) -> Vec<String> {
+/// What is not shown, each in words with its remedy.
+pub(super) fn in_words(identity: &ServerIdentity, left_out: LeftOut, lost: &Lost) -> Vec<String> {
+    let version = ServerVersion::parse(identity.flavour, &identity.version);
     let mut words = Vec::new();
     if version.flavour == Flavour::Mariadb || version.number < PREPARED_TEXT_SINCE {
         let prepared = "statements that a client prepared by its protocol: this server keeps no \
                         text of them, MySQL since 8.0.13 does; the source tap shows them";
         words.push(prepared.to_owned());
     }
-    if left_out.sessions > 0 {
-        words.push(format!(
-            "{} of the sessions that are connected: INSTRUMENTED or HISTORY is NO in \
-             performance_schema.threads; set both to YES there",
-            left_out.sessions
-        ));
-    }
-    if left_out.rules > 0 {
-        words.push(format!(
-            "who logs in under {} of the rules of performance_schema.setup_actors: ENABLED or \
-             HISTORY is NO; set both to YES there",
-            left_out.rules
-        ));
-    }
-    if left_out.others {
-        words.push(
-            "who logs in without a rule in performance_schema.setup_actors; run INSERT INTO \
-             performance_schema.setup_actors VALUES ('%', '%', '%', 'YES', 'YES')"
-                .to_owned(),
-        );
-    }
+    words.extend(left_out.in_words());
     for (counter, what, variable) in [
         (SESSIONS, "sessions", "performance_schema_max_thread_instances"),
         (KINDS, "kinds of statements", "performance_schema_max_statement_classes"),
@@ -116,6 +96,53 @@ fn in_words(version: ServerVersion, left_out: LeftOut, lost: &Lost) -> Vec<Strin
     words
 }
 
+impl LeftOut {
+    /// What has been left out since. A session that begins under a rule that leaves it out is no news.
+    pub(super) fn since(self, before: LeftOut) -> LeftOut {
+        let has_rules = self.rules > 0 || self.others;
+        LeftOut {
+            own: self.own && !before.own,
+            sessions: if has_rules { 0 } else { self.sessions.saturating_sub(before.sessions) },
+            rules: self.rules.saturating_sub(before.rules),
+            others: self.others && !before.others,
+        }
+    }
+
+    /// Each in words with its remedy.
+    pub(super) fn in_words(self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.own {
+            words.push(
+                "when statements began: the account of waggle is left out by performance_schema.setup_actors, and \
+                 only a statement of its own tells the time; leave it in"
+                    .to_owned(),
+            );
+        }
+        if self.sessions > 0 {
+            words.push(format!(
+                "{} of the sessions that are connected: INSTRUMENTED or HISTORY is NO in \
+                 performance_schema.threads; set both to YES there",
+                self.sessions
+            ));
+        }
+        if self.rules > 0 {
+            words.push(format!(
+                "who logs in under {} of the rules of performance_schema.setup_actors: ENABLED or \
+                 HISTORY is NO; set both to YES there",
+                self.rules
+            ));
+        }
+        if self.others {
+            words.push(
+                "who logs in without a rule in performance_schema.setup_actors; run INSERT INTO \
+                 performance_schema.setup_actors VALUES ('%', '%', '%', 'YES', 'YES')"
+                    .to_owned(),
+            );
+        }
+        words
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,9 +151,20 @@ mod tests {
         of.iter().map(|(name, lost)| ((*name).to_owned(), *lost)).collect()
     }
 
+    fn identity(flavour: Flavour, version: &str) -> ServerIdentity {
+        ServerIdentity {
+            version: version.to_owned(),
+            flavour,
+            port: None,
+            connection_id: 1,
+            account: String::new(),
+            performance_schema: true,
+            thread_per_connection: true,
+        }
+    }
+
     fn words_of(flavour: Flavour, version: &str) -> Vec<String> {
-        let version = ServerVersion::parse(flavour, version);
-        in_words(version, LeftOut::default(), &lost(&[(SESSIONS, 0)]))
+        in_words(&identity(flavour, version), LeftOut::default(), &lost(&[(SESSIONS, 0)]))
     }
 
     #[test]
@@ -146,15 +184,32 @@ mod tests {
 
     #[test]
     fn who_is_left_out_is_counted_with_the_remedy() {
-        let version = ServerVersion::parse(Flavour::Mysql, "9.7.4");
-        let left_out = LeftOut { sessions: 3, rules: 1, others: true };
-        let words = in_words(version, left_out, &lost(&[(SESSIONS, 7), (KINDS, 0), (NESTED, 5)]));
-        let begins =
-            ["3 of the sessions", "who logs in under 1 ", "who logs in without", "7 sessions"];
+        let server = identity(Flavour::Mysql, "9.7.4");
+        let left_out = LeftOut { own: true, sessions: 3, rules: 1, others: true };
+        let words = in_words(&server, left_out, &lost(&[(SESSIONS, 7), (KINDS, 0), (NESTED, 5)]));
+        let begins = [
+            "when statements began",
+            "3 of the sessions",
+            "who logs in under 1 ",
+            "who logs in without",
+            "7 sessions",
+        ];
         assert_eq!(words.len(), begins.len(), "{words:?}");
         for (words, begin) in words.iter().zip(begins) {
             assert!(words.starts_with(begin) && words.contains("; "), "{begin}: {words}");
         }
+    }
+
+    #[test]
+    fn who_is_left_out_meanwhile_is_told_once() {
+        let before = LeftOut { sessions: 2, ..LeftOut::default() };
+        let more = LeftOut { sessions: 3, ..before };
+        assert_eq!(more.since(before), LeftOut { sessions: 1, ..LeftOut::default() });
+        assert_eq!(more.since(more), LeftOut::default());
+        // It begins under a rule that was told.
+        let rules = LeftOut { rules: 1, ..before };
+        assert_eq!(LeftOut { sessions: 9, ..rules }.since(rules), LeftOut::default());
+        assert_eq!(rules.since(before), LeftOut { rules: 1, ..LeftOut::default() });
     }
 
     #[test]

@@ -14,7 +14,7 @@ use waggle_mysql::Connection;
 
 use super::account::AccountArgs;
 use super::watch::CaptureArgs;
-use super::{Failure, Outcome, duration, pfs, stop_on_signal};
+use super::{Failure, Outcome, duration, pause, pfs, stop_on_signal};
 use crate::ddl::{
     AuditOptions, Choice, Destination, Json, Listed, Polling, RotatingFile, Rotation, Syslog,
     Tapped, Words, Writer, kinds, plural,
@@ -25,6 +25,7 @@ const PROFILE: &str = "ddl-audit";
 
 /// Who changed the structure of what: every CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT and REVOKE.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle ddl tail --for 10m")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -84,7 +85,7 @@ struct AuditArgs {
     #[command(flatten)]
     capture: CaptureArgs,
     /// With --source pfs: how often the server is asked.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pause)]
     every: Duration,
     #[command(flatten)]
     choice: ChoiceArgs,
@@ -153,9 +154,6 @@ fn audit(
         choice: Choice { schemas, users, objects, kinds },
         redact: !args.no_redact,
     };
-    if args.every < Duration::from_millis(10) {
-        return Err(Failure::Usage(anyhow!("--every: at least 10ms")));
-    }
     let listed = match args.source {
         SourceArg::Tap if args.account.is_given() => {
             return Err(Failure::Usage(anyhow!("the tap needs no account; add --source pfs")));
@@ -207,7 +205,10 @@ fn poll(
         pfs::plan::plan(&mut connection, &profile(args.capture.nested)?, &Default::default())?;
     let hold = match plan.changes.is_empty() {
         true => None,
-        false => Some(set(args, &mut connection, &plan, stop)?),
+        false => match set(args, &mut connection, &plan, stop)? {
+            Some(hold) => Some(hold),
+            None => return Ok(Listed::default()),
+        },
     };
     let set = if hold.is_some() { "is set; Ctrl-C undoes it" } else { "is set already, and stays" };
     eprintln!(
@@ -242,19 +243,32 @@ fn profile(nested: bool) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
+/// Makes the changes. `None`: it was stopped meanwhile, and they are undone.
 fn set(
     args: &AuditArgs,
     connection: &mut Connection,
     plan: &Plan,
     stop: &AtomicBool,
-) -> Result<Hold, Failure> {
+) -> Result<Option<Hold>, Failure> {
     let mut hold = pfs::hold::begin(connection, &args.account, "ddl")?;
-    let Err(error) = hold.make(connection, plan, stop, &mut |_| {}) else { return Ok(hold) };
-    let tables = hold.changes().iter().map(|change| change.table);
-    let rights = pfs::rights::Rights::to_change(tables, connection);
-    let undone = pfs::history::rest_in_words(hold.end(connection));
-    let error = rights.explain(error);
-    Err(Failure::Cannot(error.context(format!("the profile {PROFILE} cannot be set; {undone}"))))
+    let mut refused = Vec::new();
+    match hold.make(connection, plan, stop, &mut |made| refused.extend_from_slice(&made.refused)) {
+        Ok(true) => {
+            for row in &refused {
+                eprintln!("waggle: the server did not take it: {}", pfs::history::row(row));
+            }
+            Ok(Some(hold))
+        }
+        Ok(false) => {
+            let restored = hold.end(connection).map_err(pfs::cannot)?;
+            pfs::history::tell_rest(&restored);
+            Ok(None)
+        }
+        Err(error) => {
+            let what = format!("the profile {PROFILE} cannot be set");
+            Err(pfs::hold::failed(error, hold, connection, what))
+        }
+    }
 }
 
 fn poll_held(

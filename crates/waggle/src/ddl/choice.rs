@@ -24,6 +24,11 @@ impl Choice {
     pub(crate) fn takes(&self, line: &StatementLine) -> bool {
         let one_fits =
             |patterns: &[String], name: &str| patterns.iter().any(|pattern| fits(name, pattern));
+        // Some servers tell names of objects apart by their letters' case and others do not.
+        let object_fits = |patterns: &[String], name: &str| {
+            let name = name.to_lowercase();
+            patterns.iter().any(|pattern| fits(&name, &pattern.to_lowercase()))
+        };
         let all = |patterns: &[String], fit: &dyn Fn() -> bool| patterns.is_empty() || fit();
         all(&self.kinds, &|| one_fits(&self.kinds, line.kind))
             && all(&self.users, &|| {
@@ -31,14 +36,14 @@ impl Choice {
             })
             && all(&self.schemas, &|| {
                 let mut schemas = line.objects.iter().filter_map(|object| object.schema.as_ref());
-                schemas.any(|schema| one_fits(&self.schemas, schema)) || may_hide_an_object(line)
+                schemas.any(|schema| object_fits(&self.schemas, schema)) || may_hide_an_object(line)
             })
             && all(&self.objects, &|| {
                 let mut objects = line.objects.iter();
                 objects.any(|object| {
                     let name = object.name.as_ref().or(object.schema.as_ref());
-                    name.is_some_and(|name| one_fits(&self.objects, name))
-                        || one_fits(&self.objects, &object.full_name())
+                    name.is_some_and(|name| object_fits(&self.objects, name))
+                        || object_fits(&self.objects, &object.full_name())
                 }) || may_hide_an_object(line)
             })
     }
@@ -111,7 +116,7 @@ mod tests {
         .map(|choice| choice.takes(line))
     }
 
-    const ITS: [&str; 4] = ["ann", "shop", "orders", "shop.ord%"];
+    const ITS: [&str; 4] = ["ann", "Shop", "ORDERS", "shop.ord%"];
     const OTHERS: [&str; 4] = ["bob", "other", "items", "other.orders"];
 
     #[test]

@@ -9,7 +9,7 @@ use super::json::bytes_of;
 use super::line::Line;
 use super::output::Destination;
 
-/// Only its owner may read it: statements may hold data.
+/// Only its owner may read a file that is new: statements may hold data.
 const MODE: u32 = 0o600;
 
 /// When a file is full, and how many are kept.
@@ -42,7 +42,9 @@ impl RotatingFile {
 
     fn put(&mut self, line: &Line) -> io::Result<()> {
         let bytes = bytes_of(line)?;
-        if self.size > 0 && self.size + bytes.len() as u64 > self.rotation.size {
+        let is_full = self.size > 0 && self.size + bytes.len() as u64 > self.rotation.size;
+        // A device or a pipe stays where it is.
+        if is_full && self.out.get_ref().metadata()?.is_file() {
             self.rotate()?;
         }
         self.out.write_all(&bytes)?;

@@ -107,11 +107,12 @@ pub(crate) struct Gap {
     pub(crate) by: BTreeMap<String, u64>,
 }
 
-/// What the source does not show on this server; before anything is listed.
+/// What the source does not show on this server: before anything is listed, and where somebody leaves something out
+/// or switches it off later.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Limits {
-    /// When it began.
+    /// When it began, or that was noticed.
     #[cfg_attr(test, schemars(with = "String"))]
     pub(crate) time: Timestamp,
     pub(crate) server: ServerName,

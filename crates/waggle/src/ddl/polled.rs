@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use anyhow::bail;
 use jiff::Timestamp;
 use waggle_mysql::Connection;
 use waggle_mysql::history::{Event, History, HistoryError, Polled, Session, Sessions};
@@ -80,8 +81,8 @@ impl Polling {
         out: &mut Writer,
     ) -> anyhow::Result<Listed> {
         let begin = Instant::now();
-        if let Some(limits) = self.limits() {
-            out.write(limits)?;
+        if !self.not_shown().is_empty() {
+            out.write(self.limits(self.not_shown().to_vec()))?;
         }
         loop {
             let is_over = self.options.duration.is_some_and(|limit| begin.elapsed() >= limit);
@@ -90,6 +91,16 @@ impl Polling {
             let polled = self.history.poll(connection)?;
             for line in self.lines(&polled) {
                 out.write(line)?;
+            }
+            if !polled.not_shown.is_empty() {
+                out.write(self.limits(polled.not_shown))?;
+            }
+            if let Some(what) = polled.switched_off {
+                let why = format!(
+                    "{what} was switched off by somebody else: what runs now is not recorded; begin again"
+                );
+                out.write(self.limits(vec![why.clone()]))?;
+                bail!(why);
             }
             if is_last {
                 return Ok(self.listed);
@@ -105,15 +116,12 @@ impl Polling {
         }
     }
 
-    fn limits(&self) -> Option<Line> {
-        let not_shown = self.not_shown().to_vec();
-        (!not_shown.is_empty()).then(|| {
-            Line::Limits(Limits {
-                time: Timestamp::now(),
-                server: self.server.clone(),
-                source: Source::PerformanceSchema,
-                not_shown,
-            })
+    fn limits(&self, not_shown: Vec<String>) -> Line {
+        Line::Limits(Limits {
+            time: Timestamp::now(),
+            server: self.server.clone(),
+            source: Source::PerformanceSchema,
+            not_shown,
         })
     }
 

@@ -128,9 +128,14 @@ fn named<K>(waiter: &Running<K>) -> Vec<(Option<String>, String)> {
 
 /// Whether one of the objects is what was named, or the schema in which it lies.
 fn is_about((schema, name): &(Option<String>, String), objects: &[ObjectLine]) -> bool {
-    objects.iter().any(|object| match &object.name {
-        Some(object_name) => object_name == name && object.schema == *schema,
-        None => object.schema.is_some() && object.schema == *schema,
+    // Whether the case of letters tells names apart depends on the server.
+    let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
+    objects.iter().any(|object| {
+        let is_schema = match (&object.schema, schema) {
+            (Some(one), Some(other)) => same(one, other),
+            (one, other) => one.is_none() && other.is_none() && object.name.is_some(),
+        };
+        is_schema && object.name.as_ref().is_none_or(|object_name| same(object_name, name))
     })
 }
 

@@ -153,6 +153,7 @@ fn wrong_words_are_refused_with_what_is_right() {
         (&["log", "--file", "/nowhere/x"], 3, "--file /nowhere/x"),
         (&["log", "--syslog", "/nowhere/x"], 3, "--syslog /nowhere/x"),
         (&["log", "--file", "x", "--rotate-size", "5 apples"], 2, "is no size"),
+        (&["tail", "--source", "pfs", "--every", "9ms"], 2, "at least 10ms"),
         (&["tail", "--login-path", "x"], 2, "add --source pfs"),
         (&["tail", "--source", "pfs", "--pid", "1"], 2, "for the tap"),
     ] {

@@ -87,6 +87,22 @@ fn what_is_not_shown_is_said() {
 }
 
 #[test]
+fn who_is_left_out_later_is_told_when_that_is_noticed() {
+    let server = start(Version::Mysql9);
+    let mut audit = Audit::tail(&server, PFS, &[]);
+    let mut client = session(&server);
+    let own = "UPDATE performance_schema.threads SET INSTRUMENTED = 'NO' WHERE PROCESSLIST_ID = \
+               CONNECTION_ID()";
+    client.run(own).unwrap();
+    audit.wait_for("who is left out", |audit| {
+        let limits = audit.lines().into_iter().filter(|line| line["type"] == "limits");
+        let words: Vec<String> = limits.map(|line| line["not_shown"].to_string()).collect();
+        words.iter().any(|words| words.contains("1 of the sessions that are connected"))
+    });
+    audit.stop();
+}
+
+#[test]
 fn the_time_of_a_statement_is_the_same_in_both_sources() {
     let server = start(Version::Mysql80);
     let sources = [TAP, PFS].map(|source| Audit::tail(&server, source, &[]));
@@ -269,13 +285,17 @@ fn what_is_set_is_undone_and_a_switch_by_somebody_else_is_told() {
         ("instruments SET ENABLED = 'NO'", "statement/sql/drop_table"),
         ("instruments SET TIMED = 'NO'", "statement/com/Execute"),
     ] {
-        let mut audit = Audit::tail(&server, PFS, &[]);
+        // What ended before is not yet polled when it is switched off.
+        let mut audit = Audit::tail(&server, PFS, &["--every", "3s"]);
         let sql = format!("UPDATE performance_schema.setup_{set} WHERE NAME = '{what}'");
-        session(&server).run(sql).unwrap();
+        let mut other = session(&server);
+        other.run("DROP TABLE IF EXISTS test.before_the_switch").unwrap();
+        other.run(sql).unwrap();
         let status = audit.child.wait().unwrap();
         assert_eq!(status.code(), Some(4), "{}", audit.err());
         let said = audit.err();
         assert!(said.contains(&format!("{what} was switched off")), "{said}");
+        assert!(audit.out().contains("before_the_switch"), "{what}: {}", audit.out());
         let is_timing = said.contains("the timing of ");
         assert_eq!(is_timing, set.contains("TIMED"), "{said}");
     }
