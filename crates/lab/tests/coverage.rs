@@ -5,14 +5,15 @@
 
 mod kept_runs;
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use jiff::Timestamp;
 use kept_runs::kept_runs;
 use waggle_lab::analysis::Metric;
 use waggle_lab::analysis::coverage::{Cells, Coverage, Design, Noise, Places, residuals};
-use waggle_lab::kept::{Kept, read_windows};
-use waggle_lab::{Cell, Latency, Load, Measured, Window};
+use waggle_lab::kept::{Kept, read_run, read_windows};
+use waggle_lab::{Begun, Cell, Latency, Load, Measured, Window};
 
 const RUNS: usize = 10_000;
 /// Scenarios of the largest suite and the second arm of the baseline.
@@ -135,17 +136,25 @@ fn check_kept(metric: Metric) {
     }
 }
 
-/// The noise of every run that was kept, and of one that is written here; each with its name.
+/// The noise of the runs of each suite that were kept, together, and of one that is written here; each with its
+/// name.
 fn kept_noise(metric: Metric) -> Vec<(String, Noise)> {
     let place = tempfile::TempDir::new().unwrap();
     let written = place.path().join("written");
     write_run(&written);
-    let noise = |run: PathBuf| {
-        let kept = residuals(&read_windows(&run).unwrap(), metric);
-        assert!(!kept.is_empty(), "{}: no noise of {metric:?}", run.display());
-        (format!("{} {metric:?}", run.display()), Noise { kept, ..Noise::default() })
+    let mut series: BTreeMap<String, Vec<Vec<f64>>> = BTreeMap::new();
+    let mut add = |name: String, run: &Path| {
+        let of_run = residuals(&read_windows(run).unwrap(), metric);
+        assert!(!of_run.is_empty(), "{}: no noise of {metric:?}", run.display());
+        series.entry(name).or_default().extend(of_run);
     };
-    kept_runs().into_iter().chain([written]).map(noise).collect()
+    for run in kept_runs() {
+        let begun: Begun = read_run(&run).unwrap();
+        add(begun.suite().unwrap().name, &run);
+    }
+    add("written".to_owned(), &written);
+    let noise = |(name, kept)| (format!("{name} {metric:?}"), Noise { kept, ..Noise::default() });
+    series.into_iter().map(noise).collect()
 }
 
 /// A run of three arms in thirty blocks, whose level swings slowly.

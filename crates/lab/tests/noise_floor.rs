@@ -12,10 +12,13 @@ use std::sync::LazyLock;
 
 use kept_runs::kept_runs;
 use page::{KeptRun, assert_written};
-use waggle_lab::analysis::{Floor, Metric};
+use waggle_lab::analysis::{Floor, Metric, Verdict};
 
 /// So many comparisons show whether the limits hold.
 const ENOUGH: usize = 200;
+
+/// Share of the cells that were run that may be void.
+const VOID_MAX: f64 = 0.05;
 
 const HEAD_OF_RUNS: &str = "\
     | suite | run | server | windows (number) | A/A comparisons by one metric, at most (number) |\n\
@@ -158,6 +161,17 @@ fn the_limits_hold() {
     for (suite, runs) in by_suite(&RUNS) {
         let broken = broken(&Line::all(&runs));
         assert!(broken.is_empty(), "suite {suite}:\n{HEAD_OF_SUITE}{}", broken.concat());
+    }
+}
+
+/// Of the cells that were run: those of which a scenario has too few windows that count.
+#[test]
+fn few_cells_of_a_run_are_void() {
+    for (name, KeptRun { analysis, .. }) in RUNS.iter() {
+        let by_qps = || analysis.comparisons.iter().filter(|one| one.metric == Metric::Qps);
+        let void = by_qps().filter(|one| matches!(one.verdict, Verdict::Void(_))).count();
+        let run = by_qps().filter(|one| !matches!(one.verdict, Verdict::NotRun(_))).count();
+        assert!(void as f64 <= VOID_MAX * run as f64, "{name}: {void} of {run} cells are void");
     }
 }
 

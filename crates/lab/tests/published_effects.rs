@@ -9,11 +9,11 @@ use kept_runs::kept_runs;
 use page::{KeptRun, assert_written};
 use waggle_lab::report;
 
-/// A section for each run of a suite with published figures.
+/// A section for each run of a suite with published figures that has more than the baseline.
 fn sections() -> Vec<String> {
     let runs = kept_runs();
     let runs = runs.iter().map(|run| KeptRun::read(run));
-    runs.filter(|run| !run.suite.published.is_empty())
+    runs.filter(|run| !run.suite.published.is_empty() && run.suite.scenarios.len() > 1)
         .map(|KeptRun { begun, suite, windows, analysis }| {
             report::effects(&suite, &begun.facts, &windows, &analysis)
         })

@@ -1,6 +1,6 @@
 //! One effect over the cells of a workload.
 
-use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect};
+use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect, Verdict};
 use crate::report::words;
 use crate::window::Load;
 
@@ -37,6 +37,13 @@ impl Effect<'_> {
             true => Some(self.alone(analysis)?.difference).filter(Interval::is_known),
             false => self.change(analysis),
         }
+    }
+
+    /// Whether a cost or a gain was shown, also among all comparisons of the metric.
+    pub(super) fn is_shown(&self, analysis: &Analysis) -> bool {
+        let of_cell = || Some(&self.alone(analysis)?.verdict);
+        let verdict = self.pooled(analysis).map(|one| &one.verdict).or_else(of_cell);
+        verdict.is_some_and(|verdict| matches!(verdict, Verdict::Cost | Verdict::Gain))
     }
 
     /// The comparison of the cell where only one has numbers.

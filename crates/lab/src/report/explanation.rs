@@ -14,9 +14,10 @@ pub(super) const RULE: &str = "Explanation: the difference is what would have to
                                the published mean. It needs none where that mean lies in our interval. \
                                An arm explains it where it was run under the same workload, differs \
                                from the scenario in exactly one factor (options of the start, \
-                               instruments, consumers, counters of InnoDB or a variable), and the 95 % \
-                               interval of the arm against the scenario holds the difference and \
-                               leaves out 0. Arms that follow each other in a fixed order explain \
+                               instruments, consumers, counters of InnoDB or a variable), the 95 % \
+                               interval of the arm against the scenario holds the difference, and the \
+                               arm costs or gains against it, also among all comparisons of that \
+                               metric (Holm). Arms that follow each other in a fixed order explain \
                                nothing. All else is not explained.";
 /// Where no arm does.
 pub(super) const NOT_EXPLAINED: &str = "not explained";
@@ -65,7 +66,8 @@ impl<'a> Arms<'a> {
                     is_open: false,
                 };
                 let size = effect.size(&self.analysis);
-                let explains = |size: &Interval| size.holds(difference) && !size.holds(0.0);
+                let explains =
+                    |size: &Interval| size.holds(difference) && effect.is_shown(&self.analysis);
                 if let Some(size) = size.filter(explains) {
                     let size = words::size_interval(metric, &size);
                     let order = order.map_or_else(String::new, |it| format!(", order {it}"));
