@@ -41,7 +41,7 @@ impl Facts {
 pub struct Run {
     /// The command as it was given.
     pub command: String,
-    /// Version of waggle.
+    /// Version of waggle, and the commit that it was built from where that is known.
     pub waggle_version: String,
     /// When the first server was started.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]

@@ -12,7 +12,7 @@ use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, duration};
+use super::super::{Failure, VERSION, duration};
 use super::runs;
 
 /// Run a suite, and report what it shows beside what was published.
@@ -134,7 +134,7 @@ impl RunArgs {
         let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
         Run {
             command: std::env::args().collect::<Vec<_>>().join(" "),
-            waggle_version: env!("CARGO_PKG_VERSION").to_owned(),
+            waggle_version: VERSION.to_owned(),
             begin,
             end: None,
             seed,
