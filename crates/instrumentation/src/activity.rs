@@ -36,10 +36,13 @@ pub fn read(connection: &mut Connection) -> Result<Reading<Events>, ConnectionEr
         let rows = connection.rows(&format!(
             "SELECT {name} AS {MARK}, {column} FROM performance_schema.{table} WHERE {column} > 0"
         ));
+        let is_denied = rows.as_ref().is_err_and(ConnectionError::is_access_denied);
         let rows = match absent_or(connection, &format!("performance_schema.{table}"), rows)? {
             Reading::Value(rows) => rows,
-            Reading::Absent(_) if table != TABLES[0].0 => continue,
-            Reading::Absent(why) => return Ok(Reading::Absent(why)),
+            Reading::Absent(why) if is_denied || table == TABLES[0].0 => {
+                return Ok(Reading::Absent(why));
+            }
+            Reading::Absent(_) => continue,
         };
         for row in &rows {
             *events.entry(text(row, 0)).or_default() += text(row, 1).parse::<u64>().unwrap_or(0);

@@ -7,7 +7,7 @@ use waggle_mysql::{Connection, ConnectionError};
 
 use crate::change::Change;
 use crate::class::class_of;
-use crate::state::read;
+use crate::state::{Rows, read};
 use crate::statements::{Batch, batches};
 use crate::table::Table;
 
@@ -137,7 +137,7 @@ pub fn refused(
 ) -> Result<Vec<Change>, ConnectionError> {
     let mut refused = Vec::new();
     for of_table in changes.chunk_by(|one, other| one.table == other.table) {
-        let Reading::Value(rows) = read(connection, of_table[0].table)? else { continue };
+        let rows = read_back(connection, of_table[0].table)?;
         for change in of_table {
             let holds = rows.get(&change.key);
             // A thread that ended is no refusal.
@@ -148,6 +148,23 @@ pub fn refused(
         }
     }
     Ok(refused)
+}
+
+/// What a table holds that is being changed.
+///
+/// # Errors
+/// It cannot be read, or the connection is broken.
+pub(crate) fn read_back(
+    connection: &mut Connection,
+    table: Table,
+) -> Result<Rows, ConnectionError> {
+    match read(connection, table)? {
+        Reading::Value(rows) => Ok(rows),
+        Reading::Absent(why) => {
+            let what = format!("{} that cannot be read any longer: {why}", table.name());
+            Err(ConnectionError::Unexpected { what })
+        }
+    }
 }
 
 #[cfg(test)]

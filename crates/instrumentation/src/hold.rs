@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 use waggle_model::Reading;
-use waggle_mysql::connection::MARK;
+use waggle_mysql::connection::{MARK, absent_or};
 use waggle_mysql::{Connection, ConnectionError};
 
-use crate::apply::{Made, Pace, what, write};
+use crate::apply::{Made, Pace, read_back, what, write};
 use crate::change::Change;
 use crate::journal::{Alone, Begun, Contents, Journal, JournalError, Planned, Undoer, Undone};
 use crate::life::Life;
 use crate::plan::Plan;
 use crate::rebuild;
 use crate::sessions;
-use crate::state::{Key, Settings, State, read};
+use crate::state::{Key, Settings, State};
 use crate::table::Table;
 use crate::undo::{Restored, is_rule, settings_at_start, undo};
 
@@ -47,8 +47,38 @@ pub enum HoldError {
         /// The statement that gives the right.
         grant: String,
     },
+    /// A table cannot be read, so that it is not known what of the changes is still there.
+    #[error(
+        "what {table} holds cannot be read, so nothing was undone: {why}; waggle pfs rollback undoes it once it can \
+         be read"
+    )]
+    NotKnown {
+        /// Which table.
+        table: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The connection of a process that is gone is still there: what it sent last could be made after it was undone.
+    #[error(
+        "nothing was undone: connection {connection}, which made the changes, still runs on the server; end it with \
+         KILL {connection}, then run waggle pfs rollback"
+    )]
+    StillRuns {
+        /// Its number.
+        connection: u64,
+    },
+    /// Changes of the same server were to stay: what came on top of them would be undone in the wrong order.
+    #[error("`{command}` of {at} stays on this server; undo it first: waggle pfs rollback")]
+    Kept {
+        /// What was asked for.
+        command: String,
+        /// When.
+        at: String,
+    },
     /// Another process holds changes of the same server: what each found would depend on the other.
-    #[error("process {pid} holds `{command}` on this server; end it first: waggle pfs rollback")]
+    #[error(
+        "process {pid} holds `{command}` on this server; waggle pfs rollback ends it, and undoes that"
+    )]
     Held {
         /// Which process.
         pid: u32,
@@ -69,7 +99,7 @@ impl Hold {
     /// Begins a journal. Nothing is changed yet.
     ///
     /// # Errors
-    /// Another process holds changes of this server, or the journal cannot be written.
+    /// Another process holds changes of this server, some were to stay, or the journal cannot be written.
     pub fn begin(
         directory: &Path,
         connection: &mut Connection,
@@ -77,12 +107,7 @@ impl Hold {
     ) -> Result<Hold, HoldError> {
         let begun = begun(connection, command)?;
         let alone = Alone::within(directory)?;
-        for contents in of_life(directory, &begun.life)? {
-            if contents.is_open() {
-                let Begun { pid, command, .. } = contents.begun;
-                return Err(HoldError::Held { pid, command });
-            }
-        }
+        check_free_in(directory, &begun.life)?;
         let journal = Journal::begin(&alone, begun)?;
         Ok(Hold { journal, planned: None, changes: Vec::new() })
     }
@@ -92,8 +117,8 @@ impl Hold {
         self.journal.path()
     }
 
-    /// Makes the changes of a plan, class by class, until it is stopped. A row that no longer holds what the
-    /// plan found was changed by somebody else, and is left alone.
+    /// Makes the changes of a plan, class by class. A row that no longer holds what the plan found was changed by
+    /// somebody else, and is left alone. Whether it came to the end: false where it was stopped.
     ///
     /// # Errors
     /// The server refuses one, or the connection is broken. What was made by then is in the journal.
@@ -103,7 +128,7 @@ impl Hold {
         plan: &Plan,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&Made),
-    ) -> Result<(), HoldError> {
+    ) -> Result<bool, HoldError> {
         rebuild::check(connection, &plan.changes)?;
         let planned = Planned { rows: plan.changes.len(), last_thread: plan.last_thread };
         self.journal.plan(planned)?;
@@ -111,7 +136,7 @@ impl Hold {
         let mut pace = Pace::default();
         for of_class in plan.changes.chunk_by(|one, other| what(one) == what(other)) {
             if stop.load(Ordering::Relaxed) {
-                return Ok(());
+                return Ok(false);
             }
             let (as_planned, others) = parted(connection, of_class)?;
             // What somebody else has set is known, so that whoever undoes the rest shows it.
@@ -121,7 +146,8 @@ impl Hold {
         }
         let late = late_threads(connection, &plan.changes, plan.last_thread)?;
         self.intend(&late)?;
-        Ok(write(connection, &late, &mut pace, tell)?)
+        write(connection, &late, &mut pace, tell)?;
+        Ok(true)
     }
 
     /// Writes to the journal what is about to be changed.
@@ -172,6 +198,25 @@ impl Hold {
     }
 }
 
+/// Whether changes can be held: nobody holds any, and none are to stay.
+///
+/// # Errors
+/// Somebody does, or some are; a journal cannot be read; or the connection is broken.
+pub fn check_free(directory: &Path, connection: &mut Connection) -> Result<(), HoldError> {
+    check_free_in(directory, &Life::of(connection)?)
+}
+
+fn check_free_in(directory: &Path, life: &Life) -> Result<(), HoldError> {
+    let Some(contents) = of_life(directory, life)?.into_iter().find(Contents::is_open) else {
+        return Ok(());
+    };
+    let Begun { pid, command, at, .. } = contents.begun;
+    Err(match contents.kept {
+        true => HoldError::Kept { command, at: at.strftime("%F %T").to_string() },
+        false => HoldError::Held { pid, command },
+    })
+}
+
 /// The changes of rows that hold what was found, and of those that somebody has set to something else
 /// meanwhile. What somebody has set as it is to be needs no change.
 fn parted(
@@ -179,9 +224,7 @@ fn parted(
     changes: &[Change],
 ) -> Result<(Vec<Change>, Vec<Change>), ConnectionError> {
     let Some(first) = changes.first() else { return Ok(Default::default()) };
-    let Reading::Value(rows) = read(connection, first.table)? else {
-        return Ok((changes.to_vec(), Vec::new()));
-    };
+    let rows = read_back(connection, first.table)?;
     let is =
         |change: &Change, settings: &Option<Settings>| rows.get(&change.key) == settings.as_ref();
     let (as_planned, others): (Vec<_>, Vec<_>) =
@@ -269,7 +312,8 @@ pub fn undo_abandoned(
     let life = Life::of(connection)?;
     let mut ended = Vec::new();
     for contents in of_server(directory, &life.server)?.into_iter().rev() {
-        if !contents.is_open() || contents.kept && !kept {
+        // What was to stay has ended with the life of the server.
+        if !contents.is_open() || contents.kept && !kept && contents.begun.life.is(&life) {
             continue;
         }
         if let Some(journal) = Journal::take(&contents.path)? {
@@ -334,15 +378,12 @@ fn undo_taken(
 
 /// Waits until the server has ended a connection whose process is gone: its last statement may still
 /// run, and would be made after it was undone. A server that nobody schedules can take long.
-fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
+fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), HoldError> {
     const LOOKS: u32 = 3_000;
     const LOOKS_BEFORE_KILL: u32 = 50;
     const BETWEEN: std::time::Duration = std::time::Duration::from_millis(10);
     for look in 0..LOOKS {
-        let rows = connection.rows(&format!(
-            "SELECT ID AS {MARK} FROM information_schema.PROCESSLIST WHERE ID = {other}"
-        ))?;
-        if rows.is_empty() {
+        if !is_there(connection, other)? {
             return Ok(());
         }
         if look == LOOKS_BEFORE_KILL {
@@ -350,15 +391,29 @@ fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), Connectio
         }
         std::thread::sleep(BETWEEN);
     }
-    Ok(())
+    Err(HoldError::StillRuns { connection: other })
 }
 
-/// `ER_NO_SUCH_THREAD`: it ended meanwhile.
-const NO_SUCH_THREAD: u16 = 1094;
+/// Whether a connection is there. An account without PROCESS sees those of others in one of the two tables only.
+fn is_there(connection: &mut Connection, other: u64) -> Result<bool, ConnectionError> {
+    let mut rows = connection.rows(&format!(
+        "SELECT ID AS {MARK} FROM information_schema.PROCESSLIST WHERE ID = {other}"
+    ))?;
+    let threads = connection.rows(&format!(
+        "SELECT PROCESSLIST_ID AS {MARK} FROM performance_schema.threads WHERE PROCESSLIST_ID = {other}"
+    ));
+    if let Reading::Value(threads) = absent_or(connection, "the threads", threads)? {
+        rows.extend(threads);
+    }
+    Ok(!rows.is_empty())
+}
+
+/// `ER_NO_SUCH_THREAD`: it ended meanwhile; `ER_KILL_DENIED_ERROR`: it is waited for all the same.
+const NOT_KILLED: [u16; 2] = [1094, 1095];
 
 fn kill(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
     match connection.rows(&format!("KILL {other}")) {
-        Err(error) if error.number() != Some(NO_SUCH_THREAD) => Err(error),
+        Err(error) if !error.number().is_some_and(|it| NOT_KILLED.contains(&it)) => Err(error),
         _ => Ok(()),
     }
 }

@@ -221,14 +221,18 @@ pub fn unmatched(
 }
 
 fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
-    let turned_on = |class: &str| {
+    let turned = |class: &str, on: bool| {
+        let is = |settings: &Option<Settings>, on: bool| {
+            settings.as_ref().is_some_and(|settings| is_on(&settings[ENABLED]) == on)
+        };
         changes.iter().any(|change| {
             change.table == Table::Instruments
                 && class_of(&change.key[0]).starts_with(class)
-                && change.after.as_ref().is_some_and(|settings| is_on(&settings[ENABLED]))
-                && change.before.as_ref().is_some_and(|settings| !is_on(&settings[ENABLED]))
+                && is(&change.before, !on)
+                && is(&change.after, on)
         })
     };
+    let turned_on = |class: &str| turned(class, true);
     let turned_off = |table| {
         let was_on =
             |change: &Change| change.before.as_ref().is_some_and(|row| is_on(&row[ENABLED]));
@@ -262,6 +266,16 @@ fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
         turned_on("wait/synch") && changeable("wait/synch/", version) == Changeable::OnlyAtStart,
         "wait/synch: this version takes it at its start only: write the lines of waggle pfs persist to its \
          option file, and restart it",
+    );
+    tell(
+        turned_on("wait/io/file"),
+        "wait/io/file: sees files that are opened from now on; those that were opened while it was off stay hidden \
+         until they are opened again",
+    );
+    tell(
+        ["wait/io/file", "wait/lock/metadata", "memory"].iter().any(|class| turned(class, false)),
+        "wait/io/file, wait/lock/metadata, memory: what is opened, locked or allocated while they are off stays \
+         hidden also when they are on again",
     );
     let stopped = turned_off(Table::Metrics);
     tell(

@@ -63,6 +63,13 @@ impl State {
         self.tables.get(&table)?.why()
     }
 
+    /// Why one of the tables is absent that every server has; `None` where all are there.
+    pub fn why_incomplete(&self) -> Option<&str> {
+        [Table::Instruments, Table::Consumers, Table::Actors, Table::Objects, Table::Threads]
+            .into_iter()
+            .find_map(|table| self.why_absent(table))
+    }
+
     /// The rows of a table, to be changed; `None` where it is absent.
     pub(crate) fn rows_mut(&mut self, table: Table) -> Option<&mut Rows> {
         match self.tables.get_mut(&table)? {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use waggle_model::{Reading, ServerVersion};
-use waggle_mysql::connection::{MARK, Row, absent_or, optional_text, text};
+use waggle_mysql::connection::{MARK, Row, absent_or, absent_without, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::activity;
@@ -39,10 +39,12 @@ pub struct Status {
     pub timers: Vec<Timer>,
     /// Which timer a class uses, where that can be chosen.
     pub class_timers: BTreeMap<String, String>,
-    /// Bytes that Performance Schema has taken, by buffer.
+    /// Bytes that Performance Schema has taken, by buffer; empty where that may not be read.
     pub memory: BTreeMap<String, u64>,
     /// The sum of `memory`, as the server gives it, bytes.
     pub memory_bytes: Option<u64>,
+    /// Why the memory is not known, where it is not.
+    pub memory_missing: Option<String>,
     /// `Performance_schema_*_lost` that are not zero.
     pub lost: BTreeMap<String, u64>,
     /// Rows of the digest table; absent where it cannot be read.
@@ -154,11 +156,14 @@ impl Status {
             return Err(StatusError::Off);
         }
         let state = State::read(connection)?;
-        if let Some(why) = state.why_absent(Table::Instruments) {
+        if let Some(why) = state.why_incomplete() {
             return Err(StatusError::Unreadable(why.to_owned()));
         }
         let (instruments, interval_s) = instruments(connection, &state, interval)?;
-        let memory = memory(connection)?;
+        let (memory, memory_missing) = match memory(connection)? {
+            Reading::Value(buffers) => (buffers, None),
+            Reading::Absent(why) => (BTreeMap::new(), Some(why)),
+        };
         Ok(Status {
             version: connection.server_identity().version.clone(),
             classes: grouped(&instruments, |name| vec![class_of(name)]),
@@ -179,6 +184,7 @@ impl Status {
             class_timers: class_timers(&state),
             memory_bytes: memory.get("performance_schema").copied(),
             memory: memory.into_iter().filter(|(name, _)| name != "performance_schema").collect(),
+            memory_missing,
             lost: lost(connection)?,
             digests: digests(connection)?,
             interval_s,
@@ -214,8 +220,8 @@ fn instruments(
     state: &State,
     interval: Duration,
 ) -> Result<(BTreeMap<String, Class>, f64), ConnectionError> {
-    let begin = Instant::now();
     let earlier = activity::read(connection)?;
+    let begin = Instant::now();
     sleep(interval);
     let later = activity::read(connection)?;
     let seconds = begin.elapsed().as_secs_f64();
@@ -339,22 +345,23 @@ pub fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError
     Ok(rows.iter().map(timer).collect())
 }
 
-/// The rows of `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` that tell bytes, by their buffer; none where they
-/// may not be read.
+/// The rows of `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` that tell bytes, by their buffer; absent where they may not be
+/// read.
 pub(crate) fn memory(
     connection: &mut Connection,
-) -> Result<BTreeMap<String, u64>, ConnectionError> {
+) -> Result<Reading<BTreeMap<String, u64>>, ConnectionError> {
     let rows = connection.rows("SHOW ENGINE PERFORMANCE_SCHEMA STATUS");
-    let rows = match absent_or(connection, "the engine status", rows)? {
+    let what = "how much memory Performance Schema has taken";
+    let rows = match absent_without(connection, what, "PROCESS ON *.*", rows)? {
         Reading::Value(rows) => rows,
-        Reading::Absent(_) => return Ok(BTreeMap::new()),
+        Reading::Absent(why) => return Ok(Reading::Absent(why)),
     };
     let buffer = |row: &Row| {
         let name = text(row, 1);
         let buffer = name.strip_suffix(".memory")?;
         Some((buffer.to_owned(), text(row, 2).parse().ok()?))
     };
-    Ok(rows.iter().filter_map(buffer).filter(|(_, bytes)| *bytes > 0).collect())
+    Ok(Reading::Value(rows.iter().filter_map(buffer).filter(|(_, bytes)| *bytes > 0).collect()))
 }
 
 fn lost(connection: &mut Connection) -> Result<BTreeMap<String, u64>, ConnectionError> {

@@ -54,16 +54,18 @@ impl Restored {
 /// way, and to come again, is told to `intend` before.
 ///
 /// # Errors
-/// What `intend` says, the connection is broken, or the server refuses a statement. To take back again what was
-/// taken back in part does the rest.
+/// What `intend` says, a table that was changed cannot be read, the connection is broken, or the server refuses a
+/// statement. To take back again what was taken back in part does the rest.
 pub fn undo(
     connection: &mut Connection,
     changes: &[Change],
     last_thread: Option<u64>,
     intend: &mut dyn FnMut(&[Change]) -> Result<(), JournalError>,
 ) -> Result<Restored, HoldError> {
-    let now = State::read(connection)?;
+    let now = readable(connection, changes)?;
     let (inverse, left_alone) = inverse(&now, changes);
+    // Before anything is undone: a part alone is worse.
+    rebuild::check(connection, &inverse)?;
     let mut restored = Restored { left_alone, ..Restored::default() };
     for table in order() {
         let of_table: Vec<Change> =
@@ -81,10 +83,22 @@ pub fn undo(
         restored.write(connection, &of_table)?;
     }
     if let Some(last_thread) = last_thread.filter(|_| changes.iter().any(is_rule)) {
-        let (now, sessions) = (State::read(connection)?, crate::sessions::read(connection)?);
+        let (now, sessions) = (readable(connection, changes)?, crate::sessions::read(connection)?);
         restored.write(connection, &new_threads(&now, &sessions, changes, last_thread))?;
     }
     Ok(restored)
+}
+
+/// What is set now. A table that cannot be read is not one whose rows are gone.
+fn readable(connection: &mut Connection, changes: &[Change]) -> Result<State, HoldError> {
+    let now = State::read(connection)?;
+    let of_threads = changes.iter().any(is_rule).then_some(Table::Threads);
+    let mut needed = changes.iter().map(|change| change.table).chain(of_threads);
+    let unread = needed.find_map(|table| Some((table, now.why_absent(table)?.to_owned())));
+    match unread {
+        Some((table, why)) => Err(HoldError::NotKnown { table: table.name(), why }),
+        None => Ok(now),
+    }
 }
 
 /// What keeps events goes first, and who is watched last: sessions that log in meanwhile then follow

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use waggle_model::Reading;
 use waggle_mysql::Connection;
 
 use super::calibration::Kept;
@@ -44,6 +45,8 @@ pub struct Forecast {
     pub now: Total,
     /// Bytes that Performance Schema has taken; `None` where that cannot be read.
     pub memory_bytes_total: Option<u64>,
+    /// Why not.
+    pub memory_missing: Option<String>,
     /// Its buffers that grow with what comes on, and what they have now, bytes; `None` where that cannot
     /// be read. What they take they keep until a restart.
     pub memory_grows: BTreeMap<&'static str, Option<u64>>,
@@ -141,7 +144,12 @@ impl Forecast {
 
 impl Sources<'_> {
     /// The arithmetic.
-    fn forecast(&self, version: String, now: &State, buffers: &BTreeMap<String, u64>) -> Forecast {
+    fn forecast(
+        &self,
+        version: String,
+        now: &State,
+        buffers: &Reading<BTreeMap<String, u64>>,
+    ) -> Forecast {
         let (on_now, on_after) = (recording(now), recording(self.after));
         let mut coming: BTreeMap<&str, Class> = BTreeMap::new();
         for name in &on_after {
@@ -172,7 +180,8 @@ impl Sources<'_> {
             ),
             classes,
             now: self.now(now),
-            memory_bytes_total: buffers.get("performance_schema").copied(),
+            memory_bytes_total: memory::fixed(buffers).memory_bytes_total,
+            memory_missing: buffers.why().map(str::to_owned),
             memory_grows: grows.flat_map(|(class, _)| memory::growing(class, buffers)).collect(),
         }
     }

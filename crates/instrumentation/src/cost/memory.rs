@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use waggle_model::Reading;
+
 use super::Fixed;
 
 /// The kinds, by what stands in the names of their buffers; the first that fits counts.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 15] = [
     ("digest", "statement"),
     ("statement", "statement"),
     ("session_connect_attrs", "session"),
@@ -18,14 +20,17 @@ const KINDS: [(&str, &str); 12] = [
     ("rwlock", "wait"),
     ("cond", "wait"),
     ("table", "wait"),
+    ("file", "wait"),
+    ("socket", "wait"),
+    ("metadata_lock", "wait"),
 ];
 
 /// Sums up buffers, as `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` names them. The row
 /// `performance_schema` is the whole.
-pub(super) fn fixed(buffers: &BTreeMap<String, u64>) -> Fixed {
+pub(super) fn fixed(buffers: &Reading<BTreeMap<String, u64>>) -> Fixed {
     let mut memory_bytes = BTreeMap::new();
     let mut total = None;
-    for (name, bytes) in buffers {
+    for (name, bytes) in buffers.value().into_iter().flatten() {
         if name == "performance_schema" {
             total = Some(*bytes);
             continue;
@@ -33,7 +38,8 @@ pub(super) fn fixed(buffers: &BTreeMap<String, u64>) -> Fixed {
         let kind = KINDS.iter().find(|(part, _)| name.contains(part)).map_or("other", |one| one.1);
         *memory_bytes.entry(kind).or_default() += bytes;
     }
-    Fixed { memory_bytes, memory_bytes_total: total, cores: None }
+    let memory_missing = buffers.why().map(str::to_owned);
+    Fixed { memory_bytes, memory_bytes_total: total, memory_missing, cores: None }
 }
 
 /// Buffers with a row for each object that a class records. None is made while the class is off, and
@@ -52,13 +58,12 @@ const GROWING: [(&str, &[&str]); 4] = [
 /// read.
 pub(super) fn growing(
     class: &str,
-    buffers: &BTreeMap<String, u64>,
+    buffers: &Reading<BTreeMap<String, u64>>,
 ) -> impl Iterator<Item = (&'static str, Option<u64>)> {
     let grows = GROWING.iter().find(|(of, _)| *of == class).map_or(&[][..], |(_, grows)| *grows);
     grows.iter().map(move |name| {
         // One that has nothing is not among them.
-        let bytes = buffers.get(*name).copied().unwrap_or(0);
-        (*name, (!buffers.is_empty()).then_some(bytes))
+        (*name, buffers.value().map(|all| all.get(*name).copied().unwrap_or(0)))
     })
 }
 
@@ -70,12 +75,13 @@ mod tests {
     fn a_buffer_that_has_nothing_yet_is_told_from_one_that_cannot_be_read() {
         let growing = |class, buffers: &[(&str, u64)]| {
             let buffers = buffers.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes));
-            growing(class, &buffers.collect()).collect::<Vec<_>>()
+            growing(class, &Reading::Value(buffers.collect())).collect::<Vec<_>>()
         };
         let locks = "wait/lock/metadata";
         assert_eq!(growing(locks, &[("threads", 1)]), [("metadata_locks", Some(0))]);
         assert_eq!(growing(locks, &[("metadata_locks", 8)]), [("metadata_locks", Some(8))]);
-        assert_eq!(growing(locks, &[]), [("metadata_locks", None)]);
+        let unread: Vec<_> = super::growing(locks, &Reading::absent("no right")).collect();
+        assert_eq!(unread, [("metadata_locks", None)]);
         assert!(growing("stage", &[("threads", 1)]).is_empty());
     }
 
@@ -91,7 +97,8 @@ mod tests {
             ("threads", 64),
             ("performance_schema", 127),
         ];
-        let fixed = fixed(&buffers.map(|(name, bytes)| (name.to_owned(), bytes)).into());
+        let buffers = buffers.map(|(name, bytes)| (name.to_owned(), bytes));
+        let fixed = fixed(&Reading::Value(buffers.into()));
         let expected = [("memory", 32), ("other", 64), ("statement", 24), ("wait", 7)];
         assert_eq!(fixed.memory_bytes, expected.into());
         assert_eq!(fixed.memory_bytes_total, Some(127));

@@ -31,6 +31,7 @@ pub use statement::StatementTime;
 pub use timer::{TimerPrice, are_known, price_of};
 pub use total::Total;
 
+use crate::plan::{dead_consumers, is_on};
 use crate::state::State;
 use crate::status::{self, StatusError};
 use crate::table::Table;
@@ -71,6 +72,8 @@ pub struct Fixed {
     pub memory_bytes: BTreeMap<&'static str, u64>,
     /// The whole of it, as the server gives it.
     pub memory_bytes_total: Option<u64>,
+    /// Why it is not known, where it is not.
+    pub memory_missing: Option<String>,
     /// Processor time of the code that is run and records nothing. It is not measured: for that the
     /// server would have to be started without Performance Schema.
     pub cores: Option<f64>,
@@ -96,7 +99,7 @@ impl Cost {
             return Err(StatusError::Off);
         }
         let state = State::read(connection)?;
-        if let Some(why) = state.why_absent(Table::Instruments) {
+        if let Some(why) = state.why_incomplete() {
             return Err(StatusError::Unreadable(why.to_owned()));
         }
         let Question { interval, calibration, server_ns } = question;
@@ -158,9 +161,10 @@ fn count_events(
 
 /// Where the events of a class are kept, by the consumers that are on.
 fn kept(state: &State) -> impl Fn(&str) -> Kept {
+    let dead: BTreeMap<String, String> = dead_consumers(state).into_iter().collect();
     let on: Vec<String> = state
         .rows(Table::Consumers)
-        .filter(|(_, settings)| crate::plan::is_on(&settings[0]))
+        .filter(|(key, settings)| is_on(&settings[0]) && !dead.contains_key(&key[0]))
         .map(|(key, _)| key[0].clone())
         .collect();
     move |class| {

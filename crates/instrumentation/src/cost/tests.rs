@@ -33,7 +33,13 @@ fn counted(classes: &[(&str, Count)]) -> Counted {
 fn cost(counted: &Counted, calibration: Option<&Calibration>) -> Cost {
     let (timers, chosen) = (timers(), BTreeMap::new());
     let prices = Prices { timers: &timers, chosen: &chosen, calibration };
-    Cost::of("9".to_owned(), counted, &|_| Kept::Sums, &prices, memory::fixed(&BTreeMap::new()))
+    Cost::of(
+        "9".to_owned(),
+        counted,
+        &|_| Kept::Sums,
+        &prices,
+        memory::fixed(&Reading::absent("no right")),
+    )
 }
 
 pub(super) fn calibration(classes: &[(&str, f64)]) -> Calibration {

@@ -19,8 +19,8 @@ const fn module(name: &'static str, subsystems: &'static [&'static str]) -> Modu
 /// counters. A server has some of them. Source: `innodb_counter_info` in
 /// `storage/innobase/srv/srv0mon.cc`; a test switches each on every server and looks what changes.
 ///
-/// The last three are no modules to the server, which has a counter of that name and no switch for the
-/// whole; waggle switches their counters one by one.
+/// The last three are no modules to the server ([`has_switch`]), which has a counter of that name and no switch for
+/// the whole; waggle switches their counters one by one.
 pub const MODULES: [Module; 22] = [
     module("module_metadata", &["metadata"]),
     module("module_lock", &["lock"]),
@@ -48,6 +48,14 @@ pub const MODULES: [Module; 22] = [
     module("module_page_track", &["page_track"]),
     module("module_dblwr", &["dblwr"]),
 ];
+
+/// Those of [`MODULES`] that no server has a switch for.
+const WITHOUT_SWITCH: [&str; 3] = ["module_cpu", "module_page_track", "module_dblwr"];
+
+/// Whether servers switch the counters of a module together.
+pub(crate) fn has_switch(module: &str) -> bool {
+    !WITHOUT_SWITCH.contains(&module)
+}
 
 /// The module that a counter belongs to; `None` where it is in none.
 pub fn module_of(subsystem: &str, name: &str) -> Option<&'static str> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::modules::{module_called, module_of};
+use super::modules::{has_switch, module_called, module_of};
 use crate::pattern::fits;
 use crate::state::Key;
+use crate::statements::switch_of;
 use crate::table::PAGE_COUNTERS;
 
 /// Why a word selects nothing that can be switched.
@@ -72,6 +73,25 @@ pub fn choose(counters: &[Key], words: &[String]) -> Result<BTreeSet<Key>, Selec
     Ok(chosen)
 }
 
+/// The fewest words by which a server switches these counters: modules that are chosen whole, and names. A line of an
+/// option file has room for 4,095 bytes (`mysys_ssl/my_default.cc`), which the names of all counters do not fit into;
+/// `all` would turn on the latches, too, which stand in no table.
+pub fn words_for<'a>(counters: &[Key], chosen: &'a BTreeSet<Key>) -> Vec<&'a str> {
+    let module = |key: &Key| module_of(&key[0], &key[1]).filter(|module| has_switch(module));
+    let is_whole = |one: &'static str| {
+        counters.iter().filter(|key| module(key) == Some(one)).all(|key| chosen.contains(key))
+    };
+    let mut words = Vec::new();
+    for key in chosen {
+        let whole = module(key).filter(|module| is_whole(module));
+        let word = whole.unwrap_or_else(|| switch_of(&key[0], &key[1]));
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +127,20 @@ mod tests {
         assert_eq!(found(&["lock_d%", "%_size"]).len(), 3);
         assert_eq!(found(&["all"]).len(), 7);
         assert_eq!(found(&["module_buf_page"]).len(), 2);
+    }
+
+    #[test]
+    fn what_is_chosen_whole_is_named_by_its_module() {
+        let chosen = choose(&keys(), &["module_lock".to_owned(), "server".to_owned()]).unwrap();
+        // Of the buffers only one counter is chosen, and of the server all that are its own.
+        assert_eq!(
+            words_for(&keys(), &chosen),
+            ["module_lock", "buffer_pool_size", "module_innodb"]
+        );
+        let pages = choose(&keys(), &["buffer_page_io".to_owned()]).unwrap();
+        assert_eq!(words_for(&keys(), &pages), ["module_buffer_page"]);
+        let cpu: Vec<Key> = vec![vec!["cpu".to_owned(), "cpu_n".to_owned()]];
+        assert_eq!(words_for(&cpu, &cpu.iter().cloned().collect()), ["cpu_n"], "no module");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! On which servers a rule holds.
 
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use waggle_model::{Flavour, ServerVersion};
 
 /// A range of versions. What is not named does not matter.
@@ -10,8 +11,10 @@ pub struct Servers {
     /// `mysql` or `mariadb`.
     pub family: Option<Family>,
     /// The first version.
+    #[serde(default, deserialize_with = "version")]
     pub since: Option<String>,
     /// The first version that is too new.
+    #[serde(default, deserialize_with = "version")]
     pub before: Option<String>,
 }
 
@@ -23,6 +26,16 @@ pub enum Family {
     Mysql,
     /// MariaDB.
     Mariadb,
+}
+
+/// Numbers with points between, such as `8.0` or `8.0.12`.
+fn version<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(from)?;
+    let is_number = |part: &str| part.parse::<u32>().is_ok();
+    match text.split('.').all(is_number) && text.split('.').count() <= 3 {
+        true => Ok(Some(text)),
+        false => Err(Error::custom(format!("`{text}` is no version; write 8.0 or 8.0.12"))),
+    }
 }
 
 impl Servers {
@@ -50,5 +63,13 @@ mod tests {
         assert!(held(Flavour::Mysql, "8.0.0") && held(Flavour::Mysql, "8.4.9"));
         assert!(!held(Flavour::Mysql, "9.0.0") && !held(Flavour::Mysql, "5.7.44"));
         assert!(!held(Flavour::Mariadb, "8.1.0"));
+    }
+
+    #[test]
+    fn what_is_no_version_is_named() {
+        for text in ["since = 'eight'", "before = '8.0.1.2'", "since = '8.0-beta'", "since = ''"] {
+            let error = toml::from_str::<Servers>(text).unwrap_err().to_string();
+            assert!(error.contains("is no version; write 8.0 or 8.0.12"), "{error}");
+        }
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
-use waggle_instrumentation::hold::Hold;
+use waggle_instrumentation::hold::{Hold, HoldError};
 use waggle_instrumentation::undo::undo;
 use waggle_instrumentation::{Change, State, Table};
-use waggle_mysql::Connection;
+use waggle_mysql::{Connection, Options, Secret};
 use waggle_testkit::Version;
 
 use crate::profiles::plan;
@@ -72,7 +72,7 @@ fn what_is_stopped_makes_no_further_change() {
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
     };
     let mut hold = Hold::begin(directory.path(), &mut connection, "test").unwrap();
-    hold.make(&mut connection, &plan, &stop, &mut tell).unwrap();
+    assert!(!hold.make(&mut connection, &plan, &stop, &mut tell).unwrap(), "it was stopped");
     assert_eq!(classes, 1);
     let made = hold.changes().len();
     assert!(made > 0 && made < plan.changes.len(), "{made} of {}", plan.changes.len());
@@ -82,6 +82,28 @@ fn what_is_stopped_makes_no_further_change() {
         state.rows(Table::Instruments).map(|row| format!("{row:?}")).collect::<Vec<_>>()
     };
     assert_eq!(instruments(&after), instruments(&before));
+}
+
+#[test]
+fn a_table_that_cannot_be_read_is_not_taken_for_undone() {
+    for version in Version::ALL {
+        let (server, mut connection) = start(version);
+        let plan = plan(&mut connection, "stages");
+        connection.rows("CREATE USER poor@localhost IDENTIFIED BY 'poor'").unwrap();
+        let options = Options {
+            user: Some("poor".to_owned()),
+            password: Some(Secret::new(b"poor".to_vec())),
+            socket: Some(server.socket()),
+            ..Options::default()
+        };
+        let mut poor = Connection::open(&options, None).unwrap();
+        let refused = undo(&mut poor, &plan.changes, None, &mut |_| Ok(()));
+        let Err(HoldError::NotKnown { table, why }) = refused else {
+            panic!("{version}: {refused:?}")
+        };
+        assert_eq!(table, plan.changes[0].table.name(), "{version}");
+        assert!(why.contains("GRANT SELECT ON performance_schema.*"), "{version}: {why}");
+    }
 }
 
 /// The server counts its own memory whatever is written there, and does not say so.

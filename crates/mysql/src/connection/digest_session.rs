@@ -7,7 +7,7 @@ use std::path::Path;
 use mysql::Conn;
 use waggle_model::{Flavour, ServerVersion, SessionSettings};
 
-use super::{ConnectionError, log_in, send};
+use super::{ConnectionError, Endpoint, log_in, send};
 use crate::options::Options;
 
 /// The first MySQL that has `STATEMENT_DIGEST()`.
@@ -44,7 +44,7 @@ impl DigestSession {
     /// # Errors
     /// As there; and the account may not use the database `performance_schema`.
     pub fn open(options: &Options, hint: Option<&Path>) -> Result<DigestSession, ConnectionError> {
-        let mut conn = log_in(options, hint)?;
+        let mut conn = log_in(options, &Endpoint::choose(options, hint)?)?;
         conn.select_db(DATABASE).map_err(ConnectionError::statement)?;
         Ok(DigestSession { conn, settings: None })
     }

@@ -29,6 +29,10 @@ pub use rows::{absent_or, absent_without, optional_text, text};
 /// own digests can be told from all others.
 pub const MARK: &str = "waggle_own";
 
+/// The longest `wait_timeout` that every server takes, s: a session that waits for something to do must not be closed
+/// for being idle.
+pub const IDLE_MAX_S: u32 = 31_536_000;
+
 /// How long the server may take to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to answer one of our statements.
@@ -42,6 +46,7 @@ pub struct Connection {
     conn: Conn,
     statements: u64,
     identity: ServerIdentity,
+    endpoint: Endpoint,
 }
 
 /// One row of a result, in the bytes that the server sent; `None` is NULL.
@@ -55,9 +60,15 @@ impl Connection {
     /// # Errors
     /// The server cannot be reached, refuses the login, or TLS fails.
     pub fn open(options: &Options, hint: Option<&Path>) -> Result<Connection, ConnectionError> {
-        let mut bare = Bare { conn: log_in(options, hint)?, statements: 0 };
+        let endpoint = Endpoint::choose(options, hint)?;
+        let mut bare = Bare { conn: log_in(options, &endpoint)?, statements: 0 };
         let identity = identity::ask(&mut bare)?;
-        Ok(Connection { conn: bare.conn, statements: bare.statements, identity })
+        Ok(Connection { conn: bare.conn, statements: bare.statements, identity, endpoint })
+    }
+
+    /// Where it is connected to.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Which server this is, as the server says itself.
@@ -94,8 +105,7 @@ impl Connection {
 }
 
 /// Connects and logs in, without any statement.
-fn log_in(options: &Options, hint: Option<&Path>) -> Result<Conn, ConnectionError> {
-    let endpoint = Endpoint::choose(options, hint)?;
+fn log_in(options: &Options, endpoint: &Endpoint) -> Result<Conn, ConnectionError> {
     let tls = TlsFiles::read(&options.tls)?;
     let base = endpoint.apply(
         OptsBuilder::new()
@@ -119,7 +129,7 @@ fn log_in(options: &Options, hint: Option<&Path>) -> Result<Conn, ConnectionErro
         }
         other => other,
     };
-    opened.map_err(|error| ConnectionError::open(&endpoint, options, error))
+    opened.map_err(|error| ConnectionError::open(endpoint, options, error))
 }
 
 /// A connection that does not know its server yet.

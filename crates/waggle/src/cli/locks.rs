@@ -13,7 +13,7 @@ use waggle_mysql::locks::{Deadlock, Locks, Poller, last_deadlock};
 use waggle_mysql::{Connection, ConnectionError};
 
 use super::account::AccountArgs;
-use super::{Failure, Outcome, duration, stop_on_signal};
+use super::{Failure, Outcome, pause, stop_on_signal};
 
 const AFTER_HELP: &str = "\
 Exit code 1 where somebody waits, 0 where nobody does; with --watch always 0. 4 where nobody was found, \
@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_millis(50);
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
     /// Look again and again, with this pause; until Ctrl-C.
-    #[arg(long, value_name = "PAUSE", value_parser = duration, num_args = 0..=1,
+    #[arg(long, value_name = "PAUSE", value_parser = pause, num_args = 0..=1,
           default_missing_value = "2s")]
     watch: Option<Duration>,
     /// Also show the last deadlock. Reading it holds mutexes of InnoDB for a moment.

@@ -21,11 +21,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
+use git_version::git_version;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// The version, and the commit that it was built from where that is known.
+const VERSION: &str = git_version!(
+    prefix = concat!(env!("CARGO_PKG_VERSION"), " "),
+    fallback = env!("CARGO_PKG_VERSION")
+);
 
 /// Every statement of a running MySQL or MariaDB server, and what looking cost.
 #[derive(Debug, Parser)]
-#[command(version, about, after_help = EXIT_CODES)]
+#[command(version = VERSION, about, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -144,4 +151,14 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
     let duration = std::time::Duration::try_from_secs_f64(number * factor).ok();
     let duration = duration.filter(|duration| *duration <= LONGEST);
     duration.ok_or_else(|| format!("`{text}` is too long"))
+}
+
+/// The shortest time between two looks at a server.
+const SHORTEST_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
+/// As [`duration`], of an interval or the time between two looks.
+fn pause(text: &str) -> Result<std::time::Duration, String> {
+    let pause = duration(text)?;
+    let is_long_enough = pause >= SHORTEST_PAUSE;
+    is_long_enough.then_some(pause).ok_or_else(|| format!("`{text}` is too short; at least 10ms"))
 }

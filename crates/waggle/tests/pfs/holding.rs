@@ -145,6 +145,21 @@ fn a_second_profile_is_refused_while_one_is_held() {
 }
 
 #[test]
+fn a_rollback_of_what_is_held_says_what_was_left_alone() {
+    let scene = Scene::of(Version::Mysql9);
+    let holding = scene.hold(&["set", "wait/io/socket/%", "on"]);
+    let other = "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'NO' \
+                 WHERE NAME = 'wait/io/socket/sql/client_connection'";
+    scene.connect().rows(other).unwrap();
+    let rollback = scene.run(&["rollback"]);
+    assert_eq!(rollback.status.code(), Some(1), "{}", stderr(&rollback));
+    let left_alone = "left alone, changed by somebody else: setup_instruments \
+                      wait/io/socket/sql/client_connection: holds YES NO, not NO NO";
+    assert!(stderr(&rollback).contains(left_alone), "{}", stderr(&rollback));
+    drop(holding);
+}
+
+#[test]
 fn what_is_kept_stays_until_it_is_rolled_back() {
     let scene = Scene::of(Version::Mysql9);
     let before = scene.read();
@@ -158,6 +173,10 @@ fn what_is_kept_stays_until_it_is_rolled_back() {
         class_of(&key[0]) == "wait/io/socket" && settings[0].as_deref() == Some("YES")
     });
     assert_eq!(on.count(), 3);
+    let other = scene.run(&["apply", "stages", "--for", "1s"]);
+    assert_eq!(other.status.code(), Some(4), "{}", stderr(&other));
+    let stays = "stays on this server; undo it first: waggle pfs rollback";
+    assert!(stderr(&other).contains(stays), "{}", stderr(&other));
     let again = scene.run(&["rollback"]);
     assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
     assert_as_before(&scene, &without_threads(&before), "after the rollback");

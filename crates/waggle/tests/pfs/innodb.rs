@@ -101,6 +101,28 @@ fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
 }
 
 #[test]
+fn what_is_named_is_shown_alone_with_what_it_counts() {
+    let scene = Scene::of(Version::Mysql9);
+    let shown = scene.run(&["innodb", "status", "module_icp", "lock_dead%", "--json"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+    let status: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let names = |subsystem: &str| {
+        let counters = status["subsystems"][subsystem]["counters"].as_array().unwrap();
+        counters.iter().map(|counter| counter["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (icp, lock): (Vec<String>, Vec<String>) = (names("icp"), names("lock"));
+    assert!(icp.len() == 4 && icp.iter().all(|name| name.starts_with("icp_")), "{icp:?}");
+    assert!(!lock.is_empty() && lock.iter().all(|name| name.starts_with("lock_dead")), "{lock:?}");
+    assert_eq!(status["subsystems"].as_object().unwrap().len(), 2);
+    let table = scene.run(&["innodb", "status", "icp_match"]);
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains("icp_match") && !table.contains("icp_attempts"), "{table}");
+    let wrong = scene.run(&["innodb", "status", "lock_deadlock"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+    assert!(stderr(&wrong).contains("`lock_deadlock` is no counter"), "{}", stderr(&wrong));
+}
+
+#[test]
 fn everything_off_says_that_counts_will_have_a_gap_and_a_dead_command_is_undone() {
     for version in Version::ALL {
         let scene = Scene::of(version);

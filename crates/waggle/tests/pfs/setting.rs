@@ -111,6 +111,9 @@ fn a_consumer_above_others_is_off_while_that_is_held() {
     }
 }
 
+/// What is longer the server reads as two lines (`mysys_ssl/my_default.cc`).
+const OPTION_LINE_BYTES: usize = 4096;
+
 /// What `waggle pfs persist` prints.
 fn lines(scene: &Scene, profile: &str) -> String {
     let output = scene.run(&["persist", profile]);
@@ -134,6 +137,7 @@ fn a_server_started_with_the_lines_of_a_profile_has_it_whatever_was_set_when_the
         let scene = Scene::of(version);
         for profile in ["io", "waits", "statements", "ddl-audit", "everything", "metrics-on"] {
             let printed = lines(&scene, profile);
+            assert!(printed.lines().all(|line| line.len() < OPTION_LINE_BYTES), "{profile}");
             let holding = scene.hold(&["apply", profile, "--for", "600s"]);
             assert_eq!(lines(&scene, profile), printed, "{version} {profile}: while it is held");
             holding.end();

@@ -44,7 +44,8 @@ fn forecast(
     let (timers, chosen) = (timers(), BTreeMap::new());
     let prices = Prices { timers: &timers, chosen: &chosen, calibration };
     let buffers = [("threads", 64), ("metadata_locks", 8), ("performance_schema", 72)];
-    let buffers = buffers.map(|(name, bytes)| (name.to_owned(), bytes)).into();
+    let buffers = buffers.map(|(name, bytes)| (name.to_owned(), bytes));
+    let buffers = Reading::Value(buffers.into());
     Sources { counted, prices, after }.forecast("9".to_owned(), now, &buffers)
 }
 

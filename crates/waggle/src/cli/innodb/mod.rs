@@ -17,6 +17,7 @@ use super::{Failure, Outcome};
 /// What is turned on or off is written to a journal before. It is set back when the command ends,
 /// within two seconds of its death, and by `waggle pfs rollback`; `waggle pfs history` lists it.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle innodb status --defaults-file /etc/mysql/waggle.cnf")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,

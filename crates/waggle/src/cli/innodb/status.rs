@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use waggle_instrumentation::metrics::Counter;
+use waggle_instrumentation::metrics::selection::{SelectionError, means};
 
 use super::super::account::AccountArgs;
 use super::super::pfs::connect;
@@ -13,8 +14,15 @@ use super::counters;
 
 /// Show which counters there are and which are on, by module.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle innodb status -v --defaults-file /etc/mysql/waggle.cnf")]
+#[command(
+    after_help = "Examples: waggle innodb status -v --defaults-file /etc/mysql/waggle.cnf\n          \
+                        waggle innodb status module_lock 'icp_%'"
+)]
 pub(super) struct Args {
+    /// Counters, modules (module_lock), subsystems (lock), or patterns in which % stands for any characters: these
+    /// alone, with what they count.
+    #[arg(value_name = "WHAT")]
+    words: Vec<String>,
     /// Every counter, with what it counts.
     #[arg(short, long)]
     verbose: bool,
@@ -43,16 +51,27 @@ struct SubsystemJson<'a> {
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account)?;
-    let counters = counters(&mut connection)?;
+    let counters = named(counters(&mut connection)?, &args.words)?;
     let status = status(&connection.server_identity().version, &counters);
     let mut out = io::stdout().lock();
     if args.json {
         serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        print(&mut out, &status, args.verbose)?;
+        print(&mut out, &status, args.verbose || !args.words.is_empty())?;
     }
     Ok(Outcome::Done)
+}
+
+/// Those that words mean; all without words.
+fn named(mut counters: Vec<Counter>, words: &[String]) -> Result<Vec<Counter>, Failure> {
+    let is_meant = |word: &String, one: &Counter| means(word, &one.subsystem, &one.name);
+    let means_none = |word: &&String| !counters.iter().any(|one| is_meant(word, one));
+    if let Some(word) = words.iter().find(means_none) {
+        return Err(Failure::Usage(SelectionError::Unknown(word.clone()).into()));
+    }
+    counters.retain(|one| words.is_empty() || words.iter().any(|word| is_meant(word, one)));
+    Ok(counters)
 }
 
 fn status<'a>(version: &'a str, counters: &'a [Counter]) -> StatusJson<'a> {

@@ -11,7 +11,7 @@ use waggle_instrumentation::metrics::sample::{Moved, Sample, Source};
 use super::super::account::AccountArgs;
 use super::super::pfs::connect;
 use super::super::pfs::hold::wait;
-use super::super::{Failure, Outcome, duration, stop_on_signal};
+use super::super::{Failure, Outcome, duration, pause, stop_on_signal};
 use super::failed;
 
 /// Show what the server counts, with rates per second: the global status, the counters of InnoDB that
@@ -28,7 +28,7 @@ pub(super) struct Args {
     #[arg(value_name = "WHAT")]
     words: Vec<String>,
     /// Length of an interval.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pause)]
     interval: Duration,
     /// Stop after this time; until Ctrl-C without it.
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
@@ -58,7 +58,11 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     }
     if let Some(word) = args.words.iter().find(|word| !earlier.has(word)) {
         let message = format!("`{word}` is no metric of this server, and no pattern that fits one");
-        return Err(Failure::Usage(anyhow::anyhow!(message)));
+        return Err(match earlier.absent.is_empty() {
+            true => Failure::Usage(anyhow::anyhow!(message)),
+            // It may be among those that were named before.
+            false => Failure::Cannot(anyhow::anyhow!("{message} that can be read")),
+        });
     }
     let mut out = io::stdout().lock();
     loop {

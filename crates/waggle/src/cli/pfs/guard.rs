@@ -1,9 +1,11 @@
 //! Whether the server has become slower since its instrumentation was changed.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use waggle_instrumentation::{Change, Table};
 use waggle_mysql::connection::{MARK, text};
 use waggle_mysql::{Connection, ConnectionError};
 use waggle_stats::{Estimate, Watch, mean_interval};
@@ -82,6 +84,7 @@ type Look = Vec<Slice>;
 /// Sums since the start of the server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
+    /// Statements of others.
     questions: u64,
     cpu_ns: Option<u64>,
     timed: u64,
@@ -91,6 +94,8 @@ struct Sums {
 /// Watches over a server.
 pub(super) struct Guard {
     pid: Option<u32>,
+    /// Whether the times of statements before the change and after it are of the same statements.
+    has_times: bool,
     share: f64,
     before: Sums,
     at: Instant,
@@ -109,20 +114,23 @@ struct Watched {
 }
 
 impl Guard {
-    /// Measures the server as it is: for half a minute, or up to two where its level is uncertain. `None` where
-    /// somebody stopped it.
+    /// Measures the server as it is, before these changes are made: for half a minute, or up to two where its level is
+    /// uncertain. `None` where somebody stopped it.
     ///
     /// # Errors
     /// It runs too few statements, or nothing that is compared can be read.
     pub(super) fn begin(
         connection: &mut Connection,
+        changes: &[Change],
         share: f64,
         stop: &AtomicBool,
     ) -> anyhow::Result<Option<Guard>> {
+        let has_times = !changes.iter().any(chooses_statements);
         let pid = process_of(connection)?;
         let before = read(connection, pid)?;
         let (at, slices) = (Instant::now(), Vec::new());
-        let mut guard = Guard { pid, share, before, at, slices, void: 0, watched: Vec::new() };
+        let watched = Vec::new();
+        let mut guard = Guard { pid, has_times, share, before, at, slices, void: 0, watched };
         let mut looks = Vec::new();
         while looks.len() < BASELINE_MIN || (!guard.is_sure(&looks) && looks.len() < BASELINE_MAX) {
             std::thread::sleep(SLICE);
@@ -145,6 +153,12 @@ impl Guard {
                 watch,
             }));
         }
+        if guard.watched.is_empty() && !has_times {
+            bail!(
+                "the processor time of the server cannot be read, and after this change other statements are \
+                 timed than before: --guard has nothing to compare; run waggle on the server's host"
+            );
+        }
         if guard.watched.is_empty() {
             bail!(
                 "neither the processor time of the server nor the times of its statements can be \
@@ -152,6 +166,12 @@ impl Guard {
             );
         }
         Ok(Some(guard))
+    }
+
+    /// What is watched, in words.
+    pub(super) fn watched(&self) -> String {
+        let names: BTreeSet<&str> = self.watched.iter().map(|it| it.measure.name()).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
     }
 
     /// Whether one of the levels is known to half of what is guarded for.
@@ -175,7 +195,8 @@ impl Guard {
         let cpu = cpu.and_then(|(now, before)| per(now.saturating_sub(before), statements));
         let timed = now.timed.saturating_sub(before.timed);
         let latency = per(now.time_ns.saturating_sub(before.time_ns), timed);
-        self.slices.push([cpu, latency.filter(|_| timed >= STATEMENTS_MIN)]);
+        let latency = latency.filter(|_| self.has_times && timed >= STATEMENTS_MIN);
+        self.slices.push([cpu, latency]);
         Ok(true)
     }
 
@@ -242,16 +263,28 @@ fn value(look: &[Slice], measure: Measure, part: Part) -> Option<f64> {
     slices.map(|mut slices| (part.of)(&mut slices))
 }
 
+/// Whether a change alters which statements are timed.
+fn chooses_statements(change: &Change) -> bool {
+    match change.table {
+        Table::Actors | Table::SetupThreads | Table::Threads => true,
+        Table::Instruments => change.key[0].starts_with("statement/"),
+        Table::Consumers => {
+            matches!(change.key[0].as_str(), "global_instrumentation" | "thread_instrumentation")
+        }
+        Table::Objects | Table::Timers | Table::Metrics => false,
+    }
+}
+
 fn read(connection: &mut Connection, pid: Option<u32>) -> Result<Sums, ConnectionError> {
     let rows = connection.rows("SHOW GLOBAL STATUS LIKE 'Questions'")?;
-    let questions = rows.first().map_or(0, |row| text(row, 1).parse().unwrap_or(0));
+    let questions: u64 = rows.first().map_or(0, |row| text(row, 1).parse().unwrap_or(0));
     let rows = connection.rows(&format!(
         "SELECT SUM(COUNT_STAR) AS {MARK}, SUM(SUM_TIMER_WAIT) DIV 1000 FROM \
          performance_schema.events_statements_summary_global_by_event_name WHERE SUM_TIMER_WAIT > 0"
     ))?;
     let number = |at| rows.first().map_or(0, |row| text(row, at).parse().unwrap_or(0));
     Ok(Sums {
-        questions,
+        questions: questions.saturating_sub(connection.statements()),
         cpu_ns: pid.and_then(|pid| cpu_of(pid).ok()),
         timed: number(0),
         time_ns: number(1),

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 use waggle_instrumentation::Change;
 use waggle_instrumentation::hold::{Ended, HoldError, of_life, undo_abandoned};
-use waggle_instrumentation::journal::{Begun, Contents, Journal, Undoer, Undone, all};
+use waggle_instrumentation::journal::{self, Begun, Contents, Journal, Undoer, Undone, all};
 use waggle_instrumentation::life::Life;
 use waggle_instrumentation::undo::Restored;
 use waggle_mysql::Connection;
@@ -40,6 +40,7 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
     let mut is_whole = true;
     for contents in &open {
         is_whole &= end_holder(contents)?;
+        is_whole &= tell_undone(contents)?;
     }
     let changes = open.iter().flat_map(|contents| &contents.changes);
     let rights = Rights::to_change(changes.map(|change| change.table), &connection);
@@ -66,6 +67,16 @@ fn end_holder(contents: &Contents) -> Result<bool, Failure> {
         false => eprintln!("`{}` is being undone", contents.begun.command),
     }
     wait_until_free(contents, &AtomicBool::new(false))
+}
+
+/// Says what whoever held a journal left when it undid its changes. Whether all is as before; where it did not undo
+/// them that is for later.
+fn tell_undone(contents: &Contents) -> Result<bool, Failure> {
+    let now = journal::read(&contents.path).map_err(|error| Failure::Cannot(error.into()))?;
+    let Some(Undone { left_alone, not_restored, .. }) = now.and_then(|now| now.undone) else {
+        return Ok(true);
+    };
+    Ok(tell_rows(&left_alone, &not_restored))
 }
 
 /// Waits until nobody holds a journal, but not for long. Whether it came to that.
@@ -145,22 +156,36 @@ pub(super) fn tell(ended: &Ended) {
     match &ended.restored {
         None => eprintln!("`{command}`: the server was started anew since; nothing was left of it"),
         Some(restored) => {
-            let changes = ended.contents.changes.len();
-            eprintln!("`{command}` is undone: {} of {changes} rows", restored.restored);
+            let rows = undone_in_words(restored, ended.contents.changes.len());
+            eprintln!("`{command}` is undone: {rows}");
             tell_rest(restored);
         }
     }
 }
 
+/// How many rows of so many changes are as before again.
+pub(super) fn undone_in_words(restored: &Restored, changes: usize) -> String {
+    let rows = format!("{} of {changes} rows", restored.restored);
+    let told = restored.restored + restored.left_alone.len() + restored.not_restored.len();
+    match told < changes {
+        true => format!("{rows}; of the others threads have ended, or rows were as before already"),
+        false => rows,
+    }
+}
+
 /// Says which rows are not as before. Whether there are none.
 pub(in crate::cli) fn tell_rest(restored: &Restored) -> bool {
-    for change in &restored.left_alone {
+    tell_rows(&restored.left_alone, &restored.not_restored)
+}
+
+fn tell_rows(left_alone: &[Change], not_restored: &[Change]) -> bool {
+    for change in left_alone {
         eprintln!("left alone, changed by somebody else: {}", row(change));
     }
-    for change in &restored.not_restored {
+    for change in not_restored {
         eprintln!("the server did not take it back: {}", row(change));
     }
-    restored.is_whole()
+    left_alone.is_empty() && not_restored.is_empty()
 }
 
 /// The same where a command failed, and in words what that leaves.

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use waggle_instrumentation::apply::Made;
-use waggle_instrumentation::hold::Hold;
+use waggle_instrumentation::hold::{Hold, HoldError, check_free};
 use waggle_instrumentation::plan::Plan;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, duration, stop_on_signal};
 use super::guard::Guard;
-use super::history::{recover, rest_in_words, tell_rest};
+use super::history::{recover, rest_in_words, tell_rest, undone_in_words};
 use super::plan::in_words;
 use super::rights::Rights;
 use super::{cannot, guardian, journals, open};
@@ -74,10 +74,10 @@ where
     if plan.changes.is_empty() {
         return Ok(Outcome::Done);
     }
+    check_free(&journals(), &mut connection).map_err(cannot)?;
     let mut guard = None;
     if let Some(share) = args.guard {
-        eprintln!("the server is measured as it is");
-        guard = Guard::begin(&mut connection, share, &stop).map_err(Failure::Cannot)?;
+        guard = guarded(&mut connection, &plan, share, &stop)?;
         // What somebody else changed meanwhile is what it goes back to.
         plan = planned(&mut connection)?;
         if in_words(&plan, false) != words {
@@ -94,15 +94,18 @@ where
         is_whole &= made.refused.is_empty();
         tell(made);
     });
-    if let Err(error) = made {
-        let tables = hold.changes().iter().map(|change| change.table);
-        let rights = Rights::to_change(tables, &connection);
-        let undone = rest_in_words(hold.end(&mut connection));
-        let error = rights.explain(error);
-        return Err(Failure::Cannot(error.context(format!("`{command}` failed; {undone}"))));
+    let is_made = match made {
+        Ok(is_made) => is_made,
+        Err(error) => {
+            let what = format!("`{command}` failed");
+            return Err(failed(error, hold, &mut connection, what));
+        }
+    };
+    if !is_made {
+        eprintln!("stopped before all was set");
     }
     let time = if args.keep { Some(PROOF) } else { args.duration };
-    if !args.keep {
+    if is_made && !args.keep {
         eprintln!("set{}; Ctrl-C undoes it", until(time));
     }
     let mut held = || -> Result<bool, Failure> {
@@ -114,7 +117,7 @@ where
         Ok(report(&mut connection, args.json)? && alarm.is_none())
     };
     // Whatever fails meanwhile, it is undone.
-    let held = held();
+    let held = if is_made { held() } else { Ok(false) };
     let is_stopped = stop.load(Ordering::Relaxed);
     if let (true, false, Ok(does_what_was_set)) = (args.keep, is_stopped, &held) {
         hold.keep().map_err(cannot)?;
@@ -124,11 +127,46 @@ where
     // It was to stay.
     is_whole &= !args.keep;
     let changes = hold.changes().len();
-    let restored = hold.end(&mut connection).map_err(cannot)?;
-    eprintln!("undone: {} of {changes} rows", restored.restored);
+    let restored = hold.end(&mut connection).map_err(left_to_the_guardian)?;
+    eprintln!("undone: {}", undone_in_words(&restored, changes));
     is_whole &= tell_rest(&restored);
     is_whole &= held?;
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
+}
+
+/// Measures the server as it is, to guard it from then on.
+fn guarded(
+    connection: &mut Connection,
+    plan: &Plan,
+    share: f64,
+    stop: &AtomicBool,
+) -> Result<Option<Guard>, Failure> {
+    eprintln!("the server is measured as it is");
+    let guard = Guard::begin(connection, &plan.changes, share, stop).map_err(Failure::Cannot)?;
+    if let Some(guard) = &guard {
+        eprintln!("guarded: {}", guard.watched());
+    }
+    Ok(guard)
+}
+
+fn left_to_the_guardian(error: HoldError) -> Failure {
+    let who = "it was not undone here: its guardian does it as soon as the server answers; waggle pfs history \
+               says when";
+    Failure::Cannot(anyhow::Error::new(error).context(who))
+}
+
+/// What could not be made is undone.
+pub(in super::super) fn failed(
+    error: HoldError,
+    hold: Hold,
+    connection: &mut Connection,
+    what: String,
+) -> Failure {
+    let tables = hold.changes().iter().map(|change| change.table);
+    let rights = Rights::to_change(tables, connection);
+    let undone = rest_in_words(hold.end(connection));
+    let error = rights.explain(error);
+    Failure::Cannot(error.context(format!("{what}; {undone}")))
 }
 
 /// Begins a journal, and starts its guardian.

@@ -6,6 +6,7 @@ mod guard;
 mod guardian;
 pub(super) mod history;
 pub(super) mod hold;
+mod persist;
 pub(super) mod plan;
 pub(super) mod process;
 pub(super) mod rights;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use waggle_instrumentation::hold::{HoldError, abandoned};
 use waggle_instrumentation::journal::{self, Contents};
 use waggle_instrumentation::profile::{BUILTIN, Profile};
+use waggle_mysql::connection::IDLE_MAX_S;
 use waggle_mysql::{Connection, Options};
 
 use super::account::AccountArgs;
@@ -29,6 +31,7 @@ use super::{Failure, Outcome};
 /// Every change is written to a journal before it is made. It is undone when the command ends,
 /// within two seconds of its death, and by `waggle pfs rollback`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example: waggle pfs status --defaults-file /etc/mysql/waggle.cnf")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -45,7 +48,7 @@ enum Command {
     Timer(set::TimerArgs),
     Rollback(history::RollbackArgs),
     History(history::HistoryArgs),
-    Persist(plan::PersistArgs),
+    Persist(persist::Args),
     #[command(hide = true)]
     Guardian(guardian::Args),
 }
@@ -61,7 +64,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         Command::Timer(args) => set::run_timer(args),
         Command::Rollback(args) => history::rollback(args),
         Command::History(args) => history::run(&args),
-        Command::Persist(args) => plan::persist(args),
+        Command::Persist(args) => persist::run(args),
         Command::Guardian(args) => guardian::run(args),
     }
 }
@@ -118,10 +121,6 @@ fn left_behind(contents: &Contents) -> String {
     )
 }
 
-/// The most that every server takes, s: a session that waits to undo something must not be closed for
-/// being idle.
-const IDLE_MAX_S: u32 = 31_536_000;
-
 /// Statements are written for a session in which backslashes escape.
 pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
     let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
@@ -130,6 +129,9 @@ pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
     connection.rows(&set).map_err(failed)?;
     Ok(connection)
 }
+
+/// Why the memory of Performance Schema is not known where it may be read.
+const NOT_SAID: &str = "the server does not say";
 
 /// Where the journals are.
 pub(super) fn journals() -> PathBuf {

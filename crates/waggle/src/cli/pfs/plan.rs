@@ -12,14 +12,13 @@ use waggle_instrumentation::filter::{self, Account, Filter, Object, ThreadName};
 use waggle_instrumentation::full::full;
 use waggle_instrumentation::plan::PlanError;
 use waggle_instrumentation::profile::{Profile, ProfileError};
-use waggle_instrumentation::statements::switch_of;
 use waggle_instrumentation::unseen::unseen;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, duration};
+use super::super::{Failure, Outcome, pause};
 use super::connect;
 use super::cost::Here;
 
@@ -33,7 +32,7 @@ pub(super) struct Args {
     /// A name from `waggle pfs profiles`, or the path of a TOML file.
     profile: String,
     /// Count events for this time.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = pause, default_value = "1s")]
     interval: Duration,
     #[command(flatten)]
     filter: FilterArgs,
@@ -259,69 +258,4 @@ fn direction(change: &Change) -> String {
             .join(" "),
     };
     format!("{} -> {}", side(&change.before), side(&change.after))
-}
-
-/// Print the lines of my.cnf that set a profile at the start of the server.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle pfs persist io >> /etc/mysql/conf.d/waggle.cnf")]
-pub(super) struct PersistArgs {
-    /// A name from `waggle pfs profiles`, or the path of a TOML file.
-    profile: String,
-    #[command(flatten)]
-    account: AccountArgs,
-}
-
-pub(super) fn persist(args: PersistArgs) -> Result<Outcome, Failure> {
-    let profile = find(&args.profile)?;
-    let mut connection = connect(args.account)?;
-    let start = at_start(&mut connection)?;
-    let plan = plan_from(&start, &mut connection, &profile, &Filter::default())?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "[mysqld]\nperformance_schema = ON")?;
-    let mut counters = Vec::new();
-    for Change { table, key, after, .. } in &plan.changes {
-        let Some(after) = after else { continue };
-        let is_on = |at: usize| after.get(at).and_then(Option::as_deref) == Some("YES");
-        match table {
-            Table::Instruments => {
-                let has_times = after.get(1).is_some_and(Option::is_some);
-                let value = match (is_on(0), is_on(1) || !has_times) {
-                    (false, _) => "OFF",
-                    (true, true) => "ON",
-                    (true, false) => "COUNTED",
-                };
-                writeln!(out, "performance-schema-instrument = '{}={value}'", key[0])?;
-            }
-            Table::Consumers => {
-                let name = key[0].replace('_', "-");
-                let value = if is_on(0) { "ON" } else { "OFF" };
-                writeln!(out, "performance-schema-consumer-{name} = {value}")?;
-            }
-            Table::Metrics if is_on(0) => counters.push(switch_of(&key[0], &key[1])),
-            _ => {}
-        }
-    }
-    counters.dedup();
-    if !counters.is_empty() {
-        writeln!(out, "innodb_monitor_enable = '{}'", counters.join(","))?;
-    }
-    if profile.metrics.iter().any(|rule| !rule.enabled) {
-        writeln!(out, "# the counters of InnoDB that a start turns on cannot be turned off there")?;
-    }
-    Ok(Outcome::Done)
-}
-
-/// What a start without options gives, whatever is set now. Which counters of InnoDB it turns on is
-/// not known: all are taken for off, so that each that is wanted is named.
-fn at_start(connection: &mut Connection) -> Result<State, Failure> {
-    let now = state(connection)?;
-    let default = plan_from(&now, connection, &find("default")?, &Filter::default())?;
-    let off = |(key, before): (&Vec<String>, &Vec<Option<String>>)| Change {
-        table: Table::Metrics,
-        key: key.clone(),
-        before: Some(before.clone()),
-        after: Some(vec![Some("NO".to_owned())]),
-    };
-    let stopped: Vec<Change> = now.rows(Table::Metrics).map(off).collect();
-    Ok(now.with(&default.changes).with(&stopped))
 }

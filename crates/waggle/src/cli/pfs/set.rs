@@ -115,7 +115,8 @@ pub(super) fn run_timer(args: TimerArgs) -> Result<Outcome, Failure> {
         command: format!("timer {} {}", args.class, args.timer),
         plan: |connection: &mut Connection| {
             let change = change_of_timer(connection, &args.class, &args.timer)?;
-            Ok(Plan { changes: vec![change], ..Plan::default() })
+            let changes = [change].into_iter().filter(|it| it.before != it.after).collect();
+            Ok(Plan { changes, ..Plan::default() })
         },
         report: events,
     };

@@ -8,15 +8,15 @@ use std::time::Duration;
 use waggle_instrumentation::status::{Class, Consumer, Status, StatusError};
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, duration};
-use super::connect;
+use super::super::{Failure, Outcome, pause};
+use super::{NOT_SAID, connect};
 
 /// Show what Performance Schema records, and how many events that is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle pfs status --defaults-file /etc/mysql/waggle.cnf")]
 pub(super) struct Args {
     /// Count events for this time.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = pause, default_value = "1s")]
     interval: Duration,
     /// Instruments as a tree, so many parts of their names deep, in the place of classes.
     #[arg(long, value_name = "PARTS")]
@@ -53,10 +53,12 @@ impl From<StatusError> for Failure {
 /// Every part in its own function. Writing to a string cannot fail.
 fn in_words(status: &Status, args: &Args) -> String {
     let mut text = String::new();
-    let memory = status
-        .memory_bytes
-        .map_or(String::new(), |bytes| format!("; its own memory {:.1} MiB", mib(bytes)));
-    let _ = writeln!(text, "{}: Performance Schema is on{memory}", status.version);
+    let memory = match status.memory_bytes {
+        Some(bytes) => format!("{:.1} MiB", mib(bytes)),
+        None => format!("not measured: {}", status.memory_missing.as_deref().unwrap_or(NOT_SAID)),
+    };
+    let version = &status.version;
+    let _ = writeln!(text, "{version}: Performance Schema is on; its own memory {memory}");
     match args.depth {
         Some(depth) => instruments(&mut text, up_to(&status.tree, depth)),
         None => instruments(
@@ -89,7 +91,7 @@ fn in_words(status: &Status, args: &Args) -> String {
     for (name, lost) in &status.lost {
         let _ = writeln!(text, "lost: {name} {lost}");
     }
-    if args.verbose {
+    if args.verbose && !status.memory.is_empty() {
         memory_of(&mut text, status);
     }
     text

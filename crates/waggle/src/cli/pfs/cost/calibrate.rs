@@ -14,6 +14,7 @@ use waggle_private_server::{PrivateServer, Program};
 
 use super::super::super::{Failure, private_server, stop_on_signal};
 use super::super::calibrations;
+use super::super::process::NOT_FOUND;
 use super::{Args, build_of};
 
 /// Beside the 32 sessions of the load and our own.
@@ -29,9 +30,9 @@ pub(super) fn run(
 ) -> Result<(), Failure> {
     let stop = stop_on_signal()?;
     let pid = pid.ok_or_else(|| {
-        let why = "the server does not run on this host: prices of this host would say nothing of it; \
-                   run waggle on the host of the server";
-        Failure::Cannot(anyhow!(why))
+        Failure::Cannot(anyhow!(
+            "{NOT_FOUND}; prices of this host say nothing of a server elsewhere: run waggle there, as root"
+        ))
     })?;
     let program = program(args, connection, pid)?;
     let server = start(&program, &stop)?;

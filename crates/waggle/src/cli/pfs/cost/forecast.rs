@@ -10,6 +10,7 @@ use waggle_model::Reading;
 use waggle_mysql::Connection;
 
 use super::super::super::Failure;
+use super::super::NOT_SAID;
 use super::super::process::{cpu_of_server, process_of};
 use super::super::status::mib;
 use super::stored;
@@ -118,10 +119,8 @@ fn memory(text: &mut String, cost: &Forecast) {
     let _ = match cost.memory_bytes_total {
         Some(bytes) => write!(text, "memory of Performance Schema: {:.1} MiB", mib(bytes)),
         None => {
-            write!(
-                text,
-                "memory of Performance Schema: not measured: the account needs PROCESS ON *.*"
-            )
+            let why = cost.memory_missing.as_deref().unwrap_or(NOT_SAID);
+            write!(text, "memory of Performance Schema: not measured: {why}")
         }
     };
     if cost.memory_grows.is_empty() {

@@ -18,8 +18,8 @@ use waggle_mysql::Connection;
 use waggle_probes::target::elf::Elf;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, duration};
-use super::process::{cpu_of_server, process_of};
+use super::super::{Failure, Outcome, pause};
+use super::process::{NOT_FOUND, cpu_of_server, process_of};
 use super::{calibrations, connect};
 
 pub(super) use forecast::Here;
@@ -32,7 +32,7 @@ pub(super) use forecast::Here;
 #[command(after_help = "Example: waggle pfs cost --explain --defaults-file /etc/mysql/waggle.cnf")]
 pub(super) struct Args {
     /// Count events for this time.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", value_parser = pause, default_value = "1s")]
     interval: Duration,
     /// Print the arithmetic of every class.
     #[arg(long)]
@@ -97,9 +97,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
 /// The prices that were measured for this server on this host.
 fn stored(connection: &Connection, pid: Option<u32>) -> Result<Reading<Calibration>, Failure> {
     let Some(pid) = pid else {
-        return Ok(Reading::absent(
-            "the server does not run on this host, and prices belong to a host",
-        ));
+        return Ok(Reading::absent(format!("{NOT_FOUND}; prices belong to a host")));
     };
     let version = &connection.server_identity().version;
     let build = build_of(Path::new(&format!("/proc/{pid}/exe")));

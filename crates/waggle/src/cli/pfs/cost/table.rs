@@ -6,6 +6,7 @@ use waggle_instrumentation::cost::calibration::{Kept, Source, is_steady};
 use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span, StatementTime, Total};
 use waggle_model::Reading;
 
+use super::super::NOT_SAID;
 use super::super::status::mib;
 
 /// Writing to a string cannot fail.
@@ -165,7 +166,8 @@ fn ways_out(text: &mut String, cost: &Cost) {
          from 1 to 15 % of the throughput\n",
     );
     let Some(total) = cost.fixed.memory_bytes_total else {
-        text.push_str("  memory: not measured: the account needs PROCESS ON *.*\n");
+        let why = cost.fixed.memory_missing.as_deref().unwrap_or(NOT_SAID);
+        let _ = writeln!(text, "  memory: not measured: {why}");
         return;
     };
     let kinds: Vec<String> = cost
