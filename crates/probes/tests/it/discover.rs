@@ -79,7 +79,10 @@ fn a_server_in_another_pid_namespace_is_found_with_its_pid_there() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("mysqld");
     let waits = ["/bin/sleep", "/usr/bin/sleep"].into_iter().find(|path| Path::new(path).exists());
-    fs::copy(waits.unwrap(), &program).unwrap();
+    // By another process: what another test starts meanwhile would inherit the file that is written, and the kernel
+    // runs none that somebody may write (ETXTBSY, execve(2)).
+    let copied = Command::new("cp").arg(waits.unwrap()).arg(&program).status().unwrap();
+    assert!(copied.success());
     let unshare = Command::new("unshare")
         .args(["--pid", "--fork", "--mount-proc", "--kill-child"])
         .arg(&program)
