@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use waggle_model::Reading;
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::change::Change;
 use crate::class::class_of;
-use crate::state::{Rows, read};
+use crate::state::rows;
 use crate::statements::{Batch, batches};
 use crate::table::Table;
 
@@ -137,7 +136,7 @@ pub fn refused(
 ) -> Result<Vec<Change>, ConnectionError> {
     let mut refused = Vec::new();
     for of_table in changes.chunk_by(|one, other| one.table == other.table) {
-        let rows = read_back(connection, of_table[0].table)?;
+        let rows = rows(connection, of_table[0].table)?;
         for change in of_table {
             let holds = rows.get(&change.key);
             // A thread that ended is no refusal.
@@ -148,23 +147,6 @@ pub fn refused(
         }
     }
     Ok(refused)
-}
-
-/// What a table holds that is being changed.
-///
-/// # Errors
-/// It cannot be read, or the connection is broken.
-pub(crate) fn read_back(
-    connection: &mut Connection,
-    table: Table,
-) -> Result<Rows, ConnectionError> {
-    match read(connection, table)? {
-        Reading::Value(rows) => Ok(rows),
-        Reading::Absent(why) => {
-            let what = format!("{} that cannot be read any longer: {why}", table.name());
-            Err(ConnectionError::Unexpected { what })
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use waggle_model::Reading;
 use waggle_mysql::connection::{MARK, absent_or};
 use waggle_mysql::{Connection, ConnectionError};
 
-use crate::apply::{Made, Pace, read_back, what, write};
+use crate::apply::{Made, Pace, what, write};
 use crate::change::Change;
 use crate::journal::{Alone, Begun, Contents, Journal, JournalError, Planned, Undoer, Undone};
 use crate::life::Life;
 use crate::plan::Plan;
 use crate::rebuild;
 use crate::sessions;
-use crate::state::{Key, Settings, State};
+use crate::state::{Key, Settings, State, rows};
 use crate::table::Table;
 use crate::undo::{Restored, is_rule, settings_at_start, undo};
 
@@ -49,8 +49,8 @@ pub enum HoldError {
     },
     /// A table cannot be read, so that it is not known what of the changes is still there.
     #[error(
-        "what {table} holds cannot be read, so nothing was undone: {why}; waggle pfs rollback undoes it once it can \
-         be read"
+        "what {table} holds cannot be read, so that not all is undone: {why}; waggle pfs rollback undoes the rest once \
+         it can be read"
     )]
     NotKnown {
         /// Which table.
@@ -224,7 +224,7 @@ fn parted(
     changes: &[Change],
 ) -> Result<(Vec<Change>, Vec<Change>), ConnectionError> {
     let Some(first) = changes.first() else { return Ok(Default::default()) };
-    let rows = read_back(connection, first.table)?;
+    let rows = rows(connection, first.table)?;
     let is =
         |change: &Change, settings: &Option<Settings>| rows.get(&change.key) == settings.as_ref();
     let (as_planned, others): (Vec<_>, Vec<_>) =

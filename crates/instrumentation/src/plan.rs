@@ -273,7 +273,11 @@ fn later(changes: &[Change], version: ServerVersion) -> Vec<String> {
          until they are opened again",
     );
     tell(
-        ["wait/io/file", "wait/lock/metadata", "memory"].iter().any(|class| turned(class, false)),
+        ["wait/io/file", "wait/lock/metadata", "memory"].iter().any(|class| turned(class, false))
+            || changes.iter().any(|change| {
+                change.key[0] == "global_instrumentation"
+                    && change.after.as_ref().is_some_and(|settings| !is_on(&settings[ENABLED]))
+            }),
         "wait/io/file, wait/lock/metadata, memory: what is opened, locked or allocated while they are off stays \
          hidden also when they are on again",
     );

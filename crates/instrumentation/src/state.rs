@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use waggle_model::Reading;
-use waggle_mysql::connection::{absent_without, text};
+use waggle_mysql::connection::{Row, absent_without, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::change::Change;
@@ -94,19 +94,27 @@ pub(crate) fn read(
     connection: &mut Connection,
     table: Table,
 ) -> Result<Reading<Rows>, ConnectionError> {
+    let rows = connection.rows(&table.select(connection.server_identity()));
+    let rows = absent_without(connection, table.name(), table.right_to_read(), rows)?;
+    Ok(rows.map(|rows| split(table, rows)))
+}
+
+/// Reads one table that has to be there.
+///
+/// # Errors
+/// It may not be read, it is not there, or the connection is broken.
+pub(crate) fn rows(connection: &mut Connection, table: Table) -> Result<Rows, ConnectionError> {
+    Ok(split(table, connection.rows(&table.select(connection.server_identity()))?))
+}
+
+fn split(table: Table, rows: Vec<Row>) -> Rows {
     let shape = table.shape();
-    let sql = table.select(connection.server_identity());
-    let rows = connection.rows(&sql);
-    let rows = match absent_without(connection, shape.name, table.right_to_read(), rows)? {
-        Reading::Value(rows) => rows,
-        Reading::Absent(why) => return Ok(Reading::Absent(why)),
-    };
-    let split = |row: Vec<Option<Vec<u8>>>| {
+    let split = |row: Row| {
         let key = (0..shape.key.len()).map(|at| text(&row, at)).collect();
         let settings = row[shape.key.len()..]
             .iter()
             .map(|value| value.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
         (key, settings.collect())
     };
-    Ok(Reading::Value(rows.into_iter().map(split).collect()))
+    rows.into_iter().map(split).collect()
 }

@@ -64,13 +64,16 @@ pub fn undo(
 ) -> Result<Restored, HoldError> {
     let now = readable(connection, changes)?;
     let (inverse, left_alone) = inverse(&now, changes);
-    // Before anything is undone: a part alone is worse.
-    rebuild::check(connection, &inverse)?;
     let mut restored = Restored { left_alone, ..Restored::default() };
+    let mut no_way_back = Ok(());
     for table in order() {
         let of_table: Vec<Change> =
             inverse.iter().filter(|change| change.table == table).cloned().collect();
         if rebuild::is_needed(&of_table, connection.server_identity()) {
+            no_way_back = rebuild::check(connection, &of_table);
+            if no_way_back.is_err() {
+                continue;
+            }
             let rows = rebuild::rows(&now, &of_table);
             // Each is about to go: who has to take over lets it come again.
             intend(&rows.iter().map(Change::inverse).collect::<Vec<_>>())?;
@@ -86,7 +89,8 @@ pub fn undo(
         let (now, sessions) = (readable(connection, changes)?, crate::sessions::read(connection)?);
         restored.write(connection, &new_threads(&now, &sessions, changes, last_thread))?;
     }
-    Ok(restored)
+    // All the rest is undone by then.
+    no_way_back.map(|()| restored)
 }
 
 /// What is set now. A table that cannot be read is not one whose rows are gone.

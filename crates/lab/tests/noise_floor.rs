@@ -171,6 +171,7 @@ fn few_cells_of_a_run_are_void() {
         let by_qps = || analysis.comparisons.iter().filter(|one| one.metric == Metric::Qps);
         let void = by_qps().filter(|one| matches!(one.verdict, Verdict::Void(_))).count();
         let run = by_qps().filter(|one| !matches!(one.verdict, Verdict::NotRun(_))).count();
+        assert!(run > 0, "{name}");
         assert!(void as f64 <= VOID_MAX * run as f64, "{name}: {void} of {run} cells are void");
     }
 }

@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
-use waggle_instrumentation::hold::{Hold, HoldError};
+use waggle_instrumentation::hold::{Hold, HoldError, undo_abandoned};
 use waggle_instrumentation::undo::undo;
-use waggle_instrumentation::{Change, State, Table};
+use waggle_instrumentation::{Change, State, Table, journal};
 use waggle_mysql::{Connection, Options, Secret};
 use waggle_testkit::Version;
 
 use crate::profiles::plan;
-use crate::start;
+use crate::{connect, start};
 
 fn set(connection: &mut Connection, change: &Change, enabled: &str, timed: &str) {
     let sql = format!(
@@ -103,6 +103,19 @@ fn a_table_that_cannot_be_read_is_not_taken_for_undone() {
         };
         assert_eq!(table, plan.changes[0].table.name(), "{version}");
         assert!(why.contains("GRANT SELECT ON performance_schema.*"), "{version}: {why}");
+
+        let directory = TempDir::new().unwrap();
+        let mut hold = Hold::begin(directory.path(), &mut connection, "test").unwrap();
+        hold.make(&mut connection, &plan, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        let is_open = || {
+            let all = journal::all(directory.path()).unwrap();
+            all.into_iter().all(|contents| contents.unwrap().is_open())
+        };
+        assert!(hold.end(&mut poor).is_err() && is_open(), "{version}: it is there still");
+        drop(connection);
+        let undone = undo_abandoned(directory.path(), &mut connect(&server), false);
+        let restored = undone.unwrap().pop().unwrap().restored.unwrap();
+        assert!(restored.is_whole() && !is_open(), "{version}: {restored:?}");
     }
 }
 

@@ -185,7 +185,7 @@ impl History {
         let sessions = self.accounts.complete(connection, &events, sessions)?;
         if !events.is_empty() {
             self.clock.read(connection, self.own_thread)?;
-            self.counts.see([clock::EVENT].into_iter().filter(|_| !self.left_out.own));
+            self.counts.see([clock::EVENT].into_iter().filter(|_| !self.left_out.own_uncounted));
         }
         for event in &mut events {
             event.started_us = event.timer_start_ps.and_then(|started| self.clock.wall_us(started));

@@ -43,7 +43,9 @@ pub(super) fn grown(before: &Lost, now: &Lost) -> Lost {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// This connection: what time it is is known from a statement of its own only.
-    pub(super) own: bool,
+    own: bool,
+    /// Its statements are not even counted.
+    pub(super) own_uncounted: bool,
     /// Sessions that are there.
     sessions: u64,
     /// Rules for those that come.
@@ -61,11 +63,14 @@ pub(super) fn left_out(connection: &mut Connection, own: u64) -> Result<LeftOut,
            WHERE ENABLED = 'NO' OR HISTORY = 'NO'), \
          (SELECT COUNT(*) FROM performance_schema.setup_actors WHERE HOST = '%' AND USER = '%'), \
          (SELECT COUNT(*) FROM performance_schema.threads WHERE THREAD_ID = {own} AND \
-           (INSTRUMENTED = 'NO' OR HISTORY = 'NO'))"
+           (INSTRUMENTED = 'NO' OR HISTORY = 'NO')), \
+         (SELECT COUNT(*) FROM performance_schema.threads WHERE THREAD_ID = {own} AND \
+           INSTRUMENTED = 'NO')"
     ))?;
     let number = |at| rows.first().and_then(|row| text(row, at).parse::<u64>().ok());
     Ok(LeftOut {
-        own: number(3).is_some_and(|left_out| left_out > 0),
+        own: number(3) > Some(0),
+        own_uncounted: number(4) > Some(0),
         sessions: number(0).unwrap_or(0),
         rules: number(1).unwrap_or(0),
         others: number(2) == Some(0),
@@ -102,6 +107,7 @@ impl LeftOut {
         let has_rules = self.rules > 0 || self.others;
         LeftOut {
             own: self.own && !before.own,
+            own_uncounted: self.own_uncounted && !before.own_uncounted,
             sessions: if has_rules { 0 } else { self.sessions.saturating_sub(before.sessions) },
             rules: self.rules.saturating_sub(before.rules),
             others: self.others && !before.others,
@@ -113,8 +119,8 @@ impl LeftOut {
         let mut words = Vec::new();
         if self.own {
             words.push(
-                "when statements began: the account of waggle is left out by performance_schema.setup_actors, and \
-                 only a statement of its own tells the time; leave it in"
+                "when statements began: only a statement of waggle tells the time, and INSTRUMENTED or HISTORY of its \
+                 session is NO; leave its account in performance_schema.setup_actors"
                     .to_owned(),
             );
         }
@@ -185,7 +191,8 @@ mod tests {
     #[test]
     fn who_is_left_out_is_counted_with_the_remedy() {
         let server = identity(Flavour::Mysql, "9.7.4");
-        let left_out = LeftOut { own: true, sessions: 3, rules: 1, others: true };
+        let left_out =
+            LeftOut { own: true, own_uncounted: true, sessions: 3, rules: 1, others: true };
         let words = in_words(&server, left_out, &lost(&[(SESSIONS, 7), (KINDS, 0), (NESTED, 5)]));
         let begins = [
             "when statements began",

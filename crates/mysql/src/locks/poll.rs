@@ -105,7 +105,7 @@ impl Poller {
         Ok(Poller { source, may_see_processes, before: Before::NOTHING })
     }
 
-    /// Looks once: two statements where nothing waits, one more the first time.
+    /// Looks once: two statements where nothing waits, one more the first time and now and then.
     ///
     /// # Errors
     /// The connection is broken, or the server refuses a statement for another reason than a
@@ -145,6 +145,7 @@ impl Poller {
         let mut before = self.before;
         // What may not be seen is told where there is something to see.
         before.waiting &= self.may_see_processes;
+        before.quiet = if self.may_see_processes { before.quiet } else { 0 };
         self.before = Before { waits: Some(now.since_start), waiting: false, ..before };
         if !before.calls_for_a_look(now) {
             self.before.gauge_is_off = false;

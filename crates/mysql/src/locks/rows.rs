@@ -36,7 +36,7 @@ const UNSAFE: &str =
 
 /// The id of every transaction of MariaDB that has written nothing.
 const WITHOUT_ID: &str = "0";
-/// Those of them that hold locks of records.
+/// Those of them that hold locks of records, or wait for one.
 const READERS: &str = "trx_id = 0 AND trx_rows_locked > 0";
 const NOT_TOLD_APART: &str =
     "the blocker has written nothing, and MariaDB gives such transactions no id";
@@ -197,6 +197,10 @@ fn ask(
         }
     };
     let by_transaction = keys_of(connection, &blocks, waiters)?;
+    let readers = match blocks.iter().any(|(_, blocking)| blocking == WITHOUT_ID) {
+        true => transactions(connection, READERS, BLOCKS_MAX)?,
+        false => Vec::new(),
+    };
     for (trx, wait) in waiters.iter().zip(waits) {
         let id = trx.requested.as_deref().unwrap_or_default();
         if let Some(lock) = locks.get(id) {
@@ -207,9 +211,7 @@ fn ask(
         let of_this: Vec<&String> = of_this.map(|(_, blocking)| blocking).collect();
         wait.blockers = of_this.iter().filter_map(|id| by_transaction.get(*id).cloned()).collect();
         if wait.blockers.is_empty() && of_this.iter().any(|id| *id == WITHOUT_ID) {
-            let readers = transactions(connection, READERS, BLOCKS_MAX)?;
-            let others = readers.into_iter().map(|reader| reader.key);
-            wait.eliminate(others.filter(|key| *key != trx.key).collect(), NOT_TOLD_APART);
+            wait.eliminate(candidates(&readers, trx), NOT_TOLD_APART);
         } else if wait.blockers.is_empty() {
             let why = "the lock was let go of while it was being read".to_owned();
             wait.unknown = Some(Unknown { why, candidates: Vec::new() });
@@ -318,15 +320,19 @@ fn eliminate(
 ) -> Result<(), ConnectionError> {
     let holders = transactions(connection, "trx_lock_structs > 0", BLOCKS_MAX)?;
     for (trx, wait) in waiters.iter().zip(waits) {
-        let of_records = trx.record().is_some();
-        let others = holders.iter().filter(|other| other.key != trx.key && other.holds(of_records));
-        let mut candidates: Vec<Key> = others.map(|other| other.key.clone()).collect();
-        if holders.len() == BLOCKS_MAX {
-            candidates.clear();
-        }
-        wait.eliminate(candidates, UNSAFE);
+        wait.eliminate(candidates(&holders, trx), UNSAFE);
     }
     Ok(())
+}
+
+/// Whom of these a transaction can wait for; nobody where more were not read.
+fn candidates(holders: &[Trx], waiter: &Trx) -> Vec<Key> {
+    let of_records = waiter.record().is_some();
+    let is_one = |other: &&Trx| other.key != waiter.key && other.holds(of_records);
+    match holders.len() {
+        BLOCKS_MAX.. => Vec::new(),
+        _ => holders.iter().filter(is_one).map(|other| other.key.clone()).collect(),
+    }
 }
 
 #[cfg(test)]

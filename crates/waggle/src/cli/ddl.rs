@@ -223,8 +223,11 @@ fn poll(
             listed
         }
         (Err(error), Ok(_)) => Err(pfs::cannot(error)),
-        // The server has ended: so have its settings.
-        (Err(_), Err(failure)) => Err(failure),
+        // Mostly the server has ended, and so have its settings.
+        (Err(error), Err(failure)) => {
+            eprintln!("waggle: {error}");
+            Err(failure)
+        }
     }
 }
 

@@ -88,9 +88,25 @@ fn behind_a_reader(version: Version) {
     drop(older);
 }
 
+/// Those who wait have written nothing either.
+fn readers_behind_a_reader(version: Version) {
+    let scene = Scene::of(version);
+    let lock = "SELECT n FROM shop.t WHERE id = 1 FOR UPDATE";
+    let holder = scene.session_after(&["BEGIN", lock]);
+    let a = holder.connection_id();
+    let [first, second] = [(); 2].map(|()| {
+        let waiter = scene.waiting(&["BEGIN", lock]);
+        sleep(2 * PAUSE);
+        waiter
+    });
+    let (b, c) = (first.connection_id(), second.connection_id());
+    scene.look_until_drawn(&format!("{a}({b} {c})"));
+}
+
 #[test]
 fn a_reader_that_blocks_is_told_from_one_that_does_not() {
     on_each(&Version::ALL, behind_a_reader);
+    on_each(&Version::ALL, readers_behind_a_reader);
 }
 
 fn queue(version: Version) {

@@ -76,8 +76,10 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
                 ended.iter().for_each(history::tell);
                 return Ok(Outcome::Done);
             }
-            // The server was started anew, or somebody ended the session.
-            Err(HoldError::Connection(_)) if is_patient(&mut broken) => {
+            // The server was started anew, somebody ended the session, or what stands in the way may go.
+            Err(
+                HoldError::Connection(_) | HoldError::StillRuns { .. } | HoldError::NotKnown { .. },
+            ) if is_patient(&mut broken) => {
                 std::thread::sleep(BETWEEN);
                 if let Ok(anew) = open(&options) {
                     connection = anew;

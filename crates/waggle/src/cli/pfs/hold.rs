@@ -149,7 +149,11 @@ fn guarded(
     Ok(guard)
 }
 
+/// What its guardian does where this connection cannot.
 fn left_to_the_guardian(error: HoldError) -> Failure {
+    if !matches!(error, HoldError::Connection(_)) {
+        return cannot(error);
+    }
     let who = "it was not undone here: its guardian does it as soon as the server answers; waggle pfs history \
                says when";
     Failure::Cannot(anyhow::Error::new(error).context(who))

@@ -1,15 +1,15 @@
 //! The process of a server that is asked by a connection.
 
+use std::fs::{self, DirEntry};
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
 use anyhow::anyhow;
 use waggle_calibration::{Meter, MeterError};
-use waggle_instrumentation::life::Life;
 use waggle_model::Reading;
 use waggle_mysql::Connection;
-use waggle_mysql::connection::{Endpoint as Reached, MARK, text};
-use waggle_probes::target::discover::{Description, Endpoint, describe, servers};
+use waggle_mysql::connection::{Endpoint as Reached, MARK, absent_or, text};
+use waggle_probes::target::discover::{Endpoint, describe, servers};
 
 /// Why the process of a server is not known.
 pub(super) const NOT_FOUND: &str = "the process of the server was not found on this host: it runs elsewhere, or is \
@@ -32,7 +32,9 @@ pub(super) fn cpu_of_server(pid: Option<u32>) -> Reading<u64> {
 /// The server process of this host that takes connections where the server says that it does; `None`
 /// where there is none, or more than one, or the server was reached on another host.
 pub(in super::super) fn process_of(connection: &mut Connection) -> anyhow::Result<Option<u32>> {
-    if !is_here(connection.endpoint()) {
+    // As the server itself counts it: a tunnel may end at a server of another host that says the same as one of here.
+    let thread = thread_of(connection)?;
+    if thread.is_none() && !is_here(connection.endpoint()) {
         return Ok(None);
     }
     let rows = connection.rows(&format!("SELECT @@port AS {MARK}, @@socket"))?;
@@ -42,13 +44,10 @@ pub(in super::super) fn process_of(connection: &mut Connection) -> anyhow::Resul
         Endpoint::Tcp(address) => Some(address.port()) == port,
         Endpoint::Unix(path) => path == Path::new(&socket),
     };
-    // As the server itself sees it. A tunnel may end at a server of another host that says the same as one of here.
-    let inside = Life::of(connection)?.process;
     let proc_root = Path::new("/proc");
     let found = servers(proc_root).into_iter().filter(|found| {
-        let Description { listens, confinement, .. } = describe(proc_root, found.pid);
-        let number = u64::from(confinement.pid_inside.unwrap_or(found.pid));
-        inside.is_none_or(|inside| inside == number)
+        let listens = describe(proc_root, found.pid).listens;
+        thread.is_none_or(|thread| has_thread(found.pid, thread))
             && listens.value().is_some_and(|listens| listens.iter().any(is_it))
     });
     let pids: Vec<u32> = found.map(|found| found.pid).collect();
@@ -56,6 +55,27 @@ pub(in super::super) fn process_of(connection: &mut Connection) -> anyhow::Resul
         [pid] => Some(pid),
         _ => None,
     })
+}
+
+/// The number that the server's host gives the thread of this session; `None` where Performance Schema does not say.
+fn thread_of(connection: &mut Connection) -> anyhow::Result<Option<u64>> {
+    let rows = connection.rows(&format!(
+        "SELECT THREAD_OS_ID AS {MARK} FROM performance_schema.threads \
+         WHERE PROCESSLIST_ID = CONNECTION_ID()"
+    ));
+    let rows = absent_or(connection, "the threads", rows)?;
+    Ok(rows.value().and_then(|rows| text(rows.first()?, 0).parse().ok()))
+}
+
+/// Whether a process has a thread of this number, as its own namespace of processes counts them.
+fn has_thread(pid: u32, number: u64) -> bool {
+    let inside = |task: DirEntry| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        numbers.split_whitespace().last()?.parse::<u64>().ok()
+    };
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
+    tasks.into_iter().flatten().flatten().any(|task| inside(task) == Some(number))
 }
 
 /// Whether that is this host: only its own addresses can be bound.

@@ -160,7 +160,7 @@ fn total(text: &mut String, cost: &Cost) {
     let Some(ns) = cost.total.ns_per_statement else { return };
     let _ = writeln!(
         text,
-        "\nall\n  statement  {}: the sum of the above, with its ends; the interval of a rest is wider by a fifth of it \
+        "\nall\n  statement  {}: the sum of the above, with its ends; the interval of most rests is wider by a fifth of it \
          on both sides than what was measured, since it differs from load to load",
         in_ns(ns)
     );
