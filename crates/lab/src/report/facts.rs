@@ -119,7 +119,8 @@ pub struct Pinned {
 pub struct Server {
     /// What it says of its version, with the comment of its build.
     pub version: String,
-    /// The program; absent where somebody else had started it.
+    /// The program, from the directory in which the run was begun where it lies below that; absent where somebody else had
+    /// started it.
     pub program: Option<String>,
     /// Options with which every arm was started, as on a command line.
     pub options: Vec<String>,

@@ -168,6 +168,14 @@ struct Made {
     version: String,
 }
 
+/// A path as it is from the directory in which waggle runs, where it lies below: reports that are kept with a project
+/// name no place of one machine.
+fn from_here(path: &Path) -> String {
+    let here = std::env::current_dir().ok();
+    let below = here.and_then(|here| path.strip_prefix(here).ok());
+    below.unwrap_or(path).display().to_string()
+}
+
 /// The program of the load.
 pub(super) fn sysbench() -> Result<Sysbench, Failure> {
     Sysbench::find(Path::new("sysbench")).map_err(|error| failed(error.into()))
@@ -244,7 +252,7 @@ impl Task<'_> {
     fn server(&self, made: &Made, settings: &[String]) -> Server {
         Server {
             version: made.version.clone(),
-            program: Some(self.program.path().display().to_string()),
+            program: Some(from_here(self.program.path())),
             options: settings.to_vec(),
             is_foreign: false,
             data_bytes: Some(made.template.bytes()),
