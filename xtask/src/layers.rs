@@ -108,7 +108,10 @@ const LAYERS: [Layer; 12] = [
         name: "lab",
         budget: Duration::from_secs(600),
         steps: &[
-            Step::Tests("crates/lab", &["it", "coverage", "published_effects", "noise_floor"]),
+            Step::Tests(
+                "crates/lab",
+                &["it", "coverage", "published_effects", "noise_floor", "pictures"],
+            ),
             Step::Tests("crates/waggle", &["lab"]),
         ],
     },

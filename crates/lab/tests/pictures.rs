@@ -1,0 +1,46 @@
+//! Whether the pictures of the guide are charts of the runs that are kept.
+#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+
+#[path = "kept_runs/page.rs"]
+#[expect(dead_code, reason = "what other tests write pages with")]
+mod page;
+
+use std::fs;
+use std::path::Path;
+
+use page::KeptRun;
+use waggle_lab::report::charts;
+
+/// The command of the guide, as it stands there.
+const TINY: &str = "bench/results/2026-11-25-lab-rds-tiny";
+/// One workload with more numbers of threads.
+const READ_ONLY: &str = "bench/results/2026-11-25-lab-rds-read-only";
+/// Pictures of the guide, the runs that they are of, and the names of the charts.
+const CHARTS: [(&str, &str, &str); 4] = [
+    ("lab-qps.svg", READ_ONLY, "read-only-qps-by-threads"),
+    ("lab-change.svg", READ_ONLY, "read-only-change-of-qps-against-pfsoff-by-threads"),
+    ("lab-forest.svg", TINY, "read-only-change-of-processor-time-per-statement-in-every-cell"),
+    ("lab-noise.svg", TINY, "noise-floor-arms-that-are-set-alike-compared-with-each-other-a-a"),
+];
+const PICTURES: &str = "docs/pictures";
+
+#[test]
+fn the_pictures_of_the_guide_are_charts_of_the_runs_that_are_kept() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = fs::read_to_string(root.join("docs/guide/lab.md")).unwrap();
+    for (file, run, name) in CHARTS {
+        let KeptRun { begun, suite, windows, analysis } = KeptRun::read(&root.join(run));
+        let charts = charts(&suite, &begun.facts, &windows, &analysis);
+        let chart = charts.iter().find(|chart| chart.name == name);
+        let names = || charts.iter().map(|chart| chart.name.as_str()).collect::<Vec<_>>();
+        let chart = chart.unwrap_or_else(|| panic!("no chart {name}; there are {:?}", names()));
+        assert!(guide.contains(&format!("(../pictures/{file})")), "{file} is not in the guide");
+        let path = root.join(PICTURES).join(file);
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(&path, &chart.svg).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        let how = "run UPDATE=1 cargo test -p waggle-lab --test pictures, and commit it";
+        assert!(kept == chart.svg, "{file} is not the chart of {run}: {how}");
+    }
+}
