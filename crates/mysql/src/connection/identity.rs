@@ -24,6 +24,30 @@ pub struct ServerIdentity {
     pub thread_per_connection: bool,
 }
 
+/// The family, by what `VERSION()` says.
+fn flavour_of(version: &str) -> Flavour {
+    match version.contains("MariaDB") {
+        true => Flavour::Mariadb,
+        false => Flavour::Mysql,
+    }
+}
+
+#[cfg(test)]
+impl ServerIdentity {
+    /// A server of this version, with Performance Schema on.
+    pub(crate) fn of_version(version: &str) -> ServerIdentity {
+        ServerIdentity {
+            version: version.to_owned(),
+            flavour: flavour_of(version),
+            port: None,
+            connection_id: 1,
+            account: String::new(),
+            performance_schema: true,
+            thread_per_connection: true,
+        }
+    }
+}
+
 pub(super) fn ask(connection: &mut Bare) -> Result<ServerIdentity, ConnectionError> {
     let row = connection
         .rows(&format!(
@@ -34,10 +58,7 @@ pub(super) fn ask(connection: &mut Bare) -> Result<ServerIdentity, ConnectionErr
         .unwrap_or_default();
     let text = |at| text(&row, at);
     let version = text(1);
-    let flavour = match version.contains("MariaDB") {
-        true => Flavour::Mariadb,
-        false => Flavour::Mysql,
-    };
+    let flavour = flavour_of(&version);
     let connection_id = text(0).parse().map_err(|_| ConnectionError::Unexpected {
         what: format!("connection id {:?}", text(0)),
     })?;

@@ -157,40 +157,29 @@ mod tests {
         of.iter().map(|(name, lost)| ((*name).to_owned(), *lost)).collect()
     }
 
-    fn identity(flavour: Flavour, version: &str) -> ServerIdentity {
-        ServerIdentity {
-            version: version.to_owned(),
-            flavour,
-            port: None,
-            connection_id: 1,
-            account: String::new(),
-            performance_schema: true,
-            thread_per_connection: true,
-        }
-    }
-
-    fn words_of(flavour: Flavour, version: &str) -> Vec<String> {
-        in_words(&identity(flavour, version), LeftOut::default(), &lost(&[(SESSIONS, 0)]))
+    fn words_of(version: &str) -> Vec<String> {
+        let server = ServerIdentity::of_version(version);
+        in_words(&server, LeftOut::default(), &lost(&[(SESSIONS, 0)]))
     }
 
     #[test]
     fn what_a_client_prepared_has_no_text_on_old_servers_and_mariadb() {
-        for (flavour, version, is_shown) in [
-            (Flavour::Mysql, "5.7.22", false),
-            (Flavour::Mysql, "8.0.12", false),
-            (Flavour::Mysql, "8.0.13", true),
-            (Flavour::Mysql, "9.7.4", true),
-            (Flavour::Mariadb, "10.11.9-MariaDB", false),
-            (Flavour::Mariadb, "11.4.5-MariaDB", false),
+        for (version, is_shown) in [
+            ("5.7.22", false),
+            ("8.0.12", false),
+            ("8.0.13", true),
+            ("9.7.4", true),
+            ("10.11.9-MariaDB", false),
+            ("11.4.5-MariaDB", false),
         ] {
-            let words = words_of(flavour, version);
+            let words = words_of(version);
             assert_eq!(words.is_empty(), is_shown, "{version}: {words:?}");
         }
     }
 
     #[test]
     fn who_is_left_out_is_counted_with_the_remedy() {
-        let server = identity(Flavour::Mysql, "9.7.4");
+        let server = ServerIdentity::of_version("9.7.4");
         let left_out =
             LeftOut { own: true, own_uncounted: true, sessions: 3, rules: 1, others: true };
         let words = in_words(&server, left_out, &lost(&[(SESSIONS, 7), (KINDS, 0), (NESTED, 5)]));

@@ -340,19 +340,7 @@ mod tests {
     use super::*;
 
     fn way(version: &str) -> Way {
-        let flavour = match version.contains("MariaDB") {
-            true => Flavour::Mariadb,
-            false => Flavour::Mysql,
-        };
-        Way::of(&ServerIdentity {
-            version: version.to_owned(),
-            flavour,
-            port: None,
-            connection_id: 1,
-            account: String::new(),
-            performance_schema: true,
-            thread_per_connection: true,
-        })
+        Way::of(&ServerIdentity::of_version(version))
     }
 
     #[test]
