@@ -180,7 +180,7 @@ impl Sources<'_> {
             ),
             classes,
             now: self.now(now),
-            memory_bytes_total: memory::fixed(buffers).memory_bytes_total,
+            memory_bytes_total: memory::total(buffers),
             memory_missing: buffers.why().map(str::to_owned),
             memory_grows: grows.flat_map(|(class, _)| memory::growing(class, buffers)).collect(),
         }

@@ -25,21 +25,23 @@ const KINDS: [(&str, &str); 15] = [
     ("metadata_lock", "wait"),
 ];
 
-/// Sums up buffers, as `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` names them. The row
-/// `performance_schema` is the whole.
+/// The row that is the whole.
+const WHOLE: &str = "performance_schema";
+
+/// Sums up buffers, as `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` names them.
 pub(super) fn fixed(buffers: &Reading<BTreeMap<String, u64>>) -> Fixed {
     let mut memory_bytes = BTreeMap::new();
-    let mut total = None;
-    for (name, bytes) in buffers.value().into_iter().flatten() {
-        if name == "performance_schema" {
-            total = Some(*bytes);
-            continue;
-        }
+    for (name, bytes) in buffers.value().into_iter().flatten().filter(|(name, _)| *name != WHOLE) {
         let kind = KINDS.iter().find(|(part, _)| name.contains(part)).map_or("other", |one| one.1);
         *memory_bytes.entry(kind).or_default() += bytes;
     }
     let memory_missing = buffers.why().map(str::to_owned);
-    Fixed { memory_bytes, memory_bytes_total: total, memory_missing, cores: None }
+    Fixed { memory_bytes, memory_bytes_total: total(buffers), memory_missing, cores: None }
+}
+
+/// The whole, bytes; `None` where it cannot be read.
+pub(super) fn total(buffers: &Reading<BTreeMap<String, u64>>) -> Option<u64> {
+    buffers.value()?.get(WHOLE).copied()
 }
 
 /// Buffers with a row for each object that a class records. None is made while the class is off, and

@@ -99,9 +99,6 @@ impl Cost {
             return Err(StatusError::Off);
         }
         let state = State::read(connection)?;
-        if let Some(why) = state.why_incomplete() {
-            return Err(StatusError::Unreadable(why.to_owned()));
-        }
         let Question { interval, calibration, server_ns } = question;
         let counted = count_events(connection, &state, interval, server_ns)?;
         let timers = status::timers(connection)?;
@@ -153,6 +150,9 @@ fn count_events(
     interval: Duration,
     server_ns: &mut dyn FnMut() -> Reading<u64>,
 ) -> Result<Counted, StatusError> {
+    if let Some(why) = state.why_incomplete() {
+        return Err(StatusError::Unreadable(why.to_owned()));
+    }
     match Counted::read(connection, state, interval, server_ns)? {
         Reading::Value(counted) => Ok(counted),
         Reading::Absent(why) => Err(StatusError::Unreadable(why)),

@@ -74,7 +74,6 @@ where
     if plan.changes.is_empty() {
         return Ok(Outcome::Done);
     }
-    check_free(&journals(), &mut connection).map_err(cannot)?;
     let mut guard = None;
     if let Some(share) = args.guard {
         guard = guarded(&mut connection, &plan, share, &stop)?;
@@ -141,6 +140,8 @@ fn guarded(
     share: f64,
     stop: &AtomicBool,
 ) -> Result<Option<Guard>, Failure> {
+    // Before it takes its time.
+    check_free(&journals(), connection).map_err(cannot)?;
     eprintln!("the server is measured as it is");
     let guard = Guard::begin(connection, &plan.changes, share, stop).map_err(Failure::Cannot)?;
     if let Some(guard) = &guard {
