@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -273,7 +273,7 @@ impl Journal {
     fn mend(&self) -> Result<(), JournalError> {
         let mended = || -> io::Result<()> {
             let text = std::fs::read(&self.path)?;
-            let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            let whole = whole_lines(&text);
             if whole < text.len() {
                 self.file.set_len(whole as u64)?;
             }
@@ -407,23 +407,16 @@ pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
         line: line + 1,
         reason,
     };
-    let file = File::open(path).map_err(|error| JournalError::File {
+    let text = std::fs::read(path).map_err(|error| JournalError::File {
         path: path.to_owned(),
-        what: "it cannot be opened",
+        what: "it cannot be read",
         error,
     })?;
-    let lines = BufReader::new(file).lines();
-    let lines: Vec<String> = lines.collect::<Result<_, _>>().map_err(|error| {
-        JournalError::File { path: path.to_owned(), what: "it cannot be read", error }
-    })?;
     let mut contents: Option<Contents> = None;
-    for (number, line) in lines.iter().enumerate() {
-        let entry = match serde_json::from_str(line) {
-            Ok(entry) => entry,
-            // Its writer died at it: what it tells of was not done yet.
-            Err(_) if number + 1 == lines.len() => break,
-            Err(error) => return Err(wrong(&contents, number, error.to_string())),
-        };
+    let lines = text[..whole_lines(&text)].split_inclusive(|byte| *byte == b'\n');
+    for (number, line) in lines.enumerate() {
+        let entry = serde_json::from_slice(line)
+            .map_err(|error| wrong(&contents, number, error.to_string()))?;
         match (entry, &mut contents) {
             (Entry::Begun(begun), none @ None) => {
                 let path = path.to_owned();
@@ -448,6 +441,12 @@ pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
         }
     }
     Ok(contents)
+}
+
+/// How many bytes of a journal its whole lines have. What comes behind is being written, or its writer died at it:
+/// what it tells of was not done yet.
+fn whole_lines(text: &[u8]) -> usize {
+    text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
 }
 
 #[cfg(test)]

@@ -106,6 +106,30 @@ fn a_line_that_was_cut_off_counts_for_nothing_and_a_wrong_one_is_named() {
 }
 
 #[test]
+fn a_journal_can_be_read_while_it_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut journal = begin(directory.path()).unwrap();
+    let path = journal.path().to_owned();
+    journal
+        .intend(&(0..300).map(|number| change(&number.to_string())).collect::<Vec<_>>())
+        .unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            // What the file holds at a place is always the same; only how much of it there is changes.
+            for _ in 0..20_000 {
+                journal.file.set_len(0).unwrap();
+                journal.file.write_all(&whole).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            read(&path).unwrap();
+        }
+    });
+    assert_eq!(read(&path).unwrap().unwrap().changes.len(), 300);
+}
+
+#[test]
 fn the_place_follows_the_environment() {
     let of = |pairs: &'static [(&str, &str)], is_root| {
         let find = |name: &str| {
