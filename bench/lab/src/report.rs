@@ -247,6 +247,7 @@ mod tests {
                     part: 0,
                     rate: None,
                     stolen: Vec::new(),
+                    unsteady: false,
                     begin: Timestamp::UNIX_EPOCH,
                     end: Timestamp::UNIX_EPOCH,
                     measured: Some(Measured {

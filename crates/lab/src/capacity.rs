@@ -147,14 +147,22 @@ impl Engine<'_> {
     ) -> Result<(), LabError> {
         let mut warmed = self.run_until_warm(loads, threads);
         for load in &mut *loads {
-            warmed = warmed.and(load.work.pause().map_err(LabError::from));
+            let paused = load.work.pause().map_err(LabError::from);
+            warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
         }
-        let is_warm = warmed.is_ok();
-        loads.iter_mut().for_each(|load| load.is_warm = is_warm);
-        warmed
+        for load in loads {
+            load.is_warm = warmed.is_ok();
+            load.is_steady = matches!(warmed, Ok(true));
+        }
+        warmed.map(drop)
     }
 
-    fn run_until_warm(&self, loads: &mut [&mut StartedLoad], threads: u32) -> Result<(), LabError> {
+    /// Whether the throughput is steady at the end.
+    fn run_until_warm(
+        &self,
+        loads: &mut [&mut StartedLoad],
+        threads: u32,
+    ) -> Result<bool, LabError> {
         let begin = Instant::now();
         let longest = self.lengths.warm_up_of(threads) * loads.len() as u32;
         let enough = WARM_AFTER * u64::from(threads);
@@ -172,7 +180,7 @@ impl Engine<'_> {
                 now.iter().zip(&firsts).all(|(now, first)| now.saturating_sub(*first) >= enough);
             before = now;
         }
-        Ok(())
+        Ok(is_enough && is_steady(&looks))
     }
 }
 

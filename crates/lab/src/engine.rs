@@ -100,6 +100,8 @@ pub(crate) struct StartedLoad {
     pub(crate) work: Work,
     /// Whether it was warmed up.
     pub(crate) is_warm: bool,
+    /// Whether its throughput was steady then.
+    pub(crate) is_steady: bool,
 }
 
 impl Running<'_> {
@@ -248,7 +250,7 @@ impl<'a> Engine<'a> {
     ) -> Result<StartedLoad, LabError> {
         // Where others make the load, the server was warm before us.
         let Some(sysbench) = self.sysbench else {
-            return Ok(StartedLoad { work: Work::Others, is_warm: true });
+            return Ok(StartedLoad { work: Work::Others, is_warm: true, is_steady: true });
         };
         let driver = Driver::start(&Request {
             sysbench,
@@ -261,7 +263,7 @@ impl<'a> Engine<'a> {
             rows: self.rows,
             seed,
         })?;
-        Ok(StartedLoad { work: Work::Ours(driver), is_warm: false })
+        Ok(StartedLoad { work: Work::Ours(driver), is_warm: false, is_steady: false })
     }
 
     /// Waits. `false` where somebody stopped it meanwhile.

@@ -245,6 +245,7 @@ mod tests {
             part: 0,
             rate: None,
             stolen: Vec::new(),
+            unsteady: false,
             begin: jiff::Timestamp::UNIX_EPOCH,
             end: jiff::Timestamp::UNIX_EPOCH,
             measured: None,

@@ -91,12 +91,35 @@ fn enough(what: String, needed: u64, there: u64, remedy: &'static str) -> Result
     Err(LabError::TooLittle { what, needed: words(needed), there: words(there), remedy })
 }
 
-/// `MemAvailable` of proc_meminfo(5), bytes.
+/// Memory that we may still take, bytes: of the host, and of the control groups that we are in.
 fn available_memory() -> Option<u64> {
+    let of_groups = fs::read_to_string("/proc/self/cgroup").ok();
+    let of_groups = of_groups.and_then(|text| left_in_groups(Path::new("/sys/fs/cgroup"), &text));
+    available_on_host().into_iter().chain(of_groups).min()
+}
+
+/// `MemAvailable` of proc_meminfo(5), bytes.
+fn available_on_host() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kib << 10)
+}
+
+/// What the limits of a control group and of those above it leave, bytes, by the line of version 2 in
+/// `/proc/self/cgroup`; `None` where none has a limit. Files that are cached in memory can be given back
+/// (`Documentation/admin-guide/cgroup-v2.rst`: `memory.max`, `memory.current`, `memory.stat`).
+fn left_in_groups(root: &Path, text: &str) -> Option<u64> {
+    let group = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let left = |group: &Path| {
+        let read = |file: &str| fs::read_to_string(root.join(group).join(file)).ok();
+        let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
+        let (limit, used) = (number("memory.max")?, number("memory.current")?);
+        let files = read("memory.stat")?;
+        let files = files.lines().find_map(|line| line.strip_prefix("file ")?.parse::<u64>().ok());
+        Some(limit.saturating_sub(used.saturating_sub(files.unwrap_or(0))))
+    };
+    Path::new(group).ancestors().filter_map(left).min()
 }
 
 #[cfg(test)]
@@ -110,6 +133,30 @@ mod tests {
         buffer_pool: 1 << 30,
         sessions: 1024,
     };
+
+    #[test]
+    fn the_narrowest_control_group_counts_without_its_cached_files() {
+        let root = tempfile::tempdir().unwrap();
+        let within = root.path().join("a/b");
+        fs::create_dir_all(&within).unwrap();
+        let group = |group: &str, limit: &str, used: u64, files: u64| {
+            let file = |name: &str, text: String| {
+                fs::write(root.path().join(group).join(name), text).unwrap();
+            };
+            file("memory.max", format!("{limit}\n"));
+            file("memory.current", format!("{used}\n"));
+            file("memory.stat", format!("anon 1\nfile {files}\n"));
+        };
+        let left = |text: &str| left_in_groups(root.path(), text);
+        assert_eq!(left("0::/a/b\n"), None);
+        group("a/b", "max", 500, 0);
+        assert_eq!(left("0::/a/b\n"), None);
+        group("a", "1000", 700, 100);
+        assert_eq!(left("1:name=systemd:/\n0::/a/b\n"), Some(400));
+        group("a/b", "300", 250, 50);
+        assert_eq!(left("0::/a/b\n"), Some(100));
+        assert_eq!(left("3:memory:/a\n"), None);
+    }
 
     #[test]
     fn a_host_that_has_too_little_is_told_of_what_and_what_to_do() {

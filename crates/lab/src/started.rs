@@ -3,6 +3,10 @@
 use waggle_mysql::connection::{Row, text};
 use waggle_mysql::{Connection, ConnectionError};
 
+/// What a server lowers where it may open too few files (MySQL 9 manual, section 7.1.8, `open_files_limit`).
+const LOWERED: [&str; 4] =
+    ["max_connections", "open_files_limit", "table_open_cache", "table_definition_cache"];
+
 /// The first option that does not read as it was given, as a sentence. A server lowers some by itself,
 /// such as `max_connections` where it may open too few files. What an option says last counts; those
 /// that begin with `--loose-` need not be known to the server, and some belong to no variable.
@@ -20,10 +24,11 @@ pub(crate) fn first_difference(
             .iter()
             .any(|later| parts(later).is_some_and(|(later, _)| later == name));
         let found = value(&rows, &name).filter(|found| is_last && !is_same(wanted, found))?;
-        Some(format!(
-            "the server was started with {option} and says that {name} is {found}; where it may open too \
-             few files it lowers such settings: raise that limit (ulimit -Hn)"
-        ))
+        let remedy = match LOWERED.contains(&name.as_str()) {
+            true => "where it may open too few files it lowers such settings: raise that limit (ulimit -Hn)",
+            false => "give it in the suite as the server has it",
+        };
+        Some(format!("the server was started with {option} and says that {name} is {found}; {remedy}"))
     }))
 }
 

@@ -121,6 +121,7 @@ impl<'a> Engine<'a> {
                 life: 0,
                 part: kept.part(),
                 stolen: Vec::new(),
+                unsteady: false,
                 begin: now,
                 end: now,
                 measured: None,
@@ -190,6 +191,8 @@ impl<'a> Engine<'a> {
         });
         making.performance_schema_bytes = life.performance_schema_bytes()?;
         making.evidence.add(&before, &Counted::so_far(life, &self.suite.counters)?);
+        let is_steady = running.loads.get(&arm.server).is_some_and(|load| load.is_steady);
+        making.window.unsteady |= !is_steady;
         Ok(true)
     }
 

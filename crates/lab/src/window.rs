@@ -56,6 +56,9 @@ pub struct Window {
     /// made anew because that was too much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stolen: Vec<f64>,
+    /// Whether the throughput was not steady yet when the warm-up of its load had taken as long as it may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsteady: bool,
     /// When its first turn began.
     pub begin: Timestamp,
     /// When its last turn ended; when it began, where nothing could be measured. The arms of a block take

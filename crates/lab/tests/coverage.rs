@@ -177,6 +177,7 @@ fn write_run(path: &Path) {
             part: 0,
             rate: None,
             stolen: Vec::new(),
+            unsteady: false,
             begin: Timestamp::UNIX_EPOCH,
             end: Timestamp::UNIX_EPOCH,
             measured: Some(measured(cpu_ns)),

@@ -16,6 +16,8 @@ pub(crate) const ROOM_MIB: u64 = 600;
 const PREFIX: &str = "waggle-server-";
 /// It is locked as long as its directory is in use.
 const OWNER: &str = "owner";
+/// Its name until it is locked.
+const NEW_OWNER: &str = "owner.new";
 
 /// A directory, removed when dropped.
 #[derive(Debug)]
@@ -32,6 +34,10 @@ impl Directory {
         needed_mib: u64,
     ) -> Result<Directory, PrivateServerError> {
         let parent = program.place();
+        // So that whoever sweeps meets no directory that is being made.
+        let alone = File::open(&parent);
+        let alone = alone.and_then(|parent| parent.lock().map(|()| parent));
+        let _alone = alone.map_err(PrivateServerError::io("cannot lock", &parent))?;
         sweep(&parent);
         enough_room(&parent, needed_mib)?;
         let made = tempfile::Builder::new()
@@ -64,7 +70,7 @@ impl Directory {
 
 /// Locks the file before it has its name, so that nobody finds it without its lock.
 fn own(dir: &Path) -> io::Result<File> {
-    let path = dir.join("owner.new");
+    let path = dir.join(NEW_OWNER);
     let file = File::create(&path)?;
     file.lock()?;
     fs::rename(&path, dir.join(OWNER))?;
@@ -90,21 +96,28 @@ fn enough_room(parent: &Path, needed_mib: u64) -> Result<(), PrivateServerError>
     Err(PrivateServerError::NoRoom { path, free_mib, needed_mib })
 }
 
-/// Removes what killed processes left: nobody holds the lock in it. Directories that are not ours, and
-/// links, are left alone. Nothing here may fail a start.
+/// Removes what killed processes left: nobody holds the lock in it, or it was not there yet and nothing else is.
+/// Directories that are not ours, and links, are left alone. Nothing here may fail a start.
 fn sweep(parent: &Path) {
     let us = rustix::process::geteuid().as_raw();
+    let is_ours = |path: &Path, is_kind: fn(&fs::Metadata) -> bool| {
+        fs::symlink_metadata(path).is_ok_and(|found| is_kind(&found) && found.uid() == us)
+    };
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let owner = entry.path().join(OWNER);
-        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && fs::symlink_metadata(entry.path()).is_ok_and(|found| found.is_dir())
-            && fs::symlink_metadata(&owner).is_ok_and(|found| found.is_file() && found.uid() == us);
-        let is_left = || match File::open(&owner) {
-            Ok(file) => file.try_lock().is_ok(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        };
-        if is_ours && is_left() {
-            let _ = fs::remove_dir_all(entry.path());
+        let (path, owner) = (entry.path(), entry.path().join(OWNER));
+        let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        if !is_named || !fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir()) {
+            continue;
+        }
+        let is_left = || File::open(&owner).is_ok_and(|file| file.try_lock().is_ok());
+        if is_ours(&owner, fs::Metadata::is_file) && is_left() {
+            let _ = fs::remove_dir_all(&path);
+        } else if is_ours(&path, fs::Metadata::is_dir) {
+            // Nothing is removed but what is empty.
+            let new = path.join(NEW_OWNER);
+            let is_begun = fs::metadata(&new).is_ok_and(|found| found.len() == 0);
+            let _ = is_begun.then(|| fs::remove_file(&new));
+            let _ = fs::remove_dir(&path);
         }
     }
 }
@@ -124,12 +137,18 @@ mod tests {
         let used = make("waggle-server-used", true).unwrap();
         used.lock().unwrap();
         drop(make("waggle-server-left", true));
+        drop(make("waggle-server-begun", false));
+        drop(make("waggle-server-locking", false));
+        fs::write(parent.path().join("waggle-server-locking").join(NEW_OWNER), "").unwrap();
         drop(make("waggle-server-other", false));
+        fs::write(parent.path().join("waggle-server-other/letter"), "").unwrap();
         drop(make("other", true));
         sweep(parent.path());
         let left = |name: &str| parent.path().join(name).exists();
         assert!(left("waggle-server-used") && left("waggle-server-other") && left("other"));
-        assert!(!left("waggle-server-left"));
+        for gone in ["left", "begun", "locking"] {
+            assert!(!left(&format!("waggle-server-{gone}")), "{gone}");
+        }
     }
 
     #[test]

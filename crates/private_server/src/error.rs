@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateServerError {
     /// There is no such program.
-    #[error("{} is no program that can be run: {reason}; name one with --mysqld", path.display())]
+    #[error("{} is no program that can be run: {reason}; name a mysqld or mariadbd", path.display())]
     Program {
         /// The program.
         path: PathBuf,
@@ -23,7 +23,7 @@ pub enum PrivateServerError {
         reason: String,
     },
     /// Files that come with the program are missing.
-    #[error("{what} of {} cannot be found; name a whole installation with --mysqld", program.display())]
+    #[error("{what} of {} cannot be found; name the program of a whole installation", program.display())]
     Incomplete {
         /// The program.
         program: PathBuf,
@@ -33,7 +33,7 @@ pub enum PrivateServerError {
     /// Only root may start a program in another root directory, or as another user.
     #[error(
         "the server runs {how}: only root can start another one there; run waggle as root, or name a \
-         program with --mysqld"
+         program outside of it"
     )]
     NotRoot {
         /// How it runs.
@@ -71,7 +71,7 @@ pub enum PrivateServerError {
     /// The server does not start.
     #[error(
         "the private server did not start: {reason}; where AppArmor or SELinux confines the program, \
-         name a copy of it with --mysqld\n{log}"
+         name a copy of it\n{log}"
     )]
     DidNotStart {
         /// How it ended.

@@ -248,7 +248,7 @@ mod tests {
     fn what_is_no_program_is_named() {
         let missing = Program::at(Path::new("/nosuch/mysqld"), Flavour::Mysql).unwrap_err();
         let said = missing.to_string();
-        assert!(said.contains("/nosuch/mysqld") && said.contains("--mysqld"), "{said}");
+        assert!(said.contains("/nosuch/mysqld") && said.contains("name a mysqld"), "{said}");
         let folder = tempfile::TempDir::new().unwrap();
         let program = folder.path().join("mysqld");
         fs::copy("/bin/true", &program).unwrap();

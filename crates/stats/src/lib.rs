@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod chance;
 mod equivalence;
 mod interval;
 mod multiple;
@@ -25,6 +26,7 @@ mod resample;
 mod sequential;
 mod typical;
 
+pub use chance::most_by_chance;
 pub use equivalence::smallest_margin;
 pub use interval::Estimate;
 pub use interval::difference;

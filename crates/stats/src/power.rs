@@ -2,6 +2,8 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
+use crate::interval::Estimate;
+
 /// The smallest true mean that a t test of so many differences finds with the chance `power`, in standard
 /// deviations of the differences: `(t(1 - error/2) + t(power)) / √n` with `n - 1` degrees of freedom
 /// (Bloom, "Minimum detectable effects: a simple way to report the statistical power of experimental
@@ -9,10 +11,21 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// two pairs, or where `error` or `power` is no chance.
 pub fn detectable(pairs: usize, error: f64, power: f64) -> Option<f64> {
     let freedom = pairs.checked_sub(1).filter(|freedom| *freedom > 0)? as f64;
+    Some(reach(freedom, error, power)? / (pairs as f64).sqrt())
+}
+
+impl Estimate {
+    /// The smallest true value that a t test with the error of this estimate finds, as [`detectable`].
+    pub fn detectable(&self, error: f64, power: f64) -> Option<f64> {
+        Some(reach(self.freedom, error, power)? * self.error)
+    }
+}
+
+/// In standard errors.
+fn reach(freedom: f64, error: f64, power: f64) -> Option<f64> {
     let are_chances = [error, power].iter().all(|chance| *chance > 0.0 && *chance < 1.0);
     let student = StudentsT::new(0.0, 1.0, freedom).ok().filter(|_| are_chances)?;
-    let reach = student.inverse_cdf(1.0 - error / 2.0) + student.inverse_cdf(power);
-    Some(reach / (pairs as f64).sqrt())
+    Some(student.inverse_cdf(1.0 - error / 2.0) + student.inverse_cdf(power))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! The noise floor: arms compared with others that are set alike.
 
 use serde::Serialize;
+use waggle_stats::most_by_chance;
 
 use super::compare::Comparison;
 use super::metric::Metric;
+use super::paired::ERROR;
 
 /// What the comparisons of arms that are set alike (A/A) say of a metric: of the baseline with itself,
 /// and of one that shares a server with itself alone on a server. Whatever they find is wrong.
@@ -38,12 +40,11 @@ impl Floor {
         Metric::ALL.into_iter().map(floor).filter(|floor| floor.comparisons > 0).collect()
     }
 
-    /// The most false alarms that intervals of 95 % explain: 5 % of the comparisons and what chance adds,
-    /// by the normal approximation `0.05 n + z · √(0.05 · 0.95 · n)`. `z` is the quantile of
-    /// `1 - 0.05 / 13`: in 95 of 100 studies none of the 13 metrics has more by chance (Bonferroni).
-    pub fn false_alarms_max(&self) -> f64 {
-        let expected = 0.05 * self.comparisons as f64;
-        expected + 2.665 * (0.95 * expected).sqrt()
+    /// The most false alarms that intervals of 95 % explain: more have a chance of at most `0.05 / 13`, so that in
+    /// 95 of 100 studies none of the 13 metrics has more (Bonferroni), if comparisons are independent.
+    pub fn false_alarms_max(&self) -> usize {
+        let beyond = ERROR / Metric::ALL.len() as f64;
+        most_by_chance(self.comparisons, ERROR, beyond).unwrap_or(self.comparisons)
     }
 }
 
@@ -68,14 +69,13 @@ mod tests {
     }
 
     #[test]
-    fn two_hundred_comparisons_may_have_eighteen_false_alarms() {
+    fn two_hundred_comparisons_may_have_nineteen_false_alarms() {
         let floor = Floor {
             metric: Metric::Qps,
             comparisons: 200,
             false_alarms: 0,
             half_width_percent: 1.0,
         };
-        // 10 + 2.665 · √9.5.
-        assert!((floor.false_alarms_max() - 18.21).abs() < 0.01);
+        assert_eq!(floor.false_alarms_max(), 19);
     }
 }

@@ -32,7 +32,7 @@ pub use foreseen::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT};
 pub use interval::Interval;
 pub use metric::Metric;
 pub use paired::{PAIRS_MIN, Paired};
-pub use pool::PooledEffect;
+pub use pool::{PooledEffect, change_over};
 pub use runs::{RunDifference, compare_runs};
 pub use verdict::Verdict;
 

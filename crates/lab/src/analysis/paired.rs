@@ -30,6 +30,8 @@ const SEED: u64 = 1;
 /// The mean of differences within pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Paired {
+    /// How many.
+    pub count: usize,
     /// The mean with the interval of the sign-flip test.
     pub interval: Interval,
     /// The mean with Student's interval.
@@ -53,6 +55,7 @@ impl Paired {
         let Intervals { interval, student, bootstrap } = Intervals::of(differences)?;
         let deviation = student.error * (count as f64).sqrt();
         Some(Paired {
+            count,
             interval,
             bootstrap,
             p_sign_flip: sign_flip(differences, DRAWS, &mut Random::seeded(SEED))?,

@@ -10,7 +10,7 @@ use waggle_stats::{block_means, percent};
 
 use crate::window::{Cell, Load, Window};
 
-use super::compare::Compared;
+use super::compare::{CellWindows, Compared};
 use super::interval::Interval;
 use super::metric::Metric;
 use super::paired::Paired;
@@ -80,6 +80,30 @@ impl PooledEffect {
     }
 }
 
+/// The mean change of an arm over some cells, %, as that of [`PooledEffect`]; over one cell that of
+/// [`Comparison`](super::Comparison). `None` where no cell has a ratio.
+pub fn change_over(
+    windows: &[Window],
+    cells: &[&Cell],
+    baseline: &str,
+    arm: &str,
+    metric: Metric,
+) -> Option<Interval> {
+    let compare = |cell: &&Cell| CellWindows::of(windows, cell, baseline).compare(arm, metric);
+    let mut compared: Vec<Compared> = cells.iter().map(compare).collect();
+    compared.retain(|one| !one.log_ratios.is_empty());
+    match compared.as_slice() {
+        [one] => Some(one.comparison.percent),
+        several => Some(mean_of(several.iter())?.interval.map(percent)),
+    }
+}
+
+/// The mean over cells in each block, on the scale of logarithms.
+fn mean_of<'a>(compared: impl Iterator<Item = &'a Compared>) -> Option<Paired> {
+    let cells: Vec<&[(u32, f64)]> = compared.map(|one| one.log_ratios.as_slice()).collect();
+    Paired::of(&block_means(&cells)?)
+}
+
 /// Gives every mean its adjusted p value and its verdict.
 fn judge(pooled: &mut [PooledEffect], margin_percent: f64) {
     for metric in Metric::ALL {
@@ -129,16 +153,12 @@ impl<'a> Group<'a> {
     }
 
     fn pool(&self, compared: &[Compared]) -> Option<PooledEffect> {
-        let cells: Vec<&[(u32, f64)]> = compared
-            .iter()
-            .filter(|one| self.holds(one) && !one.log_ratios.is_empty())
-            .map(|one| one.log_ratios.as_slice())
-            .collect();
+        let is_part = |one: &&Compared| self.holds(one) && !one.log_ratios.is_empty();
+        let cells: Vec<&Compared> = compared.iter().filter(is_part).collect();
         if cells.len() < 2 {
             return None;
         }
-        let of_blocks = block_means(&cells)?;
-        let paired = Paired::of(&of_blocks)?;
+        let paired = mean_of(cells.iter().copied())?;
         let detectable_percent = percent(paired.detectable);
         Some(PooledEffect {
             arm: self.arm.to_owned(),
@@ -148,7 +168,7 @@ impl<'a> Group<'a> {
             order: self.order.map(str::to_owned),
             is_open: self.is_open,
             cells: cells.len(),
-            blocks: of_blocks.len(),
+            blocks: paired.count,
             percent: paired.interval.map(percent),
             p_student: paired.p_student,
             p_holm: paired.p_student,

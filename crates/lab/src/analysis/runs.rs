@@ -1,7 +1,7 @@
 //! Whether two runs of a suite differ.
 
 use serde::Serialize;
-use waggle_stats::{difference, holm, percent};
+use waggle_stats::{Estimate, difference, holm, percent};
 
 use crate::suite::Suite;
 use crate::window::{Cell, Window};
@@ -9,7 +9,7 @@ use crate::window::{Cell, Window};
 use super::Matrix;
 use super::interval::Interval;
 use super::metric::Metric;
-use super::paired::ERROR;
+use super::paired::{ERROR, POWER};
 
 /// How far the effect of a scenario in one run is from that in another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +29,8 @@ pub struct RunDifference {
     /// How much more the arm is, against its baseline, in the second run than in the first, %: with
     /// Welch's interval of 95 %.
     pub percent: Interval,
+    /// The smallest difference in % that is found in 4 of 5 cases among all differences by this metric.
+    pub detectable_percent: f64,
     /// P value of "the effect is the same in both", by Welch's t test.
     pub p_student: f64,
     /// The same, adjusted by Holm for all differences by this metric.
@@ -52,13 +54,13 @@ pub fn compare_runs(suite: &Suite, one: &[Window], other: &[Window]) -> Vec<RunD
 impl Matrix<'_> {
     pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> Vec<RunDifference> {
         let both = self.compare(one).into_iter().zip(self.compare(other));
-        let mut differences: Vec<RunDifference> = both
+        let mut differences: Vec<(RunDifference, Estimate)> = both
             .filter_map(|(one, other)| {
                 let between = difference(&one.log_ratio?, &other.log_ratio?, 1.0 - ERROR)?;
                 let p_student = between.p_value(0.0)?;
                 let interval =
                     Interval { low: between.low, value: between.value, high: between.high };
-                Some(RunDifference {
+                let found = RunDifference {
                     cell: one.comparison.cell,
                     arm: one.comparison.arm,
                     baseline: one.comparison.baseline,
@@ -68,15 +70,21 @@ impl Matrix<'_> {
                     percent: interval.map(percent),
                     p_student,
                     p_holm: p_student,
-                })
+                    detectable_percent: f64::NAN,
+                };
+                Some((found, between))
             })
             .collect();
         for metric in Metric::ALL {
-            let mut family: Vec<&mut RunDifference> =
-                differences.iter_mut().filter(|it| it.metric == metric).collect();
-            let p: Vec<f64> = family.iter().map(|it| it.p_student).collect();
-            family.iter_mut().zip(holm(&p)).for_each(|(it, p_holm)| it.p_holm = p_holm);
+            let mut family: Vec<&mut (RunDifference, Estimate)> =
+                differences.iter_mut().filter(|(it, _)| it.metric == metric).collect();
+            let p: Vec<f64> = family.iter().map(|(it, _)| it.p_student).collect();
+            let error = ERROR / family.len().max(1) as f64;
+            for ((it, between), p_holm) in family.iter_mut().zip(holm(&p)) {
+                it.p_holm = p_holm;
+                it.detectable_percent = between.detectable(error, POWER).map_or(f64::NAN, percent);
+            }
         }
-        differences
+        differences.into_iter().map(|(it, _)| it).collect()
     }
 }

@@ -79,6 +79,7 @@ impl Run {
                     part: 0,
                     rate: None,
                     stolen: Vec::new(),
+                    unsteady: false,
                     begin: Timestamp::UNIX_EPOCH,
                     end: Timestamp::UNIX_EPOCH,
                     measured: Some(measured(cpu_ns)),

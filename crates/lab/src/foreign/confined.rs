@@ -15,6 +15,7 @@ const OTHERS: &str = "load-of-others";
 const FIXED_RATE: &str = "a fixed rate needs a private server";
 const NO_ROOM: &str = "the server has no room for so many sessions";
 const NO_BASELINE: &str = "its order lacks the baseline";
+const RESTART: &str = "its order starts the server anew for every scenario";
 
 /// What of a suite is run on a server that somebody else started, and on which one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +114,9 @@ impl Confined {
     pub fn why_not(&self, suite: &Suite, cell: &Cell, sessions_max: u32) -> Option<&'static str> {
         if cell.load != Load::Closed {
             return Some(FIXED_RATE);
+        }
+        if !suite.keeps_servers(cell) {
+            return Some(RESTART);
         }
         if self.others.is_none() && cell.threads > sessions_max {
             return Some(NO_ROOM);

@@ -64,8 +64,7 @@ pub fn preview(connection: &mut Connection, suite: &Suite) -> Result<Vec<Preview
     if let Some(why) = state.why_absent(Table::Instruments) {
         return Err(LabError::Foreign(why.to_owned()));
     }
-    let identity = connection.server_identity();
-    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let version = version_of(connection);
     let previews = suite.scenarios.iter().map(|scenario| -> Result<Preview, LabError> {
         let changes = life::plan(scenario, &state, version)?;
         let statements = batches(&changes, ROWS_MAX).count();
@@ -74,11 +73,11 @@ pub fn preview(connection: &mut Connection, suite: &Suite) -> Result<Vec<Preview
     previews.collect()
 }
 
-/// Whether an account may do what a run does. It is tried by statements that change nothing.
+/// Whether an account may do what a run of a suite does. It is tried by statements that change nothing.
 ///
 /// # Errors
 /// It may not; then with the `GRANT` to run.
-pub fn check_rights(connection: &mut Connection) -> Result<(), LabError> {
+pub fn check_rights(connection: &mut Connection, suite: &Suite) -> Result<(), LabError> {
     for (statement, what, right) in [
         (
             "UPDATE performance_schema.setup_instruments SET ENABLED = ENABLED WHERE NAME = ''",
@@ -90,7 +89,30 @@ pub fn check_rights(connection: &mut Connection) -> Result<(), LabError> {
         let tried = connection.rows(statement);
         tried.map_err(|error| denied(connection, what, right, error))?;
     }
+    let state = State::read(connection)?;
+    for scenario in &suite.scenarios {
+        let changes = life::plan(scenario, &state, version_of(connection))?;
+        if changes.iter().any(|change| change.table == Table::Metrics) {
+            return may_set_counters(connection);
+        }
+    }
     Ok(())
+}
+
+/// Tried with a name that no counter of InnoDB has: who may set them is told that it is wrong.
+fn may_set_counters(connection: &mut Connection) -> Result<(), LabError> {
+    let right = Table::Metrics.right_to_change(connection.server_identity());
+    match connection.rows("SET GLOBAL innodb_monitor_enable = 'waggle_has_none'") {
+        Err(error) if error.is_access_denied() => {
+            Err(denied(connection, "set counters of InnoDB", right, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn version_of(connection: &Connection) -> ServerVersion {
+    let identity = connection.server_identity();
+    ServerVersion::parse(identity.flavour, &identity.version)
 }
 
 /// An error, as a lack of rights where it is one.
@@ -149,14 +171,14 @@ impl Foreign {
     /// Takes every change back, and drops the schema of the load.
     ///
     /// # Errors
-    /// One of the two failed; the other is done.
+    /// One of the two failed; the other is done. Where both did, it is that of the changes.
     pub fn end(self) -> Result<Restored, LabError> {
         let Held { hold, mut connection, has_schema } = self.held.into_inner();
         let restored = hold.end(&mut connection);
-        if has_schema {
-            schema::drop_it(&mut connection)?;
-        }
-        Ok(restored?)
+        let dropped = if has_schema { schema::drop_it(&mut connection) } else { Ok(()) };
+        let restored = restored?;
+        dropped?;
+        Ok(restored)
     }
 
     /// How a load reaches it.

@@ -51,6 +51,26 @@ impl Sysbench {
         }
     }
 
+    /// Whether it has the script of a workload and takes its arguments. Nothing is loaded.
+    ///
+    /// # Errors
+    /// It has not, or does not.
+    pub fn check(&self, workload: &Workload) -> Result<(), LoadError> {
+        let script = anywhere(Path::new(&workload.script))?;
+        let mut command = Command::new(&self.program);
+        command.arg(script).args(&workload.arguments).arg("help").stdin(Stdio::null());
+        let asked = command.output();
+        let asked = asked.map_err(LoadError::system(format!("run {}", self.program.display())))?;
+        let said = [asked.stdout, asked.stderr].map(|of| String::from_utf8_lossy(&of).into_owned());
+        let said = said.concat();
+        // A script need not know the command.
+        let is_refused = ["FATAL: ", "invalid option: "].iter().any(|word| said.contains(word));
+        match is_refused && !asked.status.success() {
+            true => Err(told(&workload.script, "it cannot be run; mend the suite", &said)),
+            false => Ok(()),
+        }
+    }
+
     /// Its version, such as `1.0.20`.
     pub fn version(&self) -> &str {
         &self.version
@@ -165,13 +185,17 @@ pub(super) fn failed(script: &str, how: impl Into<String>, log: &File) -> LoadEr
         let mut bytes = vec![0; usize::try_from(found.len()).unwrap_or(0)];
         log.read_exact_at(&mut bytes, 0).map(|()| String::from_utf8_lossy(&bytes).into_owned())
     });
-    let text = text.unwrap_or_default();
+    told(script, how, &text.unwrap_or_default())
+}
+
+/// The same of what it said.
+fn told(script: &str, how: impl Into<String>, text: &str) -> LoadError {
     let script = script.to_owned();
     // As `lab.lua` and as sysbench itself say it.
     if text.contains("no such script: ") || text.contains("Cannot find benchmark ") {
         return LoadError::Script { script };
     }
-    LoadError::Failed { script, how: how.into(), said: reason(&text) }
+    LoadError::Failed { script, how: how.into(), said: reason(text) }
 }
 
 /// The first lines that tell of an error, since each session can repeat them; where there are none the

@@ -15,7 +15,9 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &[RunDifference]
     let compared = words::count(differences.len(), "effect", "effects");
     let answer = match (differences.is_empty(), different.is_empty()) {
         (true, _) => "No effect was measured in both runs: nothing can be compared.".to_owned(),
-        (false, true) => format!("No difference was found among {compared}."),
+        (false, true) => {
+            format!("No difference was found among {compared}. {}", found(differences))
+        }
         (false, false) => format!("{} of {compared} differ.", different.len()),
     };
     let how = "An effect is the change of a scenario against its baseline in the same run. The levels \
@@ -34,6 +36,28 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &[RunDifference]
         blocks.push(Block::Table(table("All effects on processor time per statement", of_cpu)));
     }
     markdown::of("waggle lab: two runs", &blocks)
+}
+
+/// What could have been found: that nothing was is no proof that nothing is there.
+fn found(differences: &[RunDifference]) -> String {
+    let of_cpu = differences.iter().filter(|it| it.metric == Metric::CpuPerStatement);
+    let mut detectable: Vec<f64> = of_cpu.map(|it| it.detectable_percent).collect();
+    detectable.retain(|percent| percent.is_finite());
+    detectable.sort_by(f64::total_cmp);
+    match detectable.as_slice() {
+        [] => "What could have been found is not known.".to_owned(),
+        [least, .., most] => format!(
+            "On the processor time per statement, one of {} to {} would have been found in 4 of 5 cases, by the \
+             cell: this is no proof of less.",
+            words::share(*least),
+            words::share(*most)
+        ),
+        [one] => format!(
+            "On the processor time per statement, one of {} would have been found in 4 of 5 cases: this is no \
+             proof of less.",
+            words::share(*one)
+        ),
+    }
 }
 
 /// What the two runs are.
@@ -101,6 +125,8 @@ pub(super) struct DifferenceJson<'a> {
     second_percent: [Option<f64>; 3],
     /// How much more it is in the second run, with its interval of 95 %.
     percent: [Option<f64>; 3],
+    /// The smallest difference that is found in 4 of 5 cases among all of the metric, %.
+    detectable_percent: Option<f64>,
     /// P value of "the same in both", and after Holm.
     p_student: Option<f64>,
     p_holm: Option<f64>,
@@ -122,6 +148,7 @@ impl<'a> DifferenceJson<'a> {
             first_percent: ends(&it.one),
             second_percent: ends(&it.other),
             percent: ends(&it.percent),
+            detectable_percent: rounded(it.detectable_percent),
             p_student: rounded(it.p_student),
             p_holm: rounded(it.p_holm),
             different: it.is_different(),

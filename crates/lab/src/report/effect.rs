@@ -1,8 +1,8 @@
 //! One effect over the cells of a workload.
 
-use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect, Verdict};
+use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect, Verdict, change_over};
 use crate::report::words;
-use crate::window::Load;
+use crate::window::{Cell, Load, Window};
 
 /// An arm against another by a metric, over the cells of one workload, one order and one kind of load.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +30,24 @@ impl Effect<'_> {
         pooled.or_else(|| Some(self.alone(analysis)?.percent)).filter(Interval::is_known)
     }
 
-    /// Its size as sources print it: the change in %, or the difference in the unit of the metric where
-    /// [`words::is_absolute`]. Differences are not pooled: there is one where only one cell has numbers.
-    pub(super) fn size(&self, analysis: &Analysis) -> Option<Interval> {
-        match words::is_absolute(self.metric) {
-            true => Some(self.alone(analysis)?.difference).filter(Interval::is_known),
-            false => self.change(analysis),
-        }
+    /// Its size over some of the cells as sources print it: the change in %, or the difference in the unit of
+    /// the metric where [`words::is_absolute`]. Differences are not pooled: there is one where only one
+    /// cell has numbers.
+    pub(super) fn size(
+        &self,
+        analysis: &Analysis,
+        windows: &[Window],
+        cells: &[&Cell],
+    ) -> Option<Interval> {
+        let is_of = |one: &&Comparison| self.is_of(one) && cells.contains(&&one.cell);
+        let size = match words::is_absolute(self.metric) {
+            true => {
+                let mut counted = analysis.comparisons.iter().filter(is_of);
+                counted.next().filter(|_| counted.next().is_none())?.difference
+            }
+            false => change_over(windows, cells, self.baseline, self.arm, self.metric)?,
+        };
+        Some(size).filter(Interval::is_known)
     }
 
     /// Whether a cost or a gain was shown, also among all comparisons of the metric.

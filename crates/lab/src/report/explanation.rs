@@ -8,6 +8,7 @@ use crate::analysis::{Analysis, Interval, Metric, analyse_against};
 use crate::report::effect::Effect;
 use crate::report::{Report, words};
 use crate::suite::{Order, Scenario, Sequence};
+use crate::window::Cell;
 
 /// When an arm explains a difference.
 pub(super) const RULE: &str = "Explanation: the difference is what would have to be added to ours to be at \
@@ -53,7 +54,14 @@ impl<'a> Arms<'a> {
     }
 
     /// The arms that explain a difference between ours and what was published, with what they showed.
-    pub(super) fn explain(&self, workload: &str, metric: Metric, difference: f64) -> String {
+    /// Cells: of the workload, those that the difference is of.
+    pub(super) fn explain(
+        &self,
+        workload: &str,
+        cells: &[&Cell],
+        metric: Metric,
+        difference: f64,
+    ) -> String {
         let mut said = Vec::new();
         for (other, factor) in &self.others {
             for order in self.orders() {
@@ -65,7 +73,9 @@ impl<'a> Arms<'a> {
                     order,
                     is_open: false,
                 };
-                let size = effect.size(&self.analysis);
+                let cells: Vec<Cell> = cells.iter().map(|cell| in_order(cell, order)).collect();
+                let cells: Vec<&Cell> = cells.iter().collect();
+                let size = effect.size(&self.analysis, self.report.windows, &cells);
                 let explains =
                     |size: &Interval| size.holds(difference) && effect.is_shown(&self.analysis);
                 if let Some(size) = size.filter(explains) {
@@ -86,6 +96,11 @@ impl<'a> Arms<'a> {
         let name = |order: &'a Order| has_several.then_some(order.name.as_str());
         orders.iter().filter(is_random).map(name).collect()
     }
+}
+
+/// The cell under the same load in another order.
+fn in_order(cell: &Cell, order: Option<&str>) -> Cell {
+    Cell { order: order.map(str::to_owned), ..cell.clone() }
 }
 
 /// What a scenario has of each factor but its start and its variables. A profile that begins with what is

@@ -77,6 +77,7 @@ pub(super) fn unfinished(report: Report<'_>) -> Vec<String> {
         .chain(void::cells(report))
         .chain(void::windows(report))
         .chain(void::stolen(report))
+        .chain(void::unsteady(report))
         .collect()
 }
 
@@ -129,7 +130,7 @@ fn noise(report: Report<'_>) -> Vec<Block> {
             Datum::text(words::name(floor.metric)),
             Datum::number(words::number(floor.comparisons as f64, 0)),
             Datum::number(words::number(floor.false_alarms as f64, 0)),
-            Datum::number(words::number(floor.false_alarms_max().floor(), 0)),
+            Datum::number(words::number(floor.false_alarms_max() as f64, 0)),
             Datum::number(words::share(floor.half_width_percent)),
             Datum::number(words::declared(report.suite.declared_percent(floor.metric))),
         ]);
@@ -149,7 +150,8 @@ fn caveats(report: Report<'_>) -> Vec<String> {
         "A verdict of cost or gain has stayed significant at 5 % after Holm's correction over all \
          comparisons of its metric. \"Below what we can detect\" is no proof of zero; \"proven below\" is \
          a proof that the effect is smaller than that, where that is at most {}: smaller effects are of \
-         no interest to the suite.",
+         no interest to the suite. It stands at 5 % for each comparison by itself, and costs little to claim \
+         where there are many.",
         words::share(report.suite.margin_percent)
     ));
     caveats.push(

@@ -20,9 +20,9 @@ const RULES: [&str; 3] = [
     "Published: changes that follow from the figures of the source, lowest to highest cell and their \
      mean, without the cells that contradict the source, and of the cells that we have too where there \
      are any. Memory: what came to that of the baseline.",
-    "Ours: over several numbers of threads the mean, each with the same weight, formed in each block; \
-     its interval is that of the sign-flip test over the blocks, 95 %, as that of a single cell is. \
-     Beside it the lowest and the highest cell.",
+    "Ours: of the same cells as the published figures, over several numbers of threads the mean, each \
+     with the same weight, formed in each block; its interval is that of the sign-flip test over the \
+     blocks, 95 %, as that of a single cell is. Beside it the lowest and the highest cell.",
     "Direction: that of the published mean against ours, where our interval leaves out 0.",
 ];
 
@@ -109,7 +109,7 @@ struct Printed {
     cells: usize,
     /// Those of them that contradict the source.
     contradicting: usize,
-    /// Those of the rest that we have too.
+    /// How many of the rest we have too.
     shared: usize,
     sizes: Vec<f64>,
 }
@@ -164,7 +164,21 @@ impl Line<'_> {
         size.is_known().then_some(size.value)
     }
 
-    /// The size of our effect over the cells.
+    /// The cells whose figures are compared: those that we have and that the source printed without
+    /// contradicting itself; all where there is none.
+    pub(super) fn cells(&self) -> Vec<&Cell> {
+        let is_sound = |cell: &&Cell| {
+            let is_there = self.ours(cell).is_some() && self.published(cell).is_some();
+            is_there && !self.contradicts(cell)
+        };
+        let sound: Vec<&Cell> = self.group.cells.iter().filter(is_sound).collect();
+        match sound.is_empty() {
+            true => self.group.cells.iter().collect(),
+            false => sound,
+        }
+    }
+
+    /// The size of our effect over them.
     pub(super) fn effect(&self) -> Option<Interval> {
         let effect = Effect {
             arm: &self.scenario.name,
@@ -174,7 +188,7 @@ impl Line<'_> {
             order: self.group.order_of_cells(),
             is_open: false,
         };
-        effect.size(self.report.analysis)
+        effect.size(self.report.analysis, self.report.windows, &self.cells())
     }
 
     fn data(&self, printed: &Printed, arms: &Arms<'_>, notes: &mut Notes) -> Vec<Datum> {
@@ -214,7 +228,7 @@ impl Line<'_> {
     /// Ours over the cells, and from the lowest to the highest.
     pub(super) fn ours_in_words(&self, notes: &mut Notes) -> [Datum; 2] {
         let Some(size) = self.effect() else { return [self.absent(), self.absent()] };
-        let sizes: Vec<f64> = self.group.cells.iter().filter_map(|cell| self.ours(cell)).collect();
+        let sizes: Vec<f64> = self.cells().into_iter().filter_map(|cell| self.ours(cell)).collect();
         let ours = Datum::number(words::size_interval(self.metric, &size));
         [self.marked(ours, notes), Datum::number(self.range(&sizes, false))]
     }
@@ -232,7 +246,7 @@ impl Line<'_> {
             true => "none needed".to_owned(),
             false => {
                 let difference = beyond(self.metric, mean, ours.value);
-                arms.explain(self.group.workload, self.metric, difference)
+                arms.explain(self.group.workload, &self.cells(), self.metric, difference)
             }
         };
         [Datum::text(direction(mean, &ours)), Datum::text(explanation)]
@@ -268,8 +282,9 @@ impl Line<'_> {
     /// With a note where the load left processors idle, in which case rates say little.
     fn marked(&self, ours: Datum, notes: &mut Notes) -> Datum {
         let is_rate = matches!(self.metric, Metric::Qps | Metric::Tps);
-        let answer = |cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
-        let counted = || self.group.cells.iter().filter_map(answer);
+        let answer = |cell: &Cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
+        let cells = self.cells();
+        let counted = || cells.iter().filter_map(|cell| answer(cell));
         let below = counted().filter(|one| !one.is_saturated).count();
         if !is_rate || below == 0 {
             return ours;

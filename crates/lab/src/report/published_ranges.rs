@@ -75,7 +75,8 @@ fn answer(line: &Line<'_>, range: &PublishedRange) -> [Datum; 2] {
         false => {
             let nearer = ours.value.clamp(low, high);
             let arms = Arms::of(line.report, line.scenario);
-            arms.explain(line.group.workload, line.metric, beyond(line.metric, nearer, ours.value))
+            let difference = beyond(line.metric, nearer, ours.value);
+            arms.explain(line.group.workload, &line.cells(), line.metric, difference)
         }
     };
     [Datum::text(direction), Datum::text(explanation)]

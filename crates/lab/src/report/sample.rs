@@ -111,6 +111,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         part: 0,
         rate: None,
         stolen: Vec::new(),
+        unsteady: false,
         begin: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number)),
         end: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number) + 1),
         measured: Some(Measured {

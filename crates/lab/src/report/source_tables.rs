@@ -110,6 +110,12 @@ fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) 
         rows.push(row(group, cell, "processor time, d%".to_owned(), &mut |scenario| {
             percent(report, cell, scenario, cpu)
         }));
+        rows.push(row(group, cell, "verdict on the processor time".to_owned(), &mut |scenario| {
+            match scenario.name == report.suite.baseline {
+                true => Datum::text("baseline"),
+                false => columns::verdict_of(report.answer(cell, &scenario.name, cpu)),
+            }
+        }));
     }
     table.notes = notes;
     let mut rows = rows.into_iter();

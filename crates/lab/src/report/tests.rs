@@ -256,6 +256,7 @@ fn two_runs_are_told_apart() {
         one: Interval { low: 4.0, value: 5.0, high: 6.0 },
         other: Interval { low: 8.0, value: 9.0, high: 10.0 },
         percent: Interval { low: 2.0, value: 3.8, high: 5.0 },
+        detectable_percent: 2.5,
         p_student: 0.001,
         p_holm,
     };
@@ -263,6 +264,7 @@ fn two_runs_are_told_apart() {
     assert!(text.contains("1 of 2 effects differ."), "{text}");
     let text = differences(&facts(), &facts(), &[difference(0.9)]);
     assert!(text.contains("No difference was found among 1 effect."), "{text}");
+    assert!(text.contains("one of 2.5 % would have been found"), "{text}");
     let text = differences(&facts(), &facts(), &[]);
     assert!(text.contains("nothing can be compared"), "{text}");
     let value: serde_json::Value =

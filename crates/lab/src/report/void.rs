@@ -57,6 +57,18 @@ pub(super) fn stolen(report: Report<'_>) -> Option<String> {
     })
 }
 
+/// How many windows began before the throughput was steady; `None` where none did.
+pub(super) fn unsteady(report: Report<'_>) -> Option<String> {
+    let count = report.windows.iter().filter(|window| window.unsteady).count();
+    (count > 0).then(|| {
+        format!(
+            "The throughput was not steady when the warm-up had taken as long as it may: {} of {}.",
+            words::count(count, "window", "windows"),
+            report.windows.len()
+        )
+    })
+}
+
 /// The void cells by the processor time per statement, a line for each cell and reason.
 pub(super) fn lines(report: Report<'_>) -> Vec<String> {
     let mut lines: Vec<(&Cell, &str, Vec<&str>)> = Vec::new();

@@ -120,7 +120,7 @@ pub(super) fn name(metric: Metric) -> &'static str {
         Metric::ServerShare => "processors used by the server",
         Metric::Rss => "memory of the server (RSS)",
         Metric::PerformanceSchemaMemory => "memory of Performance Schema",
-        Metric::ContextSwitchesPerStatement => "context switches per statement",
+        Metric::ContextSwitchesPerStatement => "context switches of the host per statement",
         Metric::WrittenBytesPerStatement => "bytes written per statement",
     }
 }

@@ -213,16 +213,18 @@ fn each_right_that_is_missing_is_named_with_its_grant_and_nothing_is_changed() {
     const READ: &str = "SELECT ON performance_schema.*";
     const WRITE: &str = "SELECT, INSERT, UPDATE, DELETE ON performance_schema.*";
     const PROCESS: &str = "PROCESS ON *.*";
+    const COUNTERS: &str = "SYSTEM_VARIABLES_ADMIN ON *.*";
     let (place, in_use) = (Place::new(), InUse::of(Version::Mysql9));
     let before = in_use.found();
-    for (grants, named) in [
-        (&[] as &[&str], READ),
-        (&[READ][..], WRITE),
-        (&[WRITE][..], PROCESS),
-        (&[WRITE, PROCESS][..], "ALL ON waggle_lab.*"),
+    for (suite, grants, named) in [
+        ("modb", &[] as &[&str], READ),
+        ("modb", &[READ][..], WRITE),
+        ("modb", &[WRITE][..], PROCESS),
+        ("modb", &[WRITE, PROCESS][..], "ALL ON waggle_lab.*"),
+        ("line", &[WRITE, PROCESS][..], COUNTERS),
     ] {
         let file = few(&in_use, &place, grants);
-        let said = ended(place.foreign("modb", &file, &["--only", "closed", "--yes"]), 4);
+        let said = ended(place.foreign(suite, &file, &["--only", "closed", "--yes"]), 4);
         assert!(said.contains(&format!("GRANT {named} TO 'few'@'localhost'")), "{named}: {said}");
         assert_same(&in_use.found(), &before, named);
         assert!(!place.run().exists(), "{named}: a run was begun");

@@ -23,6 +23,8 @@ fn too_large_for_the_memory() -> String {
     LARGE.to_owned() + &scenarios.concat()
 }
 
+const SCENARIO: &str = "[[scenarios]]\nname = \"s0\"\ntitle = \"one\"\n";
+
 const LARGE: &str = r#"
 title = "more than there is"
 baseline = "s0"
@@ -85,7 +87,23 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
         command.env("TMPDIR", long);
         command
     };
+    let of_workload = |name: &str, script: &str| {
+        let path = place.dir.path().join(name);
+        let lines =
+            format!("{}{SCENARIO}", LARGE.replace("script = \"oltp_point_select\"", script));
+        fs::write(&path, lines.replace("[4096]", "[1]")).unwrap();
+        place.small(path.to_str().unwrap(), "mysql-8.0", &[])
+    };
+    let no_script = of_workload("script.toml", "script = \"oltp_nosuch\"");
+    let no_argument = of_workload(
+        "argument.toml",
+        "script = \"oltp_point_select\"\narguments = [\"--no-such=1\"]",
+    );
+    let no_place =
+        place.lab(&["run", "rds", "--server", "/bin/ls", "--output", "/proc/nosuch/run"]);
     let cases = [
+        (no_script, "there is no script oltp_nosuch", 4),
+        (no_argument, "invalid option: --no-such=1", 4),
         (place.small("nosuch", "mysql-8.0", &[]), "nosuch", 3),
         (place.small(bad.to_str().unwrap(), "mysql-8.0", &[]), "bad.toml", 3),
         (place.small("rds", "mysql-3.23", &[]), "mysql-3.23", 3),
@@ -96,6 +114,7 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
         (no_room, "room on the disk", 4),
         (place.small(large.to_str().unwrap(), "mysql-8.0", &[]), "waggle: memory: ", 4),
         (long_path, "a socket may have 107 bytes", 4),
+        (no_place, "name another one with --output", 4),
         (place.lab(&["resume", "nosuch"]), "nosuch", 4),
         (place.lab(&["report", "nosuch"]), "nosuch", 4),
     ];

@@ -5,7 +5,7 @@ use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
 use crate::report::chart::picture::Picture;
-use crate::report::chart::plot::{Axis, Plot, line};
+use crate::report::chart::plot::{Axis, Plot, label, line};
 use crate::report::chart::scale::Scale;
 use crate::report::words;
 
@@ -13,6 +13,7 @@ use crate::report::words;
 const STRIP: f64 = 44.0;
 /// In how many lines the marks of a strip lie.
 const LINES: usize = 5;
+const AXIS: &str = "d% between equal arms (%), each metric as far as it reaches";
 const CAPTION: &str = "A mark for each cell: the change between two arms that are set alike. All of it \
                        is noise. Filled: the 95 % interval leaves out 0, a false alarm. Dashed: the \
                        effect that the suite declares detectable. Dotted: half of the 95 % interval, \
@@ -39,6 +40,13 @@ impl Strip {
         });
         half.into_iter().chain(declared).collect()
     }
+
+    /// How far marks and limits reach to either side of 0, %.
+    fn reach(&self, changes: impl Iterator<Item = f64>) -> f64 {
+        let limits = self.limits().into_iter().map(|(.., end)| end);
+        let reach = changes.chain(limits).map(f64::abs).fold(0.0, f64::max);
+        if reach > 0.0 { reach } else { 1.0 }
+    }
 }
 
 /// A strip for each metric.
@@ -61,10 +69,8 @@ fn is_shown(comparison: &Comparison) -> bool {
 }
 
 fn draw(title: &str, strips: &[Strip], again: &[&Comparison]) -> Picture {
-    let changes = again.iter().map(|one| one.percent.value);
-    let limits = strips.iter().flat_map(Strip::limits).flat_map(|(.., end)| [-end, end]);
-    let scale = Scale::around(changes.chain(limits).chain([0.0]));
-    let x = Axis::linear("d% between equal arms (%)", scale);
+    let scale = Scale::around([-1.0, 1.0]);
+    let x = Axis { title: AXIS.to_owned(), scale, ticks: vec![(0.0, "0".to_owned())] };
     let names: Vec<String> =
         strips.iter().map(|strip| words::short(strip.metric).to_owned()).collect();
     let height = strips.len().max(1) as f64 * STRIP;
@@ -72,20 +78,24 @@ fn draw(title: &str, strips: &[Strip], again: &[&Comparison]) -> Picture {
     plot.upright("zero", 0.0);
     for (row, strip) in strips.iter().enumerate() {
         let (top, bottom) = (plot.y(row as f64), plot.y(row as f64 + 1.0));
+        let of_metric = || again.iter().filter(|one| one.metric == strip.metric);
+        let reach = strip.reach(of_metric().map(|one| one.percent.value));
+        let reach_in_words = format!("± {}", words::share(reach));
+        plot.draw(label(&reach_in_words, (plot.x(1.0), top + 12.0), "end"));
         for (class, tip, end) in strip.limits() {
+            let end = end / reach;
             for x in [plot.x(-end), plot.x(end)] {
                 plot.draw(line(class, (x, top), (x, bottom)).tip(&tip));
             }
         }
-        let of_metric = again.iter().filter(|one| one.metric == strip.metric);
-        for (at, one) in of_metric.enumerate() {
+        for (at, one) in of_metric().enumerate() {
             // Beside each other by their order, so that the same numbers give the same picture.
             let place = (at % LINES) as f64 / LINES as f64;
             let y = plot.y(row as f64 + 0.18 + 0.8 * place);
             let is_alarm = !one.percent.holds(0.0);
             let change = words::percent_interval(&one.percent);
             let tip = format!("{}: {change}", words::cell(&one.cell));
-            plot.draw(look(is_alarm).mark(plot.x(one.percent.value), y, "", &tip));
+            plot.draw(look(is_alarm).mark(plot.x(one.percent.value / reach), y, "", &tip));
         }
     }
     let legend = [(look(false), "interval holds 0"), (look(true), "false alarm")];

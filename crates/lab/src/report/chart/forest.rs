@@ -14,7 +14,8 @@ use crate::window::{Cell, Load};
 /// Height of a line, pixels.
 const LINE: f64 = 17.0;
 const CAPTION: &str = "Marks and bars: ours with the 95 % interval, by verdict. Hollow circles: the \
-                       published figures. A bar that ends at the edge goes beyond it.";
+                       published figures. A bar that ends at the edge goes beyond it. Cells that were not run are in \
+                       the tables.";
 
 /// One comparison.
 #[derive(Clone, Debug)]
@@ -27,12 +28,13 @@ struct Line {
     published: Option<(f64, bool)>,
 }
 
-/// The change of a metric in every cell of groups that have one name. What the source printed belongs
-/// to its own metric only.
-pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> Figure {
+/// The change of a metric in every cell that was run of groups that have one name; `None` where
+/// none was. What the source printed belongs to its own metric only.
+pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> Option<Figure> {
     let mut lines = Vec::new();
+    let were_run = report.cells_run();
     for group in groups {
-        for cell in &group.cells {
+        for cell in group.cells.iter().filter(|cell| were_run.contains(cell)) {
             let others = group.others(report);
             lines.extend(others.map(|scenario| line(report, cell, scenario, metric)));
         }
@@ -42,10 +44,7 @@ pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> F
     let axis = format!("d% of {} (%)", words::name(metric));
     let picture = draw(&title, axis, &lines);
     let figure = Figure::new(title, CAPTION, picture);
-    match groups.first() {
-        Some(group) => figure.in_order(group),
-        None => figure,
-    }
+    groups.first().filter(|_| !lines.is_empty()).map(|group| figure.in_order(group))
 }
 
 fn line(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) -> Line {

@@ -60,8 +60,8 @@ pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
         }
         // Closed loads and those at a fixed rate.
         let of_name: Vec<&Group<'_>> = groups.iter().filter(|it| it.name == group.name).collect();
-        figures.push(forest::of(report, &of_name, report.source_metric()));
-        figures.push(forest::of(report, &of_name, Metric::CpuPerStatement));
+        figures.extend(forest::of(report, &of_name, report.source_metric()));
+        figures.extend(forest::of(report, &of_name, Metric::CpuPerStatement));
     }
     figures.push(floor::of(report));
     figures

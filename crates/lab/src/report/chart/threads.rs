@@ -9,6 +9,7 @@ use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
 use crate::report::chart::{Figure, numbers};
+use crate::report::columns::contradiction_of_change;
 use crate::report::element::{Element, Pixels};
 use crate::report::group::Group;
 use crate::report::words;
@@ -66,7 +67,8 @@ pub(super) fn changes(report: Report<'_>, group: &Group<'_>) -> Figure {
     for (curve, scenario) in curves.iter_mut().zip(&group.scenarios) {
         let published = |cell: &Cell| {
             let percent = report.published_percent(cell, &scenario.name)?;
-            Some((cell.threads, percent))
+            let is_sound = contradiction_of_change(report, cell, &scenario.name).is_none();
+            is_sound.then_some((cell.threads, percent))
         };
         curve.published = cells.iter().filter_map(published).collect();
     }
@@ -80,8 +82,8 @@ pub(super) fn changes(report: Report<'_>, group: &Group<'_>) -> Figure {
     let baseline = &report.suite.baseline;
     let title = format!("{}: change of {name} against {baseline} by threads", group.name);
     let picture = draw(&title, axis, &threads(cells), &curves, Spread::Bands);
-    let caption =
-        "Lines and bands: ours with the 95 % interval. Hollow marks: the published figures.";
+    let caption = "Lines and bands: ours with the 95 % interval. Hollow marks: the published figures, without those that \
+         contradict their source.";
     Figure::new(title, caption, picture).in_order(group)
 }
 
@@ -106,9 +108,9 @@ pub(super) fn draw(
         let aside = (number as f64 - (curves.len() as f64 - 1.0) / 2.0) * ASIDE;
         let x = |plot: &Plot, threads: u32| plot.x(f64::from(threads)) + aside;
         if spread == Spread::Bands {
-            band(&mut plot, curve, aside);
+            neighbours(curve, threads).for_each(|part| band(&mut plot, curve, part, aside));
         }
-        path(&mut plot, curve, aside);
+        neighbours(curve, threads).for_each(|part| path(&mut plot, curve, part, aside));
         for point in &curve.points {
             let x = x(&plot, point.threads);
             if spread == Spread::Bars && point.high > point.low {
@@ -129,13 +131,17 @@ pub(super) fn draw(
     plot.finish(title, &legend)
 }
 
-/// The line through the points.
-fn path(plot: &mut Plot, curve: &Curve, aside: f64) {
-    if curve.points.len() < 2 {
-        return;
-    }
+/// The points of a curve between which no number of threads was left out, two or more.
+fn neighbours<'a>(curve: &'a Curve, threads: &'a [u32]) -> impl Iterator<Item = &'a [Point]> {
+    let place = |point: &Point| threads.iter().position(|one| *one == point.threads);
+    let are_next = move |one: &Point, other: &Point| place(one).map(|at| at + 1) == place(other);
+    curve.points.chunk_by(are_next).filter(|part| part.len() > 1)
+}
+
+/// The line through points.
+fn path(plot: &mut Plot, curve: &Curve, points: &[Point], aside: f64) {
     let mut way = String::new();
-    for point in &curve.points {
+    for point in points {
         let x = Pixels(plot.x(f64::from(point.threads)) + aside);
         let command = if way.is_empty() { 'M' } else { 'L' };
         let _ = write!(way, "{command}{x} {}", Pixels(plot.y(point.value)));
@@ -144,17 +150,14 @@ fn path(plot: &mut Plot, curve: &Curve, aside: f64) {
     plot.draw(Element::new("path").class(class).with("d", way));
 }
 
-/// The area between the ends of the intervals.
-fn band(plot: &mut Plot, curve: &Curve, aside: f64) {
-    if curve.points.len() < 2 {
-        return;
-    }
+/// The area between the ends of the intervals of points.
+fn band(plot: &mut Plot, curve: &Curve, points: &[Point], aside: f64) {
     let place = |point: &Point, value: f64| {
         let x = Pixels(plot.x(f64::from(point.threads)) + aside);
         format!("{x},{}", Pixels(plot.y(value)))
     };
-    let there = curve.points.iter().map(|point| place(point, point.high));
-    let back = curve.points.iter().rev().map(|point| place(point, point.low));
+    let there = points.iter().map(|point| place(point, point.high));
+    let back = points.iter().rev().map(|point| place(point, point.low));
     let corners: Vec<String> = there.chain(back).collect();
     let class = format!("band {}", curve.look.class);
     plot.draw(Element::new("polygon").class(class).with("points", corners.join(" ")));

@@ -149,7 +149,7 @@ struct FloorJson {
     /// Those whose interval leaves out 0.
     false_alarms: usize,
     /// The most that chance explains.
-    false_alarms_max: Option<f64>,
+    false_alarms_max: usize,
     /// Half the length of their intervals, median, %.
     half_width_percent: Option<f64>,
     /// What the suite declares detectable, %; `null` where it says nothing of the metric.
@@ -260,7 +260,7 @@ impl FloorJson {
             metric: floor.metric.key(),
             comparisons: floor.comparisons,
             false_alarms: floor.false_alarms,
-            false_alarms_max: rounded(floor.false_alarms_max()),
+            false_alarms_max: floor.false_alarms_max(),
             half_width_percent: rounded(floor.half_width_percent),
             declared_percent: suite.declared_percent(floor.metric),
         }

@@ -1,5 +1,6 @@
 //! What `waggle lab run` and `waggle lab resume` are told.
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -108,7 +109,7 @@ impl RunArgs {
         Instant::now().checked_add(self.time_budget?)
     }
 
-    /// The directory of the run, which must not be there yet.
+    /// The directory of the run, which must not be there yet, and can be made.
     pub(super) fn place(&self, suite: &Suite, begin: Timestamp) -> Result<PathBuf, Failure> {
         let at = begin.strftime("%Y%m%dT%H%M%S");
         let named = || runs().join(format!("{}-{at}", suite.name));
@@ -120,6 +121,13 @@ impl RunArgs {
                 place.display()
             )));
         }
+        let made = fs::create_dir_all(&place).and_then(|()| fs::remove_dir(&place));
+        made.map_err(|error| {
+            Failure::Cannot(anyhow!(
+                "directory {} cannot be made: {error}; name another one with --output",
+                place.display()
+            ))
+        })?;
         Ok(place)
     }
 

@@ -27,7 +27,7 @@ use super::super::pfs::rights::Rights;
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
-use super::run::{Windows, finish, load_facts, now_s, sysbench};
+use super::run::{Windows, finish, has_its_schedule, load_facts, now_s, sysbench};
 use super::{asked, failed, found};
 
 /// What the report says of the load where it is not ours.
@@ -47,7 +47,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let (begin, until) = (Timestamp::now(), args.until());
     let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
     let place = args.place(&suite, begin)?;
-    let sysbench = (!args.no_load).then(sysbench).transpose()?;
+    let sysbench = (!args.no_load).then(|| sysbench(&suite)).transpose()?;
     let mut there = There::log_in(&args.account)?;
     let (source_baseline, server) = (suite.baseline.clone(), there.name()?);
     let confined = Confined::of(&suite, &there.survey, server, sysbench.is_some());
@@ -123,9 +123,10 @@ pub(super) fn resume(
         }
     }
     let to_run = begun.suite_to_run().map_err(failed)?;
+    has_its_schedule(&begun, &to_run, kept.path())?;
     there.describe(confined, &suite, &to_run)?;
     demand(args.yes)?;
-    let sysbench = confined.others.is_none().then(sysbench).transpose()?;
+    let sysbench = confined.others.is_none().then(|| sysbench(&suite)).transpose()?;
     let place = kept.path().to_owned();
     begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()]));
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
@@ -264,7 +265,7 @@ impl There {
         let stop = stop_on_signal()?;
         let suite = begun.suite_to_run().map_err(failed)?;
         let launcher = private_server::launcher()?;
-        check_rights(&mut connection).map_err(failed)?;
+        check_rights(&mut connection, &suite).map_err(failed)?;
         recover(&mut connection, &stop)?;
         let rights = Rights::to_change([Table::Metrics], &connection);
         let command = format!("lab run {}", begun.suite);
@@ -331,7 +332,10 @@ fn end(server: Foreign) -> bool {
     match server.end() {
         Ok(restored) => history::tell_rest(&restored),
         Err(error) => {
-            eprintln!("not everything is as before: {error}; run waggle pfs rollback");
+            eprintln!(
+                "not everything is as before: {error}; run waggle pfs rollback, and drop schema {SCHEMA} where \
+                 it is left"
+            );
             false
         }
     }

@@ -6,21 +6,36 @@ use std::io;
 use waggle_calibration::processors;
 use waggle_lab::report::facts::{Host, Pinned};
 
-/// The first half of the processors that we may use, and the second.
+/// The first half of the processors that we may use, and the second. Those of one core, which share what
+/// it has, are in one half.
 ///
 /// # Errors
 /// The system does not say which ones (sched_getaffinity(2)).
 pub(super) fn halves() -> io::Result<[Vec<usize>; 2]> {
-    Ok(halves_of(&processors::usable()?))
+    Ok(halves_of(&processors::usable()?, core))
 }
 
-/// One processor has to do for both.
-fn halves_of(processors: &[usize]) -> [Vec<usize>; 2] {
+/// The first processor of a core, by one of them (`Documentation/admin-guide/cputopology.rst`); itself where the
+/// system does not say.
+fn core(processor: usize) -> usize {
+    let file = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+    let list = fs::read_to_string(file).unwrap_or_default();
+    let first = list.split([',', '-', '\n']).next().and_then(|first| first.parse().ok());
+    first.unwrap_or(processor)
+}
+
+/// One processor has to do for both, and two of one core are a half each.
+fn halves_of(processors: &[usize], core: impl Fn(usize) -> usize) -> [Vec<usize>; 2] {
     if let [one] = processors {
         return [vec![*one], vec![*one]];
     }
-    let (server, load) = processors.split_at(processors.len() / 2);
-    [server.to_vec(), load.to_vec()]
+    let mut by_core = processors.to_vec();
+    by_core.sort_by_key(|processor| (core(*processor), *processor));
+    let middle = by_core.len() / 2;
+    let begins = |at: &usize| core(by_core[*at]) != core(by_core[*at - 1]);
+    let near = (1..by_core.len()).filter(begins).min_by_key(|at| at.abs_diff(middle));
+    let load = by_core.split_off(near.unwrap_or(middle));
+    [by_core, load]
 }
 
 /// The computer.
@@ -60,10 +75,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_are_halved_as_they_are_numbered() {
-        assert_eq!(halves_of(&[2, 3, 8, 9]), [vec![2, 3], vec![8, 9]]);
-        assert_eq!(halves_of(&[4, 5, 7]), [vec![4], vec![5, 7]]);
-        assert_eq!(halves_of(&[6]), [vec![6], vec![6]]);
+    fn processors_are_halved_between_cores() {
+        let alone = |processor| processor;
+        assert_eq!(halves_of(&[2, 3, 8, 9], alone), [vec![2, 3], vec![8, 9]]);
+        assert_eq!(halves_of(&[4, 5, 7], alone), [vec![4], vec![5, 7]]);
+        assert_eq!(halves_of(&[6], alone), [vec![6], vec![6]]);
+        // Processor n and n + 4 are of one core, as Linux mostly numbers them.
+        let siblings = |processor| processor % 4;
+        let all: Vec<usize> = (0..8).collect();
+        assert_eq!(halves_of(&all, siblings), [vec![0, 4, 1, 5], vec![2, 6, 3, 7]]);
+        assert_eq!(halves_of(&[0, 1, 4, 5, 2, 6], siblings), [vec![0, 4], vec![1, 5, 2, 6]]);
+        assert_eq!(halves_of(&[3, 7], siblings), [vec![3], vec![7]]);
         let ours = processors::usable().unwrap();
         let [server, load] = halves().unwrap();
         assert!(server.iter().chain(&load).all(|at| ours.contains(at)));

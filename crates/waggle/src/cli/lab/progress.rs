@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use rustix::termios::tcgetwinsize;
 use waggle_lab::engine::Progress;
 
 use super::run::now_s;
@@ -21,6 +22,9 @@ impl Line {
     pub(super) fn tell(&mut self, progress: &Progress<'_>) {
         let text = text(progress);
         if self.is_terminal {
+            // A line that is too long for the terminal could not be written over.
+            let width = tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+            let text: String = text.chars().take(width.saturating_sub(1)).collect();
             eprint!("\r\x1b[K{text}");
         } else if now_s() / 60 != self.told {
             self.told = now_s() / 60;

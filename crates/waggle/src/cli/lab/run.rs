@@ -11,7 +11,7 @@ use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::{Ended, Engine, Progress};
 use waggle_lab::kept::{self, Kept};
-use waggle_lab::load::{Reach, Sysbench};
+use waggle_lab::load::{LoadError, Reach, Sysbench};
 use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::schedule::Schedule;
@@ -50,7 +50,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
     let choice = reckoning.choose(&cells, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
-    let sysbench = sysbench()?;
+    let sysbench = sysbench(&suite)?;
     check(&suite, &choice.cells, scale, &program)?;
     announce(&reckoning, &choice);
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
@@ -106,18 +106,9 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
         return foreign::resume(&args, &confined, begun, kept);
     }
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
-    let schedule = Schedule::new(&suite, &begun.cells, begun.blocks, begun.seed);
-    let windows = kept::read_windows(&place).map_err(|error| failed(error.into()))?;
-    let is_another = schedule.slots.len() as u32 != begun.facts.run.windows_planned;
-    if is_another || !windows.iter().all(|window| schedule.has(window)) {
-        return Err(Failure::Config(anyhow!(
-            "the run was begun by waggle {}, which has another schedule: go on with that one, or begin a \
-             new run",
-            begun.facts.run.waggle_version
-        )));
-    }
+    has_its_schedule(&begun, &suite, &place)?;
     let program = server::program(&begun.server, args.servers.as_deref())?;
-    let sysbench = sysbench()?;
+    let sysbench = sysbench(&suite)?;
     check(&suite, &begun.cells, begun.scale, &program)?;
     let launchers = launchers(&begun.pinned)?;
     let stop = stop_on_signal()?;
@@ -148,6 +139,21 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     task.measure(&begun, kept, &made, None)
 }
 
+/// Whether the windows that are kept of a run have the places that this waggle gives them.
+pub(super) fn has_its_schedule(begun: &Begun, suite: &Suite, place: &Path) -> Result<(), Failure> {
+    let schedule = Schedule::new(suite, &begun.cells, begun.blocks, begun.seed);
+    let windows = kept::read_windows(place).map_err(|error| failed(error.into()))?;
+    let is_another = schedule.slots.len() as u32 != begun.facts.run.windows_planned;
+    if is_another || !windows.iter().all(|window| schedule.has(window)) {
+        return Err(Failure::Config(anyhow!(
+            "the run was begun by waggle {}, which has another schedule: go on with that one, or begin a \
+             new run",
+            begun.facts.run.waggle_version
+        )));
+    }
+    Ok(())
+}
+
 /// How servers, and how loads are started.
 struct Launchers {
     server: Launcher,
@@ -176,9 +182,14 @@ fn from_here(path: &Path) -> String {
     below.unwrap_or(path).display().to_string()
 }
 
-/// The program of the load.
-pub(super) fn sysbench() -> Result<Sysbench, Failure> {
-    Sysbench::find(Path::new("sysbench")).map_err(|error| failed(error.into()))
+/// The program of the load, which has what the workloads of a suite need.
+pub(super) fn sysbench(suite: &Suite) -> Result<Sysbench, Failure> {
+    let find = || {
+        let sysbench = Sysbench::find(Path::new("sysbench"))?;
+        suite.workloads.iter().try_for_each(|workload| sysbench.check(workload))?;
+        Ok(sysbench)
+    };
+    find().map_err(|error: LoadError| failed(error.into()))
 }
 
 /// The buffer pool of a server, bytes.
