@@ -12,6 +12,7 @@ use std::sync::LazyLock;
 
 use kept_runs::kept_runs;
 use page::{KeptRun, assert_written};
+use waggle_lab::Window;
 use waggle_lab::analysis::{Floor, Metric, Verdict};
 
 /// So many comparisons show whether the limits hold.
@@ -31,6 +32,12 @@ const HEAD_OF_ALL: &str = "\
     | metric | comparisons (number) | false alarms (number, share) | allowed (number) | limit |\n\
     |---|---:|---:|---:|---|\n";
 
+/// What is compared with its like. The second differs from it in how long its server rests between two turns.
+const KINDS: [(&str, &str); 2] = [
+    ("The baseline with itself", Window::AGAIN),
+    ("One that shares a server with itself alone on a server", Window::ALONE),
+];
+
 /// Every run that is kept, with the name of its directory.
 static RUNS: LazyLock<Vec<(String, KeptRun)>> = LazyLock::new(|| {
     let name = |run: &Path| run.file_name().unwrap().to_string_lossy().into_owned();
@@ -48,12 +55,18 @@ impl Line {
     /// Those of all comparisons of these runs, a line for each metric. Where the suite was another one
     /// from run to run, the smallest effect that it declared counts.
     fn all(runs: &[&KeptRun]) -> Vec<Line> {
+        Line::of_arms(runs, &[Window::AGAIN, Window::ALONE])
+    }
+
+    /// Those of some arms only.
+    fn of_arms(runs: &[&KeptRun], arms: &[&str]) -> Vec<Line> {
         let line = |floor: Floor| {
             let declared = runs.iter().filter_map(|run| run.suite.declared_percent(floor.metric));
             let declared_percent = declared.reduce(f64::min);
             Line { floor, declared_percent }
         };
         let comparisons = runs.iter().flat_map(|run| &run.analysis.comparisons);
+        let comparisons = comparisons.filter(|one| arms.contains(&one.arm.as_str()));
         Floor::all(comparisons).into_iter().map(line).collect()
     }
 
@@ -134,6 +147,10 @@ fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
     let all: Vec<&KeptRun> = runs.iter().map(|(_, run)| run).collect();
     let rows: String = Line::all(&all).iter().map(Line::of_all).collect();
     sections.push(format!("## All suites together\n\n{HEAD_OF_ALL}{rows}"));
+    for (title, arm) in KINDS {
+        let rows: String = Line::of_arms(&all, &[arm]).iter().map(Line::of_all).collect();
+        sections.push(format!("### {title}\n\n{HEAD_OF_ALL}{rows}"));
+    }
     sections
 }
 
