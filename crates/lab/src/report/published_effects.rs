@@ -122,8 +122,9 @@ impl Line<'_> {
             cells.filter_map(|cell| Some((cell, self.published(cell)?))).collect();
         let (contradicting, sound): (Vec<_>, Vec<_>) =
             all.iter().copied().partition(|(cell, _)| self.contradicts(cell));
+        let shared = self.shared();
         let shared: Vec<(&Cell, f64)> =
-            sound.iter().copied().filter(|(cell, _)| self.ours(cell).is_some()).collect();
+            sound.iter().copied().filter(|(cell, _)| shared.contains(cell)).collect();
         let first = [&shared, &sound, &all].into_iter().find(|cells| !cells.is_empty())?;
         Some(Printed {
             cells: all.len(),
@@ -164,18 +165,19 @@ impl Line<'_> {
         size.is_known().then_some(size.value)
     }
 
-    /// The cells whose figures are compared: those that we have and that the source printed without
-    /// contradicting itself; all where there is none.
-    pub(super) fn cells(&self) -> Vec<&Cell> {
-        let is_sound = |cell: &&Cell| {
+    /// The cells that we have and that the source printed without contradicting itself.
+    fn shared(&self) -> Vec<&Cell> {
+        let is_shared = |cell: &&Cell| {
             let is_there = self.ours(cell).is_some() && self.published(cell).is_some();
             is_there && !self.contradicts(cell)
         };
-        let sound: Vec<&Cell> = self.group.cells.iter().filter(is_sound).collect();
-        match sound.is_empty() {
-            true => self.group.cells.iter().collect(),
-            false => sound,
-        }
+        self.group.cells.iter().filter(is_shared).collect()
+    }
+
+    /// The cells of which ours is: the shared ones, or all where there is none.
+    pub(super) fn cells(&self) -> Vec<&Cell> {
+        let shared = self.shared();
+        if shared.is_empty() { self.group.cells.iter().collect() } else { shared }
     }
 
     /// The size of our effect over them.
