@@ -197,6 +197,30 @@ mod tests {
     }
 
     #[test]
+    fn orders_that_want_a_new_server_for_every_scenario_are_not_run() {
+        let modb = Suite::find("modb").unwrap();
+        let confined = Confined {
+            server: "s".to_owned(),
+            baseline: modb.baseline.clone(),
+            not_run: BTreeMap::new(),
+            others: None,
+        };
+        let mut suite = modb.clone();
+        confined.confine(&mut suite);
+        let (mut run, mut restarting) = (0, 0);
+        for cell in suite.cells().iter().filter(|cell| cell.load == Load::Closed) {
+            let wants_new = modb.order(cell).is_some_and(|order| order.restart);
+            assert_eq!(
+                confined.why_not(&suite, cell, 1000),
+                wants_new.then_some(RESTART),
+                "{cell:?}"
+            );
+            *if wants_new { &mut restarting } else { &mut run } += 1;
+        }
+        assert!(run > 0 && restarting > 0);
+    }
+
+    #[test]
     fn another_baseline_is_compared_with_figures_and_not_with_printed_changes() {
         let rds = Suite::find("rds").unwrap();
         let suite = confined(&rds, &["pfsoff"], "pfson_conoff_insoff", None);
