@@ -5,7 +5,7 @@
 //! `table_setup_objects::delete_row_values` passes on is always `OBJECT_TYPE_TABLE`). What is no table goes
 //! only with all the rest, by `TRUNCATE`.
 
-use waggle_model::{Flavour, ServerVersion};
+use waggle_model::Flavour;
 use waggle_mysql::{Connection, ServerIdentity, rights};
 
 use crate::change::Change;
@@ -20,7 +20,7 @@ const MENDED_IN_MYSQL: [u32; 3] = [8, 0, 0];
 
 /// Whether rows come or go of which one cannot be removed alone.
 pub(crate) fn is_needed(changes: &[Change], server: &ServerIdentity) -> bool {
-    let number = ServerVersion::parse(server.flavour, &server.version).number;
+    let number = server.server_version().number;
     let comes_or_goes = |change: &Change| {
         let is_update = change.before.is_some() && change.after.is_some();
         change.table == Table::Objects && change.key[0] != "TABLE" && !is_update

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use waggle_model::{Reading, ServerVersion};
+use waggle_model::Reading;
 use waggle_mysql::connection::{MARK, Row, absent_or, absent_without, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};
 
@@ -231,8 +231,7 @@ fn instruments(
         }
         _ => None,
     };
-    let identity = connection.server_identity();
-    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let version = connection.server_identity().server_version();
     let is = |name: &str, when| u64::from(changeable(name, version) == when);
     let of_one = |(key, settings): (&Vec<String>, &Vec<Option<String>>)| {
         let counted = |events: &activity::Events| events.get(&key[0]).copied().unwrap_or(0);

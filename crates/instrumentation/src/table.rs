@@ -1,7 +1,7 @@
 //! The tables by which the server's instrumentation is set up.
 
 use serde::{Deserialize, Serialize};
-use waggle_model::{Flavour, ServerVersion};
+use waggle_model::Flavour;
 use waggle_mysql::ServerIdentity;
 use waggle_mysql::connection::MARK;
 
@@ -110,7 +110,7 @@ impl Table {
 
     /// The right that an account needs to change it.
     pub fn right_to_change(self, server: &ServerIdentity) -> &'static str {
-        let number = ServerVersion::parse(server.flavour, &server.version).number;
+        let number = server.server_version().number;
         match self {
             Table::Metrics if server.flavour == Flavour::Mysql && number[0] >= 8 => {
                 "SYSTEM_VARIABLES_ADMIN ON *.*"
@@ -123,7 +123,7 @@ impl Table {
 
 /// Whether a counter of `INNODB_METRICS` is on, as an expression that gives `YES` or `NO`.
 pub(crate) fn enabled_of_metrics(server: &ServerIdentity) -> &'static str {
-    let number = ServerVersion::parse(server.flavour, &server.version).number;
+    let number = server.server_version().number;
     if server.flavour == Flavour::Mariadb && number >= ENABLED_IN_MARIADB {
         "IF(ENABLED, 'YES', 'NO')"
     } else {

@@ -145,8 +145,7 @@ impl<'a> Life<'a> {
         first: State,
         number: u32,
     ) -> Life<'a> {
-        let identity = connection.server_identity();
-        let version = ServerVersion::parse(identity.flavour, &identity.version);
+        let version = connection.server_identity().server_version();
         Life { number, server, meter, connection, version, first }
     }
 

@@ -13,7 +13,6 @@ use waggle_instrumentation::hold::Hold;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::undo::Restored;
 use waggle_instrumentation::{Change, State, Table};
-use waggle_model::ServerVersion;
 use waggle_mysql::{Connection, ConnectionError, Options};
 
 use crate::error::LabError;
@@ -64,7 +63,7 @@ pub fn preview(connection: &mut Connection, suite: &Suite) -> Result<Vec<Preview
     if let Some(why) = state.why_absent(Table::Instruments) {
         return Err(LabError::Foreign(why.to_owned()));
     }
-    let version = version_of(connection);
+    let version = connection.server_identity().server_version();
     let previews = suite.scenarios.iter().map(|scenario| -> Result<Preview, LabError> {
         let changes = life::plan(scenario, &state, version)?;
         let statements = batches(&changes, ROWS_MAX).count();
@@ -90,8 +89,9 @@ pub fn check_rights(connection: &mut Connection, suite: &Suite) -> Result<(), La
         tried.map_err(|error| denied(connection, what, right, error))?;
     }
     let state = State::read(connection)?;
+    let version = connection.server_identity().server_version();
     for scenario in &suite.scenarios {
-        let changes = life::plan(scenario, &state, version_of(connection))?;
+        let changes = life::plan(scenario, &state, version)?;
         if changes.iter().any(|change| change.table == Table::Metrics) {
             return may_set_counters(connection);
         }
@@ -108,11 +108,6 @@ fn may_set_counters(connection: &mut Connection) -> Result<(), LabError> {
         }
         _ => Ok(()),
     }
-}
-
-fn version_of(connection: &Connection) -> ServerVersion {
-    let identity = connection.server_identity();
-    ServerVersion::parse(identity.flavour, &identity.version)
 }
 
 /// An error, as a lack of rights where it is one.

@@ -1,6 +1,6 @@
 //! Which server answers.
 
-use waggle_model::Flavour;
+use waggle_model::{Flavour, ServerVersion};
 
 use super::{Bare, ConnectionError, MARK, Row};
 
@@ -22,6 +22,13 @@ pub struct ServerIdentity {
     /// Whether each connection has a thread of its own, and no pool serves them
     /// (`@@thread_handling`).
     pub thread_per_connection: bool,
+}
+
+impl ServerIdentity {
+    /// The version in numbers.
+    pub fn server_version(&self) -> ServerVersion {
+        ServerVersion::parse(self.flavour, &self.version)
+    }
 }
 
 /// The family, by what `VERSION()` says.

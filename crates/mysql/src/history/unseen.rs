@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use waggle_model::{Flavour, ServerVersion};
+use waggle_model::Flavour;
 
 use crate::connection::{Connection, ConnectionError, MARK, ServerIdentity, text};
 
@@ -79,7 +79,7 @@ pub(super) fn left_out(connection: &mut Connection, own: u64) -> Result<LeftOut,
 
 /// What is not shown, each in words with its remedy.
 pub(super) fn in_words(identity: &ServerIdentity, left_out: LeftOut, lost: &Lost) -> Vec<String> {
-    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let version = identity.server_version();
     let mut words = Vec::new();
     if version.flavour == Flavour::Mariadb || version.number < PREPARED_TEXT_SINCE {
         let prepared = "statements that a client prepared by its protocol: this server keeps no \

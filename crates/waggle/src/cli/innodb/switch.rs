@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use waggle_instrumentation::metrics::Counter;
 use waggle_instrumentation::metrics::gauge::growth;
 use waggle_instrumentation::{Plan, State};
-use waggle_model::ServerVersion;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
@@ -68,8 +67,7 @@ fn switch(args: &SwitchArgs, on: bool) -> Result<Outcome, Failure> {
 
 fn plan(connection: &mut Connection, words: &[String], on: bool) -> Result<Plan, Failure> {
     let state = State::read(connection).map_err(failed)?;
-    let identity = connection.server_identity();
-    let version = ServerVersion::parse(identity.flavour, &identity.version);
+    let version = connection.server_identity().server_version();
     Ok(Plan::of_metrics(&state, words, on, version)?)
 }
 

@@ -122,8 +122,7 @@ impl From<PlanError> for Failure {
 }
 
 pub(super) fn version(connection: &Connection) -> ServerVersion {
-    let identity = connection.server_identity();
-    ServerVersion::parse(identity.flavour, &identity.version)
+    connection.server_identity().server_version()
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
