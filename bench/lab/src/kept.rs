@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use waggle_lab::Window;
 
+use crate::repetition::ByArm;
 use crate::settings::Settings;
 
 /// Its name in the directory of results.
@@ -35,6 +36,8 @@ pub(crate) struct Repetition {
     pub(crate) machine: Value,
     /// How long it took, s.
     pub(crate) seconds: f64,
+    /// How long the program was busy by its own clock, ns per statement.
+    pub(crate) busy_ns: ByArm,
     pub(crate) windows: Vec<Window>,
 }
 
@@ -160,7 +163,8 @@ mod tests {
 
     fn repetition(number: u32) -> Repetition {
         let machine = json!({ "kernel": "6.1.0" });
-        Repetition { number, machine, seconds: 1.5, windows: Vec::new() }
+        let busy_ns = ByArm::from([("1us".to_owned(), 1012.0)]);
+        Repetition { number, machine, seconds: 1.5, busy_ns, windows: Vec::new() }
     }
 
     #[test]

@@ -95,9 +95,9 @@ fn make_missing(kept: &mut Kept, suite: &Suite, machine: &Value) -> Result<()> {
         let since = Instant::now();
         // Each has a server of its own, so that what a start does by chance is in the spread.
         let mut subject = Subject::start(suite, &settings)?;
-        let windows = subject.measure(number)?;
+        let (windows, busy_ns) = subject.measure(number)?;
         let (machine, seconds) = (machine.clone(), since.elapsed().as_secs_f64());
-        kept.append(&Repetition { number, machine, seconds, windows })?;
+        kept.append(&Repetition { number, machine, seconds, busy_ns, windows })?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! One server, and every arm on it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use waggle_private_server::Launcher;
 use waggle_stats::Random;
 use waggle_testkit::Server;
 
-use crate::injection::{Injection, disproof};
+use crate::injection::{Injection, Runs, disproof};
 use crate::kept::Repetition;
 use crate::settings::Settings;
 
@@ -80,19 +81,24 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Measures every arm in every block. The load goes on all the time.
-    pub(crate) fn measure(&mut self, repetition: u32) -> Result<Vec<Window>> {
+    /// Measures every arm in every block. The load goes on all the time. The windows, and how long the
+    /// program was busy by its own clock.
+    pub(crate) fn measure(&mut self, repetition: u32) -> Result<(Vec<Window>, ByArm)> {
         let seed = self.settings.seed_of(repetition);
         let schedule = schedule(self.suite, self.settings, repetition);
-        let mut windows = Vec::new();
+        let (mut windows, mut busy) = (Vec::new(), BTreeMap::new());
         for slots in schedule.slots.chunk_by(|one, other| one.block == other.block) {
             for (slot, made) in slots.iter().zip(self.block(&schedule, slots, seed)?) {
                 let (measured, void) = self.judged(&made)?;
+                let arm = schedule.arms.get(slot.arm).context("an arm")?.name;
+                if void.is_none() {
+                    busy.entry(arm.to_owned()).or_insert_with(Busy::default).add(&made, &measured);
+                }
                 windows.push(Window {
                     number: slot.number,
                     block: slot.block,
                     cell: schedule.cells.get(slot.cell).context("a cell")?.clone(),
-                    arm: schedule.arms.get(slot.arm).context("an arm")?.name.to_owned(),
+                    arm: arm.to_owned(),
                     life: repetition,
                     part: 0,
                     rate: None,
@@ -105,7 +111,8 @@ impl<'a> Subject<'a> {
                 });
             }
         }
-        Ok(windows)
+        let busy = busy.into_iter().map(|(arm, busy)| (arm, busy.per_statement_ns()));
+        Ok((windows, busy.collect()))
     }
 
     /// The windows of a block, whose arms take turns.
@@ -154,8 +161,8 @@ impl<'a> Subject<'a> {
         };
         let (turns, turn) = (self.settings.turns(), self.settings.turn());
         let seconds = (turn * turns).as_secs_f64();
-        let asked = Asked { seconds, turns, rate: None };
-        let void = disproof(made.runs, measured.statements);
+        let asked = Asked { seconds, turns };
+        let void = disproof(made.runs.map(|runs| runs.count), measured.statements);
         let void = void.or_else(|| gate::judge(&measured, &asked));
         Ok((measured, void))
     }
@@ -179,13 +186,36 @@ struct Made {
     sum: Option<(Count, Usage)>,
     load_cpu_ns: u64,
     /// The fewest and the most runs of the program that there may have been.
-    runs: [u64; 2],
+    runs: [Runs; 2],
+}
+
+/// A number for each arm, by its name.
+pub(crate) type ByArm = BTreeMap<String, f64>;
+
+/// How long the program was busy in the windows of an arm that count.
+#[derive(Default)]
+struct Busy {
+    ns: f64,
+    statements: u64,
+}
+
+impl Busy {
+    /// Half way between the least and the most that there may have been in a window.
+    fn add(&mut self, made: &Made, measured: &Measured) {
+        let [fewest, most] = made.runs.map(|runs| runs.busy_ns as f64);
+        self.ns += f64::midpoint(fewest, most);
+        self.statements += measured.statements;
+    }
+
+    fn per_statement_ns(&self) -> f64 {
+        self.ns / self.statements.max(1) as f64
+    }
 }
 
 impl Made {
     fn nothing() -> Made {
         let begin = Timestamp::now();
-        Made { begin, end: begin, stolen: Vec::new(), sum: None, load_cpu_ns: 0, runs: [0; 2] }
+        Made { begin, end: begin, stolen: Vec::new(), sum: None, load_cpu_ns: 0, runs: [Runs::default(); 2] }
     }
 
     fn add(&mut self, before: &Look, after: &Look, used: Usage) {
@@ -204,7 +234,7 @@ impl Made {
 /// What was done so far.
 struct Look {
     /// Runs of the program, before and after all else was read.
-    runs: [u64; 2],
+    runs: [Runs; 2],
     count: Count,
     used: Sample,
     of_load: Sample,
@@ -212,8 +242,8 @@ struct Look {
 
 impl Look {
     /// The fewest and the most runs that there may have been since an earlier look.
-    fn runs_since(&self, earlier: &Look) -> [u64; 2] {
-        let since = |at: usize, before: usize| self.runs[at].saturating_sub(earlier.runs[before]);
+    fn runs_since(&self, earlier: &Look) -> [Runs; 2] {
+        let since = |at: usize, before: usize| self.runs[at].since(earlier.runs[before]);
         [since(0, 1), since(1, 0)]
     }
 }
@@ -263,7 +293,8 @@ mod tests {
             void: None,
         };
         let windows = schedule.slots.iter().map(window).collect();
-        Repetition { number, machine: Value::Null, seconds: 1.0, windows }
+        let busy_ns = BTreeMap::new();
+        Repetition { number, machine: Value::Null, seconds: 1.0, busy_ns, windows }
     }
 
     #[test]

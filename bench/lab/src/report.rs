@@ -13,10 +13,10 @@ use waggle_lab::analysis::{Comparison, Interval, Metric, Verdict, analyse};
 use waggle_lab::suite::Suite;
 
 use crate::kept::Repetition;
-use crate::repetition::busy_ns;
+use crate::repetition::{ByArm, busy_ns};
 use crate::settings::Settings;
 
-/// The interval may reach so far to each side where something was injected, ns.
+/// Half the length of an interval may be so much where something was injected, ns.
 const HALF_WIDTH_MAX_NS: f64 = 1000.0;
 /// So many intervals have to hold the truth.
 const HOLDING_MIN: f64 = 0.9;
@@ -31,6 +31,8 @@ const VOID_MAX: f64 = 0.05;
 struct Arm {
     /// What was injected, ns per statement.
     truth_ns: f64,
+    /// What it was by the clock of the program, ns per statement, mean.
+    clock_ns: f64,
     repetitions: usize,
     /// Mean of the estimates, ns; of a repetition in which too few windows count there is none.
     mean_ns: f64,
@@ -75,7 +77,9 @@ impl Outcome {
         let found: Vec<Vec<Comparison>> =
             repetitions.iter().map(|one| analyse(suite, &one.windows).comparisons).collect();
         let others = suite.scenarios.iter().filter(|scenario| scenario.name != suite.baseline);
-        let arms: Vec<Arm> = others.map(|scenario| Arm::of(&scenario.name, &found)).collect();
+        let clocks: Vec<&ByArm> = repetitions.iter().map(|one| &one.busy_ns).collect();
+        let arms: Vec<Arm> =
+            others.map(|scenario| Arm::of(&scenario.name, &found, &clocks)).collect();
         let windows: Vec<&Window> = repetitions.iter().flat_map(|one| &one.windows).collect();
         let windows_made = windows.len();
         let windows_void = windows.iter().filter(|window| window.counted().is_none()).count();
@@ -96,8 +100,8 @@ impl Outcome {
         let parts: Vec<String> = self.parts.iter().map(Part::in_words).collect();
         let mut text = format!(
             "# The lab and costs of known size\n\n{}. Server {}; {:.0} s.\n\n\
-             | injected, µs | found (mean), µs | half-width (median, largest), µs | \
-             holds the truth | called a cost | |\n|---|---|---|---|---|---|\n",
+             | injected, µs | by its own clock, µs | found (mean), µs | half-width (median, largest), µs | \
+             holds the truth | called a cost | |\n|---|---|---|---|---|---|---|\n",
             parts.join(". "),
             self.settings.server,
             self.seconds
@@ -106,8 +110,9 @@ impl Outcome {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "| {:.0} | {:.2} | {:.2}, {:.2} | {} | {} | {} |",
+                "| {:.0} | {:.2} | {:.2} | {:.2}, {:.2} | {} | {} | {} |",
                 arm.truth_ns / 1e3,
+                arm.clock_ns / 1e3,
                 arm.mean_ns / 1e3,
                 arm.half_width_median_ns / 1e3,
                 arm.half_width_max_ns / 1e3,
@@ -165,7 +170,7 @@ fn kept(is_kept: bool) -> &'static str {
 }
 
 impl Arm {
-    fn of(name: &str, found: &[Vec<Comparison>]) -> Arm {
+    fn of(name: &str, found: &[Vec<Comparison>], clocks: &[&ByArm]) -> Arm {
         let truth_ns = f64::from(busy_ns(name));
         let of_arm: Vec<&Comparison> = found
             .iter()
@@ -178,10 +183,12 @@ impl Arm {
         halves.sort_by(f64::total_cmp);
         let sum: f64 = known.iter().map(|interval| interval.value).sum();
         let held = known.iter().filter(|interval| interval.holds(truth_ns)).count();
+        let clock: Vec<f64> = clocks.iter().filter_map(|clock| clock.get(name).copied()).collect();
         let called_cost = of_arm.iter().filter(|one| one.verdict == Verdict::Cost).count();
         let share = |count: usize| count as f64 / of_arm.len().max(1) as f64;
         Arm {
             truth_ns,
+            clock_ns: clock.iter().sum::<f64>() / clock.len() as f64,
             repetitions: of_arm.len(),
             mean_ns: sum / known.len() as f64,
             half_width_max_ns: halves.last().copied().unwrap_or(f64::NAN),
@@ -269,7 +276,9 @@ mod tests {
         let repetition = |(number, windows): (u32, Vec<Window>)| {
             let processors = if number < 2 { 2 } else { 8 };
             let machine = json!({ "processors": processors });
-            Repetition { number, machine, seconds: 2.0, windows }
+            let clock = |arm: &str| (arm.to_owned(), 1.01 * f64::from(busy_ns(arm)));
+            let busy_ns = suite.scenarios.iter().map(|arm| clock(&arm.name)).collect();
+            Repetition { number, machine, seconds: 2.0, busy_ns, windows }
         };
         let repetitions: Vec<Repetition> = (0..).zip(windows).map(repetition).collect();
         Outcome::of(suite, &settings, &repetitions)
@@ -297,6 +306,7 @@ mod tests {
         assert!((both.arms[2].mean_ns - 3000.0).abs() < 0.1, "{:?}", both.arms[2]);
         let row = "| 1 of 2 (50.0 %) | 2 of 2 (100.0 %) | NOT KEPT |";
         assert!(!both.is_kept && both.markdown().contains(row), "{}", both.markdown());
+        assert!(both.markdown().contains("| 10 | 10.10 | 10.00 |"), "{}", both.markdown());
         assert!(outcome(&suite, vec![right]).is_kept);
     }
 

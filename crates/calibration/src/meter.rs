@@ -45,11 +45,11 @@ impl Meter {
     }
 }
 
-/// What all processors did since the host was started (proc_stat(5)). Times are in ticks, of which there
+/// What processors did since the host was started (proc_stat(5)). Times are in ticks, of which there
 /// are [`HostTime::TICKS_PER_S`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostTime {
-    /// Processors that are switched on.
+    /// How many there are: those that are switched on.
     pub processors: u64,
     /// Time of all of them together: in use, idle, or taken away.
     pub total_ticks: u64,
@@ -57,7 +57,7 @@ pub struct HostTime {
     pub idle_ticks: u64,
     /// Of that, taken by the hypervisor; 0 where the kernel does not tell.
     pub steal_ticks: u64,
-    /// Context switches.
+    /// Context switches of the whole host.
     pub context_switches: u64,
 }
 
@@ -65,28 +65,38 @@ impl HostTime {
     /// `USER_HZ`, 100 on every architecture of ours.
     pub const TICKS_PER_S: f64 = 100.0;
 
-    /// Reads `/proc/stat`. All is 0 where it cannot be read.
+    /// Reads `/proc/stat` of all processors. All is 0 where it cannot be read.
     pub fn read() -> HostTime {
-        HostTime::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
+        HostTime::read_where(|_| true)
     }
 
-    fn parse(stat: &str) -> HostTime {
+    /// The same of some processors only.
+    pub fn read_of(processors: &[usize]) -> HostTime {
+        HostTime::read_where(|processor| processors.contains(&processor))
+    }
+
+    fn read_where(is_meant: impl Fn(usize) -> bool) -> HostTime {
+        HostTime::parse(&fs::read_to_string("/proc/stat").unwrap_or_default(), is_meant)
+    }
+
+    fn parse(stat: &str, is_meant: impl Fn(usize) -> bool) -> HostTime {
         let mut time = HostTime::default();
         for line in stat.lines() {
             let mut words = line.split_whitespace();
             let name = words.next().unwrap_or_default();
             let numbers: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
             let number = |at: usize| numbers.get(at).copied().unwrap_or(0);
-            match name.strip_prefix("cpu") {
-                Some("") => {
-                    // user nice system idle iowait irq softirq steal; what follows is part of user.
-                    time.total_ticks = (0..8).map(number).sum();
-                    time.idle_ticks = number(3) + number(4);
-                    time.steal_ticks = number(7);
-                }
-                Some(_) => time.processors += 1,
-                None if name == "ctxt" => time.context_switches = number(0),
-                None => {}
+            if name == "ctxt" {
+                time.context_switches = number(0);
+            }
+            // The line `cpu`, without a number, is the sum of all.
+            let processor = name.strip_prefix("cpu").and_then(|number| number.parse().ok());
+            if processor.is_some_and(&is_meant) {
+                // user nice system idle iowait irq softirq steal; what follows is part of user.
+                time.processors += 1;
+                time.total_ticks += (0..8).map(number).sum::<u64>();
+                time.idle_ticks += number(3) + number(4);
+                time.steal_ticks += number(7);
             }
         }
         time
@@ -120,7 +130,9 @@ mod tests {
             steal_ticks: 80,
             context_switches: 1_990_473,
         };
-        assert_eq!(HostTime::parse(stat), wanted);
+        assert_eq!(HostTime::parse(stat, |_| true), wanted);
+        let second = HostTime::parse(stat, |processor| processor == 1);
+        assert_eq!((second.processors, second.total_ticks, second.idle_ticks), (1, 2146, 2025));
         let now = HostTime::read();
         assert!(now.processors > 0 && now.idle_ticks < now.total_ticks, "{now:?}");
         assert!(now.context_switches > 0);

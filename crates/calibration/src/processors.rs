@@ -18,7 +18,20 @@ const FEWEST: usize = 2;
 /// # Errors
 /// The system does not say which ones (sched_getaffinity(2)).
 pub fn usable() -> io::Result<Vec<usize>> {
-    let set = sched_getaffinity(None)?;
+    of(None)
+}
+
+/// The processors that another process may use, by its first thread.
+///
+/// # Errors
+/// It has ended.
+pub fn usable_by(pid: u32) -> io::Result<Vec<usize>> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    of(Some(pid))
+}
+
+fn of(process: Option<Pid>) -> io::Result<Vec<usize>> {
+    let set = sched_getaffinity(process)?;
     Ok((0..CpuSet::MAX_CPU).filter(|processor| set.is_set(*processor)).collect())
 }
 

@@ -83,9 +83,13 @@ impl Lengths {
         ((self.window_of(cell.threads).as_secs_f64() / turn).round() as u32).max(1)
     }
 
-    /// Time under load before each turn of a window with so many.
-    pub fn settle_of(self, turns: u32) -> Duration {
-        (self.settle / turns).max(SETTLE_TURN)
+    /// Time under load before each turn of a window with so many. An open load has as long as a window has: its queue
+    /// takes time to form.
+    pub fn settle_of(self, cell: &Cell, turns: u32) -> Duration {
+        match cell.load {
+            Load::Closed => (self.settle / turns).max(SETTLE_TURN),
+            Load::Open { .. } => self.settle.max(self.window_of(cell.threads)),
+        }
     }
 
     /// A window with so many sessions. The more there are, the longer each of their transactions takes,
@@ -195,7 +199,7 @@ impl Reckoning<'_> {
     fn window_s(&self, cell: &Cell) -> f64 {
         let turns = self.turns(cell);
         let stops = 2.0 * STOP_S * f64::from(cell.threads);
-        let turn = SET_S + self.lengths.settle_of(turns).as_secs_f64() + stops;
+        let turn = SET_S + self.lengths.settle_of(cell, turns).as_secs_f64() + stops;
         self.lengths.window_of(cell.threads).as_secs_f64() + f64::from(turns) * turn
     }
 
@@ -355,7 +359,8 @@ mod tests {
         let at_once = 0.4 + set + 0.3 + stops;
         for (got, want) in [
             (reckoning.window_s(&beside), in_turns),
-            (reckoning.window_s(&open), at_once),
+            // It settles as long as its window is.
+            (reckoning.window_s(&open), at_once + 0.1),
             (foreign.window_s(&beside), at_once),
         ] {
             assert!((got - want).abs() < 1e-6, "{got} s is not {want} s");

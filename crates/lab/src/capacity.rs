@@ -38,7 +38,7 @@ const CAPACITIES: &str = "capacities.json";
 struct Capacity {
     /// Transactions per second.
     per_second: f64,
-    /// Share of all processors that was in use meanwhile, 0 to 1.
+    /// Share of the processors that was in use meanwhile, 0 to 1.
     share: f64,
 }
 
@@ -122,7 +122,7 @@ impl Engine<'_> {
         self.warm_up(&mut [&mut load], cell.threads)?;
         let (mut looks, mut anew) = (Vec::new(), 0);
         while looks.len() < CAPACITY_LOOKS as usize {
-            let span = self.span(life, &mut load.work, Pace::Closed, LOOK_FOR)?;
+            let span = self.span(life, &mut load.work, LOOK_FOR)?;
             let Some(span) = span else { return Ok(None) };
             if gate::stolen(span.steal_share()).is_some() && anew < gate::ANEW_MAX {
                 anew += 1;

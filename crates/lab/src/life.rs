@@ -10,7 +10,7 @@ use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, difference};
 use waggle_model::{Reading, ServerVersion};
-use waggle_mysql::connection::{MARK, absent_or, text};
+use waggle_mysql::connection::{IDLE_MAX_S, MARK, absent_or, text};
 use waggle_mysql::{Connection, Options};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
@@ -117,7 +117,8 @@ impl<'a> Origin<'a> {
 /// A connection with dates and zeros as profiles write them.
 fn open(options: &Options) -> Result<Connection, LabError> {
     let mut connection = Connection::open(options, None)?;
-    connection.rows("SET SESSION sql_mode = ''")?;
+    // It says nothing for as long as a window, or a warm-up.
+    connection.rows(&format!("SET SESSION sql_mode = '', wait_timeout = {IDLE_MAX_S}"))?;
     Ok(connection)
 }
 

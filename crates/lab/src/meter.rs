@@ -4,16 +4,19 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use waggle_calibration::HostTime;
+use waggle_calibration::{HostTime, processors};
 use waggle_model::Reading;
 
 pub use waggle_calibration::MeterError;
 
-/// Reads one server process and the host that it runs on.
-#[derive(Clone, Copy, Debug)]
+/// Reads one server process and the processors that it may use.
+#[derive(Clone, Debug)]
 pub struct Meter {
     process: waggle_calibration::Meter,
     pid: u32,
+    processors: Vec<usize>,
+    /// The part of the processors that we may use, 0 to 1, of which each may have a thread that keeps it awake.
+    of_ours: f64,
 }
 
 /// What was used so far.
@@ -21,7 +24,7 @@ pub struct Meter {
 pub struct Sample {
     at: Instant,
     cpu_ns: u64,
-    /// Processor time of this process.
+    /// Processor time of this process on these processors.
     own_cpu_ns: u64,
     host: HostTime,
     storage: Reading<Storage>,
@@ -38,7 +41,7 @@ pub struct Storage {
     pub written_bytes: u64,
 }
 
-/// What was used between two samples. Shares are of all processors, 0 to 1.
+/// What was used between two samples. Shares are of the processors that the server may use, 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Usage {
     /// Time between them, s.
@@ -65,7 +68,12 @@ impl Meter {
     /// # Errors
     /// There is no such process.
     pub fn of(pid: u32) -> Result<Meter, MeterError> {
-        Ok(Meter { process: waggle_calibration::Meter::of(pid)?, pid })
+        let process = waggle_calibration::Meter::of(pid)?;
+        let processors = processors::usable_by(pid).unwrap_or_default();
+        let ours = processors::usable().unwrap_or_default();
+        let shared = ours.iter().filter(|processor| processors.contains(processor)).count();
+        let of_ours = shared as f64 / ours.len().max(1) as f64;
+        Ok(Meter { process, pid, processors, of_ours })
     }
 
     /// Reads everything.
@@ -78,8 +86,8 @@ impl Meter {
         Ok(Sample {
             at,
             cpu_ns,
-            own_cpu_ns: own_cpu_ns(),
-            host: HostTime::read(),
+            own_cpu_ns: (own_cpu_ns() as f64 * self.of_ours) as u64,
+            host: HostTime::read_of(&self.processors),
             storage: self.file("io", storage),
             rss_bytes: self.file("statm", rss_bytes),
         })
@@ -211,7 +219,20 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_all_processors_and_counts_are_differences() {
+    fn only_the_processors_that_a_server_may_use_count() {
+        let ours = processors::usable().unwrap();
+        let only = ours[..1].to_vec();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        processors::keep_on(child.id(), &only).unwrap();
+        let meter = Meter::of(child.id()).unwrap();
+        assert_eq!((&meter.processors, meter.of_ours), (&only, 1.0 / ours.len() as f64));
+        assert_eq!(meter.read().unwrap().host.processors, 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn shares_are_of_the_processors_and_counts_are_differences() {
         let at = Instant::now();
         let host = HostTime {
             processors: 2,

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use waggle_private_server::PrivateServerError;
+
 use crate::budget::ROW_BYTES;
 use crate::error::LabError;
 
@@ -62,9 +64,12 @@ impl Needs {
     /// # Errors
     /// It has too little of something: what, how much, and what to do.
     pub fn check(&self, place: &Path) -> Result<(), LabError> {
-        let free = rustix::fs::statvfs(place)
-            .map(|of| of.f_bavail.saturating_mul(of.f_frsize))
-            .unwrap_or(u64::MAX);
+        let of = rustix::fs::statvfs(place);
+        let of = of.map_err(|errno| PrivateServerError::Place {
+            path: place.to_owned(),
+            source: errno.into(),
+        })?;
+        let free = of.f_bavail.saturating_mul(of.f_frsize);
         enough(
             format!("room on the disk of {}", place.display()),
             self.disk_bytes(),

@@ -1,9 +1,12 @@
-//! What happens between two stand-stills of a load.
+//! What happens in a time of a load.
 //!
-//! A turn of a window begins and ends with the load at rest. So every statement that is counted, all of its processor
+//! A turn of a window with a closed load begins and ends with the load at rest. So every statement that is counted, all of its processor
 //! time and nothing else is in it, and it does not matter how late a busy server answers us: with 1,000
 //! sessions that can be a second. Sessions that stop one after another at its end are part of it, in every
 //! arm alike.
+//!
+//! An open load is looked at while it goes on. At a stand-still its queue would be empty, and what waits in it at the
+//! end is what waits longest.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +19,7 @@ use crate::load::{Count, Pace, Work};
 use crate::meter::{Sample, Usage};
 use crate::window::Measured;
 
-/// What was done and used between two stand-stills, or in several of such times together.
+/// What was done and used in such a time, or in several together.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     seconds: f64,
@@ -24,6 +27,8 @@ pub(crate) struct Span {
     count: Option<Count>,
     load_cpu_ns: Option<u64>,
     usage: Option<Usage>,
+    /// As in [`Measured::behind_s`].
+    behind_s: Option<[f64; 2]>,
 }
 
 /// What was done so far.
@@ -40,19 +45,42 @@ struct Used {
 }
 
 impl Engine<'_> {
-    /// Lets a load that stands still work for so long. `None` where somebody stopped it.
+    /// Lets a load settle, then work for so long. It stands still at the end. `None` where somebody stopped it.
     ///
     /// # Errors
     /// The server or the load has ended, or a transaction does not end.
-    pub(crate) fn span(
+    pub(crate) fn settled_span(
         &self,
         life: &mut Life<'_>,
         load: &mut Work,
         pace: Pace,
+        [settle, time]: [Duration; 2],
+    ) -> Result<Option<Span>, LabError> {
+        load.go(pace)?;
+        if !self.wait(settle) {
+            return Ok(None);
+        }
+        match pace {
+            Pace::Closed => {
+                load.pause()?;
+                self.span(life, load, time)
+            }
+            Pace::Open { .. } => self.span_under_way(life, load, time),
+        }
+    }
+
+    /// Lets a load that stands still work for so long, as fast as it goes.
+    ///
+    /// # Errors
+    /// As [`Engine::settled_span`].
+    pub(crate) fn span(
+        &self,
+        life: &mut Life<'_>,
+        load: &mut Work,
         time: Duration,
     ) -> Result<Option<Span>, LabError> {
         let (done, used) = (Done::so_far(life, load)?, Used::so_far(life, load)?);
-        load.go(pace)?;
+        load.go(Pace::Closed)?;
         if !self.wait(time) {
             return Ok(None);
         }
@@ -61,6 +89,26 @@ impl Engine<'_> {
         let used_later = Used::so_far(life, load)?;
         load.pause()?;
         Ok(Some(Done::so_far(life, load)?.since(&done, &used_later, &used)))
+    }
+
+    /// Looks at a load that is at work, and again after so long.
+    fn span_under_way(
+        &self,
+        life: &mut Life<'_>,
+        load: &mut Work,
+        time: Duration,
+    ) -> Result<Option<Span>, LabError> {
+        // In the same order at both ends, so that what passes between the looks is the same.
+        let (behind, used) = (load.behind_s()?, Used::so_far(life, load)?);
+        let done = Done::so_far(life, load)?;
+        if !self.wait(time) {
+            return Ok(None);
+        }
+        let (behind_later, used_later) = (load.behind_s()?, Used::so_far(life, load)?);
+        let done_later = Done::so_far(life, load)?;
+        load.pause()?;
+        let behind_s = behind.zip(behind_later).map(|(begin, end)| [begin, end]);
+        Ok(Some(Span { behind_s, ..done_later.since(&done, &used_later, &used) }))
     }
 }
 
@@ -85,6 +133,7 @@ impl Done {
             count,
             load_cpu_ns: load_cpu.map(|(now, before)| now.saturating_sub(before)),
             usage,
+            behind_s: None,
         }
     }
 }
@@ -99,10 +148,11 @@ impl Span {
             count: self.count.zip(later.count).map(|(one, other)| one.plus(&other)),
             load_cpu_ns: self.load_cpu_ns.zip(later.load_cpu_ns).map(|(one, other)| one + other),
             usage: self.usage.zip(later.usage).map(|(one, other)| one.plus(other)),
+            behind_s: self.behind_s.zip(later.behind_s).map(|([begin, _], [_, end])| [begin, end]),
         }
     }
 
-    /// What the hypervisor took, as a share of all processors.
+    /// What the hypervisor took, as a share of the processors.
     pub(crate) fn steal_share(&self) -> Option<f64> {
         self.usage.as_ref().map(|usage| usage.steal_share)
     }
@@ -112,6 +162,7 @@ impl Span {
         let (count, usage) = (self.count.as_ref(), self.usage.as_ref());
         Measured {
             load_cpu_ns: self.load_cpu_ns,
+            behind_s: self.behind_s,
             ..Measured::of(self.seconds, self.statements, count, usage)
         }
     }

@@ -165,16 +165,13 @@ impl<'a> Engine<'a> {
         }
         let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         let before = Counted::so_far(life, &self.suite.counters)?;
-        load.go(pace)?;
-        if !self.wait(self.lengths.settle_of(turns)) {
-            return Ok(false);
-        }
-        load.pause()?;
+        let settle = self.lengths.settle_of(&window.cell, turns);
+        let length = self.lengths.window_of(threads) / turns;
         let mut tries = 0;
         let span = loop {
             let begin = Timestamp::now();
-            let length = self.lengths.window_of(threads) / turns;
-            let Some(span) = self.span(life, load, pace, length)? else { return Ok(false) };
+            let span = self.settled_span(life, load, pace, [settle, length])?;
+            let Some(span) = span else { return Ok(false) };
             if making.sum.is_none() {
                 window.begin = begin;
             }
@@ -204,7 +201,7 @@ impl<'a> Engine<'a> {
         let measured = Measured { performance_schema_bytes, ..sum.measured() };
         let threads = window.cell.threads;
         let seconds = self.lengths.window_of(threads).as_secs_f64();
-        let asked = Asked { seconds, turns, rate: window.rate };
+        let asked = Asked { seconds, turns };
         let scenario = self.schedule.arms[slot.arm].scenario;
         let proof = || evidence.disproof(scenario, threads, measured.transactions);
         window.void = window.void.or_else(proof).or_else(|| gate::judge(&measured, &asked));

@@ -28,7 +28,7 @@ pub enum Load {
     Closed,
     /// Transactions arrive at a fixed mean rate, whatever the server does.
     Open {
-        /// Share of the processors that the baseline used at this rate, 0 to 1.
+        /// Share of the processors that was in use with the baseline at this rate, 0 to 1.
         share: f64,
     },
 }
@@ -52,7 +52,7 @@ pub struct Window {
     /// Transactions per second that arrived on average; absent in a closed load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// What the hypervisor took of turns that do not count, as shares of all processors, 0 to 1: each was
+    /// What the hypervisor took of turns that do not count, as shares of the processors, 0 to 1: each was
     /// made anew because that was too much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stolen: Vec<f64>,
@@ -108,11 +108,11 @@ pub struct Measured {
     /// Processor time of sysbench, ns; absent where the load is not ours.
     #[serde(default)]
     pub load_cpu_ns: Option<u64>,
-    /// Share of all processors that the server used, 0 to 1.
+    /// Share of the processors that the server may use that it used, 0 to 1.
     pub server_share: Option<f64>,
-    /// Share of all processors that was in use, 0 to 1.
+    /// Share of them that was in use, by whomever, 0 to 1.
     pub host_share: Option<f64>,
-    /// Share of all processors that the hypervisor took, 0 to 1.
+    /// Share of them that the hypervisor took, 0 to 1.
     pub steal_share: Option<f64>,
     /// Context switches of the whole host.
     pub context_switches: Option<u64>,
@@ -125,6 +125,10 @@ pub struct Measured {
     /// Memory that Performance Schema itself says it uses, bytes: 0 where it is off; absent where it
     /// cannot be read.
     pub performance_schema_bytes: Option<u64>,
+    /// For how long the next arrival had been waiting for a session at the beginning and at the end, s; absent in a
+    /// closed load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_s: Option<[f64; 2]>,
 }
 
 impl Measured {
@@ -155,6 +159,7 @@ impl Measured {
             written_bytes: storage.map(|storage| storage.written_bytes),
             rss_bytes: used.and_then(|used| used.rss_bytes.value().copied()),
             performance_schema_bytes: None,
+            behind_s: None,
         }
     }
 

@@ -204,5 +204,6 @@ fn measured(cpu_ns: f64) -> Measured {
         written_bytes: Some(0),
         rss_bytes: Some(1 << 30),
         performance_schema_bytes: None,
+        behind_s: None,
     }
 }

@@ -34,11 +34,7 @@ impl Directory {
         needed_mib: u64,
     ) -> Result<Directory, PrivateServerError> {
         let parent = program.place();
-        // So that whoever sweeps meets no directory that is being made.
-        let alone = File::open(&parent);
-        let alone = alone.and_then(|parent| parent.lock().map(|()| parent));
-        let _alone = alone.map_err(PrivateServerError::io("cannot lock", &parent))?;
-        sweep(&parent);
+        let _alone = swept(&parent)?;
         enough_room(&parent, needed_mib)?;
         let made = tempfile::Builder::new()
             .prefix(PREFIX)
@@ -94,6 +90,18 @@ fn enough_room(parent: &Path, needed_mib: u64) -> Result<(), PrivateServerError>
     }
     let path = parent.to_owned();
     Err(PrivateServerError::NoRoom { path, free_mib, needed_mib })
+}
+
+/// Removes what killed processes left in a directory. Nobody else makes or removes anything there as long as what
+/// is returned is there, so that whoever sweeps meets no directory that is being made.
+pub(crate) fn swept(parent: &Path) -> Result<File, PrivateServerError> {
+    let alone = File::open(parent).and_then(|parent| parent.lock().map(|()| parent));
+    let alone = alone.map_err(|source| {
+        let path = parent.to_owned();
+        PrivateServerError::Place { path, source }
+    })?;
+    sweep(parent);
+    Ok(alone)
 }
 
 /// Removes what killed processes left: nobody holds the lock in it, or it was not there yet and nothing else is.

@@ -23,12 +23,34 @@ pub enum PrivateServerError {
         reason: String,
     },
     /// Files that come with the program are missing.
-    #[error("{what} of {} cannot be found; name the program of a whole installation", program.display())]
+    #[error(
+        "{what} of {} cannot be found; name the program of a whole installation, or a list of servers that says \
+         where they are", program.display()
+    )]
     Incomplete {
         /// The program.
         program: PathBuf,
         /// What is missing.
         what: &'static str,
+    },
+    /// The server would live on where we are killed.
+    #[error(
+        "{}: {what}, so that it would live on where waggle is killed; name a copy of it in the same installation, or run \
+         waggle as root", path.display()
+    )]
+    Outlives {
+        /// The program.
+        path: PathBuf,
+        /// What it has.
+        what: &'static str,
+    },
+    /// There is no place for its files.
+    #[error("{} cannot be used for private servers: {source}; name another place with TMPDIR", path.display())]
+    Place {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
     },
     /// Only root may start a program in another root directory, or as another user.
     #[error(
@@ -71,7 +93,7 @@ pub enum PrivateServerError {
     /// The server does not start.
     #[error(
         "the private server did not start: {reason}; where AppArmor or SELinux confines the program, \
-         name a copy of it\n{log}"
+         name a copy of it in the same installation\n{log}"
     )]
     DidNotStart {
         /// How it ended.

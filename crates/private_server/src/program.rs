@@ -6,10 +6,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
 use serde::Deserialize;
 use waggle_model::Flavour;
 
 use crate::PrivateServerError;
+use crate::directory::swept;
 
 /// A table of a list of servers.
 #[derive(Deserialize)]
@@ -63,6 +65,15 @@ impl Program {
         }
     }
 
+    /// Removes the directories of servers that a killed waggle left there. A new server does so, too: this is for
+    /// who wants to know before how much room there is.
+    ///
+    /// # Errors
+    /// There is no such directory, or we may not look into it.
+    pub fn sweep(&self) -> Result<(), PrivateServerError> {
+        swept(&self.place()).map(drop)
+    }
+
     /// The program that a process runs, in the container or the root directory of that process, and
     /// with its user. `base` and `messages` are what the server says: `@@basedir`, `@@lc_messages_dir`.
     ///
@@ -91,8 +102,8 @@ impl Program {
             Err(_) => seen,
         };
         let of = fs::metadata(&proc).map_err(PrivateServerError::io("cannot look at", &proc))?;
-        let is_root = rustix::process::geteuid().is_root();
-        let is_our_user = of.uid() == rustix::process::geteuid().as_raw();
+        let is_root = geteuid().is_root();
+        let is_our_user = of.uid() == geteuid().as_raw();
         if !is_root && (!is_ours || !is_our_user) {
             let how = if is_ours { "as another user" } else { "in a root directory of its own" };
             return Err(PrivateServerError::NotRoot { how });
@@ -119,14 +130,12 @@ impl Program {
         };
         let executable = path.canonicalize().map_err(failed)?;
         let base = executable.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
-        let places = ["share", "share/mysql", "share/mariadb"].map(|name| base.join(name));
-        let has_messages = |place: &&PathBuf| place.join("english/errmsg.sys").is_file();
-        let messages = places.iter().find(has_messages).cloned().ok_or_else(|| {
+        let messages = messages_below(base).ok_or_else(|| {
             let what = "share/english/errmsg.sys";
             PrivateServerError::Incomplete { program: executable.clone(), what }
         })?;
         let base = base.to_owned();
-        let is_root = rustix::process::geteuid().is_root();
+        let is_root = geteuid().is_root();
         let user = is_root.then_some((0, 0));
         Program { flavour, root: None, executable, base, messages, user }.checked()
     }
@@ -153,7 +162,7 @@ impl Program {
             let names: Vec<&str> = servers.keys().map(String::as_str).collect();
             return Err(failed(format!("it has no {name}, but {}", names.join(", "))));
         };
-        let is_root = rustix::process::geteuid().is_root();
+        let is_root = geteuid().is_root();
         if listed.root.is_some() && !is_root {
             return Err(PrivateServerError::NotRoot { how: "in a root directory of its own" });
         }
@@ -176,7 +185,12 @@ impl Program {
     fn checked(self) -> Result<Program, PrivateServerError> {
         let path = self.outside(&self.executable);
         match fs::metadata(&path) {
-            Ok(found) if found.is_file() && found.mode() & 0o111 != 0 => Ok(self),
+            Ok(found) if found.is_file() && found.mode() & 0o111 != 0 => {
+                match outlives(&path, found.mode()).filter(|_| !geteuid().is_root()) {
+                    None => Ok(self),
+                    Some(what) => Err(PrivateServerError::Outlives { path: self.executable, what }),
+                }
+            }
             Ok(_) => Err(PrivateServerError::Program {
                 path: self.executable,
                 reason: "it is not executable".to_owned(),
@@ -206,9 +220,56 @@ impl Program {
     }
 }
 
+/// The directory of the messages of a program, by the directory that it was installed to: packages of Oracle have the
+/// version in its name.
+fn messages_below(base: &Path) -> Option<PathBuf> {
+    let share = base.join("share");
+    let mut places = vec![share.clone(), share.join("mysql"), share.join("mariadb")];
+    let entries = fs::read_dir(&share).into_iter().flatten().flatten();
+    let is_versioned = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("mysql-");
+    let mut versioned: Vec<PathBuf> =
+        entries.filter(is_versioned).map(|entry| entry.path()).collect();
+    versioned.sort();
+    places.extend(versioned);
+    places.into_iter().find(|place| place.join("english/errmsg.sys").is_file())
+}
+
+/// What lets a program that we start live on when we are killed, unless we are root: the kernel then forgets that
+/// it shall not (prctl(2), `PR_SET_PDEATHSIG`).
+fn outlives(path: &Path, mode: u32) -> Option<&'static str> {
+    if mode & 0o6000 != 0 {
+        return Some("it changes its user or its group");
+    }
+    let size = rustix::fs::getxattr(path, "security.capability", &mut [0_u8; 64]);
+    size.is_ok().then_some("it has capabilities")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_found_where_packages_put_them() {
+        let place = tempfile::TempDir::new().unwrap();
+        assert_eq!(messages_below(place.path()), None);
+        for name in ["share/mysql-8.4", "share/mysql", "share"] {
+            let messages = place.path().join(name);
+            fs::create_dir_all(messages.join("english")).unwrap();
+            assert_ne!(messages_below(place.path()), Some(messages.clone()));
+            fs::write(messages.join("english/errmsg.sys"), "").unwrap();
+            assert_eq!(messages_below(place.path()), Some(messages));
+        }
+    }
+
+    #[test]
+    fn a_program_that_would_outlive_us_is_known() {
+        let place = tempfile::TempDir::new().unwrap();
+        let program = place.path().join("mysqld");
+        fs::write(&program, "").unwrap();
+        let why = |mode| outlives(&program, mode);
+        assert_eq!(why(0o100_755), None);
+        assert!([0o104_755, 0o102_755].iter().all(|mode| why(*mode).is_some()));
+    }
 
     #[test]
     fn a_path_is_seen_from_both_sides_of_a_root_directory() {

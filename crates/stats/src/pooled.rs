@@ -8,33 +8,36 @@ use std::collections::BTreeMap;
 /// server, stays in these numbers, where an interval over places would leave it out.
 ///
 /// Each place is given by its effects with their blocks, and has the same weight. Where a place lacks a
-/// block, its own mean stands in for it, so that blocks do not differ by what they lack. A block that half of
-/// the places lack, or more, is left out: it would be made of means for the most part, and such a number is too
-/// near to the others. `None` without places, or where one has no effect or one that is not finite.
+/// block, its own mean stands in for it, so that blocks do not differ by what they lack; how far its other effects
+/// are from that mean counts for more by so much, so that the spread of the blocks stays what the effects that
+/// are there say. A block that half of the places lack, or more, is left out. `None` without places, or where one
+/// has no effect in the blocks that are left, or one that is not finite.
 pub fn block_means(places: &[&[(u32, f64)]]) -> Option<Vec<f64>> {
-    let means: Option<Vec<f64>> = places.iter().map(|place| mean_of(place)).collect();
-    let means = means.filter(|means| !means.is_empty())?;
-    let of_all = means.iter().sum::<f64>() / means.len() as f64;
-    let mut blocks: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
-    for (place, mean) in places.iter().zip(&means) {
-        for (block, effect) in *place {
-            let (count, apart) = blocks.entry(*block).or_default();
-            *count += 1;
-            *apart += effect - mean;
+    let mut having: BTreeMap<u32, usize> = BTreeMap::new();
+    places.iter().copied().flatten().for_each(|(block, _)| *having.entry(*block).or_default() += 1);
+    having.retain(|_, places_with_it| *places_with_it * 2 > places.len());
+    let mut blocks: BTreeMap<u32, f64> = having.into_keys().map(|block| (block, 0.0)).collect();
+    let mut of_all = 0.0;
+    for place in places {
+        let there = || place.iter().filter(|(block, _)| blocks.contains_key(block));
+        let count = there().count() as f64;
+        let mean = there().map(|(_, effect)| effect).sum::<f64>() / count;
+        of_all += mean / places.len() as f64;
+        let more = blocks.len() as f64 / count / places.len() as f64;
+        let apart: Vec<(u32, f64)> =
+            there().map(|(block, effect)| (*block, more * (effect - mean))).collect();
+        for (block, apart) in apart {
+            *blocks.entry(block).or_default() += apart;
         }
     }
-    blocks.retain(|_, (count, _)| *count * 2 > places.len());
-    Some(blocks.into_values().map(|(_, apart)| of_all + apart / means.len() as f64).collect())
-}
-
-fn mean_of(place: &[(u32, f64)]) -> Option<f64> {
-    let mean = place.iter().map(|(_, effect)| effect).sum::<f64>() / place.len() as f64;
-    mean.is_finite().then_some(mean)
+    let is_known = !places.is_empty() && of_all.is_finite();
+    is_known.then(|| blocks.into_values().map(|apart| of_all + apart).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mean_interval;
 
     #[test]
     fn what_is_common_to_the_places_of_a_block_stays() {
@@ -57,6 +60,17 @@ mod tests {
         let two = [(0, 1.0), (1, 3.0)];
         assert_eq!(block_means(&[&whole, &more, &two]), Some(vec![1.0, 3.0]));
         assert_eq!(block_means(&[&more, &more, &two]).map(|means| means.len()), Some(3));
+    }
+
+    #[test]
+    fn blocks_that_a_place_lacks_do_not_make_the_mean_surer_than_it_is() {
+        let still: Vec<(u32, f64)> = (0..8).map(|block| (block, 0.0)).collect();
+        let part: Vec<(u32, f64)> =
+            (0..6).map(|block| (block, if block % 2 == 0 { 0.06 } else { -0.06 })).collect();
+        let means = block_means(&[&still, &still, &part]).unwrap();
+        let error = mean_interval(&means, 0.95).unwrap().error;
+        // That of the place alone, by 3: 0.06 · √(6 / 5) / √6 / 3.
+        assert!((error / 0.00894 - 1.0).abs() < 0.05, "{error}");
     }
 
     #[test]

@@ -23,15 +23,18 @@ struct {
 	__u32 busy_ns;
 } injected;
 
-/*
- * How often a thread of the process was busy for as long as was set, by processor. It is no variable:
- * user space writes those whole, also while the program runs.
- */
+/* How often a thread of the process was busy for as long as was set, and how long by the clock here. */
+struct runs {
+	__u64 count;
+	__u64 busy_ns;
+};
+
+/* By processor. It is no variable: user space writes those whole, also while the program runs. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u64);
+	__type(value, struct runs);
 } runs SEC(".maps");
 
 /*
@@ -43,35 +46,40 @@ struct {
 /* A look at the clock takes some 20 ns: far more looks than the longest loop needs. */
 #define LOOKS_MAX 4096
 
-/* Whether so much time has passed. */
-static __always_inline int be_busy(__u32 busy_ns)
+/* Lets so much time pass, and gives how much it was; negative where that was not to be reached. */
+static __always_inline __s64 be_busy(__u32 busy_ns)
 {
-	__u64 end_ns;
+	__u64 begin_ns, passed_ns;
 
 	if (busy_ns == 0)
-		return 1;
-	end_ns = bpf_ktime_get_ns() + busy_ns;
+		return 0;
+	begin_ns = bpf_ktime_get_ns();
 	for (int look = 0; look < LOOKS_MAX; look++) {
-		if (bpf_ktime_get_ns() >= end_ns)
-			return 1;
+		passed_ns = bpf_ktime_get_ns() - begin_ns;
+		if (passed_ns >= busy_ns)
+			return passed_ns;
 	}
-	return 0;
+	return -1;
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_receipt, void *sk, int result, int flags)
 {
 	__u32 only = 0;
-	__u64 *count;
+	struct runs *sum;
+	__s64 passed_ns;
 
 	if (bpf_get_current_pid_tgid() >> 32 != injected.process)
 		return 0;
 	if (result <= HEAD_BYTES)
 		return 0;
-	if (!be_busy(injected.busy_ns))
+	passed_ns = be_busy(injected.busy_ns);
+	if (passed_ns < 0)
 		return 0;
-	count = bpf_map_lookup_elem(&runs, &only);
-	if (count)
-		__sync_fetch_and_add(count, 1);
+	sum = bpf_map_lookup_elem(&runs, &only);
+	if (sum) {
+		__sync_fetch_and_add(&sum->count, 1);
+		__sync_fetch_and_add(&sum->busy_ns, passed_ns);
+	}
 	return 0;
 }

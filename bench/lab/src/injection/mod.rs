@@ -1,5 +1,8 @@
 //! A cost of known size per statement.
 
+use std::iter::Sum;
+use std::ops::Add;
+
 use anyhow::{Context, Result};
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder};
 
@@ -14,6 +17,15 @@ pub(crate) struct Injection {
     object: Object,
     _link: Link,
     process: u32,
+}
+
+/// What the program did since it was attached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// How often a thread has been busy for as long as was set: once each time that it has received a request.
+    pub(crate) count: u64,
+    /// How long that was by the clock of the program, ns.
+    pub(crate) busy_ns: u64,
 }
 
 impl Injection {
@@ -44,16 +56,45 @@ impl Injection {
         bss.update(&key, &value, MapFlags::ANY).context("the variables cannot be set")
     }
 
-    /// How often a thread has been busy for as long as was set, since the program was attached: once each
-    /// time that it has received a request.
-    pub(crate) fn runs(&self) -> Result<u64> {
+    /// What it did so far.
+    pub(crate) fn runs(&self) -> Result<Runs> {
         let maps = &mut self.object.maps();
         let runs = maps.find(|map| map.name() == "runs").context("the object has no counter")?;
         let by_processor = runs.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY)?;
         let by_processor = by_processor.context("the counter cannot be read")?;
-        let count = |bytes: &Vec<u8>| bytes.first_chunk::<8>().copied().map(u64::from_ne_bytes);
-        let sum: Option<u64> = by_processor.iter().map(count).sum();
-        sum.context("a count of the program has not 8 bytes")
+        let sum: Option<Runs> = by_processor.iter().map(|bytes| Runs::parse(bytes)).sum();
+        sum.context("what the program counted has not two numbers of 8 bytes")
+    }
+}
+
+impl Runs {
+    /// Those of one processor.
+    fn parse(bytes: &[u8]) -> Option<Runs> {
+        let (count, busy_ns) = (bytes.get(..8)?, bytes.get(8..16)?);
+        let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_ne_bytes);
+        Some(Runs { count: number(count)?, busy_ns: number(busy_ns)? })
+    }
+
+    /// Those since an earlier look.
+    pub(crate) fn since(self, earlier: Runs) -> Runs {
+        Runs {
+            count: self.count.saturating_sub(earlier.count),
+            busy_ns: self.busy_ns.saturating_sub(earlier.busy_ns),
+        }
+    }
+}
+
+impl Add for Runs {
+    type Output = Runs;
+
+    fn add(self, other: Runs) -> Runs {
+        Runs { count: self.count + other.count, busy_ns: self.busy_ns + other.busy_ns }
+    }
+}
+
+impl Sum for Runs {
+    fn sum<I: Iterator<Item = Runs>>(all: I) -> Runs {
+        all.fold(Runs::default(), Add::add)
     }
 }
 

@@ -11,7 +11,7 @@ use super::pair::{Blocks, Pair, Pairs, Side};
 use super::paired::{self, PAIRS_MIN, Paired};
 use super::verdict::Verdict;
 
-/// From this share of all processors on, a closed load saturates the host.
+/// From this share of the processors of the server on, a closed load saturates it.
 const SATURATED_FROM: f64 = 0.95;
 
 /// An arm against its baseline. Numbers that could not be measured are not a number (in JSON: `null`).
@@ -58,9 +58,9 @@ pub struct Comparison {
     pub detectable_percent: f64,
     /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
     pub proven_percent: f64,
-    /// Whether the baseline saturated the host: a closed load with at least 95 % of the processors in
-    /// use. Below it rates say nothing of the cost.
-    pub is_saturated: bool,
+    /// Whether the baseline was saturated: a closed load with at least 95 % of the processors in use that the
+    /// server may use. Below it rates say nothing of the cost. Absent where the use was not measured.
+    pub is_saturated: Option<bool>,
     /// What follows.
     pub verdict: Verdict,
 }
@@ -78,7 +78,7 @@ pub(super) struct CellWindows<'a> {
     cell: &'a Cell,
     baseline: &'a str,
     blocks: Blocks<'a>,
-    is_saturated: bool,
+    is_saturated: Option<bool>,
 }
 
 impl<'a> CellWindows<'a> {
@@ -88,6 +88,7 @@ impl<'a> CellWindows<'a> {
             blocks.windows(baseline).filter_map(|it| it.counted()?.host_share).collect();
         let share = shares.iter().sum::<f64>() / shares.len() as f64;
         let is_saturated = cell.load == Load::Closed && share >= SATURATED_FROM;
+        let is_saturated = (!shares.is_empty()).then_some(is_saturated);
         CellWindows { cell, baseline, blocks, is_saturated }
     }
 

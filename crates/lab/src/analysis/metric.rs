@@ -26,7 +26,7 @@ pub enum Metric {
     LatencyP95,
     /// 99th percentile of the time of a transaction, ns.
     LatencyP99,
-    /// Share of all processors that the server used, 0 to 1.
+    /// Share of the processors that the server may use that it used, 0 to 1.
     ServerShare,
     /// Memory of the server process, bytes.
     Rss,

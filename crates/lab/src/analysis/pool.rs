@@ -71,7 +71,7 @@ impl PooledEffect {
     fn finding(&self) -> Finding {
         Finding {
             metric: self.metric,
-            change: self.percent.value,
+            effect: self.percent,
             count: self.blocks,
             p_student: self.p_student,
             proven_percent: self.proven_percent,

@@ -7,6 +7,7 @@ use crate::suite::Suite;
 use crate::window::{Cell, Window};
 
 use super::Matrix;
+use super::compare::Compared;
 use super::interval::Interval;
 use super::metric::Metric;
 use super::paired::{ERROR, POWER};
@@ -49,6 +50,18 @@ impl RunDifference {
 /// any two hours of one machine. The baseline against itself (A/A) is among what is compared.
 pub fn compare_runs(suite: &Suite, one: &[Window], other: &[Window]) -> Vec<RunDifference> {
     Matrix::of(suite, &suite.baseline).compare_runs(one, other)
+}
+
+/// How many effects that were measured in both runs are not among [`compare_runs`], since a value of theirs is 0 and
+/// there is no ratio.
+pub fn without_ratio(suite: &Suite, one: &[Window], other: &[Window]) -> usize {
+    let matrix = Matrix::of(suite, &suite.baseline);
+    let both = matrix.compare(one).into_iter().zip(matrix.compare(other));
+    let is_left_out = |(one, other): &(Compared, Compared)| {
+        let is_known = [one, other].iter().all(|it| it.comparison.effect().is_known());
+        is_known && (one.log_ratio.is_none() || other.log_ratio.is_none())
+    };
+    both.filter(is_left_out).count()
 }
 
 impl Matrix<'_> {

@@ -43,6 +43,7 @@ fn measured(cpu_ns: f64) -> Measured {
         written_bytes: Some(0),
         rss_bytes: Some(1 << 30),
         performance_schema_bytes: None,
+        behind_s: None,
     }
 }
 
@@ -132,7 +133,8 @@ fn a_known_effect_is_found_also_where_the_level_doubles_over_the_run() {
         let cpu = found(&analysis, "on", Metric::CpuPerStatement);
         assert_eq!((cpu.pairs, cpu.void, cpu.verdict.clone()), (20, 0, Verdict::Cost));
         assert!(cpu.percent.holds(10.0) && cpu.percent.half_width() < 1.5, "{cpu:?}");
-        assert!(cpu.p_holm <= 0.05 && cpu.p_sign_flip < 0.01 && cpu.is_saturated);
+        assert!(cpu.p_holm <= 0.05 && cpu.p_sign_flip < 0.01);
+        assert_eq!(cpu.is_saturated, Some(true));
         let all = found(&analysis, "all", Metric::CpuPerStatement);
         assert!(all.percent.holds(25.0), "{all:?}");
         if drift == 0.0 {
@@ -314,11 +316,14 @@ fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
 fn only_a_closed_load_that_leaves_nothing_idle_is_saturated() {
     let idle = |window: &mut Window| window.measured.as_mut().unwrap().host_share = Some(0.6);
     let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, idle);
-    assert!(!found(&run.analyse(&[&closed()], 1.0), "on", Metric::Qps).is_saturated);
+    let saturated = |run: &Run| found(&run.analyse(&[&closed()], 1.0), "on", Metric::Qps).is_saturated;
+    assert_eq!(saturated(&run), Some(false));
+    let elsewhere = |window: &mut Window| window.measured.as_mut().unwrap().host_share = None;
+    assert_eq!(saturated(&three_arms(0.02, 0.0, 1.1).change("off", |_| true, elsewhere)), None);
     let open = cell(8, Load::Open { share: 0.6 });
     let run = Run::new(0.02, 0.0).cell(&open, &[("off", 1.0), ("on", 1.1)]);
     let analysis = run.analyse(&[&open], 1.0);
-    assert!(!analysis.find(&open, "on", Metric::Qps).unwrap().is_saturated);
+    assert_eq!(analysis.find(&open, "on", Metric::Qps).unwrap().is_saturated, Some(false));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use serde::Serialize;
 use waggle_stats::{detectable, holm, percent};
 
 use super::compare::Comparison;
+use super::interval::Interval;
 use super::metric::Metric;
 use super::paired::{ERROR, POWER};
 
@@ -44,8 +45,8 @@ impl Verdict {
 
 /// Gives every comparison its adjusted p value and its verdict.
 ///
-/// A cost or a gain is what stays significant at 5 % after Holm, over all comparisons of the metric; the
-/// comparisons of the baseline with itself are a family apart. Of the rest, the effect is proven to be
+/// A cost or a gain is what stays significant at 5 % after Holm, over all comparisons of the metric, and leaves out
+/// zero by the interval that is printed, too; the comparisons of the baseline with itself are a family apart. Of the rest, the effect is proven to be
 /// small where two one-sided tests put it within `margin_percent`; that is claimed of each comparison at
 /// 5 %, without correction.
 pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
@@ -77,8 +78,8 @@ pub(super) fn detectable_among(comparisons: usize, alone_percent: f64, pairs: us
 /// What a verdict rests on.
 pub(super) struct Finding {
     pub(super) metric: Metric,
-    /// The change, or the difference where there is no ratio: its sign counts.
-    pub(super) change: f64,
+    /// The change, or the difference where there is no ratio: its sign counts, and whether it leaves out zero.
+    pub(super) effect: Interval,
     /// Pairs, or blocks.
     pub(super) count: usize,
     pub(super) p_student: f64,
@@ -108,8 +109,8 @@ pub(super) fn among(family: &[Finding], margin_percent: f64) -> Vec<Judged> {
 
 impl Finding {
     fn verdict(&self, p_holm: f64, detectable_percent: f64, margin_percent: f64) -> Verdict {
-        let is_more = self.change > 0.0;
-        if p_holm <= ERROR {
+        let is_more = self.effect.value > 0.0;
+        if p_holm <= ERROR && !self.effect.holds(0.0) {
             if is_more == self.metric.is_gain() { Verdict::Gain } else { Verdict::Cost }
         } else if self.proven_percent <= margin_percent {
             Verdict::Free { below_percent: self.proven_percent }
@@ -123,7 +124,7 @@ impl Comparison {
     fn finding(&self) -> Finding {
         Finding {
             metric: self.metric,
-            change: self.effect().value,
+            effect: self.effect(),
             count: self.pairs,
             p_student: self.p_student,
             proven_percent: self.proven_percent,
@@ -135,6 +136,20 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_printed_as_a_cost_leaves_out_zero_in_its_interval() {
+        let of = |low: f64| Finding {
+            metric: Metric::CpuPerStatement,
+            effect: Interval { low, value: 4.2, high: 5.1 },
+            count: 6,
+            p_student: 0.0045,
+            proven_percent: 6.0,
+            detectable_percent: 3.0,
+        };
+        assert_eq!(among(&[of(0.1)], 1.0)[0].verdict, Verdict::Cost);
+        assert!(matches!(among(&[of(-0.1)], 1.0)[0].verdict, Verdict::Below { .. }));
+    }
 
     #[test]
     fn among_many_comparisons_an_effect_has_to_be_larger_to_be_found() {

@@ -173,6 +173,7 @@ fn leave_load_to_others(suite: &mut Suite, sessions: u32) {
     suite.open_shares.clear();
     suite.published.clear();
     suite.published_ranges.clear();
+    suite.counters.clear();
     for scenario in &mut suite.scenarios {
         scenario.expects.retain(|expect| expect.must == Must::StandStill);
     }
@@ -252,6 +253,10 @@ mod tests {
         let expects = suite.scenarios.iter().flat_map(|one| &one.expects);
         assert!(expects.clone().count() > 0);
         assert!(expects.clone().all(|expect| expect.must == Must::StandStill));
+        // Nor which counters of InnoDB it moves.
+        let line = Suite::find("line").unwrap();
+        assert!(!line.counters.is_empty());
+        assert!(confined(&line, &[], "default", Some(7)).counters.is_empty());
     }
 
     #[test]

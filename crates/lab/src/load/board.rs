@@ -109,13 +109,22 @@ impl Board {
     /// Says what is allowed and releases the sessions. The process of arrivals begins now.
     pub(super) fn release(&self, allowed: Allowed) -> io::Result<()> {
         if let Allowed::Open { per_second } = allowed {
-            let now = clock_gettime(ClockId::Monotonic);
-            let now_ns = (now.tv_sec - self.epoch_s) as f64 * 1e9 + now.tv_nsec as f64;
             self.put(PER_SECOND, per_second)?;
-            self.put(LAST_NS, now_ns)?;
+            self.put(LAST_NS, self.now_ns())?;
         }
         self.put(PACE, allowed.number())?;
         Ok(flock(&self.file, FlockOperation::Unlock)?)
+    }
+
+    /// For how long the next arrival has been waiting for a session, ns; 0 where sessions wait for it.
+    pub(super) fn behind_ns(&self) -> io::Result<f64> {
+        let last_ns = self.numbers(LAST_NS, 1)?.first().copied().unwrap_or_default();
+        Ok((self.now_ns() - last_ns).max(0.0))
+    }
+
+    fn now_ns(&self) -> f64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        (now.tv_sec - self.epoch_s) as f64 * 1e9 + now.tv_nsec as f64
     }
 
     /// Whether no session is inside a transaction. One that has just been allowed to begin, and has not
@@ -238,6 +247,12 @@ mod tests {
         let head = board.numbers(0, 7).unwrap();
         assert_eq!((head[0], head[3], head[4]), (1.0, 2.0, 50.0));
         assert!(head[5] < 60e9, "the epoch is that of the board: {}", head[5]);
+        let behind = || board.behind_ns().unwrap();
+        assert!((0.0..60e9).contains(&behind()));
+        board.put(LAST_NS, head[5] - 1e9).unwrap();
+        assert!((1e9..60e9).contains(&behind()), "nobody takes what arrives");
+        board.put(LAST_NS, head[5] + 90e9).unwrap();
+        assert_eq!(behind(), 0.0);
         flock(&session, FlockOperation::Unlock).unwrap();
         assert!(board.hold().unwrap() && board.hold().unwrap());
         assert_eq!((pass(), board.numbers(PACE, 1).unwrap()), (Err(Errno::WOULDBLOCK), vec![0.0]));

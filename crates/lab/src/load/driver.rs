@@ -115,6 +115,15 @@ impl Driver {
         self.board.count().map_err(LoadError::system("read what the sessions did"))
     }
 
+    /// For how long the next arrival of an open load has been waiting for a session, s.
+    ///
+    /// # Errors
+    /// What the sessions do cannot be read.
+    pub fn behind_s(&self) -> Result<f64, LoadError> {
+        let behind_ns = self.board.behind_ns();
+        Ok(behind_ns.map_err(LoadError::system("read what the sessions did"))? / 1e9)
+    }
+
     fn wait(
         &mut self,
         what: &'static str,

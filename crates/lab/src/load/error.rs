@@ -25,7 +25,7 @@ pub enum LoadError {
     /// There is no such script.
     #[error(
         "there is no script {script}; name one that comes with sysbench (in /usr/share/sysbench, \
-         without .lua), or a file by a path with a slash"
+         without .lua)"
     )]
     Script {
         /// The script.

@@ -36,6 +36,14 @@ impl Work {
         }
     }
 
+    /// For how long the next arrival of an open load has been waiting, s; see [`Driver::behind_s`].
+    pub(crate) fn behind_s(&self) -> Result<Option<f64>, LoadError> {
+        match self {
+            Work::Ours(driver) => driver.behind_s().map(Some),
+            Work::Others => Ok(None),
+        }
+    }
+
     /// The process that makes it, where it is ours.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {

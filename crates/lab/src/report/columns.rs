@@ -29,7 +29,7 @@ pub(super) enum Column {
     /// The metric of the source over that of the baseline.
     Ratio,
     PublishedRatio,
-    /// The share of all processors that was in use, by whomever.
+    /// The share of the processors that was in use, by whomever.
     HostShare,
     /// On the processor time per statement.
     Verdict,
@@ -68,7 +68,7 @@ impl Column {
             Column::PublishedRatio => {
                 format!("published {source} over that of the baseline, ratio")
             }
-            Column::HostShare => "processors in use, % of all processors".to_owned(),
+            Column::HostShare => "processors in use, % of those that the server may use".to_owned(),
             Column::Verdict => "verdict on the processor time per statement".to_owned(),
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn ours(
         Ok(one) => {
             let datum = Datum::number(words::value(metric, one.arm_value));
             let is_rate = matches!(metric, Metric::Qps | Metric::Tps);
-            match is_rate && cell.load == Load::Closed && !one.is_saturated {
+            match is_rate && cell.load == Load::Closed && one.is_saturated == Some(false) {
                 true => datum.note(notes.number(BELOW_SATURATION)),
                 false => datum,
             }

@@ -9,16 +9,18 @@ use crate::report::row::{self, ends, rounded};
 use crate::report::{markdown, words};
 
 /// Two runs beside each other, as Markdown.
-pub(super) fn in_words(one: &Facts, other: &Facts, differences: &[RunDifference]) -> String {
+pub(super) fn in_words(
+    one: &Facts,
+    other: &Facts,
+    differences: &[RunDifference],
+    without_ratio: usize,
+) -> String {
     let different: Vec<&RunDifference> =
         differences.iter().filter(|it| it.is_different()).collect();
     let compared = words::count(differences.len(), "effect", "effects");
-    let answer = match (differences.is_empty(), different.is_empty()) {
-        (true, _) => "No effect was measured in both runs: nothing can be compared.".to_owned(),
-        (false, true) => {
-            format!("No difference was found among {compared}. {}", found(differences))
-        }
-        (false, false) => format!("{} of {compared} differ.", different.len()),
+    let answer = match different.is_empty() {
+        true => format!("No difference was found among {compared}. {}", found(differences)),
+        false => format!("{} of {compared} differ.", different.len()),
     };
     let how = "An effect is the change of a scenario against its baseline in the same run. The levels \
                are not compared. A difference has stayed significant at 5 % after Holm's correction over \
@@ -28,6 +30,12 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &[RunDifference]
         Block::Table(runs(one, other)),
         Block::Paragraph(how.to_owned()),
     ];
+    if without_ratio > 0 {
+        let effects = words::count(without_ratio, "effect", "effects");
+        blocks.push(Block::Paragraph(format!(
+            "Not compared: {effects} of which a value is 0, so that there is no ratio."
+        )));
+    }
     if !different.is_empty() {
         blocks.push(Block::Table(table("Effects that differ", different.into_iter())));
     }
@@ -112,7 +120,7 @@ pub(super) struct DifferenceJson<'a> {
     threads: u32,
     /// `closed` or `open`.
     load: &'static str,
-    /// Share of the processors that the baseline used at the fixed rate, 0 to 1; closed: `null`.
+    /// Share of the processors that was in use with the baseline at the fixed rate, 0 to 1; closed: `null`.
     open_share: Option<f64>,
     /// The order of the scenarios; `null` where the suite has only one.
     order: Option<&'a str>,

@@ -12,7 +12,8 @@ use crate::window::Cell;
 
 /// When an arm explains a difference.
 pub(super) const RULE: &str = "Explanation: the difference is what would have to be added to ours to be at \
-                               the published mean. It needs none where that mean lies in our interval. \
+                               the published mean. It needs none where that mean lies in our interval; \
+                               where zero does, too, ours cannot tell. \
                                An arm explains it where it was run under the same workload, differs \
                                from the scenario in exactly one factor (options of the start, \
                                instruments, consumers, counters of InnoDB or a variable), the 95 % \
@@ -20,6 +21,15 @@ pub(super) const RULE: &str = "Explanation: the difference is what would have to
                                arm costs or gains against it, also among all comparisons of that \
                                metric (Holm). Arms that follow each other in a fixed order explain \
                                nothing. All else is not explained.";
+/// Where ours is the same as what was published; and where it would be the same as nothing, too, since its
+/// interval is wide.
+pub(super) fn of_the_same(ours: &Interval, published_is_zero: bool) -> &'static str {
+    match ours.holds(0.0) && !published_is_zero {
+        true => "cannot tell",
+        false => "none needed",
+    }
+}
+
 /// Where no arm does.
 pub(super) const NOT_EXPLAINED: &str = "not explained";
 

@@ -65,7 +65,7 @@ pub struct Run {
     pub window_s: f64,
     /// Time under load before each window that does not count, s.
     pub settle_s: f64,
-    /// A window in which the hypervisor took more than this share of all processors is void, 0 to 1.
+    /// A window in which the hypervisor took more than this share of the processors is void, 0 to 1.
     pub steal_limit: f64,
     /// How often it was interrupted and taken up again.
     pub resumed: u32,

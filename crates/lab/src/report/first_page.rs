@@ -111,7 +111,8 @@ fn noise(report: Report<'_>) -> Vec<Block> {
                 them is there again, alone on a server. What differs between two such arms is noise, \
                 and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
                 declares how large an effect on a metric a run shall be able to show; the half-width is to \
-                be at most that.";
+                be at most that. What chance explains is reckoned for comparisons that are independent; those \
+                of one block share their servers, and may be wrong together.";
     let text = Block::Paragraph(text.to_owned());
     let heads = [
         "metric",

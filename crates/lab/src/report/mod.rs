@@ -106,9 +106,14 @@ pub fn json(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysi
     json::of_run(Report { suite, facts, windows, analysis })
 }
 
-/// Whether two runs differ, as Markdown.
-pub fn differences(one: &Facts, other: &Facts, differences: &[RunDifference]) -> String {
-    difference::in_words(one, other, differences)
+/// Whether two runs differ, as Markdown. Of `without_ratio` effects nothing is said.
+pub fn differences(
+    one: &Facts,
+    other: &Facts,
+    differences: &[RunDifference],
+    without_ratio: usize,
+) -> String {
+    difference::in_words(one, other, differences, without_ratio)
 }
 
 /// Whether two runs differ, as JSON.
@@ -259,7 +264,7 @@ impl<'a> Report<'a> {
         published(scenario)?.recomputed_percent(baseline).filter(|it| it.is_finite())
     }
 
-    /// Share of all processors that was in use, mean of the windows that count, 0 to 1; `None` where no
+    /// Share of the processors that was in use, mean of the windows that count, 0 to 1; `None` where no
     /// window has it.
     fn host_share(&self, cell: &Cell, arm: &str) -> Option<f64> {
         self.mean(cell, arm, |one| one.host_share)

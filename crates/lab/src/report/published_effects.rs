@@ -4,7 +4,7 @@ use crate::analysis::{Interval, Metric, Verdict};
 use crate::report::columns;
 use crate::report::document::{Block, Datum, Notes, Table};
 use crate::report::effect::Effect;
-use crate::report::explanation::{self, Arms};
+use crate::report::explanation::{self, Arms, of_the_same};
 use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION};
 use crate::report::{Absent, Report, left_out, machines, published_ranges};
@@ -245,7 +245,7 @@ impl Line<'_> {
         };
         let mean = self.mean(&printed.sizes);
         let explanation = match ours.holds(mean) {
-            true => "none needed".to_owned(),
+            true => of_the_same(&ours, mean == 0.0).to_owned(),
             false => {
                 let difference = beyond(self.metric, mean, ours.value);
                 arms.explain(self.group.workload, &self.cells(), self.metric, difference)
@@ -287,7 +287,7 @@ impl Line<'_> {
         let answer = |cell: &Cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
         let cells = self.cells();
         let counted = || cells.iter().filter_map(|cell| answer(cell));
-        let below = counted().filter(|one| !one.is_saturated).count();
+        let below = counted().filter(|one| one.is_saturated == Some(false)).count();
         if !is_rate || below == 0 {
             return ours;
         }

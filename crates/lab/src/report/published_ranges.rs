@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::report::columns;
 use crate::report::document::{Block, Datum, Notes, Table};
-use crate::report::explanation::Arms;
+use crate::report::explanation::{Arms, of_the_same};
 use crate::report::group::Group;
 use crate::report::published_effects::{Line, beyond, direction};
 use crate::suite::PublishedRange;
@@ -71,7 +71,7 @@ fn answer(line: &Line<'_>, range: &PublishedRange) -> [Datum; 2] {
     // Zero where the range holds it.
     let direction = direction(0.0_f64.clamp(low, high), &ours);
     let explanation = match ours.low <= high && low <= ours.high {
-        true => "none needed".to_owned(),
+        true => of_the_same(&ours, low <= 0.0 && 0.0 <= high).to_owned(),
         false => {
             let nearer = ours.value.clamp(low, high);
             let arms = Arms::of(line.report, line.scenario);

@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) threads: u32,
     /// `closed` or `open`.
     pub(super) load: &'static str,
-    /// Share of the processors that the baseline used at the fixed rate, 0 to 1; closed: absent.
+    /// Share of the processors that was in use with the baseline at the fixed rate, 0 to 1; closed: absent.
     pub(super) open_share: Option<f64>,
     /// The order in which scenarios followed each other; absent where the suite has only one.
     pub(super) order: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct Row {
     /// The smallest margin within which the change is proven to be, %.
     pub(super) proven_percent: Option<f64>,
     /// Whether the baseline left no processor idle. Else rates say nothing of the cost.
-    pub(super) saturated: bool,
+    pub(super) saturated: Option<bool>,
     /// What the source printed, in `published_unit`.
     pub(super) published_value: Option<f64>,
     /// Its unit.
@@ -176,7 +176,7 @@ fn base_unit(metric: Metric) -> &'static str {
         Metric::Qps => "statements/s",
         Metric::Tps => "transactions/s",
         Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => "ns",
-        Metric::ServerShare => "share of all processors",
+        Metric::ServerShare => "share of those that it may use",
         Metric::Rss | Metric::PerformanceSchemaMemory => "bytes",
         Metric::ContextSwitchesPerStatement => "switches/statement",
         Metric::WrittenBytesPerStatement => "bytes/statement",

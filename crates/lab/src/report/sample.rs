@@ -130,6 +130,7 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
             written_bytes: Some(0),
             rss_bytes: Some(1 << 29),
             performance_schema_bytes: Some(200 << 20),
+            behind_s: None,
         }),
         void: None,
     }
@@ -154,7 +155,7 @@ pub(super) fn comparison(arm: &str, metric: Metric, verdict: Verdict) -> Compari
         p_holm: 0.01,
         detectable_percent: 1.2,
         proven_percent: 6.0,
-        is_saturated: metric != Metric::Qps,
+        is_saturated: Some(metric != Metric::Qps),
         verdict,
     }
 }

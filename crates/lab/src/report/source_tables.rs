@@ -38,9 +38,9 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     if !open.is_empty() {
         blocks.push(Block::Heading("Loads at a fixed rate (open loop)".to_owned()));
         blocks.push(Block::Paragraph(
-            "The same rate for every scenario, at which the baseline uses the named share of all \
-             processors. Throughput is given here, so read the processor time and the latency. \
-             Latency counts from the instant at which a transaction was due."
+            "The same rate for every scenario, at which the named share of the processors is in use with the \
+             baseline: by the server, the load and all else. Throughput is given here, so read the processor time \
+             and the latency. Latency counts from the instant at which a transaction was due."
                 .to_owned(),
         ));
     }

@@ -260,13 +260,13 @@ fn two_runs_are_told_apart() {
         p_student: 0.001,
         p_holm,
     };
-    let text = differences(&facts(), &facts(), &[difference(0.001), difference(0.9)]);
+    let text = differences(&facts(), &facts(), &[difference(0.001), difference(0.9)], 3);
+    assert!(text.contains("Not compared: 3 effects of which a value is 0"), "{text}");
     assert!(text.contains("1 of 2 effects differ."), "{text}");
-    let text = differences(&facts(), &facts(), &[difference(0.9)]);
+    let text = differences(&facts(), &facts(), &[difference(0.9)], 0);
+    assert!(!text.contains("Not compared"), "{text}");
     assert!(text.contains("No difference was found among 1 effect."), "{text}");
     assert!(text.contains("one of 2.5 % would have been found"), "{text}");
-    let text = differences(&facts(), &facts(), &[]);
-    assert!(text.contains("nothing can be compared"), "{text}");
     let value: serde_json::Value =
         serde_json::from_str(&differences_json(&[difference(0.001)])).unwrap();
     assert_eq!(value["different"], true);

@@ -140,7 +140,7 @@ pub(super) fn unit(metric: Metric) -> &'static str {
         Metric::Qps => "statements/s",
         Metric::Tps => "transactions/s",
         Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP95 | Metric::LatencyP99 => "ms",
-        Metric::ServerShare => "% of all processors",
+        Metric::ServerShare => "% of those that it may use",
         Metric::Rss | Metric::PerformanceSchemaMemory => "MiB",
         Metric::ContextSwitchesPerStatement => "switches/statement",
         Metric::WrittenBytesPerStatement => "bytes/statement",

@@ -47,7 +47,7 @@ pub struct Suite {
     pub workloads: Vec<Workload>,
     /// Numbers of sessions of the closed loads.
     pub threads: Vec<u32>,
-    /// Shares of the processors that the baseline uses under the open loads, 0 to 1.
+    /// Shares of the processors that are in use with the baseline under the open loads, 0 to 1.
     pub open_shares: Vec<f64>,
     /// Number of sessions of the open loads.
     pub open_threads: u32,

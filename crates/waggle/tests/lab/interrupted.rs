@@ -53,12 +53,19 @@ fn interrupt(place: &Place, signal: Signal, after: usize) {
     }
 }
 
-/// The server has the first half of our processors, and the load the second. Both are there while windows
+/// The server has a part of our processors, and the load the others, as the run says. Both are there while windows
 /// are made.
 fn assert_pinned(place: &Place) {
     let ours = waggle_calibration::processors::usable().unwrap();
-    let half = (ours.len() / 2).max(1);
-    let (server, load) = (&ours[..half], &ours[half.min(ours.len() - 1)..]);
+    let run: Value =
+        serde_json::from_slice(&fs::read(place.run().join("run.json")).unwrap()).unwrap();
+    let [server, load]: [Vec<usize>; 2] = serde_json::from_value(run["pinned"].clone()).unwrap();
+    if ours.len() > 1 {
+        let mut both = [server.clone(), load.clone()].concat();
+        both.sort_unstable();
+        assert_eq!(both, ours);
+        assert!(!server.is_empty() && !load.is_empty());
+    }
     for (program, processors) in [("mysqld", server), ("sysbench", load)] {
         let begin = Instant::now();
         let found = loop {
@@ -99,7 +106,7 @@ fn processes_of(dir: &Path) -> Vec<String> {
     fs::read_dir("/proc").unwrap().flatten().filter_map(command).collect()
 }
 
-/// Nothing of a server is left: no process, no file.
+/// No process of a server is left.
 fn assert_clean(place: &Place) {
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_secs(5) && !processes_of(&place.servers()).is_empty() {
@@ -183,6 +190,9 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         let place = Place::new();
         interrupt(&place, signal, after);
         assert_clean(&place);
+        if signal == Signal::INT {
+            assert!(is_empty(&place.servers()), "no file of a server is left");
+        }
         let file = place.run().join("windows.jsonl");
         if after == 0 {
             assert_begun_without_windows(&place, wanted.len());

@@ -133,5 +133,6 @@ fn a_run_is_not_written_over() {
     fs::create_dir_all(place.run()).unwrap();
     let only = ["--only", "read-only", "--only", "1", "--only", "closed", "--blocks", "2"];
     let (said, code) = refused(place.small("rds", "mysql-8.0", &only));
-    assert!(said.contains("run") && code == Some(4), "{said}");
+    assert!(said.contains("is there already: name another directory") && code == Some(4), "{said}");
+    assert!(!said.contains("data:"), "{said}");
 }

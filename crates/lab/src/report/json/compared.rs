@@ -13,7 +13,7 @@ pub(super) struct ComparedJson {
     threads: u32,
     /// `closed` or `open`.
     load: &'static str,
-    /// Share of the processors that the baseline used at the fixed rate, 0 to 1; closed: `null`.
+    /// Share of the processors that was in use with the baseline at the fixed rate, 0 to 1; closed: `null`.
     open_share: Option<f64>,
     /// The order of the scenarios; `null` where the suite has only one.
     order: Option<String>,
@@ -21,8 +21,8 @@ pub(super) struct ComparedJson {
     scenario: String,
     /// What it is compared with.
     baseline: String,
-    /// Whether the baseline left no processor idle. Else rates say nothing of the cost.
-    saturated: bool,
+    /// Whether the baseline left no processor idle. Else rates say nothing of the cost. `null`: not measured.
+    saturated: Option<bool>,
     metrics: Vec<MetricJson>,
 }
 

@@ -1,17 +1,19 @@
 //! What is said of a run before it begins: how much is measured, how long that takes, what it will show.
 
+use std::time::Duration;
+
 use waggle_lab::analysis::{Foreseen, Metric, NEIGHBOURS_DIFFER_BY_PERCENT, PAIRS_MIN};
 use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::schedule::Schedule;
 
+use super::progress::note;
+
 /// Says it.
-pub(super) fn announce(reckoning: &Reckoning<'_>, choice: &Choice) {
-    for line in lines(reckoning, choice) {
-        eprintln!("{line}");
-    }
+pub(super) fn announce(reckoning: &Reckoning<'_>, choice: &Choice, budget: Option<Duration>) {
+    lines(reckoning, choice, budget).into_iter().for_each(note);
 }
 
-fn lines(reckoning: &Reckoning<'_>, choice: &Choice) -> Vec<String> {
+fn lines(reckoning: &Reckoning<'_>, choice: &Choice, budget: Option<Duration>) -> Vec<String> {
     let suite = reckoning.suite;
     let schedule = Schedule::new(suite, &choice.cells, choice.blocks, 0);
     let mut lines = vec![format!(
@@ -24,6 +26,13 @@ fn lines(reckoning: &Reckoning<'_>, choice: &Choice) -> Vec<String> {
         reckoning.lengths.window.as_secs_f64(),
         (choice.seconds / 60.0).ceil()
     )];
+    if let Some(budget) = budget.filter(|budget| choice.seconds > budget.as_secs_f64()) {
+        lines.push(format!(
+            "that is more than the {:.0} min that it may take: it ends after the block in which they are over, and \
+             shows no effect of a cell with fewer than {PAIRS_MIN} blocks; --only and a smaller --scale make it shorter",
+            (budget.as_secs_f64() / 60.0).ceil()
+        ));
+    }
     let declared = suite.declared_percent(Metric::CpuPerStatement);
     lines.extend(shown(reckoning.foreseen(&choice.cells, choice.blocks).as_ref(), declared));
     if !choice.left_out.is_empty() {
@@ -84,7 +93,7 @@ mod tests {
         let (suite, scale) = (Suite::find(name).unwrap(), Scale::Tiny);
         let lengths = Lengths::of(scale);
         let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
-        lines(&reckoning, &reckoning.choose(&suite.cells(), Some(blocks), None))
+        lines(&reckoning, &reckoning.choose(&suite.cells(), Some(blocks), None), None)
     }
 
     #[test]
@@ -97,6 +106,20 @@ mod tests {
         let line = said("line", 8);
         assert!(!line[1].contains(" turns and "), "{line:?}");
         assert!(line[1].contains("where arms take no turns, among all"), "{line:?}");
+    }
+
+    #[test]
+    fn a_budget_that_is_too_short_for_an_answer_is_told() {
+        let suite = Suite::find("line").unwrap();
+        let (scale, lengths) = (Scale::Full, Lengths::of(Scale::Full));
+        let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
+        let said = |minutes: u64| {
+            let budget = Some(Duration::from_secs(60 * minutes));
+            lines(&reckoning, &reckoning.choose(&suite.cells(), None, budget), budget).concat()
+        };
+        let [short, long] = [2, 10_000].map(said);
+        assert!(short.contains("more than the 2 min that it may take"), "{short}");
+        assert!(!long.contains("may take"), "{long}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, VERSION, duration};
+use super::super::{Failure, VERSION, duration, pause};
 use super::runs;
 
 /// Run a suite, and report what it shows beside what was published.
@@ -48,10 +48,10 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) time_budget: Option<Duration>,
     /// How often each arm is measured in each cell; unset: 8, or as often as the budget has room for.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(super) blocks: Option<u32>,
     /// Length of a window; unset: that of the scale.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = pause)]
     pub(super) window: Option<Duration>,
     /// Only this workload, number of threads, scenario or order, or only closed or open loads. May be
     /// given more than once.
@@ -141,7 +141,7 @@ impl RunArgs {
     ) -> Run {
         let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
         Run {
-            command: std::env::args().collect::<Vec<_>>().join(" "),
+            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
             waggle_version: VERSION.to_owned(),
             begin,
             end: None,

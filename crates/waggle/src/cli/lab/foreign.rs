@@ -27,6 +27,7 @@ use super::super::pfs::rights::Rights;
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
+use super::progress::note;
 use super::run::{Windows, finish, has_its_schedule, load_facts, now_s, sysbench};
 use super::{asked, failed, found};
 
@@ -61,9 +62,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let (scale, lengths) = (Scale::from(args.scale), args.lengths());
     let reckoning = Reckoning { suite: &to_run, scale, lengths, is_foreign: true };
     let choice = reckoning.choose(&cells, args.blocks, args.time_budget);
-    announce(&reckoning, &choice);
+    announce(&reckoning, &choice, args.time_budget);
     if confined.baseline != source_baseline {
-        eprintln!("compared with {}, since {source_baseline} is not run", confined.baseline);
+        note(format!("compared with {}, since {source_baseline} is not run", confined.baseline));
     }
     there.describe(&confined, &suite, &to_run)?;
     demand(args.yes)?;
@@ -228,27 +229,25 @@ impl There {
     ) -> Result<(), Failure> {
         let previews = preview(&mut self.connection, to_run).map_err(failed)?;
         let identity = self.connection.server_identity();
-        eprintln!("on the server {} as {}:", identity.version, identity.account);
+        note(format!("on the server {} as {}:", identity.version, identity.account));
         for one in previews {
             let (rows, statements) = (one.rows, one.statements);
-            eprintln!("  {:<28} {rows} rows by {statements} statements or more", one.scenario);
+            note(format!("  {:<28} {rows} rows by {statements} statements or more", one.scenario));
         }
         for scenario in &suite.scenarios {
             if let Some(why) = confined.not_run.get(&scenario.name) {
-                eprintln!("  {:<28} not run: {why}", scenario.name);
+                note(format!("  {:<28} not run: {why}", scenario.name));
             }
         }
         match confined.others {
-            None => eprintln!(
+            None => note(format!(
                 "the load is sysbench in schema {SCHEMA}, which is made and dropped; what it writes goes to \
                  the binary log and to replicas, where there are any"
-            ),
-            Some(sessions) => eprintln!("the load is that of the {sessions} sessions of others"),
+            )),
+            Some(sessions) => note(format!("the load is that of the {sessions} sessions of others")),
         }
-        eprintln!(
-            "each change is in a journal before, and undone at the end, on Ctrl-C, and by a guardian where \
-             waggle is killed"
-        );
+        note("each change is in a journal before, and undone at the end, on Ctrl-C, and by a guardian where \
+             waggle is killed");
         Ok(())
     }
 
@@ -262,6 +261,8 @@ impl There {
         kept: impl FnOnce() -> Result<Kept, Failure>,
     ) -> Result<Outcome, Failure> {
         let There { account, options, mut connection, pid, .. } = self;
+        let mut further = account.arguments();
+        further.push("--yes".into());
         let stop = stop_on_signal()?;
         let suite = begun.suite_to_run().map_err(failed)?;
         let launcher = private_server::launcher()?;
@@ -282,7 +283,7 @@ impl There {
         };
         let ended = make(&windows, &server, place, kept, &rights);
         let is_as_before = end(server);
-        let outcome = finish(place, ended)?;
+        let outcome = finish(place, &further, ended)?;
         Ok(if is_as_before { outcome } else { Outcome::No })
     }
 }
@@ -299,13 +300,13 @@ fn make(
     if sysbench.is_some() {
         let run = std::path::absolute(place)?;
         if let Some(killed) = server.make_schema(&run).map_err(failed)? {
-            eprintln!("schema {SCHEMA} of {killed}, which was killed, was dropped");
+            note(format!("schema {SCHEMA} of {killed}, which was killed, was dropped"));
         }
     }
     let kept = kept()?;
     if let (Some(sysbench), Some(workload)) = (sysbench, suite.workloads.first()) {
         let (tables, rows) = (suite.data.tables, suite.data.rows.of(begun.scale));
-        eprintln!("data: {tables} tables of {rows} rows");
+        note(format!("data: {tables} tables of {rows} rows"));
         let request = load::Request {
             sysbench,
             launcher,
@@ -332,10 +333,10 @@ fn end(server: Foreign) -> bool {
     match server.end() {
         Ok(restored) => history::tell_rest(&restored),
         Err(error) => {
-            eprintln!(
+            note(format!(
                 "not everything is as before: {error}; run waggle pfs rollback, and drop schema {SCHEMA} where \
                  it is left"
-            );
+            ));
             false
         }
     }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use waggle_calibration::processors;
+use waggle_calibration::{HostTime, processors};
 use waggle_lab::report::facts::{Host, Pinned};
 
 /// The first half of the processors that we may use, and the second. Those of one core, which share what
@@ -59,7 +59,7 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
         system: value(&system, "PRETTY_NAME=", '='),
         kernel: name.release().to_string_lossy().into_owned(),
         cpu_model: value(&cpuinfo, "model name", ':'),
-        processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+        processors: HostTime::read().processors as u32,
         memory_bytes: kib << 10,
         hypervisor: is_virtual
             .then(|| vendor.map_or_else(|| "unknown".to_owned(), |name| name.trim().to_owned())),

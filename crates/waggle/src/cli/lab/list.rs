@@ -135,7 +135,10 @@ pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
         writeln!(
             out,
             "{:<28} {:<6} {:<20} {:<6} {state}",
-            line.name, line.suite, line.server, line.scale
+            line.name,
+            line.suite,
+            on_a_line(&line.server),
+            line.scale
         )?;
     }
     Ok(Outcome::Done)
@@ -151,15 +154,16 @@ pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     let windows = kept::read_windows(&place).map_err(|error| failed(error.into()))?;
     let facts = &begun.facts;
     writeln!(out, "{}", place.display())?;
-    writeln!(out, "  command   {}", facts.run.command)?;
-    writeln!(out, "  server    {}, {}", facts.server.version, begun.server)?;
-    writeln!(out, "  settings  {}", begun.settings.join(" "))?;
+    writeln!(out, "  command   {}", on_a_line(&facts.run.command))?;
+    let server = format!("{}, {}", facts.server.version, begun.server);
+    writeln!(out, "  server    {}", on_a_line(&server))?;
+    writeln!(out, "  settings  {}", on_a_line(&begun.settings.join(" ")))?;
     writeln!(out, "  began     {}, resumed {} times", facts.run.begin, facts.run.resumed)?;
     writeln!(out, "  seed      {}", begun.seed)?;
     writeln!(out, "  cells     {}, not run {}", begun.cells.len(), facts.not_run.len())?;
     writeln!(out, "  windows   {} of {}", windows.len(), facts.run.windows_planned)?;
     for window in windows.iter().filter(|window| window.void.is_some()) {
-        let why = window.void.as_deref().unwrap_or_default();
+        let why = on_a_line(window.void.as_deref().unwrap_or_default());
         writeln!(
             out,
             "  void      window {}: {} with {} threads, {}: {why}",
@@ -167,6 +171,11 @@ pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
         )?;
     }
     Ok(Outcome::Done)
+}
+
+/// What a server or a load said, for a terminal.
+fn on_a_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 fn print_json(out: &mut impl Write, value: &impl Serialize) -> Result<Outcome, Failure> {

@@ -1,6 +1,7 @@
 //! How far a run is.
 
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
 
 use rustix::termios::tcgetwinsize;
 use waggle_lab::engine::Progress;
@@ -25,19 +26,25 @@ impl Line {
             // A line that is too long for the terminal could not be written over.
             let width = tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col));
             let text: String = text.chars().take(width.saturating_sub(1)).collect();
-            eprint!("\r\x1b[K{text}");
+            let _ = write!(io::stderr(), "\r\x1b[K{text}");
         } else if now_s() / 60 != self.told {
             self.told = now_s() / 60;
-            eprintln!("{text}");
+            note(text);
         }
     }
 
     /// Leaves the line.
     pub(super) fn end(&self) {
         if self.is_terminal {
-            eprintln!();
+            note("");
         }
     }
+}
+
+/// Says something on the side. A terminal that has gone must not end what is under way: a server is still to be left
+/// as it was.
+pub(super) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Where it is; the order of the scenarios is named where the suite has several.

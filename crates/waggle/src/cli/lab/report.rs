@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use waggle_lab::analysis::{Analysis, analyse_all, compare_runs};
+use waggle_lab::analysis::{Analysis, analyse_all, compare_runs, without_ratio};
 use waggle_lab::begun::Begun;
 use waggle_lab::report::facts::Facts;
 use waggle_lab::suite::Suite;
 use waggle_lab::{Window, kept, report as written};
 
 use super::super::{Failure, Outcome};
+use super::progress::note;
 use super::{directory, failed};
 
 /// Print the report of a run, from the windows that it kept.
@@ -74,6 +75,7 @@ const CHARTS: &str = "charts";
 /// A run as it was kept, and what follows from it.
 struct Reported {
     suite: Suite,
+    suite_text: String,
     facts: Facts,
     windows: Vec<Window>,
     analysis: Analysis,
@@ -84,15 +86,15 @@ impl Reported {
         let begun: Begun = kept::read_run(place).map_err(|error| failed(error.into()))?;
         let windows = kept::read_windows(place).map_err(|error| failed(error.into()))?;
         let suite = begun.suite().map_err(|error| failed(error.into()))?;
-        let mut facts = begun.facts;
+        let (mut facts, suite_text) = (begun.facts, begun.suite_text);
         let is_whole = windows.len() as u32 >= facts.run.windows_planned;
         facts.run.end = windows.iter().map(|window| window.end).max().filter(|_| is_whole);
         let analysis = analyse_all(&suite, &windows);
-        Ok(Reported { suite, facts, windows, analysis })
+        Ok(Reported { suite, suite_text, facts, windows, analysis })
     }
 
     fn text(&self, format: Format) -> String {
-        let Reported { suite, facts, windows, analysis } = self;
+        let Reported { suite, facts, windows, analysis, .. } = self;
         match format {
             Format::Html => written::html(suite, facts, windows, analysis),
             Format::Markdown => written::markdown(suite, facts, windows, analysis),
@@ -108,7 +110,7 @@ impl Reported {
         for (format, name) in FILES {
             write(&place.join(name), &self.text(format))?;
         }
-        let Reported { suite, facts, windows, analysis } = self;
+        let Reported { suite, facts, windows, analysis, .. } = self;
         for chart in written::charts(suite, facts, windows, analysis) {
             write(&place.join(CHARTS).join(chart.name).with_extension("svg"), &chart.svg)?;
         }
@@ -127,7 +129,7 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 pub(super) fn end(place: &Path) -> Result<(), Failure> {
     let reported = Reported::read(place)?;
     reported.write(place)?;
-    let Reported { suite, facts, windows, analysis } = &reported;
+    let Reported { suite, facts, windows, analysis, .. } = &reported;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", written::summary(suite, facts, windows, analysis))?;
     writeln!(out, "the whole report: {}", place.join(FILES[0].1).display())?;
@@ -156,11 +158,30 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
             other.suite.name
         )));
     }
+    if one.suite.baseline != other.suite.baseline {
+        return Err(Failure::Config(anyhow!(
+            "{} compares with {} and {} with {}: effects against two baselines are two questions; make a run with \
+             the other baseline",
+            args.one.display(),
+            one.suite.baseline,
+            args.other.display(),
+            other.suite.baseline
+        )));
+    }
+    if one.suite_text != other.suite_text {
+        note("the suite was changed between the two runs: what is named alike may be set otherwise");
+    }
     let differences = compare_runs(&one.suite, &one.windows, &other.windows);
+    if differences.is_empty() {
+        return Err(Failure::Cannot(anyhow!(
+            "no effect was measured in both runs: name two that have cells in common, with 6 blocks or more"
+        )));
+    }
+    let without_ratio = without_ratio(&one.suite, &one.windows, &other.windows);
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{}", written::differences_json(&differences))?,
-        false => write!(out, "{}", written::differences(&one.facts, &other.facts, &differences))?,
+        false => write!(out, "{}", written::differences(&one.facts, &other.facts, &differences, without_ratio))?,
     }
     Ok(if differences.iter().any(|one| one.is_different()) { Outcome::No } else { Outcome::Done })
 }

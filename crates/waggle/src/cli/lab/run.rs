@@ -1,5 +1,6 @@
 //! `waggle lab run` and `waggle lab resume`
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +23,7 @@ use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
-use super::progress::Line;
+use super::progress::{Line, note};
 use super::{asked, directory, failed, foreign, found, report, server};
 
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
@@ -52,7 +53,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench(&suite)?;
     check(&suite, &choice.cells, scale, &program)?;
-    announce(&reckoning, &choice);
+    announce(&reckoning, &choice, args.time_budget);
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
@@ -64,9 +65,10 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         launchers: &launchers,
         sysbench: &sysbench,
         stop: &stop,
+        resume_with: list(args.servers.as_deref()),
     };
     let Some(made) = task.make(&settings).map_err(failed)? else {
-        eprintln!("stopped before the first window; nothing is left of it");
+        note("stopped before the first window; nothing is left of it");
         return Ok(Outcome::No);
     };
     let seed = args.seed.unwrap_or_else(now_s);
@@ -102,11 +104,17 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
     let mut begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
     let kept = Kept::open(&place).map_err(|error| failed(error.into()))?;
+    if kept.count() as u32 >= begun.facts.run.windows_planned {
+        note("every window is there: nothing is left to be made");
+        report::end(&place)?;
+        return Ok(Outcome::Done);
+    }
     if let Some(confined) = begun.foreign.clone() {
         return foreign::resume(&args, &confined, begun, kept);
     }
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
     has_its_schedule(&begun, &suite, &place)?;
+    is_where_it_was(&begun.server)?;
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench(&suite)?;
     check(&suite, &begun.cells, begun.scale, &program)?;
@@ -119,9 +127,10 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
         launchers: &launchers,
         sysbench: &sysbench,
         stop: &stop,
+        resume_with: list(args.servers.as_deref()),
     };
     let Some(made) = task.make(&begun.settings).map_err(failed)? else {
-        resume_with(&place);
+        resume_with(&place, &task.resume_with);
         return Ok(Outcome::No);
     };
     if made.version != begun.facts.server.version {
@@ -137,6 +146,22 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     begun.take_up(kept.part(), host);
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
     task.measure(&begun, kept, &made, None)
+}
+
+/// Whether the program that a run was begun with can be found by the path that was given then.
+fn is_where_it_was(server: &str) -> Result<(), Failure> {
+    if !server.contains('/') || Path::new(server).exists() {
+        return Ok(());
+    }
+    Err(Failure::Config(anyhow!(
+        "the run was begun with --server {server}, where no program is now: put it back, or go on from the directory in \
+         which the run was begun"
+    )))
+}
+
+/// The list of servers as an argument of `waggle lab resume`.
+fn list(servers: Option<&Path>) -> Vec<OsString> {
+    servers.map_or_else(Vec::new, |path| vec!["--servers".into(), path.into()])
 }
 
 /// Whether the windows that are kept of a run have the places that this waggle gives them.
@@ -207,6 +232,8 @@ fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Resu
         buffer_pool: buffer_pool(suite, scale),
         sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
     };
+    // What a killed run left takes room.
+    program.sweep().map_err(|error| failed(error.into()))?;
     needs.check(&program.place()).map_err(failed)
 }
 
@@ -230,13 +257,15 @@ struct Task<'a> {
     launchers: &'a Launchers,
     sysbench: &'a Sysbench,
     stop: &'a AtomicBool,
+    /// What `waggle lab resume` has to be told beside the run.
+    resume_with: Vec<OsString>,
 }
 
 impl Task<'_> {
     /// Makes the data. `None` where somebody stopped it.
     fn make(&self, settings: &[String]) -> Result<Option<Made>, LabError> {
         let (tables, rows) = (self.suite.data.tables, self.suite.data.rows.of(self.scale));
-        eprintln!("data: {tables} tables of {rows} rows");
+        note(format!("data: {tables} tables of {rows} rows"));
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
         let version = version_of(&server)?;
@@ -294,7 +323,7 @@ impl Task<'_> {
             until,
             stop: self.stop,
         };
-        finish(&place, windows.make(kept).map_err(failed))
+        finish(&place, &self.resume_with, windows.make(kept).map_err(failed))
     }
 }
 
@@ -330,10 +359,10 @@ impl Windows<'_> {
         if !beyond.is_empty() && kept.count() == 0 {
             begun.leave_out(self.suite, &beyond);
             kept::write_json(&kept.path().join(kept::RUN), &begun)?;
-            eprintln!(
+            note(format!(
                 "not run, since the baseline cannot use so much of the processors: {} cells",
                 beyond.len()
-            );
+            ));
         }
         let ended = self.engine(&begun, &mut tell).run(&mut kept);
         line.end();
@@ -361,28 +390,37 @@ impl Windows<'_> {
     }
 }
 
-/// Writes the reports of the windows that are there, and says how to go on.
-pub(super) fn finish(place: &Path, ended: Result<Ended, Failure>) -> Result<Outcome, Failure> {
-    let ended = ended.inspect_err(|_| resume_with(place))?;
+/// Writes the reports of the windows that are there, and says how to go on: `further` is what to tell beside the run.
+pub(super) fn finish(
+    place: &Path,
+    further: &[OsString],
+    ended: Result<Ended, Failure>,
+) -> Result<Outcome, Failure> {
+    let ended = ended.inspect_err(|_| resume_with(place, further))?;
     report::end(place)?;
     match ended {
         Ended::Whole => Ok(Outcome::Done),
         Ended::Stopped => {
-            resume_with(place);
+            resume_with(place, further);
             Ok(Outcome::No)
         }
         // It did what it was asked for.
         Ended::OutOfTime { blocks } => {
-            eprintln!("the time is over: {blocks} blocks were made");
-            resume_with(place);
+            note(format!("the time is over: {blocks} blocks were made"));
+            resume_with(place, further);
             Ok(Outcome::Done)
         }
     }
 }
 
 /// Says how to go on with a run that was begun.
-fn resume_with(place: &Path) {
+fn resume_with(place: &Path, further: &[OsString]) {
     if let Ok(place) = fs::canonicalize(place) {
-        eprintln!("what was measured is kept; go on with: waggle lab resume {}", place.display());
+        let further = further.iter().map(|word| format!(" {}", word.display()));
+        note(format!(
+            "what was measured is kept; go on with: waggle lab resume {}{}",
+            place.display(),
+            further.collect::<String>()
+        ));
     }
 }

@@ -27,8 +27,8 @@ fn list_of(named: Option<&Path>, server: &str) -> Result<PathBuf, Failure> {
     named.map(Path::to_owned).or(known).ok_or_else(|| {
         let places = LISTS.join(" or ");
         Failure::Config(anyhow!(
-            "there is no list of servers in which to find {server}: name the path of a mysqld or \
-             mariadbd with --server, or write a list to {places}"
+            "there is no list of servers in which to find {server}: name a list with --servers, write one to \
+             {places}, or begin a run with the path of a mysqld or mariadbd"
         ))
     })
 }
