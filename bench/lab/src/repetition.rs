@@ -215,7 +215,14 @@ impl Busy {
 impl Made {
     fn nothing() -> Made {
         let begin = Timestamp::now();
-        Made { begin, end: begin, stolen: Vec::new(), sum: None, load_cpu_ns: 0, runs: [Runs::default(); 2] }
+        Made {
+            begin,
+            end: begin,
+            stolen: Vec::new(),
+            sum: None,
+            load_cpu_ns: 0,
+            runs: [Runs::default(); 2],
+        }
     }
 
     fn add(&mut self, before: &Look, after: &Look, used: Usage) {

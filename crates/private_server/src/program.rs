@@ -226,7 +226,8 @@ fn messages_below(base: &Path) -> Option<PathBuf> {
     let share = base.join("share");
     let mut places = vec![share.clone(), share.join("mysql"), share.join("mariadb")];
     let entries = fs::read_dir(&share).into_iter().flatten().flatten();
-    let is_versioned = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("mysql-");
+    let is_versioned =
+        |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with("mysql-");
     let mut versioned: Vec<PathBuf> =
         entries.filter(is_versioned).map(|entry| entry.path()).collect();
     versioned.sort();

@@ -316,7 +316,8 @@ fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
 fn only_a_closed_load_that_leaves_nothing_idle_is_saturated() {
     let idle = |window: &mut Window| window.measured.as_mut().unwrap().host_share = Some(0.6);
     let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, idle);
-    let saturated = |run: &Run| found(&run.analyse(&[&closed()], 1.0), "on", Metric::Qps).is_saturated;
+    let saturated =
+        |run: &Run| found(&run.analyse(&[&closed()], 1.0), "on", Metric::Qps).is_saturated;
     assert_eq!(saturated(&run), Some(false));
     let elsewhere = |window: &mut Window| window.measured.as_mut().unwrap().host_share = None;
     assert_eq!(saturated(&three_arms(0.02, 0.0, 1.1).change("off", |_| true, elsewhere)), None);

@@ -141,7 +141,10 @@ impl RunArgs {
     ) -> Run {
         let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
         Run {
-            command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
+            command: std::env::args_os()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+                .join(" "),
             waggle_version: VERSION.to_owned(),
             begin,
             end: None,

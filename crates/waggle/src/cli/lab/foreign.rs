@@ -244,10 +244,14 @@ impl There {
                 "the load is sysbench in schema {SCHEMA}, which is made and dropped; what it writes goes to \
                  the binary log and to replicas, where there are any"
             )),
-            Some(sessions) => note(format!("the load is that of the {sessions} sessions of others")),
+            Some(sessions) => {
+                note(format!("the load is that of the {sessions} sessions of others"))
+            }
         }
-        note("each change is in a journal before, and undone at the end, on Ctrl-C, and by a guardian where \
-             waggle is killed");
+        note(
+            "each change is in a journal before, and undone at the end, on Ctrl-C, and by a guardian where \
+             waggle is killed",
+        );
         Ok(())
     }
 

@@ -169,7 +169,9 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
         )));
     }
     if one.suite_text != other.suite_text {
-        note("the suite was changed between the two runs: what is named alike may be set otherwise");
+        note(
+            "the suite was changed between the two runs: what is named alike may be set otherwise",
+        );
     }
     let differences = compare_runs(&one.suite, &one.windows, &other.windows);
     if differences.is_empty() {
@@ -181,7 +183,11 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{}", written::differences_json(&differences))?,
-        false => write!(out, "{}", written::differences(&one.facts, &other.facts, &differences, without_ratio))?,
+        false => write!(
+            out,
+            "{}",
+            written::differences(&one.facts, &other.facts, &differences, without_ratio)
+        )?,
     }
     Ok(if differences.iter().any(|one| one.is_different()) { Outcome::No } else { Outcome::Done })
 }
