@@ -81,6 +81,8 @@ fn a_load_at_a_fixed_rate_has_one_where_the_baseline_can_hold_it_and_else_is_not
         assert_eq!(window["rate"], windows[0]["rate"], "every arm has the same one");
         let measured = &window["measured"];
         assert!(measured["latency"]["p99_ns"].as_f64().unwrap() > 0.0, "{window}");
+        let behind = measured["behind_s"].as_array().unwrap();
+        assert!(behind.iter().all(|one| one.as_f64().unwrap() >= 0.0), "{window}");
         transactions += measured["transactions"].as_f64().unwrap();
         arrived += rate * measured["seconds"].as_f64().unwrap();
     }
@@ -96,9 +98,20 @@ fn a_load_at_a_fixed_rate_has_one_where_the_baseline_can_hold_it_and_else_is_not
     assert_eq!(beyond[0]["cell"]["load"]["open"]["share"].as_f64(), Some(TOO_MUCH));
     let report = report(&place);
     assert!(report.contains(&format!("not run: {why}")), "{report}");
-    assert!(report.contains("processors in use, % of all processors"), "{report}");
+    assert!(report.contains("processors in use, % of those that the server may use"), "{report}");
     let shown = done(&place.lab(&["show", place.run().to_str().unwrap()]).output().unwrap());
     assert!(shown.contains("6 of 6"), "{shown}");
+
+    // Nothing is made for a run that has everything.
+    let whole = fs::read(place.run().join("run.json")).unwrap();
+    let again = place.lab(&["resume", place.run().to_str().unwrap()]).output().unwrap();
+    assert!(stderr(&again).contains("every window is there") && !stderr(&again).contains("data:"));
+    assert_eq!(fs::read(place.run().join("run.json")).unwrap(), whole);
+    // Two blocks have no interval.
+    let run = place.run().display().to_string();
+    let compared = place.lab(&["compare", &run, &run]).output().unwrap();
+    assert!(stderr(&compared).contains("no effect was measured in both runs"));
+    assert_eq!(compared.status.code(), Some(4));
 }
 
 #[test]
