@@ -17,19 +17,25 @@ pub(crate) fn first_difference(
     connection: &mut Connection,
     options: &[&str],
 ) -> Result<Option<String>, ConnectionError> {
-    let rows = connection.rows("SHOW GLOBAL VARIABLES")?;
-    Ok(options.iter().enumerate().find_map(|(at, option)| {
-        let (name, wanted) = parts(option)?;
+    Ok(difference(&connection.rows("SHOW GLOBAL VARIABLES")?, options))
+}
+
+fn difference(rows: &[Row], options: &[&str]) -> Option<String> {
+    // Sizes of what is not there: 0 with 8.0.12.
+    let is_off = value(rows, "performance_schema").as_deref() == Some("OFF");
+    let is_there = |name: &str| !is_off || !name.starts_with("performance_schema_");
+    options.iter().enumerate().find_map(|(at, option)| {
+        let (name, wanted) = parts(option).filter(|(name, _)| is_there(name))?;
         let is_last = !options[at + 1..]
             .iter()
             .any(|later| parts(later).is_some_and(|(later, _)| later == name));
-        let found = value(&rows, &name).filter(|found| is_last && !is_same(wanted, found))?;
+        let found = value(rows, &name).filter(|found| is_last && !is_same(wanted, found))?;
         let remedy = match LOWERED.contains(&name.as_str()) {
             true => "where it may open too few files it lowers such settings: raise that limit (ulimit -Hn)",
             false => "give it in the suite as the server has it",
         };
         Some(format!("the server was started with {option} and says that {name} is {found}; {remedy}"))
-    }))
+    })
 }
 
 /// The variable of an option, and what it is to be.
@@ -78,6 +84,24 @@ mod tests {
         {
             assert!(!is_same(wanted, found), "{wanted} {found}");
         }
+    }
+
+    #[test]
+    fn sizes_of_what_is_switched_off_may_read_as_they_will() {
+        let options = ["--performance-schema-digests-size=10000", "--max-connections=7"];
+        let rows = |is_on: &str, size: &str| -> Vec<Row> {
+            [
+                ("performance_schema", is_on),
+                ("performance_schema_digests_size", size),
+                ("max_connections", "7"),
+            ]
+            .map(|(name, value)| vec![Some(name.into()), Some(value.into())])
+            .to_vec()
+        };
+        assert_eq!(difference(&rows("OFF", "0"), &options), None);
+        assert_eq!(difference(&rows("ON", "10000"), &options), None);
+        let why = difference(&rows("ON", "0"), &options).unwrap();
+        assert!(why.contains("performance_schema_digests_size is 0"), "{why}");
     }
 
     #[test]
