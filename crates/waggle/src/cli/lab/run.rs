@@ -104,13 +104,14 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
     let mut begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
     let kept = Kept::open(&place).map_err(|error| failed(error.into()))?;
+    // Also where nothing is missing: one that was killed left its schema there.
+    if let Some(confined) = begun.foreign.clone() {
+        return foreign::resume(&args, &confined, begun, kept);
+    }
     if kept.count() as u32 >= begun.facts.run.windows_planned {
         note("every window is there: nothing is left to be made");
         report::end(&place)?;
         return Ok(Outcome::Done);
-    }
-    if let Some(confined) = begun.foreign.clone() {
-        return foreign::resume(&args, &confined, begun, kept);
     }
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
     has_its_schedule(&begun, &suite, &place)?;
