@@ -10,7 +10,7 @@ use waggle_instrumentation::profile::Profile;
 use waggle_instrumentation::statements::batches;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, difference};
 use waggle_model::{Reading, ServerVersion};
-use waggle_mysql::connection::{IDLE_MAX_S, MARK, absent_or, text};
+use waggle_mysql::connection::{MARK, absent_or, text};
 use waggle_mysql::{Connection, Options};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
@@ -95,7 +95,7 @@ impl<'a> Origin<'a> {
                     settings.iter().chain(&scenario.start).map(String::as_str).collect();
                 let server = template.start(program, launcher, &settings)?;
                 let (socket, meter) = (server.socket(), Meter::of(server.pid())?);
-                let mut connection = open(&options(&socket))?;
+                let mut connection = Connection::open_for_changes(&options(&socket))?;
                 if let Some(reason) = first_difference(&mut connection, &settings)? {
                     return Err(LabError::Scenario { scenario: scenario.name.clone(), reason });
                 }
@@ -105,21 +105,13 @@ impl<'a> Origin<'a> {
                 Ok(Life::of(server, Some(meter), connection, first, number))
             }
             Origin::Foreign(server) => {
-                let connection = open(server.options())?;
+                let connection = Connection::open_for_changes(server.options())?;
                 let meter = server.pid().map(Meter::of).transpose()?;
                 let first = server.first().clone();
                 Ok(Life::of(Server::Foreign(server), meter, connection, first, number))
             }
         }
     }
-}
-
-/// A connection with dates and zeros as profiles write them.
-fn open(options: &Options) -> Result<Connection, LabError> {
-    let mut connection = Connection::open(options, None)?;
-    // It says nothing for as long as a window, or a warm-up.
-    connection.rows(&format!("SET SESSION sql_mode = '', wait_timeout = {IDLE_MAX_S}"))?;
-    Ok(connection)
 }
 
 /// What a profile changes where `first` was set before.

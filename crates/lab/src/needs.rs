@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use waggle_private_server::PrivateServerError;
+use waggle_private_server::free_bytes;
 
 use crate::budget::ROW_BYTES;
 use crate::error::LabError;
@@ -64,12 +64,7 @@ impl Needs {
     /// # Errors
     /// It has too little of something: what, how much, and what to do.
     pub fn check(&self, place: &Path) -> Result<(), LabError> {
-        let of = rustix::fs::statvfs(place);
-        let of = of.map_err(|errno| PrivateServerError::Place {
-            path: place.to_owned(),
-            source: errno.into(),
-        })?;
-        let free = of.f_bavail.saturating_mul(of.f_frsize);
+        let free = free_bytes(place)?;
         enough(
             format!("room on the disk of {}", place.display()),
             self.disk_bytes(),

@@ -1,9 +1,9 @@
 //! What happens in a time of a load.
 //!
-//! A turn of a window with a closed load begins and ends with the load at rest. So every statement that is counted, all of its processor
-//! time and nothing else is in it, and it does not matter how late a busy server answers us: with 1,000
-//! sessions that can be a second. Sessions that stop one after another at its end are part of it, in every
-//! arm alike.
+//! A turn of a window with a closed load begins and ends with the load at rest. So every statement that is
+//! counted, all of its processor time and nothing else is in it, and it does not matter how late a busy
+//! server answers us: with 1,000 sessions that can be a second. Sessions that stop one after another at its
+//! end are part of it, in every arm alike.
 //!
 //! An open load is looked at while it goes on. At a stand-still its queue would be empty, and what waits in it at the
 //! end is what waits longest.

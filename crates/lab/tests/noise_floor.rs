@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use kept_runs::kept_runs;
 use page::{KeptRun, assert_written};
 use waggle_lab::Window;
-use waggle_lab::analysis::{Comparison, Floor, Metric, Verdict};
+use waggle_lab::analysis::{Floor, Metric, Verdict};
 
 /// So many comparisons show whether the limits hold.
 const ENOUGH: usize = 200;
@@ -65,10 +65,7 @@ impl Line {
             let declared_percent = declared.reduce(f64::min);
             Line { floor, declared_percent }
         };
-        let comparisons = runs.iter().flat_map(|run| {
-            let is_at_random = move |one: &&Comparison| !run.suite.is_as_listed(&one.cell);
-            run.analysis.comparisons.iter().filter(is_at_random)
-        });
+        let comparisons = runs.iter().flat_map(|run| run.analysis.in_random_order(&run.suite));
         let comparisons = comparisons.filter(|one| arms.contains(&one.arm.as_str()));
         Floor::all(comparisons).into_iter().map(line).collect()
     }

@@ -81,10 +81,18 @@ fn fits(socket: &Path) -> Result<(), PrivateServerError> {
     }
 }
 
+/// What is free on the disk of a directory, bytes.
+///
+/// # Errors
+/// There is no such directory, or we may not look at it.
+pub fn free_bytes(place: &Path) -> Result<u64, PrivateServerError> {
+    let space = rustix::fs::statvfs(place)
+        .map_err(|errno| PrivateServerError::place(place)(errno.into()))?;
+    Ok(space.f_bavail.saturating_mul(space.f_frsize))
+}
+
 fn enough_room(parent: &Path, needed_mib: u64) -> Result<(), PrivateServerError> {
-    let space = rustix::fs::statvfs(parent)
-        .map_err(|errno| PrivateServerError::io("cannot look at", parent)(errno.into()))?;
-    let free_mib = space.f_bavail.saturating_mul(space.f_frsize) >> 20;
+    let free_mib = free_bytes(parent)? >> 20;
     if free_mib >= needed_mib {
         return Ok(());
     }
@@ -96,10 +104,7 @@ fn enough_room(parent: &Path, needed_mib: u64) -> Result<(), PrivateServerError>
 /// is returned is there, so that whoever sweeps meets no directory that is being made.
 pub(crate) fn swept(parent: &Path) -> Result<File, PrivateServerError> {
     let alone = File::open(parent).and_then(|parent| parent.lock().map(|()| parent));
-    let alone = alone.map_err(|source| {
-        let path = parent.to_owned();
-        PrivateServerError::Place { path, source }
-    })?;
+    let alone = alone.map_err(PrivateServerError::place(parent))?;
     sweep(parent);
     Ok(alone)
 }

@@ -108,4 +108,9 @@ impl PrivateServerError {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, path: path.to_owned(), source }
     }
+
+    /// The same of the place for files of servers.
+    pub(crate) fn place(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Place { path: path.to_owned(), source }
+    }
 }

@@ -16,6 +16,7 @@ mod template;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
+pub use directory::free_bytes;
 pub use error::PrivateServerError;
 pub use launch::{Launch, Launcher};
 pub use program::Program;

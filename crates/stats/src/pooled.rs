@@ -19,15 +19,13 @@ pub fn block_means(places: &[&[(u32, f64)]]) -> Option<Vec<f64>> {
     let mut blocks: BTreeMap<u32, f64> = having.into_keys().map(|block| (block, 0.0)).collect();
     let mut of_all = 0.0;
     for place in places {
-        let there = || place.iter().filter(|(block, _)| blocks.contains_key(block));
-        let count = there().count() as f64;
-        let mean = there().map(|(_, effect)| effect).sum::<f64>() / count;
+        let there: Vec<&(u32, f64)> =
+            place.iter().filter(|(block, _)| blocks.contains_key(block)).collect();
+        let mean = there.iter().map(|(_, effect)| effect).sum::<f64>() / there.len() as f64;
         of_all += mean / places.len() as f64;
-        let more = blocks.len() as f64 / count / places.len() as f64;
-        let apart: Vec<(u32, f64)> =
-            there().map(|(block, effect)| (*block, more * (effect - mean))).collect();
-        for (block, apart) in apart {
-            *blocks.entry(block).or_default() += apart;
+        let more = blocks.len() as f64 / there.len() as f64 / places.len() as f64;
+        for (block, effect) in there {
+            *blocks.entry(*block).or_default() += more * (effect - mean);
         }
     }
     let is_known = !places.is_empty() && of_all.is_finite();

@@ -87,8 +87,8 @@ impl<'a> CellWindows<'a> {
         let shares: Vec<f64> =
             blocks.windows(baseline).filter_map(|it| it.counted()?.host_share).collect();
         let share = shares.iter().sum::<f64>() / shares.len() as f64;
-        let is_saturated = cell.load == Load::Closed && share >= SATURATED_FROM;
-        let is_saturated = (!shares.is_empty()).then_some(is_saturated);
+        let is_saturated =
+            (!shares.is_empty()).then_some(cell.load == Load::Closed && share >= SATURATED_FROM);
         CellWindows { cell, baseline, blocks, is_saturated }
     }
 

@@ -33,7 +33,7 @@ pub use interval::Interval;
 pub use metric::Metric;
 pub use paired::{PAIRS_MIN, Paired};
 pub use pool::{PooledEffect, change_over};
-pub use runs::{RunDifference, compare_runs, without_ratio};
+pub use runs::{RunDifference, RunDifferences, compare_runs};
 pub use verdict::Verdict;
 
 use compare::{CellWindows, Compared};
@@ -59,6 +59,12 @@ impl Analysis {
         let is_it = |it: &&Comparison| it.metric == metric && it.arm == arm && it.cell == *cell;
         self.comparisons.iter().find(is_it)
     }
+
+    /// The comparisons that tell the noise: in an order that is always the same the second arm of the baseline comes
+    /// next to the first.
+    pub fn in_random_order(&self, suite: &Suite) -> impl Iterator<Item = &Comparison> {
+        self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell))
+    }
 }
 
 /// Compares every scenario of a suite with the suite's baseline.
@@ -83,9 +89,7 @@ pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
         analysis.comparisons.extend(further.comparisons);
         analysis.pooled.extend(further.pooled);
     }
-    // In an order that is always the same the second arm of the baseline comes next to the first.
-    let is_at_random = |one: &&Comparison| !suite.is_as_listed(&one.cell);
-    analysis.floor = Floor::all(analysis.comparisons.iter().filter(is_at_random));
+    analysis.floor = Floor::all(analysis.in_random_order(suite));
     analysis
 }
 

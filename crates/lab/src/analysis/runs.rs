@@ -45,29 +45,38 @@ impl RunDifference {
     }
 }
 
+/// What sets two runs of a suite apart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunDifferences {
+    /// Of every effect that was measured in both.
+    pub found: Vec<RunDifference>,
+    /// Effects that were measured in both and are not among them: a value is 0, so that there is no ratio.
+    pub without_ratio: usize,
+}
+
+impl RunDifferences {
+    /// Whether the runs differ in any effect.
+    pub fn is_any(&self) -> bool {
+        self.found.iter().any(RunDifference::is_different)
+    }
+}
+
 /// Compares the effects of two runs, wherever both have one. The levels themselves are not compared: two
 /// runs are at different times, and nothing tells what differs between them from what differs between
 /// any two hours of one machine. The baseline against itself (A/A) is among what is compared.
-pub fn compare_runs(suite: &Suite, one: &[Window], other: &[Window]) -> Vec<RunDifference> {
+pub fn compare_runs(suite: &Suite, one: &[Window], other: &[Window]) -> RunDifferences {
     Matrix::of(suite, &suite.baseline).compare_runs(one, other)
 }
 
-/// How many effects that were measured in both runs are not among [`compare_runs`], since a value of theirs is 0 and
-/// there is no ratio.
-pub fn without_ratio(suite: &Suite, one: &[Window], other: &[Window]) -> usize {
-    let matrix = Matrix::of(suite, &suite.baseline);
-    let both = matrix.compare(one).into_iter().zip(matrix.compare(other));
-    let is_left_out = |(one, other): &(Compared, Compared)| {
-        let is_known = [one, other].iter().all(|it| it.comparison.effect().is_known());
-        is_known && (one.log_ratio.is_none() || other.log_ratio.is_none())
-    };
-    both.filter(is_left_out).count()
-}
-
 impl Matrix<'_> {
-    pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> Vec<RunDifference> {
+    pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> RunDifferences {
         let both = self.compare(one).into_iter().zip(self.compare(other));
+        let is_known = |it: &Compared| it.comparison.effect().is_known();
+        let both: Vec<(Compared, Compared)> =
+            both.filter(|(one, other)| is_known(one) && is_known(other)).collect();
+        let measured = both.len();
         let mut differences: Vec<(RunDifference, Estimate)> = both
+            .into_iter()
             .filter_map(|(one, other)| {
                 let between = difference(&one.log_ratio?, &other.log_ratio?, 1.0 - ERROR)?;
                 let p_student = between.p_value(0.0)?;
@@ -98,6 +107,9 @@ impl Matrix<'_> {
                 it.detectable_percent = between.detectable(error, POWER).map_or(f64::NAN, percent);
             }
         }
-        differences.into_iter().map(|(it, _)| it).collect()
+        RunDifferences {
+            without_ratio: measured - differences.len(),
+            found: differences.into_iter().map(|(it, _)| it).collect(),
+        }
     }
 }

@@ -400,7 +400,7 @@ fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
         run.cell(&closed(), &arms).windows
     };
     let (one, other) = (run(1, 0.0, 1.1), run(2, 0.05, 1.2));
-    let differences = matrix(&[&closed()], 1.0).compare_runs(&one, &other);
+    let differences = matrix(&[&closed()], 1.0).compare_runs(&one, &other).found;
     let of_cpu = |arm: &str| {
         let is_it = |it: &&RunDifference| it.arm == arm && it.metric == Metric::CpuPerStatement;
         differences.iter().find(is_it).unwrap()

@@ -45,9 +45,9 @@ impl Verdict {
 
 /// Gives every comparison its adjusted p value and its verdict.
 ///
-/// A cost or a gain is what stays significant at 5 % after Holm, over all comparisons of the metric, and leaves out
-/// zero by the interval that is printed, too; the comparisons of the baseline with itself are a family apart. Of the rest, the effect is proven to be
-/// small where two one-sided tests put it within `margin_percent`; that is claimed of each comparison at
+/// A cost or a gain is what stays significant at 5 % after Holm, over all comparisons of the metric, and
+/// leaves out zero by the interval that is printed, too; the comparisons of the baseline with itself are a
+/// family apart. Of the rest, the effect is proven to be small where two one-sided tests put it within `margin_percent`; that is claimed of each comparison at
 /// 5 %, without correction.
 pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
     for metric in Metric::ALL {

@@ -2,19 +2,15 @@
 
 use serde::Serialize;
 
-use crate::analysis::{Metric, RunDifference};
+use crate::analysis::{Metric, RunDifference, RunDifferences};
 use crate::report::document::{Block, Datum, Table};
 use crate::report::facts::Facts;
 use crate::report::row::{self, ends, rounded};
 use crate::report::{markdown, words};
 
 /// Two runs beside each other, as Markdown.
-pub(super) fn in_words(
-    one: &Facts,
-    other: &Facts,
-    differences: &[RunDifference],
-    without_ratio: usize,
-) -> String {
+pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
+    let RunDifferences { found: differences, without_ratio } = differences;
     let different: Vec<&RunDifference> =
         differences.iter().filter(|it| it.is_different()).collect();
     let compared = words::count(differences.len(), "effect", "effects");
@@ -30,8 +26,8 @@ pub(super) fn in_words(
         Block::Table(runs(one, other)),
         Block::Paragraph(how.to_owned()),
     ];
-    if without_ratio > 0 {
-        let effects = words::count(without_ratio, "effect", "effects");
+    if *without_ratio > 0 {
+        let effects = words::count(*without_ratio, "effect", "effects");
         blocks.push(Block::Paragraph(format!(
             "Not compared: {effects} of which a value is 0, so that there is no ratio."
         )));

@@ -21,6 +21,7 @@ pub(super) const RULE: &str = "Explanation: the difference is what would have to
                                arm costs or gains against it, also among all comparisons of that \
                                metric (Holm). Arms that follow each other in a fixed order explain \
                                nothing. All else is not explained.";
+
 /// Where ours is the same as what was published; and where it would be the same as nothing, too, since its
 /// interval is wide.
 pub(super) fn of_the_same(ours: &Interval, published_is_zero: bool) -> &'static str {

@@ -41,7 +41,7 @@ mod tests;
 #[cfg(feature = "schema")]
 pub use json::{differences_schema, schema};
 
-use crate::analysis::{Analysis, Comparison, Metric, RunDifference, Verdict};
+use crate::analysis::{Analysis, Comparison, Metric, RunDifferences, Verdict};
 use crate::report::document::Block;
 use crate::report::facts::{Facts, NotRun};
 use crate::suite::{Published, SourceMetric, Suite};
@@ -106,18 +106,13 @@ pub fn json(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysi
     json::of_run(Report { suite, facts, windows, analysis })
 }
 
-/// Whether two runs differ, as Markdown. Of `without_ratio` effects nothing is said.
-pub fn differences(
-    one: &Facts,
-    other: &Facts,
-    differences: &[RunDifference],
-    without_ratio: usize,
-) -> String {
-    difference::in_words(one, other, differences, without_ratio)
+/// Whether two runs differ, as Markdown.
+pub fn differences(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
+    difference::in_words(one, other, differences)
 }
 
 /// Whether two runs differ, as JSON.
-pub fn differences_json(differences: &[RunDifference]) -> String {
+pub fn differences_json(differences: &RunDifferences) -> String {
     json::of_differences(differences)
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::sample::{analysis, cell, facts, suite, unknown, windows};
 use super::*;
-use crate::analysis::Interval;
+use crate::analysis::{Interval, RunDifference};
 
 /// Every start of an element has its end, every attribute its quotes, and no text is left unescaped.
 pub(super) fn assert_well_formed(text: &str) {
@@ -260,15 +260,19 @@ fn two_runs_are_told_apart() {
         p_student: 0.001,
         p_holm,
     };
-    let text = differences(&facts(), &facts(), &[difference(0.001), difference(0.9)], 3);
+    let of = |p_holm: &[f64], without_ratio| RunDifferences {
+        found: p_holm.iter().copied().map(difference).collect(),
+        without_ratio,
+    };
+    let text = differences(&facts(), &facts(), &of(&[0.001, 0.9], 3));
     assert!(text.contains("Not compared: 3 effects of which a value is 0"), "{text}");
     assert!(text.contains("1 of 2 effects differ."), "{text}");
-    let text = differences(&facts(), &facts(), &[difference(0.9)], 0);
+    let text = differences(&facts(), &facts(), &of(&[0.9], 0));
     assert!(!text.contains("Not compared"), "{text}");
     assert!(text.contains("No difference was found among 1 effect."), "{text}");
     assert!(text.contains("one of 2.5 % would have been found"), "{text}");
     let value: serde_json::Value =
-        serde_json::from_str(&differences_json(&[difference(0.001)])).unwrap();
+        serde_json::from_str(&differences_json(&of(&[0.001], 0))).unwrap();
     assert_eq!(value["different"], true);
     assert_eq!(value["differences"][0]["percent"][1], 3.8);
 }

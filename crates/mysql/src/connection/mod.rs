@@ -66,6 +66,17 @@ impl Connection {
         Ok(Connection { conn: bare.conn, statements: bare.statements, identity, endpoint })
     }
 
+    /// As [`Connection::open`], for statements that change what is set: in its session backslashes escape, dates and
+    /// zeros are as they are written, and it may say nothing for [`IDLE_MAX_S`].
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn open_for_changes(options: &Options) -> Result<Connection, ConnectionError> {
+        let mut connection = Connection::open(options, None)?;
+        connection.rows(&format!("SET SESSION sql_mode = '', wait_timeout = {IDLE_MAX_S}"))?;
+        Ok(connection)
+    }
+
     /// Where it is connected to.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use compared::ComparedJson;
 
-use crate::analysis::{Floor, PooledEffect, RunDifference};
+use crate::analysis::{Floor, PooledEffect, RunDifferences};
 use crate::report::difference::DifferenceJson;
 use crate::report::facts::{Host, LoadFacts, Run, Server, TakenUp};
 use crate::report::left_out::{self, LeftOut};
@@ -25,9 +25,9 @@ pub(super) fn of_run(report: Report<'_>) -> String {
 }
 
 /// Whether two runs differ.
-pub(super) fn of_differences(differences: &[RunDifference]) -> String {
-    let different = differences.iter().any(RunDifference::is_different);
-    let differences = differences.iter().map(DifferenceJson::of).collect();
+pub(super) fn of_differences(differences: &RunDifferences) -> String {
+    let different = differences.is_any();
+    let differences = differences.found.iter().map(DifferenceJson::of).collect();
     text(&RunsJson { format: FORMAT, different, differences })
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use waggle_lab::analysis::{Analysis, analyse_all, compare_runs, without_ratio};
+use waggle_lab::analysis::{Analysis, analyse_all, compare_runs};
 use waggle_lab::begun::Begun;
 use waggle_lab::report::facts::Facts;
 use waggle_lab::suite::Suite;
@@ -174,20 +174,15 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
         );
     }
     let differences = compare_runs(&one.suite, &one.windows, &other.windows);
-    if differences.is_empty() {
+    if differences.found.is_empty() {
         return Err(Failure::Cannot(anyhow!(
             "no effect was measured in both runs: name two that have cells in common, with 6 blocks or more"
         )));
     }
-    let without_ratio = without_ratio(&one.suite, &one.windows, &other.windows);
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{}", written::differences_json(&differences))?,
-        false => write!(
-            out,
-            "{}",
-            written::differences(&one.facts, &other.facts, &differences, without_ratio)
-        )?,
+        false => write!(out, "{}", written::differences(&one.facts, &other.facts, &differences))?,
     }
-    Ok(if differences.iter().any(|one| one.is_different()) { Outcome::No } else { Outcome::Done })
+    Ok(if differences.is_any() { Outcome::No } else { Outcome::Done })
 }

@@ -20,7 +20,6 @@ use serde::Serialize;
 use waggle_instrumentation::hold::{HoldError, abandoned};
 use waggle_instrumentation::journal::{self, Contents};
 use waggle_instrumentation::profile::{BUILTIN, Profile};
-use waggle_mysql::connection::IDLE_MAX_S;
 use waggle_mysql::{Connection, Options};
 
 use super::account::AccountArgs;
@@ -121,13 +120,9 @@ fn left_behind(contents: &Contents) -> String {
     )
 }
 
-/// Statements are written for a session in which backslashes escape.
+/// A connection for changes.
 pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
-    let failed = |error: waggle_mysql::ConnectionError| Failure::Config(error.into());
-    let mut connection = Connection::open(options, None).map_err(failed)?;
-    let set = format!("SET SESSION sql_mode = '', wait_timeout = {IDLE_MAX_S}");
-    connection.rows(&set).map_err(failed)?;
-    Ok(connection)
+    Connection::open_for_changes(options).map_err(|error| Failure::Config(error.into()))
 }
 
 /// Why the memory of Performance Schema is not known where it may be read.
