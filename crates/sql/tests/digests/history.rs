@@ -13,8 +13,6 @@ use crate::server;
 use crate::server::Answer;
 use crate::server::Reply;
 
-/// How often the row of a statement is looked for: it may come after the reply.
-const TRIES: u32 = 1000;
 /// Errors of the parser: ER_PARSE_ERROR, and ER_TOO_LONG_IDENT, behind which MariaDB shows the digest
 /// of an earlier statement.
 const PARSER: [&[u8]; 2] = [b"1064", b"1059"];
@@ -87,7 +85,8 @@ impl History {
         self.thread = found[0].text(0, 0).unwrap();
     }
 
-    /// The row of the last statement, once it has ended: text, digest and error.
+    /// The row of the last statement: text, digest and error. The server writes it after the reply,
+    /// and it can be read half written, so the session must have been answered once more.
     fn row(&mut self) -> Option<[Vec<u8>; 3]> {
         let found = self.watcher.run(format!(
             "SELECT DIGEST_TEXT, DIGEST, MYSQL_ERRNO \
@@ -108,7 +107,7 @@ impl History {
         }
         self.last += 1;
         let text = [format!("/* {} */ ", self.last).as_bytes(), statement].concat();
-        if self.session.query(text).is_err() {
+        if self.session.query(text).is_err() || self.session.ping().is_err() {
             // It may have ended the session, or the server.
             let Ok(_) = Client::connect(server, Transport::Unix, Account::ROOT) else {
                 return Reply::Lost;
@@ -117,15 +116,7 @@ impl History {
             self.find_thread();
             return Reply::Refused("the session ended".to_owned());
         }
-        // A row that is read while it is written can have the digest of the one before it.
-        let mut before = None;
-        for _ in 0..TRIES {
-            match self.row() {
-                Some(row) if before.as_ref() == Some(&row) => return reply(row),
-                row => before = row,
-            }
-        }
-        Reply::Refused("not in the history".to_owned())
+        self.row().map_or_else(|| Reply::Refused("not in the history".to_owned()), reply)
     }
 }
 
