@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::analysis::Foreseen;
 use crate::capacity::{CAPACITY_LOOKS, LOOK_FOR};
+use crate::load::AGE_ROWS;
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
 use crate::window::{Cell, Load};
@@ -40,6 +41,8 @@ const WARM_SESSION_S: f64 = 0.01;
 const SERVER_S: f64 = 2.0;
 /// Rows per second when data is made, and bytes of a row with its index.
 const ROWS_PER_S: f64 = 40_000.0;
+/// Transactions per second while it is aged.
+const AGED_PER_S: f64 = 1000.0;
 /// What a row takes on the disk, bytes; copies are made at 300 MB/s.
 pub(crate) const ROW_BYTES: f64 = 260.0;
 const MIB: f64 = 1_048_576.0;
@@ -191,7 +194,14 @@ impl Reckoning<'_> {
         let windows: f64 = cells.iter().map(of_cell).sum();
         let server = self.server_s();
         let block = servers * server + windows;
-        let before_blocks = SERVER_S + self.rows() / ROWS_PER_S + look(cells, self.lengths, server);
+        let aged = self
+            .suite
+            .data
+            .age_with
+            .as_ref()
+            .map_or(0.0, |_| self.rows() / AGE_ROWS as f64 / AGED_PER_S);
+        let before_blocks =
+            SERVER_S + self.rows() / ROWS_PER_S + aged + look(cells, self.lengths, server);
         before_blocks + f64::from(blocks) * block
     }
 

@@ -24,6 +24,12 @@ const STEADY: f64 = 0.10;
 /// Transactions of a session after which its script is compiled (`hotloop` in `lab.lua`) and what the
 /// server keeps for it is there: seen on 8 and 64 sessions.
 const WARM_AFTER: u64 = 10;
+/// Pauses of a load after which each further one costs it as much as the last: until then its sessions compile what
+/// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
+/// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
+const PAUSES: u32 = 8;
+/// How long it works between two of them.
+const PAUSE_EVERY: Duration = Duration::from_millis(10);
 /// For how long a closed load shows what the baseline can do, and how often: the middle one counts, since
 /// neighbours of the host take something of one and not of another.
 pub(crate) const LOOK_FOR: Duration = Duration::from_secs(2);
@@ -155,6 +161,22 @@ impl Engine<'_> {
             load.is_steady = matches!(warmed, Ok(true));
         }
         warmed.map(drop)
+    }
+
+    /// Lets warm loads stand still as often as they need to do that as quickly as ever, or as they will.
+    pub(crate) fn pause_often(
+        &self,
+        loads: &mut [&mut StartedLoad],
+        turns: u32,
+    ) -> Result<(), LabError> {
+        for _ in 0..turns.min(PAUSES) {
+            for load in &mut *loads {
+                load.work.go(Pace::Closed)?;
+                self.wait(PAUSE_EVERY);
+                load.work.pause()?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether the throughput is steady at the end.

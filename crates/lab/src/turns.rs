@@ -100,7 +100,8 @@ impl<'a> Engine<'a> {
             return Ok(());
         }
         let threads = making.first().map_or(0, |one| one.window.cell.threads);
-        match self.warm_up(&mut cold, threads) {
+        let turns = making.first().map_or(0, |one| self.turns(one.slot.cell));
+        match self.warm_up(&mut cold, threads).and_then(|()| self.pause_often(&mut cold, turns)) {
             // Each is made warm by itself then, at its first turn, and the one that cannot be says so.
             Err(error) if !error.ends_a_run() => Ok(()),
             warmed => warmed,

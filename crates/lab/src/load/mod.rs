@@ -4,6 +4,7 @@
 //! replaces the loop around it. Between windows its sessions stand still, connected and with their
 //! statements prepared, so that a window can follow a change of settings at once.
 
+mod age;
 mod board;
 mod count;
 mod driver;
@@ -13,6 +14,7 @@ mod reach;
 mod sysbench;
 mod work;
 
+pub use age::{AGE_ROWS, age};
 pub use count::Count;
 pub use driver::{Driver, Pace};
 pub use error::LoadError;

@@ -69,6 +69,10 @@ pub(super) fn check(suite: &Suite) -> Checked {
     }
     options("options", &suite.options, &OWN_OPTIONS)?;
     data(&suite.data)?;
+    if let Some(workload) = &suite.data.age_with {
+        let names: Vec<&str> = suite.workloads.iter().map(|one| one.name.as_str()).collect();
+        known("data.age_with", workload, &names)?;
+    }
     for feed in &suite.feeds {
         if !CLASSES.contains(&class_of(feed)) {
             let reason = format!("{feed} is of none of the classes that are looked at");

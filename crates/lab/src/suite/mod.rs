@@ -189,6 +189,10 @@ pub struct Data {
     pub tables: u32,
     /// Rows of each.
     pub rows: ByScale<u32>,
+    /// The workload that uses the new tables until they are no longer new, before they are copied; absent where
+    /// they are measured as they were made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_with: Option<String>,
     /// Size of the buffer pool, MiB.
     pub buffer_pool_mib: ByScale<u32>,
     /// Size of the redo log, MiB.
@@ -335,6 +339,12 @@ impl Suite {
             Window::ALONE => self.keeps_servers(cell),
             _ => self.order(cell).is_none_or(has),
         }
+    }
+
+    /// The workload that ages the tables.
+    pub fn ages_with(&self) -> Option<&Workload> {
+        let name = self.data.age_with.as_ref()?;
+        self.workloads.iter().find(|workload| workload.name == *name)
     }
 
     /// Whether the servers of a cell are side by side, and stay until the end of a block. Else every arm

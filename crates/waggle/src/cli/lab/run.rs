@@ -12,7 +12,7 @@ use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::{Ended, Engine, Progress};
 use waggle_lab::kept::{self, Kept};
-use waggle_lab::load::{LoadError, Reach, Sysbench};
+use waggle_lab::load::{LoadError, Reach, Request, Sysbench};
 use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::schedule::Schedule;
@@ -271,7 +271,7 @@ impl Task<'_> {
         let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
         let version = version_of(&server)?;
         if let Some(workload) = self.suite.workloads.first() {
-            let request = load::Request {
+            let request = Request {
                 sysbench: self.sysbench,
                 launcher: &self.launchers.load,
                 reach: &Reach::private(&server.socket()),
@@ -283,6 +283,11 @@ impl Task<'_> {
                 directory: server.directory(),
             };
             if !load::prepare(&request, self.stop)? {
+                return Ok(None);
+            }
+            if let Some(workload) = self.suite.ages_with()
+                && !load::age(&Request { workload, ..request }, self.stop)?
+            {
                 return Ok(None);
             }
         }

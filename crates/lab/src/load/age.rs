@@ -1,0 +1,34 @@
+//! Tables that are no longer new.
+//!
+//! `sysbench … prepare` fills the pages of an index one after another, 15/16 full (`innodb_fill_factor`, and sorted
+//! index builds in the manual of MySQL), and nearly every page splits when the first rows change. A server that did less
+//! work is not as far through that, and is slower for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::{Driver, LoadError, Pace, Request};
+
+/// One transaction for so many rows. With `oltp_write_only`, which puts two entries of the secondary index
+/// elsewhere, a page of 700 entries takes some 70 then, and had room for 50.
+pub const AGE_ROWS: u64 = 20;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Lets a workload use its tables for a while. `false` where somebody stopped it.
+///
+/// # Errors
+/// As [`Driver::start`] and [`Driver::count`].
+pub fn age(request: &Request<'_>, stop: &AtomicBool) -> Result<bool, LoadError> {
+    let enough = u64::from(request.tables) * u64::from(request.rows) / AGE_ROWS;
+    let mut driver = Driver::start(request)?;
+    driver.go(Pace::Closed)?;
+    while driver.count()?.transactions < enough {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        sleep(LOOK_EVERY);
+    }
+    driver.pause()?;
+    Ok(true)
+}
