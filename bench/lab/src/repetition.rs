@@ -141,8 +141,7 @@ impl<'a> Subject<'a> {
             sleep(self.settings.turn());
             let after = self.look()?;
             let used = after.used.since(&before.used);
-            let stolen = gate::stolen(Some(used.steal_share));
-            if let Some(share) = stolen.filter(|_| tries < gate::ANEW_MAX) {
+            if let Some(share) = gate::stolen(&used).filter(|_| tries < gate::ANEW_MAX) {
                 made.stolen.push(share);
                 continue;
             }

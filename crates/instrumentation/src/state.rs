@@ -30,7 +30,18 @@ impl State {
     /// The connection is broken. A table that this server lacks or that this account may not read is
     /// absent with its reason.
     pub fn read(connection: &mut Connection) -> Result<State, ConnectionError> {
-        let tables = Table::ALL.into_iter().map(|table| Ok((table, read(connection, table)?)));
+        State::read_of(connection, Table::ALL)
+    }
+
+    /// Reads some tables; the others have no rows.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn read_of(
+        connection: &mut Connection,
+        tables: impl IntoIterator<Item = Table>,
+    ) -> Result<State, ConnectionError> {
+        let tables = tables.into_iter().map(|table| Ok((table, read(connection, table)?)));
         Ok(State { tables: tables.collect::<Result<_, ConnectionError>>()? })
     }
 

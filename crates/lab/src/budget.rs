@@ -87,9 +87,11 @@ impl Lengths {
     }
 
     /// Time under load before each turn of a window with so many. An open load has as long as a window has: its queue
-    /// takes time to form.
+    /// takes time to form. From [`THREADS`] sessions on there is none: a turn has more than half a second then, and
+    /// stopping so many sessions takes longer than settling.
     pub fn settle_of(self, cell: &Cell, turns: u32) -> Duration {
         match cell.load {
+            Load::Closed if cell.threads >= THREADS => Duration::ZERO,
             Load::Closed => (self.settle / turns).max(SETTLE_TURN),
             Load::Open { .. } => self.settle.max(self.window_of(cell.threads)),
         }
@@ -194,23 +196,24 @@ impl Reckoning<'_> {
         let windows: f64 = cells.iter().map(of_cell).sum();
         let server = self.server_s();
         let block = servers * server + windows;
-        let aged = self
-            .suite
-            .data
-            .age_with
-            .as_ref()
-            .map_or(0.0, |_| self.rows() / AGE_ROWS as f64 / AGED_PER_S);
-        let before_blocks =
-            SERVER_S + self.rows() / ROWS_PER_S + aged + look(cells, self.lengths, server);
+        let before_blocks = self.data_s() + look(cells, self.lengths, server);
         before_blocks + f64::from(blocks) * block
     }
 
     /// What a window takes with all that is around its turns, s.
     fn window_s(&self, cell: &Cell) -> f64 {
         let turns = self.turns(cell);
-        let stops = 2.0 * STOP_S * f64::from(cell.threads);
-        let turn = SET_S + self.lengths.settle_of(cell, turns).as_secs_f64() + stops;
+        let settle = self.lengths.settle_of(cell, turns);
+        let stops = if settle.is_zero() { 1.0 } else { 2.0 };
+        let turn = SET_S + settle.as_secs_f64() + stops * STOP_S * f64::from(cell.threads);
         self.lengths.window_of(cell.threads).as_secs_f64() + f64::from(turns) * turn
+    }
+
+    /// What it takes until the tables are there, s.
+    fn data_s(&self) -> f64 {
+        let is_aged = !self.is_foreign && self.suite.data.age_with.is_some();
+        let aged = if is_aged { self.rows() / AGE_ROWS as f64 / AGED_PER_S } else { 0.0 };
+        SERVER_S + self.rows() / ROWS_PER_S + aged
     }
 
     /// What a server takes until it is there, on a copy of tables and redo log, s. One of somebody else is

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Engine, StartedLoad};
 use crate::error::LabError;
 use crate::gate;
-use crate::kept::{Kept, KeptError, write_json};
+use crate::kept::{Kept, KeptError, io_error, write_json};
 use crate::life::Life;
 use crate::load::Pace;
 use crate::window::{Cell, Load};
@@ -28,6 +29,7 @@ const WARM_AFTER: u64 = 10;
 /// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
 const PAUSES: u32 = 8;
+/// Where a load has fewer turns, it has so many pauses: each of its turns is so long then that this is little of it.
 /// How long it works between two of them.
 const PAUSE_EVERY: Duration = Duration::from_millis(10);
 /// For how long a closed load shows what the baseline can do, and how often: the middle one counts, since
@@ -80,7 +82,10 @@ impl Capacities {
 /// What the baseline of a run could do, by workload; empty where nobody asked.
 fn read_capacities(run: &Path) -> Result<BTreeMap<String, Capacity>, KeptError> {
     let path = run.join(CAPACITIES);
-    let Ok(text) = fs::read(&path) else { return Ok(BTreeMap::new()) };
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        text => text.map_err(io_error("cannot read", &path))?,
+    };
     serde_json::from_slice(&text).map_err(|error| KeptError::Spoiled {
         path,
         line: error.line(),
@@ -111,7 +116,9 @@ impl Engine<'_> {
             return Ok(Some(Capacities(known)));
         };
         let mut life = self.life_of(baseline, kept.next_life())?;
-        life.set(baseline)?;
+        if let Some(reason) = life.set(baseline)? {
+            return Err(LabError::Scenario { scenario: baseline.name.clone(), reason });
+        }
         for cell in unknown {
             if let Entry::Vacant(free) = known.entry(cell.workload.clone()) {
                 let Some(capacity) = self.capacity(&mut life, &cell)? else { return Ok(None) };
@@ -125,12 +132,12 @@ impl Engine<'_> {
     /// What the baseline does as fast as it goes. `None` where somebody stopped it.
     fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<Capacity>, LabError> {
         let mut load = self.load(life, self.workload(cell)?, cell.threads, self.seed)?;
-        self.warm_up(&mut [&mut load], cell.threads)?;
+        self.warm_up(&mut [&mut load], cell)?;
         let (mut looks, mut anew) = (Vec::new(), 0);
         while looks.len() < CAPACITY_LOOKS as usize {
             let span = self.span(life, &mut load.work, LOOK_FOR)?;
             let Some(span) = span else { return Ok(None) };
-            if gate::stolen(span.steal_share()).is_some() && anew < gate::ANEW_MAX {
+            if span.stolen().is_some() && anew < gate::ANEW_MAX {
                 anew += 1;
                 continue;
             }
@@ -149,12 +156,15 @@ impl Engine<'_> {
     pub(crate) fn warm_up(
         &self,
         loads: &mut [&mut StartedLoad],
-        threads: u32,
+        cell: &Cell,
     ) -> Result<(), LabError> {
-        let mut warmed = self.run_until_warm(loads, threads);
+        let mut warmed = self.run_until_warm(loads, cell.threads);
         for load in &mut *loads {
             let paused = load.work.pause().map_err(LabError::from);
             warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
+        }
+        if warmed.is_ok() {
+            self.pause_often(loads, self.turns(cell))?;
         }
         for load in loads {
             load.is_warm = warmed.is_ok();
@@ -163,12 +173,8 @@ impl Engine<'_> {
         warmed.map(drop)
     }
 
-    /// Lets warm loads stand still as often as they need to do that as quickly as ever, or as they will.
-    pub(crate) fn pause_often(
-        &self,
-        loads: &mut [&mut StartedLoad],
-        turns: u32,
-    ) -> Result<(), LabError> {
+    /// Lets loads stand still as often as they have to until they do that as quickly as ever, or as they will do it.
+    fn pause_often(&self, loads: &mut [&mut StartedLoad], turns: u32) -> Result<(), LabError> {
         for _ in 0..turns.min(PAUSES) {
             for load in &mut *loads {
                 load.work.go(Pace::Closed)?;

@@ -1,8 +1,8 @@
 //! Makes the windows of a schedule.
 //!
 //! Servers that a block compares are there side by side, each on a copy of the same data; only one of them
-//! is at work at a time. So windows of different servers are neighbours in time as those of one server
-//! are. Where a suite wants a restart for every arm, the servers come one after another.
+//! is at work while it is measured. So windows of different servers are neighbours in time as those of one
+//! server are. Where a suite wants a restart for every arm, the servers come one after another.
 //!
 //! A server has one load for all its arms in a cell of a block, which is warm before the first of them.
 
@@ -49,7 +49,7 @@ pub struct Engine<'a> {
     pub until: Option<Instant>,
     /// Set to stop after the window that is being made.
     pub stop: &'a AtomicBool,
-    /// Told before each window.
+    /// Told before each turn of a window.
     pub tell: &'a mut dyn FnMut(&Progress<'_>),
 }
 
@@ -126,8 +126,8 @@ impl<'a> Engine<'a> {
         let missing: Vec<Slot> =
             self.schedule.slots.iter().filter(|slot| !kept.has(slot.number)).copied().collect();
         let cells = 0..self.schedule.cells.len();
-        let in_turns: Vec<bool> = cells.map(|cell| self.turns(cell) > 1).collect();
-        let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && in_turns[one.cell];
+        let keeps: Vec<bool> = cells.map(|cell| self.schedule.keeps_servers(cell)).collect();
+        let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && keeps[one.cell];
         let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
         let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
         let (mut failing, mut failing_groups) = (0, 0);
@@ -198,7 +198,7 @@ impl<'a> Engine<'a> {
     ) -> Result<(&'b mut Life<'a>, &'b mut Work), LabError> {
         let (life, load) = self.started(running, slot, number)?;
         if !load.is_warm {
-            self.warm_up(&mut [&mut *load], self.schedule.cells[slot.cell].threads)?;
+            self.warm_up(&mut [&mut *load], &self.schedule.cells[slot.cell])?;
         }
         Ok((life, &mut load.work))
     }

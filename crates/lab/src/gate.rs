@@ -1,6 +1,7 @@
 //! Whether a window counts. The rules are fixed before anything is measured and are the same for every
 //! arm.
 
+use crate::meter::Usage;
 use crate::window::Measured;
 
 /// The hypervisor may take so much of the processors.
@@ -17,9 +18,10 @@ const BEHIND_MAX: f64 = 0.05;
 /// arm, and on a busy host it can be true of most windows.
 pub const ANEW_MAX: usize = 3;
 
-/// The share of the processors that the hypervisor took, where it is too much.
-pub fn stolen(steal_share: Option<f64>) -> Option<f64> {
-    steal_share.filter(|steal| *steal > STEAL_MAX)
+/// The share of the processors that the hypervisor took of a turn, where it has to be made anew: it was too much even if
+/// one tick of it began long before. A turn of 50 ms on two processors has ten.
+pub fn stolen(used: &Usage) -> Option<f64> {
+    Some(used.steal_share).filter(|share| share - used.tick_share > STEAL_MAX)
 }
 
 /// What a window should be.
@@ -39,7 +41,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
     if measured.statements == 0 {
         return Some("no statement ended in it".to_owned());
     }
-    if let Some(steal) = stolen(measured.steal_share) {
+    if let Some(steal) = measured.steal_share.filter(|steal| *steal > STEAL_MAX) {
         let percent = 100.0 * steal;
         return Some(format!("the hypervisor took {percent:.1} % of the processors"));
     }

@@ -55,7 +55,7 @@ pub enum KeptError {
     },
 }
 
-fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KeptError {
+pub(crate) fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KeptError {
     move |source| KeptError::Io { what, path: path.to_owned(), source }
 }
 

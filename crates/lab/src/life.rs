@@ -1,6 +1,8 @@
 //! A server while it is measured: one start of a private one, or one that somebody else started; and
 //! what is set on it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use waggle_instrumentation::activity::{self, Events};
@@ -55,6 +57,8 @@ pub(crate) struct Life<'a> {
     version: ServerVersion,
     /// What was set before any scenario was.
     first: State,
+    /// What is set under a scenario, by its name, of those that were set so far.
+    wanted: BTreeMap<String, State>,
 }
 
 /// Whose server it is.
@@ -139,7 +143,7 @@ impl<'a> Life<'a> {
         number: u32,
     ) -> Life<'a> {
         let version = connection.server_identity().server_version();
-        Life { number, server, meter, connection, version, first }
+        Life { number, server, meter, connection, version, first, wanted: BTreeMap::new() }
     }
 
     /// Sets what a scenario sets while the server runs, and reads it back. What does not read as it was
@@ -152,9 +156,6 @@ impl<'a> Life<'a> {
             if rows.first().map(|row| text(row, 0)).as_deref() != Some("1") {
                 return Ok(Some(format!("{name} does not read as {value}")));
             }
-        }
-        if scenario.profile.is_none() {
-            return Ok(None);
         }
         let changes = self.changes(scenario)?;
         match &self.server {
@@ -177,9 +178,14 @@ impl<'a> Life<'a> {
 
     /// What is to be changed so that a scenario is set and nothing else.
     fn changes(&mut self, scenario: &Scenario) -> Result<Vec<Change>, LabError> {
-        let wanted = self.first.with(&plan(scenario, &self.first, self.version)?);
-        let now = State::read(&mut self.connection)?;
-        let mut changes = difference(&now, &wanted);
+        let wanted = match self.wanted.entry(scenario.name.clone()) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => {
+                free.insert(self.first.with(&plan(scenario, &self.first, self.version)?))
+            }
+        };
+        let now = State::read_of(&mut self.connection, SET)?;
+        let mut changes = difference(&now, wanted);
         changes.retain(|change| SET.contains(&change.table));
         Ok(changes)
     }

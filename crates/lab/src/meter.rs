@@ -54,6 +54,8 @@ pub struct Usage {
     pub host_share: f64,
     /// What the hypervisor took. It is counted in ticks of 10 ms.
     pub steal_share: f64,
+    /// The share that is one such tick.
+    pub tick_share: f64,
     /// Context switches of the whole host.
     pub context_switches: u64,
     /// What the server had moved; absent where we may not read it (only its user and root may).
@@ -129,6 +131,7 @@ impl Sample {
                 / (seconds * 1e9 * self.host.processors.max(1) as f64),
             host_share: used / total.max(1) as f64,
             steal_share: share(steal),
+            tick_share: share(1),
             context_switches: ticks(|host| host.context_switches),
             storage,
             rss_bytes: self.rss_bytes.clone(),
@@ -150,6 +153,7 @@ impl Usage {
             server_share: mean(|usage| usage.server_share),
             host_share: mean(|usage| usage.host_share),
             steal_share: mean(|usage| usage.steal_share),
+            tick_share: 1.0 / (1.0 / self.tick_share + 1.0 / later.tick_share),
             context_switches: self.context_switches + later.context_switches,
             storage: match (self.storage, later.storage) {
                 (Reading::Value(one), Reading::Value(other)) => Reading::Value(one.plus(other)),
@@ -200,6 +204,7 @@ fn rss_bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate;
 
     #[test]
     fn processors_that_are_kept_awake_are_not_counted_as_use_of_the_host() {
@@ -267,6 +272,10 @@ mod tests {
         assert_eq!((usage.seconds, usage.server_cpu_ns), (2.0, 1_000_000_000));
         assert_eq!((usage.server_share, usage.host_share, usage.steal_share), (0.25, 0.4, 0.05));
         assert_eq!((usage.context_switches, usage.storage.clone()), (500, moved(0, 12_288)));
+        assert_eq!((usage.tick_share, gate::stolen(&usage)), (1.0 / 400.0, None));
+        let more = Usage { steal_share: 0.053, ..usage.clone() };
+        assert_eq!(gate::stolen(&more), Some(0.053));
+        assert_eq!(gate::stolen(&Usage { tick_share: 0.1, ..more }), None);
         assert_eq!(usage.rss_bytes, Reading::Value(2 << 20));
         let closed = Sample { storage: Reading::absent("not ours"), ..before.clone() };
         assert_eq!(after.since(&closed).storage.why(), Some("not ours"));
@@ -279,6 +288,7 @@ mod tests {
             server_share: 0.0,
             host_share: 0.05,
             steal_share: 0.0,
+            tick_share: 0.01,
             context_switches: 100,
             storage: moved(0, 8),
             rss_bytes: Reading::Value(3 << 20),

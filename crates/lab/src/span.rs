@@ -5,8 +5,8 @@
 //! server answers us: with 1,000 sessions that can be a second. Sessions that stop one after another at its
 //! end are part of it, in every arm alike.
 //!
-//! An open load is looked at while it goes on. At a stand-still its queue would be empty, and what waits in it at the
-//! end is what waits longest.
+//! An open load is looked at while it goes on: at a stand-still its queue would be empty, and what waits in it at
+//! the end is what waits longest. So is a load of others, which does not stand still.
 
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use waggle_calibration::Meter;
 
 use crate::engine::Engine;
 use crate::error::LabError;
+use crate::gate;
 use crate::life::Life;
 use crate::load::{Count, Pace, Work};
 use crate::meter::{Sample, Usage};
@@ -45,7 +46,8 @@ struct Used {
 }
 
 impl Engine<'_> {
-    /// Lets a load settle, then work for so long. It stands still at the end. `None` where somebody stopped it.
+    /// Lets a load settle, then work for so long. It stands still at the end, where it can. `None` where somebody stopped
+    /// it.
     ///
     /// # Errors
     /// The server or the load has ended, or a transaction does not end.
@@ -56,16 +58,18 @@ impl Engine<'_> {
         pace: Pace,
         [settle, time]: [Duration; 2],
     ) -> Result<Option<Span>, LabError> {
-        load.go(pace)?;
+        if !settle.is_zero() {
+            load.go(pace)?;
+        }
         if !self.wait(settle) {
             return Ok(None);
         }
-        match pace {
-            Pace::Closed => {
+        match (pace, load.can_rest()) {
+            (Pace::Closed, true) => {
                 load.pause()?;
                 self.span(life, load, time)
             }
-            Pace::Open { .. } => self.span_under_way(life, load, time),
+            (Pace::Open { .. }, _) | (_, false) => self.span_under_way(life, load, time),
         }
     }
 
@@ -152,9 +156,9 @@ impl Span {
         }
     }
 
-    /// What the hypervisor took, as a share of the processors.
-    pub(crate) fn steal_share(&self) -> Option<f64> {
-        self.usage.as_ref().map(|usage| usage.steal_share)
+    /// As [`gate::stolen`].
+    pub(crate) fn stolen(&self) -> Option<f64> {
+        gate::stolen(self.usage.as_ref()?)
     }
 
     /// As it is kept.

@@ -45,7 +45,7 @@ pub struct Analysis {
     pub comparisons: Vec<Comparison>,
     /// The mean effect of each scenario over cells.
     pub pooled: Vec<PooledEffect>,
-    /// What the baseline compared with itself says, by metric.
+    /// What arms that are set alike say, by metric.
     pub floor: Vec<Floor>,
     /// Windows that do not count.
     pub void: usize,

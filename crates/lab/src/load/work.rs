@@ -36,6 +36,11 @@ impl Work {
         }
     }
 
+    /// Whether it stands still when it is asked to.
+    pub(crate) fn can_rest(&self) -> bool {
+        matches!(self, Work::Ours(_))
+    }
+
     /// For how long the next arrival of an open load has been waiting, s; see [`Driver::behind_s`].
     pub(crate) fn behind_s(&self) -> Result<Option<f64>, LoadError> {
         match self {

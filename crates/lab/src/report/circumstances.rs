@@ -80,8 +80,9 @@ fn turns(server: &Server) -> Vec<(&'static str, String)> {
     }
     let turn = words::duration(TURN_S);
     let long = words::number(TURN_S / SESSION_TURN_S, 0);
-    let turn =
-        format!("{turn} in closed loads, longer in proportion with more than {long} sessions");
+    let turn = format!(
+        "{turn} in closed loads whose arms follow each other at random, longer in proportion with more than {long} sessions; none where each arm has a restart"
+    );
     let awake = format!("in closed loads of up to {} sessions for each of them", Awake::BUSY);
     vec![("turns of the arms", turn), ("processors kept from halting", awake)]
 }
@@ -108,7 +109,7 @@ fn run(run: &Run) -> Vec<(&'static str, String)> {
         (
             "window",
             format!(
-                "{window}, after {settle} under load that do not count; longer in proportion with more than {THREADS} sessions"
+                "{window}, longer in proportion with more than {THREADS} sessions; before it {settle} under load that do not count, shared among its turns, none in closed loads from {THREADS} sessions on"
             ),
         ),
         ("a window is void above a steal of", words::share(run.steal_limit * 100.0)),

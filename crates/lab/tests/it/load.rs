@@ -6,7 +6,9 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use waggle_lab::load::{Count, Driver, LoadError, Pace, Reach, Request, Sysbench, prepare};
+use waggle_lab::load::{
+    AGE_ROWS, Count, Driver, LoadError, Pace, Reach, Request, Sysbench, age, prepare,
+};
 use waggle_lab::suite::Workload;
 use waggle_private_server::Launcher;
 use waggle_testkit::{Account, Client, Server, Transport, Version};
@@ -233,4 +235,17 @@ fn tables_are_not_made_to_their_end_where_somebody_stops_it() {
     let workload = workload("oltp_read_write", &[]);
     let stopped = stage.ask(&workload, 2, |request| prepare(request, &AtomicBool::new(true)));
     assert!(!stopped.unwrap());
+}
+
+#[test]
+fn tables_are_aged_by_a_transaction_for_twenty_rows_or_until_somebody_stops_it() {
+    let mut stage = Stage::with(Version::Mysql9, 4);
+    let write = workload("oltp_write_only", &[]);
+    let before = stage.status("Com_commit");
+    assert!(stage.ask(&write, 2, |request| age(request, &AtomicBool::new(false))).unwrap());
+    let transactions = stage.status("Com_commit") - before;
+    assert!(transactions >= 2 * 1000 / AGE_ROWS, "{transactions}");
+    assert!(!stage.ask(&write, 2, |request| age(request, &AtomicBool::new(true))).unwrap());
+    // The watcher only.
+    stage.wait_sessions(1);
 }

@@ -80,7 +80,7 @@ struct RunJson<'a> {
     windows: usize,
     /// Those of them that do not count.
     void_windows: usize,
-    /// What the baseline compared with itself shows, by metric.
+    /// What arms that are set alike show, by metric.
     noise_floor: Vec<FloorJson>,
     /// The mean effect of each scenario over cells.
     pooled: Vec<PooledJson<'a>>,
@@ -144,7 +144,7 @@ struct NotRunJson {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FloorJson {
     metric: &'static str,
-    /// How many comparisons there were, one a cell.
+    /// How many comparisons there were, one or two for each cell.
     comparisons: usize,
     /// Those whose interval leaves out 0.
     false_alarms: usize,

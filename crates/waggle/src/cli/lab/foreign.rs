@@ -180,8 +180,8 @@ fn not_run(
             }));
         } else {
             let why = match asked.contains(&cell) {
-                true => confined.why_not(suite, &cell, room).unwrap_or("budget"),
-                false => "not asked",
+                true => confined.why_not(suite, &cell, room).unwrap_or(NotRun::BUDGET),
+                false => NotRun::NOT_ASKED,
             };
             left_out.push(NotRun { why: why.to_owned(), scenario: None, cell });
         }
