@@ -25,6 +25,8 @@ const STEADY: f64 = 0.10;
 /// Transactions of a session after which its script is compiled (`hotloop` in `lab.lua`) and what the
 /// server keeps for it is there: seen on 8 and 64 sessions.
 const WARM_AFTER: u64 = 10;
+/// How often the longest warm-up may pass until they have done that: 1,024 sessions need 25 s on two slow processors.
+const PATIENCE: u32 = 4;
 /// Pauses of a load after which each further one costs it as much as the last: until then its sessions compile what
 /// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
@@ -198,7 +200,7 @@ impl Engine<'_> {
         let firsts = transactions(loads)?;
         let (mut before, mut looks, mut is_enough) = (firsts.clone(), Vec::new(), false);
         while (!is_enough || !is_steady(&looks))
-            && begin.elapsed() < longest
+            && begin.elapsed() < (if is_enough { longest } else { PATIENCE * longest })
             && self.wait(LOOK_EVERY)
         {
             let now = transactions(loads)?;
