@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::THREADS;
 use crate::engine::{Engine, StartedLoad};
 use crate::error::LabError;
 use crate::gate;
@@ -30,8 +31,8 @@ const PATIENCE: u32 = 4;
 /// Pauses of a load after which each further one costs it as much as the last: until then its sessions compile what
 /// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
+/// From [`THREADS`] sessions on there are none: turns are so long that this is little of one.
 const PAUSES: u32 = 8;
-/// Where a load has fewer turns, it has so many pauses: each of its turns is so long then that this is little of it.
 /// How long it works between two of them.
 const PAUSE_EVERY: Duration = Duration::from_millis(10);
 /// For how long a closed load shows what the baseline can do, and how often: the middle one counts, since
@@ -165,8 +166,8 @@ impl Engine<'_> {
             let paused = load.work.pause().map_err(LabError::from);
             warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
         }
-        if warmed.is_ok() {
-            self.pause_often(loads, self.turns(cell))?;
+        if warmed.is_ok() && cell.threads < THREADS {
+            self.pause_often(loads)?;
         }
         for load in loads {
             load.is_warm = warmed.is_ok();
@@ -175,9 +176,9 @@ impl Engine<'_> {
         warmed.map(drop)
     }
 
-    /// Lets loads stand still as often as they have to until they do that as quickly as ever, or as they will do it.
-    fn pause_often(&self, loads: &mut [&mut StartedLoad], turns: u32) -> Result<(), LabError> {
-        for _ in 0..turns.min(PAUSES) {
+    /// Lets loads stand still as often as they have to until they do that as quickly as ever.
+    fn pause_often(&self, loads: &mut [&mut StartedLoad]) -> Result<(), LabError> {
+        for _ in 0..PAUSES {
             for load in &mut *loads {
                 load.work.go(Pace::Closed)?;
                 self.wait(PAUSE_EVERY);

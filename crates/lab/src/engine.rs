@@ -249,14 +249,14 @@ impl<'a> Engine<'a> {
         seed: u64,
     ) -> Result<StartedLoad, LabError> {
         // Where others make the load, the server was warm before us.
-        let Some(sysbench) = self.sysbench else {
+        let (Some(sysbench), Some(reach)) = (self.sysbench, life.reach()) else {
             return Ok(StartedLoad { work: Work::Others, is_warm: true, is_steady: true });
         };
         let driver = Driver::start(&Request {
             sysbench,
             launcher: self.load_launcher,
             directory: life.directory(),
-            reach: life.reach(),
+            reach,
             workload,
             threads,
             tables: self.suite.data.tables,

@@ -190,10 +190,10 @@ impl<'a> Life<'a> {
         Ok(changes)
     }
 
-    /// How a load reaches it.
-    pub(crate) fn reach(&self) -> &Reach {
+    /// How a load of ours reaches it, where there is one.
+    pub(crate) fn reach(&self) -> Option<&Reach> {
         match &self.server {
-            Server::Private(private) => &private.reach,
+            Server::Private(private) => Some(&private.reach),
             Server::Foreign(server) => server.reach(),
         }
     }

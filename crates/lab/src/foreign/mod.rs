@@ -27,7 +27,7 @@ pub use survey::Survey;
 /// A server that somebody else started, while a run uses it.
 pub struct Foreign {
     options: Options,
-    reach: Reach,
+    reach: Option<Reach>,
     /// Its process, where it is on this host.
     pid: Option<u32>,
     directory: PathBuf,
@@ -121,20 +121,20 @@ fn denied(connection: &Connection, what: &str, right: &str, error: ConnectionErr
 }
 
 impl Foreign {
-    /// Takes over changes that are about to be made, on a server that is reached by these options and
-    /// whose process is `pid`, where it is on this host. Files of ours go to `directory`.
+    /// Takes over changes that are about to be made, on a server that is reached by these options, by a load of ours as
+    /// `reach` says, and whose process is `pid`, where it is on this host. Files of ours go to `directory`.
     ///
     /// # Errors
-    /// What is set cannot be read, or sysbench cannot use the account.
+    /// What is set cannot be read.
     pub fn new(
         mut connection: Connection,
         hold: Hold,
         options: Options,
+        reach: Option<Reach>,
         pid: Option<u32>,
         directory: &Path,
     ) -> Result<Foreign, LabError> {
         let first = State::read(&mut connection)?;
-        let reach = Reach::of(&options, SCHEMA)?;
         let held = RefCell::new(Held { hold, connection, has_schema: false });
         Ok(Foreign { options, reach, pid, directory: directory.to_owned(), first, held })
     }
@@ -176,9 +176,9 @@ impl Foreign {
         Ok(restored)
     }
 
-    /// How a load reaches it.
-    pub fn reach(&self) -> &Reach {
-        &self.reach
+    /// How a load of ours reaches it, where there is one.
+    pub fn reach(&self) -> Option<&Reach> {
+        self.reach.as_ref()
     }
 
     pub(crate) fn options(&self) -> &Options {

@@ -12,7 +12,7 @@ use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::Ended;
 use waggle_lab::foreign::{Confined, Foreign, SCHEMA, Survey, check_rights, preview};
 use waggle_lab::kept::{self, Kept};
-use waggle_lab::load::{Sysbench, prepare};
+use waggle_lab::load::{Reach, Sysbench, prepare};
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::suite::{Scale, Scenario, Suite};
 use waggle_lab::{Cell, LabError, Origin, load};
@@ -274,8 +274,10 @@ impl There {
         recover(&mut connection, &stop)?;
         let rights = Rights::to_change([Table::Metrics], &connection);
         let command = format!("lab run {}", begun.suite);
+        let reach = sysbench.map(|_| Reach::of(&options, SCHEMA)).transpose();
+        let reach = reach.map_err(|error| failed(error.into()))?;
         let hold = begin(&mut connection, &account, &command)?;
-        let server = Foreign::new(connection, hold, options, pid, place).map_err(failed)?;
+        let server = Foreign::new(connection, hold, options, reach, pid, place).map_err(failed)?;
         let windows = Windows {
             begun,
             suite: &suite,
@@ -308,13 +310,15 @@ fn make(
         }
     }
     let kept = kept()?;
-    if let (Some(sysbench), Some(workload)) = (sysbench, suite.workloads.first()) {
+    if let (Some(sysbench), Some(reach), Some(workload)) =
+        (sysbench, server.reach(), suite.workloads.first())
+    {
         let (tables, rows) = (suite.data.tables, suite.data.rows.of(begun.scale));
         note(format!("data: {tables} tables of {rows} rows"));
         let request = load::Request {
             sysbench,
             launcher,
-            reach: server.reach(),
+            reach,
             workload,
             threads: tables,
             tables,
