@@ -84,7 +84,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 61] = [
+const WRONG: [(&str, &str, &[&str]); 62] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -108,6 +108,7 @@ const WRONG: [(&str, &str, &[&str]); 61] = [
         "open_order = \"up\"\nopen_threads = 8",
         &["open_order", "there is no up", "random"],
     ),
+    ("[data]", "[data]\nage_with = \"writes\"", &["data.age_with", "there is no writes", "reads"]),
     ("open_shares = [0.3]", "open_shares = [1.0]", &["open_shares: 1 is no share"]),
     ("open_shares = [0.3]", "open_shares = [nan]", &["open_shares"]),
     ("open_shares = [0.3]", "open_shares = [0.3, 0.3]", &["open_shares: 0.3 is there twice"]),
