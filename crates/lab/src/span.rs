@@ -64,13 +64,11 @@ impl Engine<'_> {
         if !self.wait(settle) {
             return Ok(None);
         }
-        match (pace, load.can_rest()) {
-            (Pace::Closed, true) => {
-                load.pause()?;
-                self.span(life, load, time)
-            }
-            (Pace::Open { .. }, _) | (_, false) => self.span_under_way(life, load, time),
+        if pace != Pace::Closed || !load.can_rest() {
+            return self.span_under_way(life, load, time);
         }
+        load.pause()?;
+        self.span(life, load, time)
     }
 
     /// Lets a load that stands still work for so long, as fast as it goes.

@@ -6,14 +6,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
 
+use super::sysbench::LOOK_EVERY;
 use super::{Driver, LoadError, Pace, Request};
 
 /// One transaction for so many rows. With `oltp_write_only`, which puts two entries of the secondary index
 /// elsewhere, a page of 700 entries takes some 70 then, and had room for 50.
 pub const AGE_ROWS: u64 = 20;
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Lets a workload use its tables for a while. `false` where somebody stopped it.
 ///

@@ -20,8 +20,8 @@ use crate::suite::Workload;
 const VERSION: &str = "1.0.";
 /// Lines in a message.
 const LINES: usize = 6;
-/// How often it is looked whether the tables are made.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often it is looked whether the tables are made, or are new no longer.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The program.
 #[derive(Clone, Debug)]

@@ -63,7 +63,7 @@ pub struct Run {
     pub windows_planned: u32,
     /// Length of a window, s.
     pub window_s: f64,
-    /// Time under load before each window that does not count, s.
+    /// Time under load before each window that does not count, shared among its turns, s.
     pub settle_s: f64,
     /// A window in which the hypervisor took more than this share of the processors is void, 0 to 1.
     pub steal_limit: f64,
