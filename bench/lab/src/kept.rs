@@ -36,7 +36,8 @@ pub(crate) struct Repetition {
     pub(crate) machine: Value,
     /// How long it took, s.
     pub(crate) seconds: f64,
-    /// How long the program was busy by its own clock, ns per statement.
+    /// How long the program was busy by its own clock, ns per statement; in the baseline too, where that is the time
+    /// between two looks at the clock.
     pub(crate) busy_ns: ByArm,
     pub(crate) windows: Vec<Window>,
 }
