@@ -9,7 +9,7 @@ mod report;
 mod settings;
 
 use std::io::{self, Write};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -19,7 +19,7 @@ use clap::Parser;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use waggle_bench_kept::{machine, new_directory, say};
-use waggle_calibration::Awake;
+use waggle_calibration::processors::{keep_on, usable};
 use waggle_lab::suite::Suite;
 
 use kept::{Begun, Kept, Repetition};
@@ -86,15 +86,18 @@ fn make_missing(kept: &mut Kept, suite: &Suite, machine: &Value) -> Result<()> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
-    // Two sessions leave processors time to halt.
-    let _awake = Awake::keep();
+    let processors = usable().context("which processors may be used")?;
+    let of_server = processors.split_last().filter(|(_, ours)| !ours.is_empty());
+    let (&of_server, ours) = of_server
+        .context("it needs two processors: one for the server and its load, one to look")?;
+    keep_on(process::id(), ours).context("the bench on processors of its own")?;
     let settings = kept.begun().settings.clone();
     while let Some(number) = kept.missing() {
         ensure!(!stop.load(Ordering::Relaxed), "a signal stopped it");
         say(begin, &format!("repetition {} of {}", number + 1, settings.repetitions))?;
         let since = Instant::now();
         // Each has a server of its own, so that what a start does by chance is in the spread.
-        let mut subject = Subject::start(suite, &settings)?;
+        let mut subject = Subject::start(suite, &settings, of_server)?;
         let (windows, busy_ns) = subject.measure(number)?;
         let (machine, seconds) = (machine.clone(), since.elapsed().as_secs_f64());
         kept.append(&Repetition { number, machine, seconds, busy_ns, windows })?;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use tempfile::TempDir;
+use waggle_calibration::processors::keep_on;
 use waggle_lab::gate::{self, Asked};
 use waggle_lab::load::{Count, Driver, Pace, Reach, Request, Sysbench, prepare};
 use waggle_lab::meter::{Meter, Sample, Usage};
@@ -38,8 +39,14 @@ pub(crate) struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    pub(crate) fn start(suite: &'a Suite, settings: &'a Settings) -> Result<Subject<'a>> {
+    /// Starts both on one processor.
+    pub(crate) fn start(
+        suite: &'a Suite,
+        settings: &'a Settings,
+        processor: usize,
+    ) -> Result<Subject<'a>> {
         let server = Server::start(settings.server)?;
+        keep_on(server.pid(), &[processor])?;
         let directory = TempDir::new()?;
         let sysbench = Sysbench::find("sysbench".as_ref())?;
         let launcher = Launcher {
@@ -64,6 +71,7 @@ impl<'a> Subject<'a> {
         };
         prepare(&request, &AtomicBool::new(false))?;
         let mut load = Driver::start(&request)?;
+        keep_on(load.pid(), &[processor])?;
         let meter = Meter::of(server.pid())?;
         let load_meter = Meter::of(load.pid())?;
         let injection = Injection::attach(server.pid())?;

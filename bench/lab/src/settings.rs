@@ -39,10 +39,10 @@ pub(crate) struct Settings {
     #[serde(with = "by_name")]
     pub(crate) server: Version,
     /// How often everything is measured, 20 times or more.
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) repetitions: u32,
     /// Blocks of each repetition.
-    #[arg(long, value_name = "N", default_value_t = 40)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) blocks: u32,
     /// Turns of each window.
     #[arg(long, value_name = "N", default_value_t = 10)]
