@@ -36,8 +36,7 @@ pub(crate) struct Repetition {
     pub(crate) machine: Value,
     /// How long it took, s.
     pub(crate) seconds: f64,
-    /// How long the program was busy by its own clock, ns per statement; in the baseline too, where that is the time
-    /// between two looks at the clock.
+    /// How long the program was busy by its own clock, ns per statement, what it is in every arm included.
     pub(crate) busy_ns: ByArm,
     pub(crate) windows: Vec<Window>,
 }

@@ -134,7 +134,8 @@ impl<'a> Subject<'a> {
             for at in order {
                 let (slot, made) = slots.get(at).zip(made.get_mut(at)).context("a slot")?;
                 let arm = schedule.arms.get(slot.arm).context("an arm")?;
-                self.injection.set(busy_ns(&arm.scenario.name))?;
+                let always_ns = 1000 * self.settings.always_us;
+                self.injection.set(always_ns + busy_ns(&arm.scenario.name))?;
                 sleep(self.settings.settle());
                 self.turn(made)?;
             }

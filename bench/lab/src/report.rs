@@ -1,6 +1,5 @@
 //! What was found, beside what was injected.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -33,19 +32,15 @@ struct Arm {
     /// What was asked for, ns per statement.
     asked_ns: f64,
     /// What was injected, ns per statement, mean: how long the program was busy by its own clock, beyond how long
-    /// it was where no cost was asked for.
+    /// it was where no cost was asked for. This is the truth, in each repetition its own.
     injected_ns: f64,
-    /// How much longer a statement took than one without a cost, ns, in all repetitions together. Server and load fill
-    /// one processor, so that this is what the injection took with all that follows from it.
-    longer_ns: f64,
     repetitions: usize,
     /// Mean of the estimates, ns; of a repetition in which too few windows count there is none.
     mean_ns: f64,
     /// Largest half of an interval, and the one in the middle, ns.
     half_width_max_ns: f64,
     half_width_median_ns: f64,
-    /// Intervals that hold the truth, of as many as there are repetitions, and their share. The truth is between what
-    /// was injected in the repetition and `longer_ns`.
+    /// Intervals that hold the truth, of as many as there are repetitions, and their share.
     held: usize,
     held_share: f64,
     /// How often it was called a cost, likewise.
@@ -83,12 +78,11 @@ impl Outcome {
         let found: Vec<Vec<Comparison>> =
             repetitions.iter().map(|one| analyse(suite, &one.windows).comparisons).collect();
         let injected: Vec<ByArm> =
-            repetitions.iter().map(|one| beyond(&suite.baseline, &one.busy_ns)).collect();
-        let windows: Vec<&Window> = repetitions.iter().flat_map(|one| &one.windows).collect();
-        let longer = beyond(&suite.baseline, &taken(&windows));
+            repetitions.iter().map(|one| injected(suite, &one.busy_ns)).collect();
         let others = suite.scenarios.iter().filter(|scenario| scenario.name != suite.baseline);
         let arms: Vec<Arm> =
-            others.map(|scenario| Arm::of(&scenario.name, &found, &injected, &longer)).collect();
+            others.map(|scenario| Arm::of(&scenario.name, &found, &injected)).collect();
+        let windows: Vec<&Window> = repetitions.iter().flat_map(|one| &one.windows).collect();
         let windows_made = windows.len();
         let windows_void = windows.iter().filter(|window| window.counted().is_none()).count();
         let void_share = windows_void as f64 / windows_made.max(1) as f64;
@@ -108,9 +102,8 @@ impl Outcome {
         let parts: Vec<String> = self.parts.iter().map(Part::in_words).collect();
         let mut text = format!(
             "# The lab and costs of known size\n\n{}. Server {}; {:.0} s.\n\n\
-             | asked for, µs | injected (mean), µs | a statement took longer by, µs | found (mean), µs | \
-             half-width (median, largest), µs | holds the truth | called a cost | |\n\
-             |---|---|---|---|---|---|---|---|\n",
+             | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
+             holds the truth | called a cost | |\n|---|---|---|---|---|---|---|\n",
             parts.join(". "),
             self.settings.server,
             self.seconds
@@ -119,11 +112,10 @@ impl Outcome {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
-                "| {:.0} | {:.2} | {:.2} | {:.2} | {:.2}, {:.2} | {} | {} | {} |",
+                "| {:.0} | {:.2} | {:.2} | {:.2}, {:.2} | {} | {} | {} |",
                 arm.asked_ns / 1e3,
-                arm.injected_ns / 1e3,
-                arm.longer_ns / 1e3,
-                arm.mean_ns / 1e3,
+                micros(arm.injected_ns),
+                micros(arm.mean_ns),
                 arm.half_width_median_ns / 1e3,
                 arm.half_width_max_ns / 1e3,
                 out_of(arm.held, arm.repetitions),
@@ -179,25 +171,16 @@ fn kept(is_kept: bool) -> &'static str {
     if is_kept { "kept" } else { "NOT KEPT" }
 }
 
-/// How much more each arm has than the baseline.
-fn beyond(baseline: &str, of_arms: &ByArm) -> ByArm {
-    let of_baseline = of_arms.get(baseline).copied().unwrap_or(f64::NAN);
-    of_arms.iter().map(|(arm, value)| (arm.clone(), value - of_baseline)).collect()
+/// What was injected in a repetition, of how long the program was busy by its own clock in each arm: what it was busy
+/// in the baseline is no injection, ns per statement.
+fn injected(suite: &Suite, busy_ns: &ByArm) -> ByArm {
+    let of_baseline = busy_ns.get(&suite.baseline).copied().unwrap_or(f64::NAN);
+    busy_ns.iter().map(|(arm, ns)| (arm.clone(), ns - of_baseline)).collect()
 }
 
-/// How long a statement took in each arm, ns.
-fn taken(windows: &[&Window]) -> ByArm {
-    let mut sums: BTreeMap<&str, (f64, u64)> = BTreeMap::new();
-    for window in windows {
-        let Some(measured) = window.counted() else { continue };
-        let (seconds, statements) = sums.entry(&window.arm).or_default();
-        *seconds += measured.seconds;
-        *statements += measured.statements;
-    }
-    let taken = |(arm, (seconds, statements)): (&str, (f64, u64))| {
-        (arm.to_owned(), 1e9 * seconds / statements as f64)
-    };
-    sums.into_iter().map(taken).collect()
+/// In µs with two places, without a sign where that is 0.
+fn micros(ns: f64) -> f64 {
+    (ns / 10.0).round() / 100.0 + 0.0
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -206,38 +189,33 @@ fn mean(values: &[f64]) -> f64 {
 
 impl Arm {
     /// `found` and `injected` have an item for each repetition.
-    fn of(name: &str, found: &[Vec<Comparison>], injected: &[ByArm], longer: &ByArm) -> Arm {
-        let value = |of_arms: &ByArm| of_arms.get(name).copied().unwrap_or(f64::NAN);
-        let longer_ns = value(longer);
+    fn of(name: &str, found: &[Vec<Comparison>], injected: &[ByArm]) -> Arm {
         let is_asked = |one: &&Comparison| one.arm == name && one.metric == Metric::CpuPerStatement;
+        let truths = injected.iter().map(|truth| truth.get(name).copied().unwrap_or(f64::NAN));
         let of_arm: Vec<(&Comparison, f64)> = found
             .iter()
-            .zip(injected)
-            .flat_map(|(all, injected)| {
-                all.iter().filter(is_asked).map(|comparison| (comparison, value(injected)))
+            .zip(truths)
+            .flat_map(|(all, truth)| {
+                all.iter().filter(is_asked).map(move |comparison| (comparison, truth))
             })
             .collect();
         let known: Vec<(Interval, f64)> = of_arm
             .iter()
-            .map(|(comparison, injected)| (comparison.difference, *injected))
+            .map(|(comparison, truth)| (comparison.difference, *truth))
             .filter(|(interval, _)| interval.is_known())
             .collect();
         let mut halves: Vec<f64> =
             known.iter().map(|(interval, _)| interval.half_width()).collect();
         halves.sort_by(f64::total_cmp);
         let values: Vec<f64> = known.iter().map(|(interval, _)| interval.value).collect();
-        let injected: Vec<f64> = of_arm.iter().map(|(_, injected)| *injected).collect();
-        let holds = |(interval, injected): &&(Interval, f64)| {
-            interval.low <= injected.max(longer_ns) && interval.high >= injected.min(longer_ns)
-        };
-        let held = known.iter().filter(holds).count();
+        let truths: Vec<f64> = of_arm.iter().map(|(_, truth)| *truth).collect();
+        let held = known.iter().filter(|(interval, truth)| interval.holds(*truth)).count();
         let called_cost =
             of_arm.iter().filter(|(comparison, _)| comparison.verdict == Verdict::Cost).count();
         let share = |count: usize| count as f64 / of_arm.len().max(1) as f64;
         Arm {
             asked_ns: f64::from(busy_ns(name)),
-            injected_ns: mean(&injected),
-            longer_ns,
+            injected_ns: mean(&truths),
             repetitions: of_arm.len(),
             mean_ns: mean(&values),
             half_width_max_ns: halves.last().copied().unwrap_or(f64::NAN),
@@ -293,8 +271,7 @@ mod tests {
             for (at, arm) in suite.scenarios.iter().enumerate() {
                 let noise_ns = NOISE_NS[(block as usize + at + at / 4) % NOISE_NS.len()];
                 let cpu_ns = u64::try_from(20_000 + cost_ns(&arm.name) + noise_ns).unwrap();
-                let seconds = 1e-6 * (25_000 + injected(&arm.name)) as f64;
-                let measured = Measured::of(seconds, 1000, None, None);
+                let measured = Measured::of(0.25, 1000, None, None);
                 windows.push(Window {
                     number: windows.len() as u32,
                     block,
@@ -357,7 +334,7 @@ mod tests {
         assert!((both.arms[2].mean_ns - 3000.0).abs() < 0.1, "{:?}", both.arms[2]);
         let row = "| 1 of 2 (50.0 %) | 2 of 2 (100.0 %) | NOT KEPT |";
         assert!(!both.is_kept && both.markdown().contains(row), "{}", both.markdown());
-        assert!(both.markdown().contains("| 10 | 10.01 | 10.00 | 10.00 |"), "{}", both.markdown());
+        assert!(both.markdown().contains("| 10 | 10.01 | 10.00 |"), "{}", both.markdown());
         assert!(outcome(&suite, vec![right]).is_kept);
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) repetitions: u32,
     /// Blocks of each repetition.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) blocks: u32,
     /// Turns of each window.
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -53,6 +53,9 @@ pub(crate) struct Settings {
     /// Time under load before each turn, ms.
     #[arg(long, value_name = "MS", default_value_t = 5)]
     pub(crate) settle_ms: u64,
+    /// How long a statement is busy in every arm, without the cost, µs.
+    #[arg(long, value_name = "US", default_value_t = 80)]
+    pub(crate) always_us: u32,
     /// A small form for tests: it shows that everything works, not what is found.
     #[arg(long)]
     pub(crate) quick: bool,

@@ -43,13 +43,10 @@ struct {
  */
 #define HEAD_BYTES 4
 
-/* A look at the clock takes some 20 ns: far more looks than the longest loop needs. */
-#define LOOKS_MAX 4096
+/* A look at the clock takes some 20 ns: more looks than the longest loop needs. */
+#define LOOKS_MAX 16384
 
-/*
- * Lets so much time pass, and gives how much it was; negative where that was not to be reached. Where no time is asked
- * for, it looks at the clock as often as it does at least elsewhere: looks have a price.
- */
+/* Lets so much time pass, and gives how much it was; negative where that was not to be reached. */
 static __always_inline __s64 be_busy(__u32 busy_ns)
 {
 	__u64 begin_ns, passed_ns;
