@@ -21,6 +21,7 @@ pub mod meter;
 pub mod needs;
 pub mod report;
 pub mod schedule;
+mod server_option;
 mod span;
 mod started;
 pub mod suite;

@@ -3,6 +3,8 @@
 use waggle_mysql::connection::{Row, text};
 use waggle_mysql::{Connection, ConnectionError};
 
+use crate::server_option::{Difference, ServerOption};
+
 /// What a server lowers where it may open too few files (MySQL 9 manual, section 7.1.8, `open_files_limit`).
 const LOWERED: [&str; 4] =
     ["max_connections", "open_files_limit", "table_open_cache", "table_definition_cache"];
@@ -24,67 +26,36 @@ fn difference(rows: &[Row], options: &[&str]) -> Option<String> {
     // Sizes of what is not there: 0 with 8.0.12.
     let is_off = value(rows, "performance_schema").as_deref() == Some("OFF");
     let is_there = |name: &str| !is_off || !name.starts_with("performance_schema_");
-    options.iter().enumerate().find_map(|(at, option)| {
-        let (name, wanted) = parts(option).filter(|(name, _)| is_there(name))?;
-        let is_last = !options[at + 1..]
-            .iter()
-            .any(|later| parts(later).is_some_and(|(later, _)| later == name));
-        let found = value(rows, &name).filter(|found| is_last && !is_same(wanted, found))?;
-        let remedy = match LOWERED.contains(&name.as_str()) {
+    // What has no value may mean `ON`, or a default that only the server knows.
+    let is_asked_for = |option: &ServerOption<'_>| !option.is_loose && option.value.is_some();
+    let options: Vec<(&str, ServerOption<'_>)> = options
+        .iter()
+        .map(|option| (*option, ServerOption::of(option)))
+        .filter(|(_, option)| is_asked_for(option))
+        .collect();
+    options.iter().enumerate().find_map(|(at, (written, option))| {
+        let is_last = !options[at + 1..].iter().any(|(_, later)| later.name == option.name);
+        if !is_last || !is_there(&option.name) {
+            return None;
+        }
+        let Difference { variable, found } = option.against(|name| value(rows, name))?.err()?;
+        let remedy = match LOWERED.contains(&variable.as_str()) {
             true => "where it may open too few files it lowers such settings: raise that limit (ulimit -Hn)",
             false => "give it in the suite as the server has it",
         };
-        Some(format!("the server was started with {option} and says that {name} is {found}; {remedy}"))
+        Some(format!(
+            "the server was started with {written} and says that {variable} is {found}; {remedy}"
+        ))
     })
-}
-
-/// The variable of an option, and what it is to be.
-fn parts(option: &str) -> Option<(String, &str)> {
-    let (name, value) = option.strip_prefix("--")?.split_once('=')?;
-    let is_asked_for = !name.starts_with("loose-") && !name.starts_with("loose_");
-    is_asked_for.then(|| (name.replace('-', "_"), value))
 }
 
 fn value(variables: &[Row], name: &str) -> Option<String> {
     variables.iter().find(|row| text(row, 0) == name).map(|row| text(row, 1))
 }
 
-/// Whether a variable reads as its option was written: `ON` may be `1`, `1K` is `1024`.
-fn is_same(wanted: &str, found: &str) -> bool {
-    let of = |text: &str| match text.to_ascii_uppercase().as_str() {
-        "ON" | "TRUE" => Some(1),
-        "OFF" | "FALSE" => Some(0),
-        text => number(text),
-    };
-    wanted.eq_ignore_ascii_case(found) || of(wanted).is_some_and(|wanted| of(found) == Some(wanted))
-}
-
-/// A number with a suffix as the servers read it (MySQL 9 manual, section 6.2.2.5).
-fn number(text: &str) -> Option<u64> {
-    const SUFFIXES: [(char, u32); 6] =
-        [('K', 10), ('M', 20), ('G', 30), ('T', 40), ('P', 50), ('E', 60)];
-    let suffix =
-        SUFFIXES.iter().find_map(|(suffix, bits)| Some((text.strip_suffix(*suffix)?, bits)));
-    let (digits, bits) = suffix.unwrap_or((text, &0));
-    digits.parse::<u64>().ok()?.checked_shl(*bits)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_option_reads_as_it_was_written_or_as_the_server_writes_it() {
-        for (wanted, found) in
-            [("ON", "ON"), ("off", "OFF"), ("1", "ON"), ("128M", "134217728"), ("1g", "1073741824")]
-        {
-            assert!(is_same(wanted, found), "{wanted} {found}");
-        }
-        for (wanted, found) in [("ON", "OFF"), ("1100", "214"), ("O_DIRECT", "fsync"), ("1M", "1")]
-        {
-            assert!(!is_same(wanted, found), "{wanted} {found}");
-        }
-    }
 
     #[test]
     fn sizes_of_what_is_switched_off_may_read_as_they_will() {
@@ -105,9 +76,14 @@ mod tests {
     }
 
     #[test]
-    fn the_variable_of_an_option_is_known_unless_the_server_need_not_know_it() {
-        assert_eq!(parts("--max-connections=7"), Some(("max_connections".to_owned(), "7")));
-        assert_eq!(parts("--loose-x=7"), None);
-        assert_eq!(parts("--skip-networking"), None);
+    fn what_is_said_last_counts_and_what_the_server_need_not_know_does_not() {
+        let rows = [vec![Some("max_connections".into()), Some("7".into())]];
+        assert_eq!(difference(&rows, &["--max-connections=9", "--max_connections=7"]), None);
+        for option in ["--loose-max-connections=9", "--max-connections", "--no-such-option=9"] {
+            assert_eq!(difference(&rows, &[option]), None, "{option}");
+        }
+        let both = ["--max-connections=9", "--loose-max-connections=7"];
+        assert!(difference(&rows, &both).is_some());
+        assert!(difference(&rows, &["--max-connections=9"]).is_some());
     }
 }

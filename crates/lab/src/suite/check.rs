@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use waggle_instrumentation::class::class_of;
 use waggle_instrumentation::profile::{BUILTIN, builtin};
 
+use crate::server_option::ServerOption;
+
 use super::declared;
 use super::error::Mistake;
 use super::expect::CLASSES;
@@ -234,9 +236,7 @@ fn neighbours(scenarios: &[Scenario]) -> Checked {
 
 /// Whether an option starts the server without Performance Schema.
 fn turns_off(option: &str) -> bool {
-    let (name, value) = name_and_value(option);
-    let is_off = value.is_some_and(|value| matches!(value.to_lowercase().as_str(), "off" | "0"));
-    name == "skip-performance-schema" || name == "performance-schema" && is_off
+    ServerOption::of(option).sets("performance_schema", "OFF")
 }
 
 fn check_order(order: &Order, scenarios: &[&str]) -> Checked {
@@ -369,7 +369,7 @@ fn identifier(key: &str, name: &str) -> Checked {
 /// Options as on a command line, none of which is the lab's own.
 fn options(key: &str, options: &[String], own: &[&str]) -> Checked {
     for option in options {
-        let (name, _) = name_and_value(option);
+        let name = ServerOption::of(option).name.replace('_', "-");
         if !option.starts_with("--") || name.is_empty() || option.chars().any(char::is_control) {
             let reason = format!("`{option}` is no option");
             return Err(Mistake::new(key, reason, "write it as --name=value"));
@@ -381,14 +381,4 @@ fn options(key: &str, options: &[String], own: &[&str]) -> Checked {
         }
     }
     Ok(())
-}
-
-/// An option without its dashes, with `-` for `_` and without `loose-`, and its value.
-pub(crate) fn name_and_value(option: &str) -> (String, Option<&str>) {
-    let (name, value) = match option.split_once('=') {
-        Some((name, value)) => (name, Some(value)),
-        None => (option, None),
-    };
-    let name = name.trim_start_matches('-').to_lowercase().replace('_', "-");
-    (name.strip_prefix("loose-").unwrap_or(&name).to_owned(), value)
 }

@@ -25,7 +25,6 @@ use waggle_instrumentation::activity::Events;
 use crate::analysis::Metric;
 use crate::window::{Cell, Load, Window};
 
-pub(crate) use check::name_and_value;
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must, Under, counter_disproof};
 pub use published::{Figure, Further, Published, PublishedRange};
