@@ -186,6 +186,12 @@ impl Comparison {
         Window::is_again(&self.arm)
     }
 
+    /// Whether a cost would show in it. A server that is not saturated does as much as is asked of it, whatever that
+    /// costs.
+    pub(super) fn shows_costs(&self) -> bool {
+        !self.metric.is_rate() || self.is_saturated == Some(true)
+    }
+
     /// The effect that is judged: the change in %, or the difference where there is no ratio.
     pub fn effect(&self) -> Interval {
         if self.percent.is_known() { self.percent } else { self.difference }

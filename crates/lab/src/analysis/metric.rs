@@ -105,8 +105,8 @@ impl Metric {
         value.filter(|value| value.is_finite())
     }
 
-    /// Whether more of it is a gain: of the rate at which work is done. More of all else is a cost.
-    pub fn is_gain(self) -> bool {
+    /// Whether it is a rate at which work is done. More of that is a gain; more of all else is a cost.
+    pub fn is_rate(self) -> bool {
         matches!(self, Metric::Qps | Metric::Tps)
     }
 

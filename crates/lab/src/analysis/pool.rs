@@ -49,6 +49,9 @@ pub struct PooledEffect {
     pub detectable_percent: f64,
     /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
     pub proven_percent: f64,
+    /// Whether a cost would show in each of the cells.
+    #[serde(skip)]
+    pub(crate) shows_costs: bool,
     /// What follows.
     pub verdict: Verdict,
 }
@@ -75,6 +78,7 @@ impl PooledEffect {
             count: self.blocks,
             p_student: self.p_student,
             proven_percent: self.proven_percent,
+            shows_costs: self.shows_costs,
             detectable_percent: self.detectable_percent,
         }
     }
@@ -174,6 +178,7 @@ impl<'a> Group<'a> {
             p_holm: paired.p_student,
             detectable_percent,
             proven_percent: percent(paired.proven),
+            shows_costs: cells.iter().all(|one| one.comparison.shows_costs()),
             verdict: Verdict::Below { detectable_percent },
         })
     }

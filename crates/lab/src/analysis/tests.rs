@@ -195,6 +195,39 @@ fn no_effect_is_called_free_only_where_that_is_proven_at_the_margin() {
 }
 
 #[test]
+fn a_rate_that_the_load_sets_is_not_called_free() {
+    let verdict = |share| {
+        let used = |window: &mut Window| window.measured.as_mut().unwrap().host_share = share;
+        let run = three_arms(0.002, 0.0, 1.0).change("off", |_| true, used);
+        let analysis = run.analyse(&[&closed()], 0.5);
+        [Metric::Qps, Metric::Tps, Metric::CpuPerStatement]
+            .map(|metric| matches!(found(&analysis, "on", metric).verdict, Verdict::Free { .. }))
+    };
+    assert_eq!(verdict(Some(0.99)), [true; 3]);
+    assert_eq!(verdict(Some(0.6)), [false, false, true]);
+    assert_eq!(verdict(None), [false, false, true]);
+}
+
+#[test]
+fn a_mean_rate_is_called_free_only_where_all_its_cells_were_saturated() {
+    let cells = [1, 2].map(|threads| cell(threads, Load::Closed));
+    let arms = [("off", 1.0), ("on", 1.0)];
+    let is_free = |share_of_one, metric| {
+        let used = |window: &mut Window| {
+            let share = if window.cell == cells[0] { share_of_one } else { 0.99 };
+            window.measured.as_mut().unwrap().host_share = Some(share);
+        };
+        let run = cells.iter().fold(Run::new(0.002, 0.0), |run, cell| run.cell(cell, &arms));
+        let run = run.change("off", |_| true, used);
+        let analysis = run.analyse(&[&cells[0], &cells[1]], 0.5);
+        let mut of_metric = analysis.pooled.iter().filter(|it| it.metric == metric);
+        matches!(of_metric.next().unwrap().verdict, Verdict::Free { .. })
+    };
+    assert!(is_free(0.99, Metric::Qps) && !is_free(0.6, Metric::Qps));
+    assert!(is_free(0.6, Metric::CpuPerStatement));
+}
+
+#[test]
 fn a_void_window_of_the_baseline_takes_the_block_from_all_arms_and_that_of_an_arm_one_pair() {
     let void = |window: &mut Window| window.void = Some("steal".to_owned());
     let run = three_arms(0.02, 0.0, 1.1).change("off", |block| block < 3, void);

@@ -22,7 +22,8 @@ pub enum Verdict {
         /// metric, %; not a number where the baseline is 0.
         detectable_percent: f64,
     },
-    /// The effect is proven to be smaller than what the suite cares for.
+    /// The effect is proven to be smaller than what the suite cares for. Not said of a rate where the server was not
+    /// saturated, since costs do not show in it there.
     Free {
         /// The margin within which it is, %.
         below_percent: f64,
@@ -84,6 +85,8 @@ pub(super) struct Finding {
     pub(super) count: usize,
     pub(super) p_student: f64,
     pub(super) proven_percent: f64,
+    /// Whether a cost would show in it.
+    pub(super) shows_costs: bool,
     /// Taken by itself.
     pub(super) detectable_percent: f64,
 }
@@ -111,8 +114,8 @@ impl Finding {
     fn verdict(&self, p_holm: f64, detectable_percent: f64, margin_percent: f64) -> Verdict {
         let is_more = self.effect.value > 0.0;
         if p_holm <= ERROR && !self.effect.holds(0.0) {
-            if is_more == self.metric.is_gain() { Verdict::Gain } else { Verdict::Cost }
-        } else if self.proven_percent <= margin_percent {
+            if is_more == self.metric.is_rate() { Verdict::Gain } else { Verdict::Cost }
+        } else if self.shows_costs && self.proven_percent <= margin_percent {
             Verdict::Free { below_percent: self.proven_percent }
         } else {
             Verdict::Below { detectable_percent }
@@ -128,6 +131,7 @@ impl Comparison {
             count: self.pairs,
             p_student: self.p_student,
             proven_percent: self.proven_percent,
+            shows_costs: self.shows_costs(),
             detectable_percent: self.detectable_percent,
         }
     }
@@ -145,6 +149,7 @@ mod tests {
             count: 6,
             p_student: 0.0045,
             proven_percent: 6.0,
+            shows_costs: true,
             detectable_percent: 3.0,
         };
         assert_eq!(among(&[of(0.1)], 1.0)[0].verdict, Verdict::Cost);

@@ -133,8 +133,7 @@ pub(super) fn ours(
     match report.answer(cell, scenario, metric) {
         Ok(one) => {
             let datum = Datum::number(words::value(metric, one.arm_value));
-            let is_rate = matches!(metric, Metric::Qps | Metric::Tps);
-            match is_rate && cell.load == Load::Closed && one.is_saturated == Some(false) {
+            match metric.is_rate() && cell.load == Load::Closed && one.is_saturated == Some(false) {
                 true => datum.note(notes.number(BELOW_SATURATION)),
                 false => datum,
             }

@@ -283,12 +283,11 @@ impl Line<'_> {
 
     /// With a note where the load left processors idle, in which case rates say little.
     fn marked(&self, ours: Datum, notes: &mut Notes) -> Datum {
-        let is_rate = matches!(self.metric, Metric::Qps | Metric::Tps);
         let answer = |cell: &Cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
         let cells = self.cells();
         let counted = || cells.iter().filter_map(|cell| answer(cell));
         let below = counted().filter(|one| one.is_saturated == Some(false)).count();
-        if !is_rate || below == 0 {
+        if !self.metric.is_rate() || below == 0 {
             return ours;
         }
         let of = counted().count();

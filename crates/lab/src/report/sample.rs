@@ -225,6 +225,7 @@ pub(super) fn analysis() -> Analysis {
         p_holm: 0.003,
         detectable_percent: 2.1,
         proven_percent: 5.8,
+        shows_costs: true,
         verdict: Verdict::Cost,
     };
     Analysis {
