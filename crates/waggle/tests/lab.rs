@@ -8,6 +8,8 @@
 
 #[path = "lab/broken.rs"]
 mod broken;
+#[path = "lab/compared.rs"]
+mod compared;
 #[path = "lab/foreign.rs"]
 mod foreign;
 #[path = "lab/interrupted.rs"]

@@ -1,0 +1,83 @@
+//! Two runs held against each other: those that are kept, and copies in which one thing differs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::{Place, stderr, windows};
+
+const ARM: &str = "pfson_conon_inson";
+
+/// A kept run of a suite.
+fn kept(suite: &str) -> PathBuf {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let runs = fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
+    let is_of_suite = |run: &PathBuf| {
+        let begun = fs::read(run.join("run.json")).unwrap_or_default();
+        serde_json::from_slice::<Value>(&begun).is_ok_and(|begun| begun["suite"] == suite)
+    };
+    let mut runs: Vec<PathBuf> = runs.filter(is_of_suite).collect();
+    runs.sort();
+    runs.pop().unwrap()
+}
+
+/// A copy of a run.
+fn copy(run: &Path, to: PathBuf) -> PathBuf {
+    fs::create_dir(&to).unwrap();
+    for name in ["run.json", "windows.jsonl"] {
+        fs::copy(run.join(name), to.join(name)).unwrap();
+    }
+    to
+}
+
+#[test]
+fn runs_in_which_an_arm_costs_something_else_are_told_apart_with_exit_code_1() {
+    let place = Place::new();
+    let run = kept("rds");
+    let other = copy(&run, place.dir.path().join("other"));
+    let lines = windows(&run).into_iter().map(|mut window| {
+        let cpu_ns = window["measured"]["server_cpu_ns"].as_u64();
+        if let Some(cpu_ns) = cpu_ns.filter(|_| window["arm"] == ARM) {
+            window["measured"]["server_cpu_ns"] = json!(2 * cpu_ns);
+        }
+        format!("{window}\n")
+    });
+    fs::write(other.join("windows.jsonl"), lines.collect::<String>()).unwrap();
+    let [run, other] = [run, other].map(|path| path.display().to_string());
+    let compared = place.lab(&["compare", &run, &other, "--json"]).output().unwrap();
+    assert_eq!(compared.status.code(), Some(1), "{}", stderr(&compared));
+    let answer: Value = serde_json::from_slice(&compared.stdout).unwrap();
+    let differences = answer["differences"].as_array().unwrap();
+    let (different, alike): (Vec<&Value>, Vec<&Value>) =
+        differences.iter().partition(|one| one["different"] == true);
+    assert!(!different.is_empty() && !alike.is_empty(), "{answer}");
+    assert!(different.iter().all(|one| one["scenario"] == ARM), "{different:?}");
+    let compared = place.lab(&["compare", &run, &other]).output().unwrap();
+    let printed = String::from_utf8(compared.stdout).unwrap();
+    assert!(printed.contains("Effects that differ"), "{printed}");
+}
+
+#[test]
+fn runs_that_ask_different_questions_are_not_compared() {
+    let place = Place::new();
+    let run = kept("rds");
+    let other = copy(&run, place.dir.path().join("other"));
+    let mut begun: Value =
+        serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap();
+    let text = begun["suite_text"].as_str().unwrap();
+    let text = text.replace("baseline = \"pfsoff\"", "baseline = \"pfson_conoff_insoff\"");
+    begun["suite_text"] = json!(text);
+    fs::write(other.join("run.json"), begun.to_string()).unwrap();
+    for (other, expected) in [
+        (kept("line"), "only runs of one suite can be compared"),
+        (other, "effects against two baselines are two questions"),
+    ] {
+        let [run, other] = [&run, &other].map(|path| path.display().to_string());
+        let compared = place.lab(&["compare", &run, &other]).output().unwrap();
+        let said = stderr(&compared);
+        assert!(said.contains(expected) && said.contains(&other), "{said}");
+        assert_eq!(compared.status.code(), Some(3), "{said}");
+        assert!(compared.stdout.is_empty());
+    }
+}
