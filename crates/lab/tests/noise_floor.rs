@@ -181,6 +181,15 @@ fn the_limits_hold() {
     }
 }
 
+#[test]
+fn few_alarms_are_false_in_all_suites_together() {
+    let all: Vec<&KeptRun> = RUNS.iter().map(|(_, run)| run).collect();
+    let lines = Line::all(&all);
+    let many = lines.iter().filter(|line| line.is_shown() && !line.has_few_alarms());
+    let rows: String = many.map(Line::of_all).collect();
+    assert!(rows.is_empty(), "{HEAD_OF_ALL}{rows}");
+}
+
 /// Of the cells that were run: those of which a scenario has too few windows that count.
 #[test]
 fn few_cells_of_a_run_are_void() {
