@@ -283,14 +283,13 @@ fn load_s(lengths: Lengths, threads: u32) -> f64 {
 /// How long it takes to see what the baseline can do with the workloads that have loads at a fixed rate, s;
 /// `server` is what one start takes.
 fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
-    let open = cells.iter().filter(|cell| cell.load != Load::Closed);
+    let open: Vec<&Cell> = cells.iter().filter(|cell| cell.load != Load::Closed).collect();
     let workloads: BTreeSet<(&str, u32)> =
-        open.map(|cell| (cell.workload.as_str(), cell.threads)).collect();
-    let one = |(_, threads): &(&str, u32)| {
-        load_s(lengths, *threads) + (CAPACITY_LOOKS * LOOK_FOR).as_secs_f64()
-    };
-    let looks: f64 = workloads.iter().map(one).sum();
-    if workloads.is_empty() { 0.0 } else { server + looks }
+        open.iter().map(|cell| (cell.workload.as_str(), cell.threads)).collect();
+    let warm: f64 = workloads.iter().map(|(_, threads)| load_s(lengths, *threads)).sum();
+    // As fast as it goes, and at each rate.
+    let looks = CAPACITY_LOOKS as usize * (workloads.len() + open.len());
+    if open.is_empty() { 0.0 } else { server + warm + looks as f64 * LOOK_FOR.as_secs_f64() }
 }
 
 #[cfg(test)]
@@ -408,7 +407,7 @@ mod tests {
         let (open, closed): (Vec<Cell>, Vec<Cell>) =
             suite.cells().into_iter().partition(|cell| cell.load != Load::Closed);
         let looks = look(&open, lengths, 10.0) - 10.0;
-        let of_one = look(&open[..1], lengths, 10.0) - 10.0;
+        let of_one = look(&open[..3], lengths, 10.0) - 10.0;
         // Three workloads, each at three rates.
         assert!((looks - 3.0 * of_one).abs() < 1e-9 && of_one > LOOK_FOR.as_secs_f64(), "{looks}");
         assert_eq!(look(&closed, lengths, 10.0), 0.0);

@@ -9,17 +9,19 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::THREADS;
+use crate::budget::{SESSION_TURN_S, THREADS};
 use crate::engine::{Engine, StartedLoad};
 use crate::error::LabError;
 use crate::gate;
 use crate::kept::{Kept, KeptError, io_error, write_json};
 use crate::life::Life;
-use crate::load::Pace;
+use crate::load::{Pace, Work};
+use crate::span::Span;
 use crate::window::{Cell, Load};
 
 /// How often the throughput is looked at while a server warms up, and how near four looks have to be to
-/// their mean: on a shared host neighbours differ by a tenth.
+/// their mean: on a shared host neighbours differ by a tenth. A look has some transactions of each session
+/// ([`SESSION_TURN_S`]): all of them have begun together, and in less time now many of them would end and now few.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS: usize = 4;
 const STEADY: f64 = 0.10;
@@ -33,31 +35,53 @@ const PATIENCE: u32 = 4;
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
 /// From [`THREADS`] sessions on there are none: turns are so long that this is little of one.
 const PAUSES: u32 = 8;
-/// How long it works between two of them.
+/// How long it works between two of them: as long as each session needs for a transaction on two processors, about. With
+/// 64 sessions and 10 ms only a third of them left the pause, and the first turns took 6 % more of the processor time of
+/// the load (`bench/results`, rds of 2026-11-26).
 const PAUSE_EVERY: Duration = Duration::from_millis(10);
-/// For how long a closed load shows what the baseline can do, and how often: the middle one counts, since
-/// neighbours of the host take something of one and not of another.
+const SESSION_PAUSE_EVERY: Duration = Duration::from_millis(1);
+/// For how long a load shows what the baseline can do, and how often: the middle one counts, since neighbours of the host
+/// take something of one and not of another. One at a fixed rate settles for half of that time.
 pub(crate) const LOOK_FOR: Duration = Duration::from_secs(2);
 pub(crate) const CAPACITY_LOOKS: u32 = 3;
 /// Said where the load or the host is not ours.
 const NO_RATE: &str = "what a server can do at a fixed rate is measured on private servers only";
-/// What the baseline does as fast as it goes, by workload.
+/// What the baseline can do, by workload.
 const CAPACITIES: &str = "capacities.json";
 
-/// What the baseline does in a closed load.
+/// What the baseline does.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Capacity {
+struct Look {
     /// Transactions per second.
     per_second: f64,
     /// Share of the processors that was in use meanwhile, 0 to 1.
     share: f64,
 }
 
+impl Look {
+    /// Transactions per second at which a share of the processors would be in use, if that grew as the rate does.
+    fn rate(self, share: f64) -> f64 {
+        self.per_second * share / self.share
+    }
+}
+
+/// What the baseline can do with a workload.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Capacity {
+    /// As fast as it goes.
+    closed: Look,
+    /// At the rates that follow from that, beside the shares that they are for: a busier server needs less processor
+    /// time for a statement, or more.
+    open: Vec<(f64, Look)>,
+}
+
 impl Capacity {
-    /// Transactions per second at which a share of the processors is in use, if that grows as the rate
-    /// does. `None` above what the closed load uses: there it waits for something else, and no rate helps.
-    fn rate(self, share: f64) -> Option<f64> {
-        (share <= self.share).then(|| self.per_second * share / self.share)
+    /// Transactions per second at which a share of the processors is in use, by what was seen nearby. `None` above
+    /// what the closed load uses: there it waits for something else, and no rate helps.
+    fn rate(&self, share: f64) -> Option<f64> {
+        // Written to a file and read again, a number may end in another digit.
+        let seen = self.open.iter().find(|(of, _)| (of - share).abs() < 1e-9);
+        seen.map(|(_, look)| look.rate(share))
     }
 }
 
@@ -119,7 +143,8 @@ impl Engine<'_> {
             return Ok(Some(Capacities(known)));
         };
         let mut life = self.life_of(baseline, kept.next_life())?;
-        if let Some(reason) = life.set(baseline)? {
+        life.set(baseline)?;
+        if let Some(reason) = life.misread(baseline)? {
             return Err(LabError::Scenario { scenario: baseline.name.clone(), reason });
         }
         for cell in unknown {
@@ -132,25 +157,44 @@ impl Engine<'_> {
         Ok(Some(Capacities(known)))
     }
 
-    /// What the baseline does as fast as it goes. `None` where somebody stopped it.
+    /// What the baseline does as fast as it goes, and at the rates that follow from it. `None` where somebody stopped
+    /// it.
     fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<Capacity>, LabError> {
         let mut load = self.load(life, self.workload(cell)?, cell.threads, self.seed)?;
         self.warm_up(&mut [&mut load], cell)?;
+        let Some(closed) = self.look(life, &mut load.work, Pace::Closed)? else { return Ok(None) };
+        let mut open = Vec::new();
+        let asked = self.schedule.cells.iter().filter(|one| one.workload == cell.workload);
+        let shares: Vec<f64> = asked.filter_map(|one| one.load.share()).collect();
+        for share in shares.into_iter().filter(|share| *share <= closed.share) {
+            let pace = Pace::Open { per_second: closed.rate(share) };
+            let Some(look) = self.look(life, &mut load.work, pace)? else { return Ok(None) };
+            open.push((share, look));
+        }
+        Ok(Some(Capacity { closed, open }))
+    }
+
+    /// What a load does that stands still before, the middle of [`CAPACITY_LOOKS`]. `None` where somebody stopped it.
+    fn look(
+        &self,
+        life: &mut Life<'_>,
+        load: &mut Work,
+        pace: Pace,
+    ) -> Result<Option<Look>, LabError> {
         let (mut looks, mut anew) = (Vec::new(), 0);
         while looks.len() < CAPACITY_LOOKS as usize {
-            let span = self.span(life, &mut load.work, LOOK_FOR)?;
+            let span = match pace {
+                Pace::Closed => self.span(life, load, LOOK_FOR)?,
+                Pace::Open { .. } => self.settled_span(life, load, pace, [LOOK_FOR / 2; 2])?,
+            };
             let Some(span) = span else { return Ok(None) };
             if span.stolen().is_some() && anew < gate::ANEW_MAX {
                 anew += 1;
                 continue;
             }
-            let measured = span.measured();
-            let (Some(per_second), Some(share)) = (measured.tps(), measured.host_share) else {
-                return Err(LabError::Foreign(NO_RATE.to_owned()));
-            };
-            looks.push(Capacity { per_second, share });
+            looks.push(seen(&span)?);
         }
-        looks.sort_by(|one, other| one.per_second.total_cmp(&other.per_second));
+        looks.sort_by(|one, other| one.rate(1.0).total_cmp(&other.rate(1.0)));
         Ok(looks.get(looks.len() / 2).copied())
     }
 
@@ -167,7 +211,7 @@ impl Engine<'_> {
             warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
         }
         if warmed.is_ok() && cell.threads < THREADS {
-            self.pause_often(loads)?;
+            self.pause_often(loads, cell.threads)?;
         }
         for load in loads {
             load.is_warm = warmed.is_ok();
@@ -177,11 +221,12 @@ impl Engine<'_> {
     }
 
     /// Lets loads stand still as often as they have to until they do that as quickly as ever.
-    fn pause_often(&self, loads: &mut [&mut StartedLoad]) -> Result<(), LabError> {
+    fn pause_often(&self, loads: &mut [&mut StartedLoad], threads: u32) -> Result<(), LabError> {
+        let every = PAUSE_EVERY.max(SESSION_PAUSE_EVERY * threads);
         for _ in 0..PAUSES {
             for load in &mut *loads {
                 load.work.go(Pace::Closed)?;
-                self.wait(PAUSE_EVERY);
+                self.wait(every);
                 load.work.pause()?;
             }
         }
@@ -195,14 +240,17 @@ impl Engine<'_> {
         threads: u32,
     ) -> Result<bool, LabError> {
         let begin = Instant::now();
+        let look = LOOK_EVERY.max(Duration::from_secs_f64(SESSION_TURN_S * f64::from(threads)));
         let longest = self.lengths.warm_up_of(threads) * loads.len() as u32;
+        // Twice the looks that it takes at least.
+        let longest = longest.max(2 * LOOKS as u32 * look);
         let enough = WARM_AFTER * u64::from(threads);
         loads.iter_mut().try_for_each(|load| load.work.go(Pace::Closed))?;
         let firsts = transactions(loads)?;
         let (mut before, mut looks, mut is_enough) = (firsts.clone(), Vec::new(), false);
         while (!is_enough || !is_steady(&looks))
             && begin.elapsed() < (if is_enough { longest } else { PATIENCE * longest })
-            && self.wait(LOOK_EVERY)
+            && self.wait(look)
         {
             let now = transactions(loads)?;
             let of_all = |counts: &[u64]| counts.iter().sum::<u64>();
@@ -215,10 +263,20 @@ impl Engine<'_> {
     }
 }
 
+/// What was seen of a load. How many transactions an open one ends differs by chance, and so does what they use: the one
+/// by the other does not.
+fn seen(span: &Span) -> Result<Look, LabError> {
+    let measured = span.measured();
+    match (measured.tps(), measured.host_share) {
+        (Some(per_second), Some(share)) => Ok(Look { per_second, share }),
+        _ => Err(LabError::Foreign(NO_RATE.to_owned())),
+    }
+}
+
 /// Transactions of each load since its start.
 fn transactions(loads: &mut [&mut StartedLoad]) -> Result<Vec<u64>, LabError> {
     let count = |load: &mut &mut StartedLoad| -> Result<u64, LabError> {
-        Ok(load.work.count()?.map_or(0, |count| count.transactions))
+        Ok(load.work.transactions()?.unwrap_or(0))
     };
     loads.iter_mut().map(count).collect()
 }
@@ -238,12 +296,11 @@ mod tests {
 
     #[test]
     fn a_rate_follows_from_what_the_baseline_does_and_there_is_none_above_it() {
-        // It waits for the disk.
-        let capacity = Capacity { per_second: 800.0, share: 0.5 };
-        assert_eq!(
-            [0.25, 0.5, 0.6].map(|share| capacity.rate(share)),
-            [Some(400.0), Some(800.0), None]
-        );
+        // It waits for the disk, and needs more for a transaction when it is less busy.
+        let closed = Look { per_second: 800.0, share: 0.5 };
+        let look = Look { per_second: closed.rate(0.25), share: 0.32 };
+        let capacity = Capacity { closed, open: vec![(0.25, look)] };
+        assert_eq!([0.25, 0.6].map(|share| capacity.rate(share)), [Some(312.5), None]);
         let capacities = Capacities([("reads".to_owned(), capacity)].into());
         let cell = |workload: &str, load| Cell {
             workload: workload.to_owned(),
@@ -252,7 +309,7 @@ mod tests {
             order: None,
         };
         let [low, high] = [0.25, 0.6].map(|share| cell("reads", Load::Open { share }));
-        assert_eq!(capacities.rate(&low).unwrap(), Some(400.0));
+        assert_eq!(capacities.rate(&low).unwrap(), Some(312.5));
         assert_eq!([&low, &high].map(|cell| capacities.is_too_little(cell)), [false, true]);
         assert_eq!(capacities.rate(&cell("writes", Load::Closed)).unwrap(), None);
         // An open load is never run as a closed one.

@@ -17,7 +17,7 @@ use waggle_private_server::Launcher;
 use crate::budget::Lengths;
 use crate::error::LabError;
 use crate::kept::Kept;
-use crate::life::{Life, Origin};
+use crate::life::{Life, Lost, Origin};
 use crate::load::{Driver, Request, Sysbench, Work};
 use crate::schedule::{Schedule, Slot};
 use crate::suite::{Scenario, Suite, Workload};
@@ -49,7 +49,7 @@ pub struct Engine<'a> {
     pub until: Option<Instant>,
     /// Set to stop after the window that is being made.
     pub stop: &'a AtomicBool,
-    /// Told before each turn of a window.
+    /// Told before servers are made warm, and before each turn of a window.
     pub tell: &'a mut dyn FnMut(&Progress<'_>),
 }
 
@@ -66,8 +66,8 @@ pub struct Progress<'a> {
     pub block: [u32; 2],
     /// The cell.
     pub cell: &'a Cell,
-    /// The arm.
-    pub arm: &'a str,
+    /// The arm; `None` while servers and loads are made warm.
+    pub arm: Option<&'a str>,
 }
 
 /// How a run ended.
@@ -102,6 +102,8 @@ pub(crate) struct StartedLoad {
     pub(crate) is_warm: bool,
     /// Whether its throughput was steady then.
     pub(crate) is_steady: bool,
+    /// What Performance Schema had no room for before its sessions logged in.
+    pub(crate) lost_first: Lost,
 }
 
 impl Running<'_> {
@@ -144,10 +146,8 @@ impl<'a> Engine<'a> {
                 self.forget(&mut running, slots[0]);
                 let made = self.windows(&mut running, kept, slots, &capacities, &pace)?;
                 let Some(windows) = made else { return Ok(Ended::Stopped) };
-                for window in &windows {
-                    kept.append(window)?;
-                    pace.made += 1;
-                }
+                kept.append(&windows)?;
+                pace.made += windows.len();
                 let is_nothing = windows.iter().all(|window| window.measured.is_none());
                 (failing, failing_groups) = match is_nothing {
                     true => (failing + windows.len(), failing_groups + 1),
@@ -176,7 +176,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    pub(crate) fn report(&mut self, kept: &Kept, slot: Slot, pace: &Remaining) {
+    pub(crate) fn report(&mut self, kept: &Kept, slot: Slot, is_warm: bool, pace: &Remaining) {
         let blocks = self.schedule.slots.last().map_or(0, |last| last.block + 1);
         (self.tell)(&Progress {
             done: kept.count(),
@@ -184,7 +184,7 @@ impl<'a> Engine<'a> {
             remaining: pace.remaining(),
             block: [slot.block + 1, blocks],
             cell: &self.schedule.cells[slot.cell],
-            arm: self.schedule.arms[slot.arm].name,
+            arm: is_warm.then_some(self.schedule.arms[slot.arm].name),
         });
     }
 
@@ -243,14 +243,16 @@ impl<'a> Engine<'a> {
     /// the same values.
     pub(crate) fn load(
         &self,
-        life: &Life<'_>,
+        life: &mut Life<'_>,
         workload: &Workload,
         threads: u32,
         seed: u64,
     ) -> Result<StartedLoad, LabError> {
+        let (_, lost_first) = life.sessions_and_lost()?;
         // Where others make the load, the server was warm before us.
         let (Some(sysbench), Some(reach)) = (self.sysbench, life.reach()) else {
-            return Ok(StartedLoad { work: Work::Others, is_warm: true, is_steady: true });
+            let work = Work::Others;
+            return Ok(StartedLoad { work, is_warm: true, is_steady: true, lost_first });
         };
         let driver = Driver::start(&Request {
             sysbench,
@@ -263,7 +265,8 @@ impl<'a> Engine<'a> {
             rows: self.rows,
             seed,
         })?;
-        Ok(StartedLoad { work: Work::Ours(driver), is_warm: false, is_steady: false })
+        let work = Work::Ours(driver);
+        Ok(StartedLoad { work, is_warm: false, is_steady: false, lost_first })
     }
 
     /// Waits. `false` where somebody stopped it meanwhile.

@@ -6,8 +6,15 @@ use waggle_instrumentation::activity::{Events, difference};
 use waggle_instrumentation::metrics::Counter;
 
 use crate::error::LabError;
-use crate::life::Life;
+use crate::life::{Life, Lost};
 use crate::suite::{Scenario, Under, counter_disproof};
+
+/// What is not instrumented for want of room, from when it was made until it goes: it makes no events.
+const OF_INSTANCES: [&str; 2] = ["_instances_lost", "_handles_lost"];
+/// What sessions say of themselves when they log in is no event, and a digest for which there is no room is counted
+/// among the others.
+const NO_EVENTS: [&str; 2] =
+    ["Performance_schema_session_connect_attrs_lost", "Performance_schema_digest_lost"];
 
 /// What was counted so far.
 pub(crate) struct Counted {
@@ -16,41 +23,48 @@ pub(crate) struct Counted {
     counters: Vec<Counter>,
     /// Sessions, those of others among them: what began before a class was off counts in them, too.
     sessions: u32,
+    /// What Performance Schema had no room for.
+    lost: Lost,
 }
 
 /// What was counted in all turns of a window.
 #[derive(Default)]
 pub(crate) struct Evidence {
-    events: Events,
+    /// `None` where they cannot be read.
+    events: Option<Events>,
     /// Whether a counter was on, and what it changed by.
     counters: BTreeMap<String, (bool, u64)>,
     sessions: u32,
     turns: u32,
+    lost: Lost,
 }
 
 impl Counted {
     /// Reads it: Performance Schema, and the counters of InnoDB of these names.
     pub(crate) fn so_far(life: &mut Life<'_>, counters: &[String]) -> Result<Counted, LabError> {
-        Ok(Counted {
-            sessions: life.sessions()?,
-            events: life.events()?,
-            counters: life.counters(counters)?,
-        })
+        let (sessions, lost) = life.sessions_and_lost()?;
+        Ok(Counted { sessions, lost, events: life.events()?, counters: life.counters(counters)? })
     }
 }
 
 impl Evidence {
-    /// Adds a turn.
-    pub(crate) fn add(&mut self, earlier: &Counted, later: &Counted) {
+    /// Adds a turn under a load before which the server had lost `first`.
+    pub(crate) fn add(&mut self, first: &Lost, earlier: &Counted, later: &Counted) {
         if let (Some(earlier), Some(later)) = (&earlier.events, &later.events) {
+            let all = self.events.get_or_insert_default();
             for (name, events) in difference(earlier, later) {
-                *self.events.entry(name).or_default() += events;
+                *all.entry(name).or_default() += events;
             }
         }
         for (before, counter) in earlier.counters.iter().zip(&later.counters) {
             let (is_on, change) = self.counters.entry(counter.name.clone()).or_default();
             *is_on = counter.enabled;
             *change += counter.count.abs_diff(before.count);
+        }
+        for (name, now) in lost(first, &earlier.lost, &later.lost) {
+            let is_of_load = is_of_instances(&name);
+            let all = self.lost.entry(name).or_default();
+            *all = if is_of_load { now.max(*all) } else { *all + now };
         }
         self.sessions = self.sessions.max(later.sessions);
         self.turns += 1;
@@ -64,11 +78,56 @@ impl Evidence {
         transactions: Option<u64>,
     ) -> Option<String> {
         let under = Under { threads: self.sessions.max(threads), transactions, turns: self.turns };
-        // Without events Performance Schema is off, and that is read back when a server starts.
-        let events = (!self.events.is_empty()).then(|| scenario.disproof(&self.events, under));
+        let events = self.events.as_ref().map(|events| scenario.disproof(events, under));
         let counter = |(name, (is_on, change)): (&String, &(bool, u64))| {
             counter_disproof(name, *is_on, *change, Under { threads, ..under })
         };
-        events.flatten().or_else(|| self.counters.iter().find_map(counter))
+        let lost = || {
+            let (name, count) = self.lost.first_key_value()?;
+            Some(format!("Performance Schema had no room for all: {name} grew by {count}"))
+        };
+        events.flatten().or_else(|| self.counters.iter().find_map(counter)).or_else(lost)
+    }
+}
+
+fn is_of_instances(name: &str) -> bool {
+    OF_INSTANCES.iter().any(|end| name.ends_with(end))
+}
+
+/// What was lost in a turn; of what is not instrumented since then, what was lost since the load began to log in.
+fn lost(first: &Lost, earlier: &Lost, later: &Lost) -> Lost {
+    let of_turn = |(name, now): (&String, &u64)| {
+        let from = if is_of_instances(name) { first } else { earlier };
+        let grown = now.saturating_sub(from.get(name).copied().unwrap_or(0));
+        (grown > 0 && !NO_EVENTS.contains(&name.as_str())).then(|| (name.clone(), grown))
+    };
+    later.iter().filter_map(of_turn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_instrumented_is_lost_in_every_turn_of_a_load_and_an_event_in_one() {
+        let counts = |instances: u64, events: u64, attributes: u64| -> Lost {
+            [
+                ("Performance_schema_mutex_instances_lost", instances),
+                ("Performance_schema_locker_lost", events),
+                (NO_EVENTS[0], attributes),
+            ]
+            .map(|(name, count)| (name.to_owned(), count))
+            .into()
+        };
+        let before = counts(7, 5, 1);
+        assert_eq!(lost(&before, &before, &before), Lost::new());
+        let later = counts(9, 6, 4);
+        let of_turn = lost(&before, &before, &later);
+        assert_eq!(of_turn.values().copied().collect::<Vec<_>>(), [1, 2]);
+        let of_next = lost(&before, &later, &later);
+        assert_eq!(
+            of_next.into_keys().collect::<Vec<_>>(),
+            ["Performance_schema_mutex_instances_lost"]
+        );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `run.json` is written before anything is started, and again each time that the run is taken up: under
 //! another name, brought to the disk and renamed, so that the one or the other is there whole.
-//! `windows.jsonl` has a line for each window, appended and brought to the disk when the window has ended;
+//! `windows.jsonl` has a line for each window, appended and brought to the disk when it and those made with it have ended;
 //! nothing that is in it is ever written again. Whatever ends a run, the lines that are whole are kept,
 //! and the rest is made anew. A run that has no such file yet has no window.
 
@@ -115,18 +115,22 @@ impl Kept {
         Ok(Kept { path: path.to_owned(), windows, done, lives, part })
     }
 
-    /// Appends a window and brings it to the disk.
+    /// Appends windows that were made together, all at once, and brings them to the disk: where some of them were
+    /// missing, the others would have nothing to be compared with.
     ///
     /// # Errors
     /// The disk is full, or gone.
-    pub fn append(&mut self, window: &Window) -> Result<(), KeptError> {
+    pub fn append(&mut self, windows: &[Window]) -> Result<(), KeptError> {
         let file = self.path.join(WINDOWS);
         let failed = || io_error("cannot write", &file);
-        let mut line = serde_json::to_vec(window).map_err(|error| failed()(error.into()))?;
-        line.push(b'\n');
-        self.windows.write_all(&line).map_err(failed())?;
+        let mut lines = Vec::new();
+        for window in windows {
+            serde_json::to_writer(&mut lines, window).map_err(|error| failed()(error.into()))?;
+            lines.push(b'\n');
+        }
+        self.windows.write_all(&lines).map_err(failed())?;
         self.windows.sync_data().map_err(failed())?;
-        self.done.insert(window.number);
+        self.done.extend(windows.iter().map(|window| window.number));
         Ok(())
     }
 
@@ -258,8 +262,7 @@ mod tests {
         let place = tempfile::TempDir::new().unwrap();
         let path = place.path().join("run");
         let mut kept = Kept::create(&path, &"asked").unwrap();
-        kept.append(&window(1)).unwrap();
-        kept.append(&window(0)).unwrap();
+        kept.append(&[window(1), window(0)]).unwrap();
         drop(kept);
         let file = path.join(WINDOWS);
         let before = fs::read(&file).unwrap();
@@ -271,7 +274,7 @@ mod tests {
         assert_eq!(fs::read(&file).unwrap(), before);
         assert!(kept.has(0) && kept.has(1) && !kept.has(2));
         assert_eq!((kept.next_life(), kept.part()), (2, 1));
-        kept.append(&window(2)).unwrap();
+        kept.append(&[window(2)]).unwrap();
         let numbers: Vec<u32> = read_windows(&path).unwrap().iter().map(|w| w.number).collect();
         assert_eq!(numbers, [0, 1, 2]);
         assert_eq!(read_run::<String>(&path).unwrap(), "asked");
@@ -310,8 +313,8 @@ mod tests {
         let path = place.path().join("run");
         let mut kept = Kept::create(&path, &"asked").unwrap();
         assert!(matches!(Kept::open(&path), Err(KeptError::InUse { .. })));
-        kept.append(&window(0)).unwrap();
-        kept.append(&window(0)).unwrap();
+        kept.append(&[window(0)]).unwrap();
+        kept.append(&[window(0)]).unwrap();
         drop(kept);
         let twice = Kept::open(&path).unwrap_err().to_string();
         assert!(twice.contains("line 2") && twice.contains("twice"), "{twice}");

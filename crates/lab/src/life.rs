@@ -20,6 +20,7 @@ use crate::error::LabError;
 use crate::foreign::Foreign;
 use crate::load::Reach;
 use crate::meter::{Meter, Sample};
+use crate::server_option::is_same;
 use crate::started::first_difference;
 use crate::suite::Scenario;
 
@@ -60,6 +61,9 @@ pub(crate) struct Life<'a> {
     /// What is set under a scenario, by its name, of those that were set so far.
     wanted: BTreeMap<String, State>,
 }
+
+/// What Performance Schema had no room for, by the name of the status variable.
+pub(crate) type Lost = BTreeMap<String, u64>;
 
 /// Whose server it is.
 enum Server<'a> {
@@ -146,16 +150,10 @@ impl<'a> Life<'a> {
         Life { number, server, meter, connection, version, first, wanted: BTreeMap::new() }
     }
 
-    /// Sets what a scenario sets while the server runs, and reads it back. What does not read as it was
-    /// set is returned. Nothing of what other scenarios have set stays.
-    pub(crate) fn set(&mut self, scenario: &Scenario) -> Result<Option<String>, LabError> {
+    /// Sets what a scenario sets while the server runs. Nothing of what other scenarios have set stays.
+    pub(crate) fn set(&mut self, scenario: &Scenario) -> Result<(), LabError> {
         for (name, value) in &scenario.variables {
             self.connection.rows(&format!("SET GLOBAL {name} = {value}"))?;
-            let rows =
-                self.connection.rows(&format!("SELECT @@GLOBAL.{name} = {value} AS {MARK}"))?;
-            if rows.first().map(|row| text(row, 0)).as_deref() != Some("1") {
-                return Ok(Some(format!("{name} does not read as {value}")));
-            }
         }
         let changes = self.changes(scenario)?;
         match &self.server {
@@ -165,6 +163,19 @@ impl<'a> Life<'a> {
                 }
             }
             Server::Foreign(server) => server.make(&changes)?,
+        }
+        Ok(())
+    }
+
+    /// Reads back what a scenario has set; what does not read so is returned. After it was measured that also tells
+    /// whether somebody else changed it meanwhile.
+    pub(crate) fn misread(&mut self, scenario: &Scenario) -> Result<Option<String>, LabError> {
+        for (name, value) in &scenario.variables {
+            let rows = self.connection.rows(&format!("SELECT @@GLOBAL.{name} AS {MARK}"))?;
+            let found = rows.first().map(|row| text(row, 0)).unwrap_or_default();
+            if !is_same(value.trim().trim_matches(['\'', '"']), &found) {
+                return Ok(Some(format!("{name} reads as {found}, not as {value}")));
+            }
         }
         let left = self.changes(scenario)?;
         Ok(left.first().map(|first| {
@@ -211,9 +222,16 @@ impl<'a> Life<'a> {
         Ok(self.meter.as_ref().map(Meter::read).transpose()?)
     }
 
-    /// Sessions that the server has, those of others among them.
-    pub(crate) fn sessions(&mut self) -> Result<u32, LabError> {
-        Ok(self.status("Threads_connected")? as u32)
+    /// Sessions that the server has, those of others among them, and what Performance Schema had no room for so far, by
+    /// the name of the status variable.
+    pub(crate) fn sessions_and_lost(&mut self) -> Result<(u32, Lost), LabError> {
+        let rows = self.connection.rows(
+            "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected' OR \
+             Variable_name LIKE 'Performance\\_schema\\_%lost'",
+        )?;
+        let all = rows.iter().map(|row| (text(row, 0), text(row, 1).parse().unwrap_or(0)));
+        let (sessions, lost): (Lost, Lost) = all.partition(|(name, _)| name == "Threads_connected");
+        Ok((sessions.into_values().sum::<u64>() as u32, lost))
     }
 
     /// Statements that the server counted so far, without those of this connection.

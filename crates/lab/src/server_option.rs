@@ -54,14 +54,19 @@ impl<'a> ServerOption<'a> {
     }
 }
 
-/// Whether a variable reads as its option was written: `ON` may be `1`, `1K` is `1024`.
-fn is_same(wanted: &str, found: &str) -> bool {
+/// Whether a variable reads as it was written: `ON` may be `1`, `1K` is `1024`, and `10` is `10.000000`.
+pub(crate) fn is_same(wanted: &str, found: &str) -> bool {
     let of = |text: &str| match text.trim().to_ascii_uppercase().as_str() {
-        "ON" | "TRUE" => Some(1),
-        "OFF" | "FALSE" => Some(0),
-        text => number(text),
+        "ON" | "TRUE" => "1".to_owned(),
+        "OFF" | "FALSE" => "0".to_owned(),
+        text => text.to_owned(),
     };
-    wanted.eq_ignore_ascii_case(found) || of(wanted).is_some_and(|wanted| of(found) == Some(wanted))
+    let fraction = |text: &str| text.parse::<f64>().ok();
+    let (wanted, found) = (of(wanted), of(found));
+    match (number(&wanted), number(&found)) {
+        (Some(one), Some(other)) => one == other,
+        _ => wanted == found || fraction(&wanted).is_some_and(|it| fraction(&found) == Some(it)),
+    }
 }
 
 /// A number with a suffix as the servers read it (MySQL 9 manual, section 6.2.2.5).
@@ -80,9 +85,14 @@ mod tests {
 
     #[test]
     fn an_option_reads_as_it_was_written_or_as_the_server_writes_it() {
-        for (wanted, found) in
-            [("ON", "ON"), ("off", "OFF"), ("1", "ON"), ("128M", "134217728"), ("1g", "1073741824")]
-        {
+        for (wanted, found) in [
+            ("ON", "ON"),
+            ("off", "OFF"),
+            ("1", "ON"),
+            ("128M", "134217728"),
+            ("1g", "1073741824"),
+            ("10", "10.000000"),
+        ] {
             assert!(is_same(wanted, found), "{wanted} {found}");
         }
         for (wanted, found) in [("ON", "OFF"), ("1100", "214"), ("O_DIRECT", "fsync"), ("1M", "1")]

@@ -55,6 +55,7 @@ impl<'a> Engine<'a> {
         let Some(first) = slots.first().copied() else { return Ok(Some(Vec::new())) };
         let turns = self.turns(&self.schedule.cells[first.cell]);
         if self.schedule.keeps_servers(first.cell) {
+            self.report(kept, first, false, pace);
             self.prepare(running, kept, &mut making)?;
         }
         let _awake = self.is_kept_awake(first.cell).then(Awake::keep);
@@ -69,7 +70,7 @@ impl<'a> Engine<'a> {
                 if making[at].is_broken {
                     continue;
                 }
-                self.report(kept, making[at].slot, pace);
+                self.report(kept, making[at].slot, true, pace);
                 match self.turn(running, kept, &mut making[at], turns) {
                     Ok(true) => {}
                     Ok(false) => return Ok(None),
@@ -168,9 +169,7 @@ impl<'a> Engine<'a> {
         let threads = window.cell.threads;
         window.life = running.life(arm.server).unwrap_or_else(|| kept.next_life());
         let (life, load) = self.at_work(running, making.slot, window.life)?;
-        if let Some(reason) = life.set(arm.scenario)? {
-            window.void.get_or_insert(reason);
-        }
+        life.set(arm.scenario)?;
         let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
         let before = Counted::so_far(life, &self.suite.counters)?;
         let settle = self.lengths.settle_of(&window.cell, turns);
@@ -195,9 +194,14 @@ impl<'a> Engine<'a> {
             None => span,
         });
         making.performance_schema_bytes = life.performance_schema_bytes()?;
-        making.evidence.add(&before, &Counted::so_far(life, &self.suite.counters)?);
-        let is_steady = running.loads.get(&arm.server).is_some_and(|load| load.is_steady);
-        making.window.unsteady |= !is_steady;
+        let after = Counted::so_far(life, &self.suite.counters)?;
+        if let Some(reason) = life.misread(arm.scenario)? {
+            window.void.get_or_insert(reason);
+        }
+        if let Some(load) = running.loads.get(&arm.server) {
+            making.evidence.add(&load.lost_first, &before, &after);
+            window.unsteady |= !load.is_steady;
+        }
         Ok(true)
     }
 

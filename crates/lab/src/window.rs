@@ -33,6 +33,16 @@ pub enum Load {
     },
 }
 
+impl Load {
+    /// The share of the processors of a load at a fixed rate.
+    pub fn share(self) -> Option<f64> {
+        match self {
+            Load::Open { share } => Some(share),
+            Load::Closed => None,
+        }
+    }
+}
+
 /// One window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {

@@ -183,7 +183,7 @@ fn write_run(path: &Path) {
             measured: Some(measured(cpu_ns)),
             void: None,
         };
-        kept.append(&window).unwrap();
+        kept.append(&[window]).unwrap();
     }
 }
 

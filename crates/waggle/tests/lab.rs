@@ -10,6 +10,8 @@
 mod broken;
 #[path = "lab/compared.rs"]
 mod compared;
+#[path = "lab/disturbed.rs"]
+mod disturbed;
 #[path = "lab/foreign.rs"]
 mod foreign;
 #[path = "lab/interrupted.rs"]

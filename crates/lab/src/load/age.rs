@@ -22,7 +22,7 @@ pub fn age(request: &Request<'_>, stop: &AtomicBool) -> Result<bool, LoadError> 
     let enough = u64::from(request.tables) * u64::from(request.rows) / AGE_ROWS;
     let mut driver = Driver::start(request)?;
     driver.go(Pace::Closed)?;
-    while driver.count()?.transactions < enough {
+    while driver.transactions()? < enough {
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
         }

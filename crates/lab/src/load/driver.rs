@@ -115,6 +115,15 @@ impl Driver {
         self.board.count().map_err(LoadError::system("read what the sessions did"))
     }
 
+    /// Transactions of the sessions since they were started.
+    ///
+    /// # Errors
+    /// As [`Driver::count`].
+    pub fn transactions(&mut self) -> Result<u64, LoadError> {
+        self.check()?;
+        self.board.transactions().map_err(LoadError::system("read what the sessions did"))
+    }
+
     /// For how long the next arrival of an open load has been waiting for a session, s.
     ///
     /// # Errors

@@ -57,6 +57,14 @@ impl Work {
         }
     }
 
+    /// Transactions that have ended so far, where they are counted.
+    pub(crate) fn transactions(&mut self) -> Result<Option<u64>, LoadError> {
+        match self {
+            Work::Ours(driver) => driver.transactions().map(Some),
+            Work::Others => Ok(None),
+        }
+    }
+
     /// What it has done so far, where that is counted.
     pub(crate) fn count(&mut self) -> Result<Option<Count>, LoadError> {
         match self {

@@ -93,11 +93,7 @@ impl LeftOut {
 
     /// The shares of the processors at which the rates are fixed.
     pub(super) fn shares(&self) -> Vec<f64> {
-        let share = |(_, load): &(u32, Load)| match load {
-            Load::Closed => None,
-            Load::Open { share } => Some(*share),
-        };
-        self.loads.iter().filter_map(share).collect()
+        self.loads.iter().filter_map(|(_, load)| load.share()).collect()
     }
 
     /// Its numbers of sessions, each once.

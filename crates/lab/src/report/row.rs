@@ -163,10 +163,7 @@ pub(super) fn load(load: Load) -> &'static str {
 
 /// The share of a load at a fixed rate.
 pub(super) fn open_share(load: Load) -> Option<f64> {
-    match load {
-        Load::Closed => None,
-        Load::Open { share } => rounded(share),
-    }
+    load.share().and_then(rounded)
 }
 
 /// The unit of a metric as the analysis has it.
@@ -198,6 +195,9 @@ pub(super) fn ends(interval: &Interval) -> [Option<f64>; 3] {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -206,5 +206,15 @@ mod tests {
         let short = [52_148.3, -8.834_47, 1.234_57e-7, 0.2, 0.0, 1e15];
         assert_eq!(numbers.map(rounded), short.map(Some));
         assert_eq!([f64::NAN, f64::INFINITY].map(rounded), [None, None]);
+    }
+
+    #[test]
+    fn the_reference_has_every_metric_with_its_unit() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lab-json.md");
+        let page = fs::read_to_string(page).unwrap();
+        for metric in Metric::ALL {
+            let row = format!("\n| `{}` | {} | ", metric.key(), base_unit(metric));
+            assert!(page.contains(&row), "{row}");
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! A run that is interrupted goes on where it was.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -53,8 +54,8 @@ fn interrupt(place: &Place, signal: Signal, after: usize) {
     }
 }
 
-/// The server has a part of our processors, and the load the others, as the run says. Both are there while windows
-/// are made.
+/// The server has a part of our processors, and the load the others, as the run says, and neither has a port. Both are
+/// there while windows are made.
 fn assert_pinned(place: &Place) {
     let ours = waggle_calibration::processors::usable().unwrap();
     let run: Value =
@@ -66,33 +67,56 @@ fn assert_pinned(place: &Place) {
         assert_eq!(both, ours);
         assert!(!server.is_empty() && !load.is_empty());
     }
-    for (program, processors) in [("mysqld", server), ("sysbench", load)] {
+    for (program, expected) in [("mysqld", server), ("sysbench", load)] {
         let begin = Instant::now();
-        let found = loop {
-            if let Some(found) = processors_of(place, program) {
+        let (found, sockets) = loop {
+            let found = process_of(place, program);
+            if let Some(found) = found.and_then(|pid| Some((processors(pid)?, sockets(pid)?))) {
                 break found;
             }
             assert!(begin.elapsed() < PATIENCE, "there is no {program}");
             sleep(Duration::from_millis(20));
         };
-        assert_eq!(found, processors, "{program}");
+        assert_eq!(found, expected, "{program}");
+        assert!(sockets.is_disjoint(&internet_sockets()), "{program} has a port");
     }
 }
 
-/// The processors of a process that runs a program in the directory of the servers; `None` where there is
-/// none.
-fn processors_of(place: &Place, program: &str) -> Option<Vec<usize>> {
+/// A process that runs a program in the directory of the servers; `None` where there is none.
+fn process_of(place: &Place, program: &str) -> Option<Pid> {
     let dir = place.servers();
     fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
         let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
         let is_it = words.split('\0').next().is_some_and(|first| first.ends_with(program));
-        if !is_it || !words.contains(dir.to_str().unwrap()) {
-            return None;
-        }
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        let set = sched_getaffinity(Some(Pid::from_raw(pid)?)).ok()?;
-        Some((0..CpuSet::MAX_CPU).filter(|at| set.is_set(*at)).collect())
+        let is_it = is_it && words.contains(dir.to_str().unwrap());
+        Pid::from_raw(entry.file_name().to_str()?.parse().ok()?).filter(|_| is_it)
     })
+}
+
+/// The processors that a process may use; `None` where it has ended.
+fn processors(pid: Pid) -> Option<Vec<usize>> {
+    let set = sched_getaffinity(Some(pid)).ok()?;
+    Some((0..CpuSet::MAX_CPU).filter(|at| set.is_set(*at)).collect())
+}
+
+/// The inodes of the sockets that a process has open; `None` where it has ended.
+fn sockets(pid: Pid) -> Option<BTreeSet<String>> {
+    let files = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).ok()?.flatten();
+    let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    let inode = |target: PathBuf| {
+        Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+    };
+    Some(targets.filter_map(inode).collect())
+}
+
+/// The inodes of all sockets that have a port, of every process: the tenth column of `/proc/net/tcp` and its like
+/// (proc_net(5)).
+fn internet_sockets() -> BTreeSet<String> {
+    let tables = ["tcp", "tcp6", "udp", "udp6"];
+    let text =
+        tables.map(|table| fs::read_to_string(format!("/proc/net/{table}")).unwrap_or_default());
+    let lines = text.iter().flat_map(|text| text.lines().skip(1));
+    lines.filter_map(|line| line.split_whitespace().nth(9)).map(str::to_owned).collect()
 }
 
 /// Processes that have something in a directory: its path is among their arguments.

@@ -11,7 +11,7 @@ fn too_large_for_the_memory() -> String {
     let text = fs::read_to_string("/proc/meminfo").unwrap();
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
     let kib: u64 = total.trim().strip_suffix(" kB").unwrap().parse().unwrap();
-    // A session takes 2 MiB on both sides.
+    // A session takes more than 2 MiB on both sides.
     let servers = (kib >> 10) / (2 * 4096) + 1;
     let scenario = |at: u64| {
         format!(

@@ -201,6 +201,8 @@ fn memory_is_read_on_servers_that_were_just_started_and_is_0_where_there_is_none
 #[test]
 fn suites_and_runs_are_listed() {
     let place = Place::new();
+    let printed = done(&place.lab(&["suites", "line"]).output().unwrap());
+    assert_eq!(printed, waggle_lab::suite::Suite::text("line").unwrap());
     let suites = done(&place.lab(&["suites"]).output().unwrap());
     for name in ["rds", "line", "modb"] {
         assert!(suites.contains(name), "{suites}");

@@ -61,7 +61,7 @@ fn text(progress: &Progress<'_>) -> String {
         progress.block[1],
         progress.cell.workload,
         progress.cell.threads,
-        progress.arm
+        progress.arm.unwrap_or("warming up")
     )
 }
 
@@ -78,7 +78,7 @@ mod tests {
         let line = |suite: &str| {
             let cells = Suite::find(suite).unwrap().cells();
             let remaining = Some(Duration::from_secs(61));
-            let (cell, arm) = (&cells[0], "basic");
+            let (cell, arm) = (&cells[0], Some("basic"));
             text(&Progress { done: 2, of: 40, remaining, block: [1, 8], cell, arm })
         };
         assert_eq!(
