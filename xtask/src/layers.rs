@@ -110,7 +110,7 @@ const LAYERS: [Layer; 12] = [
         steps: &[
             Step::Tests(
                 "crates/lab",
-                &["it", "coverage", "published_effects", "noise_floor", "pictures"],
+                &["it", "coverage", "published_effects", "noise_floor", "pictures", "reckoned"],
             ),
             Step::Tests("crates/waggle", &["lab"]),
         ],

@@ -7,6 +7,9 @@ use waggle_private_server::free_bytes;
 
 use crate::budget::ROW_BYTES;
 use crate::error::LabError;
+use crate::schedule::Schedule;
+use crate::suite::{Scale, Suite};
+use crate::window::Cell;
 
 /// What a server writes beside its tables and its redo log, bytes. Sizes of MySQL 8.0 and later, which
 /// has most of it, by its manual and by what a new server has on the disk:
@@ -24,10 +27,11 @@ const SYSTEM_BYTES: u64 = 200 << 20;
 const UNDO_BYTES: u64 = 2 * (64 << 20);
 const DOUBLEWRITE_BYTES: u64 = 2 * 8 * 128 * (16 << 10);
 const TEMPORARY_BYTES: u64 = 16 << 20;
-/// What a server takes in memory beside its buffer pool, and for each session with the session of the
-/// load on the other side, bytes.
-const SERVER_MEMORY: u64 = 500 << 20;
-const SESSION_MEMORY: u64 = 2 << 20;
+/// What a server takes in memory beside its buffer pool, with Performance Schema and all instruments, and for each
+/// session with the session of the load on the other side, bytes. Most of the second is of the 100 statements that a
+/// session of `oltp_read_write` has prepared; nothing is given back between cells.
+const SERVER_MEMORY: u64 = 1 << 30;
+const SESSION_MEMORY: u64 = 4 << 20;
 
 /// What a run takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,18 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// What these cells of a suite take, on private servers.
+    pub fn of(suite: &Suite, cells: &[Cell], scale: Scale) -> Needs {
+        let data = &suite.data;
+        Needs {
+            servers: Schedule::new(suite, cells, 0, 0).servers_at_once() as u64,
+            rows: u64::from(data.tables) * u64::from(data.rows.of(scale)),
+            redo_log: u64::from(data.redo_log_mib.of(scale)) << 20,
+            buffer_pool: data.buffer_pool_bytes(scale),
+            sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
+        }
+    }
+
     /// Room on the disk: the data with the logs, and a copy for each server.
     pub fn disk_bytes(&self) -> u64 {
         let data = SERVER_BYTES + self.redo_log + (self.rows as f64 * ROW_BYTES) as u64;
@@ -59,11 +75,16 @@ impl Needs {
         self.servers * (SERVER_MEMORY + pool + self.sessions * SESSION_MEMORY)
     }
 
-    /// Looks whether the host has it.
+    /// Whether there is memory for it.
+    pub fn has_memory(&self) -> bool {
+        available_memory().is_none_or(|available| self.memory_bytes() <= available)
+    }
+
+    /// Looks whether there is room for it at a place.
     ///
     /// # Errors
-    /// It has too little of something: what, how much, and what to do.
-    pub fn check(&self, place: &Path) -> Result<(), LabError> {
+    /// It has too little: how much, and what to do.
+    pub fn check_disk(&self, place: &Path) -> Result<(), LabError> {
         let free = free_bytes(place)?;
         enough(
             format!("room on the disk of {}", place.display()),
@@ -71,15 +92,21 @@ impl Needs {
             free,
             "make room there, choose a smaller --scale, or name another place with TMPDIR, which counts for \
              programs of this root directory",
-        )?;
+        )
+    }
+
+    /// Looks whether the host has the memory for it.
+    ///
+    /// # Errors
+    /// It has too little: how much, and what to do.
+    pub fn check_memory(&self) -> Result<(), LabError> {
         let available = available_memory().unwrap_or(u64::MAX);
         enough(
             "memory".to_owned(),
             self.memory_bytes(),
             available,
             "choose a smaller --scale, or fewer threads with --only",
-        )?;
-        Ok(())
+        )
     }
 }
 
@@ -159,16 +186,38 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_says_what_whole_suites_need() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/lab.md");
+        let guide = fs::read_to_string(path).unwrap();
+        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+        for (name, text) in Suite::builtin() {
+            let suite = Suite::parse(name, text).unwrap();
+            for scale in Scale::ALL {
+                let needs = Needs::of(&suite, &suite.cells(), scale);
+                let row = format!(
+                    "| `{name}` | `{}` | {} | {} | {:.1} | {:.1} |",
+                    scale.name(),
+                    needs.servers,
+                    needs.sessions,
+                    gib(needs.disk_bytes()),
+                    gib(needs.memory_bytes())
+                );
+                assert!(guide.contains(&row), "the guide has no line\n{row}");
+            }
+        }
+    }
+
+    #[test]
     fn a_host_that_has_too_little_is_told_of_what_and_what_to_do() {
         assert!(SMALL.disk_bytes() > 4 * (260_000_000 + SMALL.redo_log));
         let without = Needs { redo_log: 0, ..SMALL };
         assert_eq!(SMALL.disk_bytes() - without.disk_bytes(), 4 * SMALL.redo_log);
         assert!(SMALL.memory_bytes() > 3 * 1024 * SESSION_MEMORY);
         // A file system without blocks: nothing is ever free in it.
-        let disk = SMALL.check(Path::new("/proc")).unwrap_err().to_string();
+        let disk = SMALL.check_disk(Path::new("/proc")).unwrap_err().to_string();
         assert!(disk.contains("room on the disk") && disk.contains("TMPDIR"), "{disk}");
         let huge = Needs { sessions: 1 << 40, ..SMALL };
-        let memory = huge.check(&std::env::temp_dir()).unwrap_err().to_string();
+        let memory = huge.check_memory().unwrap_err().to_string();
         assert!(memory.contains("memory") && memory.contains("--only"), "{memory}");
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }

@@ -22,15 +22,17 @@ const ENOUGH: usize = 200;
 const VOID_MAX: f64 = 0.05;
 
 const HEAD_OF_RUNS: &str = "\
-    | suite | run | server | windows (number) | A/A comparisons by one metric, at most (number) |\n\
-    |---|---|---|---:|---:|\n";
+    | suite | run | server | windows (number) | of these void (number) \
+    | begun before the throughput was steady (number) | A/A comparisons by one metric, at most (number) |\n\
+    |---|---|---|---:|---:|---:|---:|\n";
 const HEAD_OF_SUITE: &str = "\
     | metric | comparisons (number) | false alarms (number, share) | allowed (number) \
     | half-width of the 95 % interval, median (%) | declared detectable (%) | limits |\n\
     |---|---:|---:|---:|---:|---:|---|\n";
 const HEAD_OF_ALL: &str = "\
-    | metric | comparisons (number) | false alarms (number, share) | allowed (number) | limit |\n\
-    |---|---:|---:|---:|---|\n";
+    | metric | comparisons (number) | false alarms (number, share) | allowed (number) \
+    | mean of what was found (%) | limit |\n\
+    |---|---:|---:|---:|---:|---|\n";
 
 /// What is compared with its like. The second differs from it in how long its server rests between two turns.
 const KINDS: [(&str, &str); 2] = [
@@ -102,7 +104,9 @@ impl Line {
 
     /// Its row in the table of all suites, each of which declares something else.
     fn of_all(&self) -> String {
-        format!("{}| {} |\n", self.alarms(), self.answer(self.has_few_alarms()))
+        let mean = Some(self.floor.mean_percent).filter(|mean| mean.is_finite());
+        let mean = mean.map_or_else(|| "no ratio".to_owned(), |mean| format!("{mean:+.2} %"));
+        format!("{}| {mean} | {} |\n", self.alarms(), self.answer(self.has_few_alarms()))
     }
 
     /// The begin of a row.
@@ -115,12 +119,12 @@ impl Line {
     }
 
     fn answer(&self, is_kept: bool) -> String {
-        let so_far = format!("{} of {ENOUGH} comparisons", self.floor.comparisons);
+        let too_few = format!("too few: {} of {ENOUGH}", self.floor.comparisons);
         match (is_kept, self.is_shown()) {
             (true, true) => "kept".to_owned(),
             (false, true) => "NOT KEPT".to_owned(),
-            (true, false) => so_far,
-            (false, false) => format!("NOT KEPT, {so_far}"),
+            (true, false) => too_few,
+            (false, false) => format!("{too_few}, so far above a limit"),
         }
     }
 }
@@ -165,7 +169,10 @@ fn row(name: &str, run: &KeptRun) -> String {
     let KeptRun { begun, suite, windows, analysis } = run;
     let most = analysis.floor.iter().map(|floor| floor.comparisons).max().unwrap_or(0);
     let server = &begun.facts.server.version;
-    format!("| `{}` | `{name}` | {server} | {} | {most} |\n", suite.name, windows.len())
+    let void = windows.iter().filter(|window| window.void.is_some()).count();
+    let unsteady = windows.iter().filter(|window| window.unsteady).count();
+    let (suite, of) = (&suite.name, windows.len());
+    format!("| `{suite}` | `{name}` | {server} | {of} | {void} | {unsteady} | {most} |\n")
 }
 
 #[test]
@@ -209,7 +216,7 @@ fn by_qps(
     declared_percent: Option<f64>,
 ) -> Line {
     let metric = Metric::Qps;
-    let floor = Floor { metric, comparisons, false_alarms, half_width_percent };
+    let floor = Floor { metric, comparisons, false_alarms, half_width_percent, mean_percent: 0.0 };
     Line { floor, declared_percent }
 }
 
@@ -230,8 +237,8 @@ fn a_limit_that_is_not_kept_is_called_so() {
 #[test]
 fn too_few_comparisons_are_not_taken_for_shown() {
     let answer = |line: Line| line.answer(line.is_kept());
-    assert_eq!(answer(by_qps(199, 0, 4.0, Some(5.0))), "199 of 200 comparisons");
-    assert_eq!(answer(by_qps(20, 9, 4.0, Some(5.0))), "NOT KEPT, 20 of 200 comparisons");
+    assert_eq!(answer(by_qps(199, 0, 4.0, Some(5.0))), "too few: 199 of 200");
+    assert_eq!(answer(by_qps(20, 9, 4.0, Some(5.0))), "too few: 20 of 200, so far above a limit");
     let lines = [(199, 90), (200, 18), (200, 90)]
         .map(|(comparisons, false_alarms)| by_qps(comparisons, false_alarms, 4.0, Some(5.0)));
     assert_eq!(broken(&lines), [lines[2].of_suite()]);

@@ -13,18 +13,14 @@ use waggle_lab::report::charts;
 
 /// The command of the guide, as it stands there.
 const TINY: &str = "bench/results/2026-11-25-lab-rds-tiny";
-/// One workload with more numbers of threads.
-const READ_ONLY: &str = "bench/results/2026-11-25-lab-rds-read-only";
+/// Every number of threads.
+const WHOLE: &str = "bench/results/2026-11-25-lab-rds";
 /// Pictures of the guide, the runs that they are of, and the names of the charts.
 const CHARTS: [(&str, &str, &str); 5] = [
-    ("lab-qps.svg", READ_ONLY, "read-only-qps-by-threads"),
-    ("lab-change.svg", READ_ONLY, "read-only-change-of-qps-against-pfsoff-by-threads"),
-    ("lab-forest.svg", READ_ONLY, "read-only-change-of-processor-time-per-statement-in-every-cell"),
-    (
-        "lab-noise.svg",
-        READ_ONLY,
-        "noise-floor-arms-that-are-set-alike-compared-with-each-other-a-a",
-    ),
+    ("lab-qps.svg", WHOLE, "read-only-qps-by-threads"),
+    ("lab-change.svg", WHOLE, "read-only-change-of-qps-against-pfsoff-by-threads"),
+    ("lab-forest.svg", WHOLE, "read-only-change-of-processor-time-per-statement-in-every-cell"),
+    ("lab-noise.svg", WHOLE, "noise-floor-arms-that-are-set-alike-compared-with-each-other-a-a"),
     ("lab-windows.svg", TINY, "read-only-32-threads-every-window"),
 ];
 const PICTURES: &str = "docs/pictures";

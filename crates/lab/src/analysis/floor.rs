@@ -19,6 +19,8 @@ pub struct Floor {
     pub false_alarms: usize,
     /// Half the length of their intervals, median, %; not a number where no ratio could be formed.
     pub half_width_percent: f64,
+    /// Mean of what they find, %: where it is far from 0, not all of that is chance. Not a number likewise.
+    pub mean_percent: f64,
 }
 
 impl Floor {
@@ -30,11 +32,14 @@ impl Floor {
         let floor = |metric: Metric| {
             let of_metric = || again.iter().filter(move |it| it.metric == metric);
             let widths = of_metric().map(|it| it.percent.half_width());
+            let found = of_metric().map(|it| it.percent.value).filter(|value| value.is_finite());
+            let found: Vec<f64> = found.collect();
             Floor {
                 metric,
                 comparisons: of_metric().count(),
                 false_alarms: of_metric().filter(|it| !it.effect().holds(0.0)).count(),
                 half_width_percent: median(widths.filter(|width| width.is_finite()).collect()),
+                mean_percent: found.iter().sum::<f64>() / found.len() as f64,
             }
         };
         Metric::ALL.into_iter().map(floor).filter(|floor| floor.comparisons > 0).collect()
@@ -75,6 +80,7 @@ mod tests {
             comparisons: 200,
             false_alarms: 0,
             half_width_percent: 1.0,
+            mean_percent: 0.0,
         };
         assert_eq!(floor.false_alarms_max(), 19);
     }

@@ -163,6 +163,7 @@ fn the_baseline_against_itself_is_the_floor() {
     let floor = analysis.floor.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
     assert_eq!((floor.comparisons, floor.false_alarms), (1, 0));
     assert_eq!(floor.half_width_percent, again.percent.half_width());
+    assert_eq!(floor.mean_percent, again.percent.value);
 }
 
 #[test]

@@ -45,9 +45,9 @@ fn server(server: &Server) -> Vec<(&'static str, String)> {
 
 fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
     let mut facts = vec![("load", load.sysbench_version.clone())];
-    if load.tables > 0 {
-        let rows = words::number(load.rows_per_table as f64, 0);
-        facts.push(("tables", format!("{} of {rows} rows each", load.tables)));
+    if let Some((tables, rows)) = load.tables.zip(load.rows_per_table) {
+        let rows = words::number(rows as f64, 0);
+        facts.push(("tables", format!("{tables} of {rows} rows each")));
     }
     facts
 }
@@ -66,7 +66,7 @@ pub(super) fn host(host: &Host) -> Vec<(&'static str, String)> {
         ("processors", format!("{} online", host.processors)),
         ("model of the processor", host.cpu_model.clone().unwrap_or_else(unknown)),
         ("processors of server and load", pinned),
-        ("memory", words::bytes(host.memory_bytes as f64)),
+        ("memory", host.memory_bytes.map_or_else(unknown, |bytes| words::bytes(bytes as f64))),
         ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none known".to_owned())),
         ("kernel", host.kernel.clone()),
         ("operating system", host.system.clone().unwrap_or_else(unknown)),

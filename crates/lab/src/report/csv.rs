@@ -35,7 +35,14 @@ struct Line<'a> {
     arm: &'a str,
     life: u32,
     part: u32,
+    /// Transactions per second that arrived; empty in a closed load.
+    rate: Option<f64>,
     begin: String,
+    end: String,
+    /// Whether it began before the throughput was steady.
+    unsteady: bool,
+    /// Turns that were made anew because the hypervisor took too much of them.
+    turns_anew: usize,
     /// Why it does not count; empty where it does.
     void: Option<&'a str>,
     seconds: Option<f64>,
@@ -60,6 +67,9 @@ struct Line<'a> {
     written_bytes: Option<u64>,
     rss_bytes: Option<u64>,
     performance_schema_bytes: Option<u64>,
+    /// For how long the next arrival had been waiting at its beginning and at its end; empty in a closed load.
+    behind_begin_s: Option<f64>,
+    behind_end_s: Option<f64>,
 }
 
 impl<'a> Line<'a> {
@@ -82,7 +92,11 @@ impl<'a> Line<'a> {
             arm: &window.arm,
             life: window.life,
             part: window.part,
+            rate: window.rate,
             begin: window.begin.to_string(),
+            end: window.end.to_string(),
+            unsteady: window.unsteady,
+            turns_anew: window.stolen.len(),
             void: window.void.as_deref(),
             seconds: number(|it| Some(it.seconds)),
             transactions: count(|it| it.transactions),
@@ -106,6 +120,8 @@ impl<'a> Line<'a> {
             written_bytes: count(|it| it.written_bytes),
             rss_bytes: count(|it| it.rss_bytes),
             performance_schema_bytes: count(|it| it.performance_schema_bytes),
+            behind_begin_s: number(|it| Some(it.behind_s?[0])),
+            behind_end_s: number(|it| Some(it.behind_s?[1])),
         }
     }
 }

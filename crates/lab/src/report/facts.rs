@@ -85,8 +85,8 @@ pub struct Host {
     pub cpu_model: Option<String>,
     /// Processors that are online.
     pub processors: u32,
-    /// Memory, bytes.
-    pub memory_bytes: u64,
+    /// Memory, bytes; absent where the system does not say.
+    pub memory_bytes: Option<u64>,
     /// The hypervisor under which it runs; absent where none is known.
     pub hypervisor: Option<String>,
     /// Who had which processors; absent where nothing was pinned.
@@ -138,10 +138,10 @@ pub struct Server {
 pub struct LoadFacts {
     /// What sysbench says of its version; where the load was that of others, the words for that.
     pub sysbench_version: String,
-    /// Tables.
-    pub tables: u32,
-    /// Rows of each table.
-    pub rows_per_table: u64,
+    /// Tables; absent where the load was that of others.
+    pub tables: Option<u32>,
+    /// Rows of each table; likewise.
+    pub rows_per_table: Option<u64>,
 }
 
 /// What was not run.
@@ -160,4 +160,6 @@ impl NotRun {
     pub const BUDGET: &str = "budget";
     /// It was left out by `--only`.
     pub const NOT_ASKED: &str = "not asked";
+    /// Its sessions would take more memory than there was.
+    pub const MEMORY: &str = "too little memory for so many sessions";
 }

@@ -2,7 +2,7 @@
 
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
-use crate::report::{Report, circumstances, left_out, machines, settings, verdicts, void};
+use crate::report::{Report, at_work, circumstances, left_out, machines, settings, verdicts, void};
 use crate::suite::{Order, Sequence};
 
 /// Where no comparison of the baseline with itself has numbers.
@@ -37,7 +37,7 @@ fn asked(report: Report<'_>) -> Vec<Block> {
         Block::Heading("What was asked".to_owned()),
         Block::Paragraph(format!("Suite {}: {}", suite.name, suite.title)),
         Block::Paragraph(format!("Source: {}; {}; {}", source.what, source.server, source.load)),
-        Block::Paragraph(unfinished(report).join(" ")),
+        Block::Paragraph(made(report).join(" ")),
         Block::Table(scenarios(report)),
     ];
     let profiles = settings::profiles(suite);
@@ -79,6 +79,11 @@ pub(super) fn unfinished(report: Report<'_>) -> Vec<String> {
         .chain(void::stolen(report))
         .chain(void::unsteady(report))
         .collect()
+}
+
+/// The same, and which windows had few sessions at work.
+fn made(report: Report<'_>) -> Vec<String> {
+    unfinished(report).into_iter().chain(at_work::few(report)).collect()
 }
 
 /// What each scenario sets.

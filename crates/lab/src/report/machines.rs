@@ -83,7 +83,7 @@ mod tests {
 
     fn others() -> Host {
         let host = facts().host;
-        Host { kernel: "6.18.0".to_owned(), processors: 8, memory_bytes: 16 << 30, ..host }
+        Host { kernel: "6.18.0".to_owned(), processors: 8, memory_bytes: Some(16 << 30), ..host }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Numbers become words in `words` only. Everything from outside is escaped where it is written:
 //! there is no other way to write it.
 
+mod at_work;
 mod chart;
 mod circumstances;
 mod columns;

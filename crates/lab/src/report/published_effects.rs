@@ -26,20 +26,25 @@ const RULES: [&str; 3] = [
     "Direction: that of the published mean against ours, where our interval leaves out 0.",
 ];
 
+/// Beside the share of the processors that the server used.
+const FULL: &str = "the processors were full: the share of the server grows only where that of the load shrinks; the \
+                    source prints a use of the processors and does not say whose";
+
 /// A section for a run.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let Report { suite, facts, .. } = report;
     let (run, host, source) = (&facts.run, &facts.host, &suite.source);
     let model = host.cpu_model.as_deref().unwrap_or("a model that is not known");
     let run = format!(
-        "Ours: {}, on {} processors ({model}); scale {}, {} blocks, windows of {}, seed {}, begun {}.",
+        "Ours: {}, on {} processors ({model}); scale {}, {} blocks, windows of {}, seed {}, begun {}, waggle {}.",
         facts.server.version,
         host.processors,
         run.scale,
         run.blocks,
         words::duration(run.window_s),
         run.seed,
-        run.begin.strftime("%Y-%m-%d")
+        run.begin.strftime("%Y-%m-%d"),
+        run.waggle_version
     );
     let run: Vec<String> = std::iter::once(run).chain(machines::caveats(report)).collect();
     let mut blocks = vec![
@@ -198,7 +203,7 @@ impl Line<'_> {
         let [scenario, workload, figure] = self.names(notes);
         let mut published = Datum::published(self.range(&printed.sizes, true));
         if *contradicting > 0 && contradicting < cells {
-            let note = format!("{contradicting} of {cells} cells contradict the source: kept out");
+            let note = format!("{contradicting} of {cells} cells contradict the source: left out");
             published = published.note(notes.number(&note));
         }
         let [ours, lowest_to_highest] = self.ours_in_words(notes);
@@ -238,7 +243,7 @@ impl Line<'_> {
     /// The direction, and the explanation of the difference.
     fn answer(&self, printed: &Printed, arms: &Arms<'_>) -> [Datum; 2] {
         if printed.contradicting == printed.cells {
-            return ["contradicts its source (kept out)", "kept out"].map(Datum::text);
+            return ["the source contradicts itself (left out)", "left out"].map(Datum::text);
         }
         let Some(ours) = self.effect() else {
             return [self.absent(), Datum::text("nothing to compare")];
@@ -281,11 +286,16 @@ impl Line<'_> {
         }
     }
 
-    /// With a note where the load left processors idle, in which case rates say little.
+    /// With a note where the load left processors idle, in which case rates say little, and where it left none idle, in
+    /// which case the share of the server does.
     fn marked(&self, ours: Datum, notes: &mut Notes) -> Datum {
         let answer = |cell: &Cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
         let cells = self.cells();
         let counted = || cells.iter().filter_map(|cell| answer(cell));
+        if self.metric == Metric::ServerShare {
+            let is_full = counted().any(|one| one.is_saturated == Some(true));
+            return if is_full { ours.note(notes.number(FULL)) } else { ours };
+        }
         let below = counted().filter(|one| one.is_saturated == Some(false)).count();
         if !self.metric.is_rate() || below == 0 {
             return ours;

@@ -82,8 +82,8 @@ fn every_effect_has_its_direction_and_its_explanation_or_none() {
     assert!(!explanation.contains(';'), "one arm explains it: {text}");
     assert_eq!(answer("pfson_conon_insoff"), ["same direction", "not explained"]);
     assert_eq!(answer("pfson_conon_ins_sqlon"), ["other direction", "not explained"]);
-    let kept_out = ["contradicts its source (kept out)", "kept out"];
-    assert_eq!(answer("pfson_conoff_inson"), kept_out);
+    let left_out = ["the source contradicts itself (left out)", "left out"];
+    assert_eq!(answer("pfson_conoff_inson"), left_out);
     assert_eq!(answer("pfson_conon_inson"), ["same direction", "none needed"]);
     assert!(text.contains(&format!("- {}\n", explanation::RULE)), "{text}");
 }
@@ -110,7 +110,7 @@ fn a_mean_stands_with_its_range_and_without_the_cells_that_contradict() {
     let row = row(&text, "pfson_conoff_inson");
     assert_eq!(row[3], "0 of 3");
     assert!(row[4].starts_with("−13.9 % to −10.1 %, mean −12.1 % <sup>"), "{text}");
-    assert!(text.contains("1 of 3 cells contradict the source: kept out"), "{text}");
+    assert!(text.contains("1 of 3 cells contradict the source: left out"), "{text}");
 }
 
 #[test]

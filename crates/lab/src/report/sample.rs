@@ -76,7 +76,7 @@ pub(super) fn facts() -> Facts {
             kernel: "6.1.0".to_owned(),
             cpu_model: None,
             processors: 2,
-            memory_bytes: 8 << 30,
+            memory_bytes: Some(8 << 30),
             hypervisor: None,
             pinned: None,
         },
@@ -91,8 +91,8 @@ pub(super) fn facts() -> Facts {
         },
         load: LoadFacts {
             sysbench_version: "sysbench 1.0.20".to_owned(),
-            tables: 10,
-            rows_per_table: 10_000,
+            tables: Some(10),
+            rows_per_table: Some(10_000),
         },
         not_run: vec![NotRun { cell: cell(32, OPEN), scenario: None, why: "budget".to_owned() }],
         caveats: vec!["one number per cell".to_owned(), "the host has 2 processors".to_owned()],
@@ -210,6 +210,7 @@ pub(super) fn analysis() -> Analysis {
         comparisons: 33,
         false_alarms: 2,
         half_width_percent: if metric == Metric::PerformanceSchemaMemory { f64::NAN } else { 0.7 },
+        mean_percent: 0.1,
     };
     let pooled = PooledEffect {
         arm: suite.scenarios[1].name.clone(),

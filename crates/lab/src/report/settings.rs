@@ -12,7 +12,7 @@ pub(super) const RULE: &str = "What each profile sets: rows of setup_instruments
                                a row the later one wins. What that needs is set with it (the abstract \
                                statements of a statement, the consumers above a consumer), and what a \
                                server ignores is left out (times of memory and of errors). What does \
-                               not read back as set voids the window.";
+                               not read as set after a turn voids the window.";
 const DEFAULT: &str = "default";
 
 /// A line for each profile of a suite; that of the default is among them where another begins with it.

@@ -1,5 +1,8 @@
 //! Files of users: read by their path, and refused with a reason.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use proptest::prelude::*;
 use waggle_instrumentation::profile::builtin;
 
@@ -65,6 +68,47 @@ low_percent = -5.0
 high_percent = -2.5
 says = "a loss of 2.5 to 5 %"
 "#;
+
+/// The keys of a table and of those in it, joined by points.
+fn keys(table: &toml::Table) -> BTreeSet<String> {
+    let below = |key: &String, value: &toml::Value| -> BTreeSet<String> {
+        let tables: Vec<&toml::Table> = match value {
+            toml::Value::Table(table) => vec![table],
+            toml::Value::Array(items) => items.iter().filter_map(toml::Value::as_table).collect(),
+            _ => Vec::new(),
+        };
+        if tables.is_empty() {
+            return [key.clone()].into();
+        }
+        let item = if value.is_array() { "[]." } else { "" };
+        tables.into_iter().flat_map(keys).map(|inner| format!("{key}.{item}{inner}")).collect()
+    };
+    table.iter().flat_map(|(key, value)| below(key, value)).collect()
+}
+
+#[test]
+fn every_key_of_a_suite_is_in_the_reference_and_no_other() {
+    let texts = Suite::builtin().map(|(_, text)| text).into_iter().chain([SHORT]);
+    let used: BTreeSet<String> =
+        texts.flat_map(|text| keys(&text.parse::<toml::Table>().unwrap())).collect();
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lab-suite.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let documented: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(key, _)| key)
+        .collect();
+    let is = |documented: &str, key: &str| match documented.strip_suffix('*') {
+        Some(begin) => key.starts_with(begin),
+        None => key == documented,
+    };
+    for key in &used {
+        assert!(documented.iter().any(|one| is(one, key)), "{key} is not documented");
+    }
+    for one in documented {
+        assert!(used.iter().any(|key| is(one, key)), "{one} is documented, and in no suite");
+    }
+}
 
 #[test]
 fn a_suite_of_the_users_own_is_found_by_its_path() {

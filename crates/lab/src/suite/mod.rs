@@ -233,6 +233,13 @@ impl Scale {
     }
 }
 
+impl Data {
+    /// Size of the buffer pool, bytes.
+    pub fn buffer_pool_bytes(&self, scale: Scale) -> u64 {
+        u64::from(self.buffer_pool_mib.of(scale)) << 20
+    }
+}
+
 impl<T: Copy> ByScale<T> {
     /// The value for a scale.
     pub fn of(&self, scale: Scale) -> T {

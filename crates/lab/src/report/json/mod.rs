@@ -152,6 +152,8 @@ struct FloorJson {
     false_alarms_max: usize,
     /// Half the length of their intervals, median, %.
     half_width_percent: Option<f64>,
+    /// Mean of what they find, %.
+    mean_percent: Option<f64>,
     /// What the suite declares detectable, %; `null` where it says nothing of the metric.
     declared_percent: Option<f64>,
 }
@@ -262,6 +264,7 @@ impl FloorJson {
             false_alarms: floor.false_alarms,
             false_alarms_max: floor.false_alarms_max(),
             half_width_percent: rounded(floor.half_width_percent),
+            mean_percent: rounded(floor.mean_percent),
             declared_percent: suite.declared_percent(floor.metric),
         }
     }

@@ -28,8 +28,8 @@ pub(super) struct RunArgs {
     /// it are started.
     #[arg(long, value_name = "PATH|NAME", required_unless_present = "dsn", conflicts_with = "dsn")]
     pub(super) server: Option<String>,
-    /// In place of --server: the server that runs already and that the option files name, as it is. Only
-    /// what SQL can change is measured, and undone.
+    /// In place of --server, without a value: the server that runs already and that the option files name, as it
+    /// is. Only what SQL can change is measured, and undone.
     #[arg(long)]
     pub(super) dsn: bool,
     /// Change the server of --dsn; without it, say what would be changed.
@@ -47,14 +47,15 @@ pub(super) struct RunArgs {
     /// Run only what fits into this time, such as 30m; what does not fit is listed.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) time_budget: Option<Duration>,
-    /// How often each arm is measured in each cell; unset: 8, or as often as the budget has room for.
+    /// How often each arm is measured in each cell; unset: 8, or with a budget as often as it has room for, 40
+    /// times at most.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(super) blocks: Option<u32>,
     /// Length of a window; unset: that of the scale.
     #[arg(long, value_name = "TIME", value_parser = pause)]
     pub(super) window: Option<Duration>,
-    /// Only this workload, number of threads, scenario or order, or only closed or open loads. May be
-    /// given more than once.
+    /// Only this workload, number of threads, scenario or order, or only closed loads, or only open ones (at a
+    /// fixed rate). May be given more than once.
     #[arg(long, value_name = "WORD")]
     pub(super) only: Vec<String>,
     /// Number from which the order of the windows follows; unset: the time.
@@ -93,7 +94,7 @@ pub(super) enum ScaleArg {
     Tiny,
     /// For a first answer: windows of 2 s.
     Small,
-    /// The size of the source: windows of 10 s.
+    /// The data of the source where it says how many: 10 tables of 1,000,000 rows, windows of 10 s.
     Full,
 }
 

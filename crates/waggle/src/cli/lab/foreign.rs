@@ -28,7 +28,7 @@ use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::note;
-use super::run::{Windows, finish, has_its_schedule, load_facts, now_s, sysbench};
+use super::run::{Windows, finish, has_its_schedule, load_facts, now_s, read_suite, sysbench};
 use super::{asked, failed, found};
 
 /// What the report says of the load where it is not ours.
@@ -46,7 +46,7 @@ struct There {
 
 pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let (begin, until) = (Timestamp::now(), args.until());
-    let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
+    let (mut suite, suite_text) = read_suite(args)?;
     let place = args.place(&suite, begin)?;
     let sysbench = (!args.no_load).then(|| sysbench(&suite)).transpose()?;
     let mut there = There::log_in(&args.account)?;
@@ -80,7 +80,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     };
     let begun = Begun {
         suite: suite.name.clone(),
-        suite_text: Suite::text(&args.suite).map_err(|error| failed(error.into()))?,
+        suite_text,
         scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
         scale,
         lengths,
@@ -190,7 +190,7 @@ fn not_run(
 }
 
 fn others() -> LoadFacts {
-    LoadFacts { sysbench_version: OTHERS.to_owned(), tables: 0, rows_per_table: 0 }
+    LoadFacts { sysbench_version: OTHERS.to_owned(), tables: None, rows_per_table: None }
 }
 
 impl There {

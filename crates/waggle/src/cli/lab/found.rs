@@ -48,8 +48,8 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
     };
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = value(&meminfo, "MemTotal", ':').unwrap_or_default();
-    let kib: u64 = total.trim_end_matches(" kB").parse().unwrap_or(0);
+    let total = value(&meminfo, "MemTotal", ':');
+    let kib: Option<u64> = total.and_then(|total| total.trim_end_matches(" kB").parse().ok());
     let is_virtual = cpuinfo.lines().any(|line| {
         line.starts_with("flags") && line.split_ascii_whitespace().any(|flag| flag == "hypervisor")
     });
@@ -60,7 +60,7 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
         kernel: name.release().to_string_lossy().into_owned(),
         cpu_model: value(&cpuinfo, "model name", ':'),
         processors: HostTime::read().processors as u32,
-        memory_bytes: kib << 10,
+        memory_bytes: kib.map(|kib| kib << 10),
         hypervisor: is_virtual
             .then(|| vendor.map_or_else(|| "unknown".to_owned(), |name| name.trim().to_owned())),
         pinned: (!pinned[0].is_empty()).then(|| {

@@ -12,10 +12,13 @@ use waggle_lab::suite::Suite;
 use super::super::{Failure, Outcome};
 use super::{directory, failed, runs};
 
-/// List the suites.
+/// List the suites, or print one.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: waggle lab suites")]
+#[command(after_help = "Example: waggle lab suites rds > mine.toml")]
 pub(super) struct SuitesArgs {
+    /// Print this one as the TOML file that it is; unset: list them all.
+    #[arg(conflicts_with = "json")]
+    suite: Option<String>,
     /// One JSON array.
     #[arg(long)]
     json: bool,
@@ -58,6 +61,12 @@ struct SuiteLine {
 }
 
 pub(super) fn suites(args: SuitesArgs) -> Result<Outcome, Failure> {
+    let mut out = io::stdout().lock();
+    if let Some(name) = &args.suite {
+        let text = Suite::text(name).map_err(|error| failed(error.into()))?;
+        write!(out, "{text}")?;
+        return Ok(Outcome::Done);
+    }
     let mut lines = Vec::new();
     for (name, _) in Suite::builtin() {
         let suite = Suite::find(name).map_err(|error| failed(error.into()))?;
@@ -69,7 +78,6 @@ pub(super) fn suites(args: SuitesArgs) -> Result<Outcome, Failure> {
             cells: suite.cells().len(),
         });
     }
-    let mut out = io::stdout().lock();
     if args.json {
         return print_json(&mut out, &lines);
     }

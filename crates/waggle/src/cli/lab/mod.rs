@@ -21,7 +21,7 @@ use super::{Failure, Outcome};
 /// Published overhead experiments, run again on your own server and hardware.
 ///
 /// A suite compares settings under a load, in short windows in a random order, on private servers that
-/// are started for it. A server in use is touched only where --dsn and --yes say so, and all is undone.
+/// are started for it. A server in use is touched only where --dsn and --yes say so, and its settings are put back.
 /// Every window is kept; a run that is interrupted can be resumed.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,7 +17,7 @@ use waggle_lab::load::{LoadError, Reach, Request, Sysbench};
 use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::schedule::Schedule;
-use waggle_lab::suite::{Scale, Suite};
+use waggle_lab::suite::{Scale, Suite, SuiteError};
 use waggle_lab::{Cell, LabError, Origin, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
@@ -42,18 +43,23 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
 
 /// Runs a suite on private servers of a program.
 fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
-    let mut suite = Suite::find(&args.suite).map_err(|error| failed(error.into()))?;
-    let cells = asked::confine(&mut suite, &args.only)?;
+    let (mut suite, suite_text) = read_suite(args)?;
+    let asked = asked::confine(&mut suite, &args.only)?;
     let (begin, until) = (Timestamp::now(), args.until());
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
     let lengths = args.lengths();
     let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
-    let choice = reckoning.choose(&cells, args.blocks, args.time_budget);
+    let possible = with_memory(&suite, &asked, scale);
+    let choice = reckoning.choose(&possible, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench(&suite)?;
     check(&suite, &choice.cells, scale, &program)?;
     announce(&reckoning, &choice, args.time_budget);
+    if possible.len() < asked.len() {
+        let cells = asked.len() - possible.len();
+        note(format!("not run, {}: {cells} cells", NotRun::MEMORY));
+    }
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
     let settings = suite.settings(scale);
@@ -78,12 +84,12 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         taken_up: Vec::new(),
         server: task.server(&made, &settings),
         load: load_facts(&suite, scale, &sysbench),
-        not_run: not_run(&suite, &cells, &choice),
+        not_run: not_run(&suite, &asked, &possible, &choice),
         caveats: Vec::new(),
     };
     let begun = Begun {
         suite: suite.name.clone(),
-        suite_text: Suite::text(&args.suite).map_err(|error| failed(error.into()))?,
+        suite_text,
         scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
         scale,
         lengths,
@@ -218,30 +224,42 @@ pub(super) fn sysbench(suite: &Suite) -> Result<Sysbench, Failure> {
     find().map_err(|error: LoadError| failed(error.into()))
 }
 
-/// The buffer pool of a server, bytes.
-fn buffer_pool(suite: &Suite, scale: Scale) -> u64 {
-    u64::from(suite.data.buffer_pool_mib.of(scale)) << 20
+/// The suite that was named, and its text.
+pub(super) fn read_suite(args: &RunArgs) -> Result<(Suite, String), Failure> {
+    let read = || {
+        let text = Suite::text(&args.suite)?;
+        Ok((Suite::parse(&args.suite, &text)?, text))
+    };
+    read().map_err(|error: SuiteError| failed(error.into()))
+}
+
+/// The cells whose sessions the memory has room for; all of them where it has for none, since that is to be said.
+fn with_memory(suite: &Suite, asked: &[Cell], scale: Scale) -> Vec<Cell> {
+    let has_memory = |cell: &&Cell| Needs::of(suite, from_ref(*cell), scale).has_memory();
+    let possible: Vec<Cell> = asked.iter().filter(has_memory).cloned().collect();
+    if possible.is_empty() { asked.to_vec() } else { possible }
 }
 
 /// Whether the host has what a run of these cells takes.
 fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Result<(), Failure> {
-    let schedule = Schedule::new(suite, cells, 0, 0);
-    let needs = Needs {
-        servers: schedule.servers_at_once() as u64,
-        rows: u64::from(suite.data.tables) * u64::from(suite.data.rows.of(scale)),
-        redo_log: u64::from(suite.data.redo_log_mib.of(scale)) << 20,
-        buffer_pool: buffer_pool(suite, scale),
-        sessions: cells.iter().map(|cell| u64::from(cell.threads)).max().unwrap_or(0),
-    };
     // What a killed run left takes room.
     program.sweep().map_err(|error| failed(error.into()))?;
-    needs.check(&program.place()).map_err(failed)
+    let needs = |cells: &[Cell]| Needs::of(suite, cells, scale);
+    needs(cells).check_disk(&program.place()).map_err(failed)?;
+    // Those that take most of it need not be those that have most servers.
+    let each = cells.iter().map(|cell| needs(from_ref(cell)));
+    let most = each.max_by_key(Needs::memory_bytes);
+    most.map_or(Ok(()), |most| most.check_memory()).map_err(failed)
 }
 
-/// The cells that are not run, those that nobody asked for and those for which there is no time.
-fn not_run(suite: &Suite, asked: &[Cell], choice: &Choice) -> Vec<NotRun> {
+/// The cells that are not run: those that nobody asked for, and those for which there is no memory or no time.
+fn not_run(suite: &Suite, asked: &[Cell], possible: &[Cell], choice: &Choice) -> Vec<NotRun> {
     let all = suite.cells().into_iter().filter(|cell| !choice.cells.contains(cell));
-    let why = |cell: &Cell| if asked.contains(cell) { NotRun::BUDGET } else { NotRun::NOT_ASKED };
+    let why = |cell: &Cell| match (asked.contains(cell), possible.contains(cell)) {
+        (false, _) => NotRun::NOT_ASKED,
+        (true, false) => NotRun::MEMORY,
+        (true, true) => NotRun::BUDGET,
+    };
     all.map(|cell| NotRun { why: why(&cell).to_owned(), scenario: None, cell }).collect()
 }
 
@@ -302,7 +320,7 @@ impl Task<'_> {
             options: settings.to_vec(),
             is_foreign: false,
             data_bytes: Some(made.template.bytes()),
-            buffer_pool_bytes: Some(buffer_pool(self.suite, self.scale)),
+            buffer_pool_bytes: Some(self.suite.data.buffer_pool_bytes(self.scale)),
         }
     }
 
@@ -337,8 +355,8 @@ impl Task<'_> {
 pub(super) fn load_facts(suite: &Suite, scale: Scale, sysbench: &Sysbench) -> LoadFacts {
     LoadFacts {
         sysbench_version: sysbench.version().to_owned(),
-        tables: suite.data.tables,
-        rows_per_table: u64::from(suite.data.rows.of(scale)),
+        tables: Some(suite.data.tables),
+        rows_per_table: Some(u64::from(suite.data.rows.of(scale))),
     }
 }
 
