@@ -35,9 +35,8 @@ const PATIENCE: u32 = 4;
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
 /// From [`THREADS`] sessions on there are none: turns are so long that this is little of one.
 const PAUSES: u32 = 8;
-/// How long it works between two of them: as long as each session needs for a transaction on two processors, about. With
-/// 64 sessions and 10 ms only a third of them left the pause, and the first turns took 6 % more of the processor time of
-/// the load (`bench/results`, rds of 2026-11-26).
+/// How long it works between two of them: about as long as each session needs for a transaction on two processors. In
+/// 10 ms only some of 64 sessions leave a pause (`docs/decisions/0013` has what that did).
 const PAUSE_EVERY: Duration = Duration::from_millis(10);
 const SESSION_PAUSE_EVERY: Duration = Duration::from_millis(1);
 /// For how long a load shows what the baseline can do, and how often: the middle one counts, since neighbours of the host
