@@ -12,7 +12,7 @@ use page::KeptRun;
 use waggle_lab::report::charts;
 
 /// The command of the guide, as it stands there.
-const TINY: &str = "bench/results/2026-11-25-lab-rds-tiny";
+const TINY: &str = "bench/results/2026-11-26-lab-rds-tiny";
 /// Every number of threads.
 const WHOLE: &str = "bench/results/2026-11-25-lab-rds";
 /// Pictures of the guide, the runs that they are of, and the names of the charts.
