@@ -23,8 +23,8 @@ pub const THREADS: u32 = 256;
 /// script takes about 1 ms of two processors.
 pub(crate) const TURN_S: f64 = 0.05;
 pub(crate) const SESSION_TURN_S: f64 = 0.0025;
-/// Time under load at the beginning of a turn, which does not count, is at least this: what was set and
-/// read back has been through the caches of the processors.
+/// Time under load at the beginning of a turn, which does not count, is at least this: what was read and
+/// set has been through the caches of the processors.
 const SETTLE_TURN: Duration = Duration::from_millis(25);
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a turn.

@@ -119,12 +119,12 @@ impl Line {
     }
 
     fn answer(&self, is_kept: bool) -> String {
-        let too_few = format!("too few: {} of {ENOUGH}", self.floor.comparisons);
+        let so_far = format!("{} of {ENOUGH} comparisons", self.floor.comparisons);
         match (is_kept, self.is_shown()) {
             (true, true) => "kept".to_owned(),
             (false, true) => "NOT KEPT".to_owned(),
-            (true, false) => too_few,
-            (false, false) => format!("{too_few}, so far above a limit"),
+            (true, false) => so_far,
+            (false, false) => format!("NOT KEPT, {so_far}"),
         }
     }
 }
@@ -237,8 +237,8 @@ fn a_limit_that_is_not_kept_is_called_so() {
 #[test]
 fn too_few_comparisons_are_not_taken_for_shown() {
     let answer = |line: Line| line.answer(line.is_kept());
-    assert_eq!(answer(by_qps(199, 0, 4.0, Some(5.0))), "too few: 199 of 200");
-    assert_eq!(answer(by_qps(20, 9, 4.0, Some(5.0))), "too few: 20 of 200, so far above a limit");
+    assert_eq!(answer(by_qps(199, 0, 4.0, Some(5.0))), "199 of 200 comparisons");
+    assert_eq!(answer(by_qps(20, 9, 4.0, Some(5.0))), "NOT KEPT, 20 of 200 comparisons");
     let lines = [(199, 90), (200, 18), (200, 90)]
         .map(|(comparisons, false_alarms)| by_qps(comparisons, false_alarms, 4.0, Some(5.0)));
     assert_eq!(broken(&lines), [lines[2].of_suite()]);

@@ -81,7 +81,7 @@ pub(super) fn unfinished(report: Report<'_>) -> Vec<String> {
         .collect()
 }
 
-/// The same, and which windows had few sessions at work.
+/// The same, and in which cells few sessions were at work.
 fn made(report: Report<'_>) -> Vec<String> {
     unfinished(report).into_iter().chain(at_work::few(report)).collect()
 }
