@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{SESSION_TURN_S, THREADS};
+use crate::budget::SESSION_TURN_S;
 use crate::engine::{Engine, StartedLoad};
 use crate::error::LabError;
 use crate::gate;
@@ -33,7 +33,6 @@ const PATIENCE: u32 = 4;
 /// Pauses of a load after which each further one costs it as much as the last: until then its sessions compile what
 /// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
-/// From [`THREADS`] sessions on there are none: turns are so long that this is little of one.
 const PAUSES: u32 = 8;
 /// How long it works between two of them: about as long as each session needs for a transaction on two processors. In
 /// 10 ms only some of 64 sessions leave a pause (`docs/decisions/0013` has what that did).
@@ -209,7 +208,7 @@ impl Engine<'_> {
             let paused = load.work.pause().map_err(LabError::from);
             warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
         }
-        if warmed.is_ok() && cell.threads < THREADS {
+        if warmed.is_ok() {
             self.pause_often(loads, cell.threads)?;
         }
         for load in loads {

@@ -11,10 +11,15 @@ use crate::suite::{Scenario, Under, counter_disproof};
 
 /// What is not instrumented for want of room, from when it was made until it goes: it makes no events.
 const OF_INSTANCES: [&str; 2] = ["_instances_lost", "_handles_lost"];
-/// What sessions say of themselves when they log in is no event, and a digest for which there is no room is counted
-/// among the others.
-const NO_EVENTS: [&str; 2] =
-    ["Performance_schema_session_connect_attrs_lost", "Performance_schema_digest_lost"];
+/// What grows although there is room for all events. What sessions say of themselves when they log in is no event, and
+/// a digest for which there is no room is counted among the others. A file of the redo log is counted as lost where it
+/// got its next name while its class was off: turns switch that, and with 141 of 4,096 places in use 24 were lost in half
+/// a minute (MySQL 9.7).
+const NO_WANT_OF_ROOM: [&str; 3] = [
+    "Performance_schema_session_connect_attrs_lost",
+    "Performance_schema_digest_lost",
+    "Performance_schema_file_instances_lost",
+];
 
 /// What was counted so far.
 pub(crate) struct Counted {
@@ -99,7 +104,7 @@ fn lost(first: &Lost, earlier: &Lost, later: &Lost) -> Lost {
     let of_turn = |(name, now): (&String, &u64)| {
         let from = if is_of_instances(name) { first } else { earlier };
         let grown = now.saturating_sub(from.get(name).copied().unwrap_or(0));
-        (grown > 0 && !NO_EVENTS.contains(&name.as_str())).then(|| (name.clone(), grown))
+        (grown > 0 && !NO_WANT_OF_ROOM.contains(&name.as_str())).then(|| (name.clone(), grown))
     };
     later.iter().filter_map(of_turn).collect()
 }
@@ -110,14 +115,16 @@ mod tests {
 
     #[test]
     fn what_is_not_instrumented_is_lost_in_every_turn_of_a_load_and_an_event_in_one() {
-        let counts = |instances: u64, events: u64, attributes: u64| -> Lost {
-            [
-                ("Performance_schema_mutex_instances_lost", instances),
-                ("Performance_schema_locker_lost", events),
-                (NO_EVENTS[0], attributes),
-            ]
-            .map(|(name, count)| (name.to_owned(), count))
-            .into()
+        let counts = |instances: u64, events: u64, others: u64| -> Lost {
+            let mut counts = NO_WANT_OF_ROOM.map(|name| (name.to_owned(), others)).to_vec();
+            counts.extend(
+                [
+                    ("Performance_schema_mutex_instances_lost", instances),
+                    ("Performance_schema_locker_lost", events),
+                ]
+                .map(|(name, count)| (name.to_owned(), count)),
+            );
+            counts.into_iter().collect()
         };
         let before = counts(7, 5, 1);
         assert_eq!(lost(&before, &before, &before), Lost::new());

@@ -19,6 +19,7 @@ mod life;
 pub mod load;
 pub mod meter;
 pub mod needs;
+pub mod redo;
 pub mod report;
 pub mod schedule;
 mod server_option;

@@ -20,6 +20,7 @@ use crate::error::LabError;
 use crate::foreign::Foreign;
 use crate::load::Reach;
 use crate::meter::{Meter, Sample};
+use crate::redo;
 use crate::server_option::is_same;
 use crate::started::first_difference;
 use crate::suite::Scenario;
@@ -107,6 +108,7 @@ impl<'a> Origin<'a> {
                 if let Some(reason) = first_difference(&mut connection, &settings)? {
                     return Err(LabError::Scenario { scenario: scenario.name.clone(), reason });
                 }
+                redo::write_through(&mut connection)?;
                 let first = State::read(&mut connection)?;
                 let private = Private { server, reach: Reach::private(&socket) };
                 let server = Server::Private(Box::new(private));

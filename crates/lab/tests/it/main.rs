@@ -2,3 +2,5 @@
 
 #[cfg(test)]
 mod load;
+#[cfg(test)]
+mod redo;
