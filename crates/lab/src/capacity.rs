@@ -208,7 +208,8 @@ impl Engine<'_> {
             let paused = load.work.pause().map_err(LabError::from);
             warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
         }
-        if warmed.is_ok() {
+        // Where a server has one arm, each load stands still as often as the next.
+        if warmed.is_ok() && self.suite.keeps_servers(cell) {
             self.pause_often(loads, cell.threads)?;
         }
         for load in loads {
