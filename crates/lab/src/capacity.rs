@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::SESSION_TURN_S;
+use crate::budget::{SESSION_TURN_S, THREADS};
 use crate::engine::{Engine, StartedLoad};
 use crate::error::LabError;
 use crate::gate;
@@ -34,6 +34,8 @@ const PATIENCE: u32 = 4;
 /// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
 /// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
 const PAUSES: u32 = 8;
+/// From [`THREADS`] sessions on: each takes more than half a second, and loads have few turns.
+const PAUSES_OF_MANY: u32 = 3;
 /// How long it works between two of them: about as long as each session needs for a transaction on two processors. In
 /// 10 ms only some of 64 sessions leave a pause (`docs/decisions/0013` has what that did).
 const PAUSE_EVERY: Duration = Duration::from_millis(10);
@@ -222,7 +224,8 @@ impl Engine<'_> {
     /// Lets loads stand still as often as they have to until they do that as quickly as ever.
     fn pause_often(&self, loads: &mut [&mut StartedLoad], threads: u32) -> Result<(), LabError> {
         let every = PAUSE_EVERY.max(SESSION_PAUSE_EVERY * threads);
-        for _ in 0..PAUSES {
+        let pauses = if threads < THREADS { PAUSES } else { PAUSES_OF_MANY };
+        for _ in 0..pauses {
             for load in &mut *loads {
                 load.work.go(Pace::Closed)?;
                 self.wait(every);

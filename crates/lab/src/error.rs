@@ -45,6 +45,15 @@ pub enum LabError {
         /// Why it cannot be set.
         reason: String,
     },
+    /// A counter of InnoDB that shall prove a scenario, and cannot.
+    #[error(
+        "counters: the server has no counter {name} of InnoDB, so it would prove nothing; information_schema.INNODB_METRICS \
+         lists what it has"
+    )]
+    NoCounter {
+        /// Its name.
+        name: String,
+    },
     /// A load at a fixed rate without one.
     #[error(
         "{workload}: it is not known at which rate {} % of the processors are in use; begin a new run",

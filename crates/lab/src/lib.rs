@@ -31,5 +31,5 @@ pub mod window;
 
 pub use begun::Begun;
 pub use error::LabError;
-pub use life::{Origin, version_of};
+pub use life::{Origin, check_counters, version_of};
 pub use window::{Cell, Latency, Load, Measured, Window};

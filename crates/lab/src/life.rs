@@ -95,6 +95,23 @@ pub fn version_of(server: &PrivateServer) -> Result<String, LabError> {
     Ok(Connection::open(&options(&server.socket()), None)?.server_identity().version.clone())
 }
 
+/// Whether a private server has all counters of InnoDB that a suite wants to be read.
+///
+/// # Errors
+/// It lacks one, or cannot be reached.
+pub fn check_counters(server: &PrivateServer, names: &[String]) -> Result<(), LabError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let read = metrics::read(&mut Connection::open(&options(&server.socket()), None)?)?;
+    let there = read.value().map(Vec::as_slice).unwrap_or_default();
+    let is_there = |name: &&String| there.iter().any(|counter| counter.name == **name);
+    match names.iter().find(|name| !is_there(name)) {
+        Some(name) => Err(LabError::NoCounter { name: name.clone() }),
+        None => Ok(()),
+    }
+}
+
 impl<'a> Origin<'a> {
     /// A server as a scenario wants it to be started.
     pub(crate) fn life(self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {

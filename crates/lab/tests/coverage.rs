@@ -11,7 +11,9 @@ use std::path::Path;
 use jiff::Timestamp;
 use kept_runs::kept_runs;
 use waggle_lab::analysis::Metric;
-use waggle_lab::analysis::coverage::{Cells, Coverage, Design, Noise, Places, residuals};
+use waggle_lab::analysis::coverage::{
+    Cells, Coverage, Design, Noise, Places, of_two_runs, residuals,
+};
 use waggle_lab::kept::{Kept, read_run, read_windows};
 use waggle_lab::{Begun, Cell, Latency, Load, Measured, Window};
 
@@ -99,6 +101,26 @@ fn of_a_pooled_effect_on_noise_that_lasts_drifts_and_is_wild() {
 fn of_a_pooled_effect_on_the_noise_of_the_processor_time_of_every_run_that_was_kept() {
     for (what, noise) in kept_noise(Metric::CpuPerStatement) {
         check_pooled(&noise, &[[0.0, 0.0]], &what);
+    }
+}
+
+/// Simulates pairs of runs of 8, 20 and 40 blocks, as `waggle lab compare` compares them.
+fn check_two_runs(noise: &Noise, what: &str) {
+    for pairs in [8, 20, 40] {
+        let design = Design { pairs, arms: ARMS, places: Places::Random };
+        let share = of_two_runs(noise, &design, RUNS, SEED);
+        println!("{what}, two runs of {pairs} pairs: {share}");
+        assert!((0.93..=0.97).contains(&share), "{what}, {pairs} pairs: {share}");
+    }
+}
+
+#[test]
+fn of_what_sets_two_runs_apart() {
+    check_two_runs(&Noise::default(), "normal");
+    let noise = Noise { correlation: 0.8, drift: 10.0, ..Noise::default() };
+    check_two_runs(&noise, "lasting, drifting");
+    for (what, noise) in kept_noise(Metric::CpuPerStatement) {
+        check_two_runs(&noise, &what);
     }
 }
 

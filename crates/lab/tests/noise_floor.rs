@@ -67,7 +67,7 @@ impl Line {
             let declared_percent = declared.reduce(f64::min);
             Line { floor, declared_percent }
         };
-        let comparisons = runs.iter().flat_map(|run| run.analysis.in_random_order(&run.suite));
+        let comparisons = runs.iter().flat_map(|run| run.analysis.of_noise(&run.suite));
         let comparisons = comparisons.filter(|one| arms.contains(&one.arm.as_str()));
         Floor::all(comparisons).into_iter().map(line).collect()
     }
@@ -143,12 +143,13 @@ fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
         return Vec::new();
     }
     let rows: String = runs.iter().map(|(name, run)| row(name, run)).collect();
-    let mut sections = vec![format!("## What is kept\n\n{HEAD_OF_RUNS}{rows}")];
+    let all: Vec<&KeptRun> = runs.iter().map(|(_, run)| run).collect();
+    let so_far = so_far(runs, &all);
+    let mut sections = vec![format!("## What is kept\n\n{so_far}\n\n{HEAD_OF_RUNS}{rows}")];
     for (suite, runs) in by_suite(runs) {
         let rows: String = Line::all(&runs).iter().map(Line::of_suite).collect();
         sections.push(format!("## Suite `{suite}`\n\n{HEAD_OF_SUITE}{rows}"));
     }
-    let all: Vec<&KeptRun> = runs.iter().map(|(_, run)| run).collect();
     let rows: String = Line::all(&all).iter().map(Line::of_all).collect();
     sections.push(format!("## All suites together\n\n{HEAD_OF_ALL}{rows}"));
     for (title, arm) in KINDS {
@@ -156,6 +157,23 @@ fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
         sections.push(format!("### {title}\n\n{HEAD_OF_ALL}{rows}"));
     }
     sections
+}
+
+/// Of what there are enough comparisons, and of what there are not.
+fn so_far(runs: &[(String, KeptRun)], all: &[&KeptRun]) -> String {
+    let most = |runs: &[&KeptRun]| {
+        Line::all(runs).iter().map(|line| line.floor.comparisons).max().unwrap_or(0)
+    };
+    let of_suites =
+        by_suite(runs).into_iter().map(|(suite, runs)| (format!("`{suite}`"), most(&runs)));
+    let counts = of_suites.chain([("all together".to_owned(), most(all))]);
+    let counts: Vec<String> = counts
+        .map(|(of, count)| match count >= ENOUGH {
+            true => format!("{of} has {count}"),
+            false => format!("{of} has {count}, which shows nothing yet"),
+        })
+        .collect();
+    format!("Of the {ENOUGH} comparisons that a limit takes, {}.", counts.join("; "))
 }
 
 /// The rows of those that have enough comparisons and do not keep their limits.

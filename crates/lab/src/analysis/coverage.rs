@@ -15,6 +15,7 @@ use crate::window::{Cell, Window};
 
 use super::metric::Metric;
 use super::paired::{self, Intervals, PAIRS_MIN};
+use super::runs::runs_apart;
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;
@@ -85,6 +86,19 @@ impl Coverage {
             bootstrap: (resampled > 0).then(|| share(bootstrap)),
         }
     }
+}
+
+/// The share of the simulated pairs of runs, both with the same true effect, in which the interval of 95 % of what sets
+/// them apart ([`super::RunDifference::percent`]) held 0.
+pub fn of_two_runs(noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
+    let mut random = Random::seeded(seed);
+    let mut held = 0;
+    for _ in 0..runs {
+        let [one, other] = [(); 2].map(|()| paired::student(&design.run(noise, &mut random)));
+        let apart = one.zip(other).and_then(|(one, other)| runs_apart(&one, &other));
+        held += usize::from(apart.is_some_and(|apart| apart.low <= 0.0 && 0.0 <= apart.high));
+    }
+    held as f64 / runs as f64
 }
 
 /// Cells over which an effect is pooled. Each has noise of its own.

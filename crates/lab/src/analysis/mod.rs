@@ -60,10 +60,19 @@ impl Analysis {
         self.comparisons.iter().find(is_it)
     }
 
-    /// The comparisons that tell the noise: in an order that is always the same the second arm of the baseline comes
-    /// next to the first.
-    pub fn in_random_order(&self, suite: &Suite) -> impl Iterator<Item = &Comparison> {
-        self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell))
+    /// The comparisons that tell the noise. Not those of an order that is always the same: there the second arm of the
+    /// baseline comes next to the first. And of what belongs to a server life only those of one cell: other cells
+    /// have the same servers, and would say the same again.
+    pub fn of_noise<'a>(&'a self, suite: &'a Suite) -> impl Iterator<Item = &'a Comparison> {
+        let mut told = Vec::new();
+        self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell)).filter(move |one| {
+            let servers = (one.metric, one.arm.clone(), suite.keeps_servers(&one.cell));
+            let is_told = one.metric.is_of_life() && told.contains(&servers);
+            if one.verdict.is_known() {
+                told.push(servers);
+            }
+            !is_told
+        })
     }
 }
 
@@ -89,7 +98,7 @@ pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
         analysis.comparisons.extend(further.comparisons);
         analysis.pooled.extend(further.pooled);
     }
-    analysis.floor = Floor::all(analysis.in_random_order(suite));
+    analysis.floor = Floor::all(analysis.of_noise(suite));
     analysis
 }
 

@@ -79,10 +79,15 @@ impl Intervals {
     pub(super) fn of(differences: &[f64]) -> Option<Intervals> {
         Some(Intervals {
             interval: interval(differences)?,
-            student: mean_interval(differences, 1.0 - ERROR)?,
+            student: student(differences)?,
             bootstrap: bootstrap(differences),
         })
     }
+}
+
+/// The mean of differences with Student's interval.
+pub(super) fn student(differences: &[f64]) -> Option<Estimate> {
+    mean_interval(differences, 1.0 - ERROR)
 }
 
 /// The mean of differences with the interval that is printed. `None` below [`PAIRS_MIN`].

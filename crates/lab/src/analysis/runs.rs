@@ -68,6 +68,11 @@ pub fn compare_runs(suite: &Suite, one: &[Window], other: &[Window]) -> RunDiffe
     Matrix::of(suite, &suite.baseline).compare_runs(one, other)
 }
 
+/// How much larger an effect is in the second run, with Welch's interval of 95 %.
+pub(super) fn runs_apart(one: &Estimate, other: &Estimate) -> Option<Estimate> {
+    difference(one, other, 1.0 - ERROR)
+}
+
 impl Matrix<'_> {
     pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> RunDifferences {
         let both = self.compare(one).into_iter().zip(self.compare(other));
@@ -78,7 +83,7 @@ impl Matrix<'_> {
         let mut differences: Vec<(RunDifference, Estimate)> = both
             .into_iter()
             .filter_map(|(one, other)| {
-                let between = difference(&one.log_ratio?, &other.log_ratio?, 1.0 - ERROR)?;
+                let between = runs_apart(&one.log_ratio?, &other.log_ratio?)?;
                 let p_student = between.p_value(0.0)?;
                 let interval =
                     Interval { low: between.low, value: between.value, high: between.high };

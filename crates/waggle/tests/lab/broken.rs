@@ -88,3 +88,16 @@ fn a_run_ends_where_no_server_starts_and_what_it_made_is_kept() {
     assert!(windows.iter().all(|window| window["void"].is_string()));
     assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_counter_that_a_server_lacks_is_named_before_anything_is_measured() {
+    let place = Place::new();
+    let suite =
+        SUITE.replacen("baseline =", "counters = [\"trx_rw_commits\", \"no_such\"]\nbaseline =", 1);
+    let output = run(&place, &suite).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("no counter no_such of InnoDB") && !said.contains("window 1"), "{said}");
+    assert_eq!(windows(&place.run()), Vec::<Value>::new());
+    assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
+}

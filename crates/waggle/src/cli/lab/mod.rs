@@ -70,7 +70,9 @@ fn directory(run: &Path) -> PathBuf {
 /// Wrong configuration is what a suite or a name in it is; the rest is of the host.
 fn failed(error: LabError) -> Failure {
     match error {
-        LabError::Suite(_) | LabError::Scenario { .. } => Failure::Config(error.into()),
+        LabError::Suite(_) | LabError::Scenario { .. } | LabError::NoCounter { .. } => {
+            Failure::Config(error.into())
+        }
         _ => Failure::Cannot(error.into()),
     }
 }

@@ -18,7 +18,7 @@ use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite, SuiteError};
-use waggle_lab::{Cell, LabError, Origin, load, version_of};
+use waggle_lab::{Cell, LabError, Origin, check_counters, load, version_of};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
@@ -288,6 +288,7 @@ impl Task<'_> {
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
         let version = version_of(&server)?;
+        check_counters(&server, &self.suite.counters)?;
         if let Some(workload) = self.suite.workloads.first() {
             let request = Request {
                 sysbench: self.sysbench,
