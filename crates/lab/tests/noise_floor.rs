@@ -165,15 +165,17 @@ fn so_far(runs: &[(String, KeptRun)], all: &[&KeptRun]) -> String {
         Line::all(runs).iter().map(|line| line.floor.comparisons).max().unwrap_or(0)
     };
     let of_suites =
-        by_suite(runs).into_iter().map(|(suite, runs)| (format!("`{suite}`"), most(&runs)));
-    let counts = of_suites.chain([("all together".to_owned(), most(all))]);
-    let counts: Vec<String> = counts
-        .map(|(of, count)| match count >= ENOUGH {
-            true => format!("{of} has {count}"),
-            false => format!("{of} has {count}, which shows nothing yet"),
-        })
-        .collect();
-    format!("Of the {ENOUGH} comparisons that a limit takes, {}.", counts.join("; "))
+        by_suite(runs).into_iter().map(|(suite, runs)| (format!("suite `{suite}`"), most(&runs)));
+    let counts: Vec<(String, usize)> =
+        of_suites.chain([("all together".to_owned(), most(all))]).collect();
+    let there = counts.iter().map(|(of, count)| format!("{of} {count}"));
+    let shown = counts.iter().filter(|(_, count)| *count >= ENOUGH).map(|(of, _)| of.as_str());
+    let (there, shown): (Vec<String>, Vec<&str>) = (there.collect(), shown.collect());
+    format!(
+        "A limit takes {ENOUGH} comparisons. There are, by one metric at most: {}. So far limits are shown of: {}.",
+        there.join(", "),
+        if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
+    )
 }
 
 /// The rows of those that have enough comparisons and do not keep their limits.
