@@ -255,12 +255,8 @@ impl<'a> Life<'a> {
 
     /// Statements that the server counted so far, without those of this connection.
     pub(crate) fn statements(&mut self) -> Result<u64, LabError> {
-        Ok(self.status("Questions")?.saturating_sub(self.connection.statements()))
-    }
-
-    fn status(&mut self, name: &str) -> Result<u64, LabError> {
-        let rows = self.connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-        Ok(rows.first().and_then(|row| text(row, 1).parse().ok()).unwrap_or(0))
+        let questions = self.connection.global_status("Questions")?.unwrap_or(0);
+        Ok(questions.saturating_sub(self.connection.statements()))
     }
 
     /// Events by instrument so far; `None` where Performance Schema is off.

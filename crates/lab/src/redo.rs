@@ -6,7 +6,6 @@
 //! time, and 7,400 from then on (MySQL 9.7, a log of 64 MiB on ext4). A server that several arms share is there
 //! sooner than one that has one arm.
 
-use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, ConnectionError};
 
 /// How often the log is written through: after one time and a half no file is new any more.
@@ -20,11 +19,8 @@ const BYTES: u64 = 1_000_000;
 /// # Errors
 /// The connection is broken, or the server refuses something.
 pub fn write_through(connection: &mut Connection) -> Result<(), ConnectionError> {
-    let rows = connection
-        .rows("SHOW GLOBAL STATUS WHERE Variable_name = 'Innodb_redo_log_capacity_resized'")?;
-    let Some(capacity) = rows.first().and_then(|row| text(row, 1).parse::<u64>().ok()) else {
-        return Ok(());
-    };
+    let capacity = connection.global_status("Innodb_redo_log_capacity_resized")?;
+    let Some(capacity) = capacity else { return Ok(()) };
     connection.rows("CREATE DATABASE waggle_redo")?;
     connection
         .rows("CREATE TABLE waggle_redo.one (id INT PRIMARY KEY, bytes LONGBLOB) ENGINE=InnoDB")?;

@@ -75,7 +75,7 @@ impl Coverage {
         for _ in 0..runs {
             let Some(found) = Intervals::of(&design.run(noise, &mut random)) else { continue };
             interval += usize::from(found.interval.holds(TRUTH));
-            student += usize::from(holds(&found.student));
+            student += usize::from(holds(&found.student, TRUTH));
             resampled += usize::from(found.bootstrap.is_some());
             bootstrap += usize::from(found.bootstrap.is_some_and(|it| it.holds(TRUTH)));
         }
@@ -96,7 +96,7 @@ pub fn of_two_runs(noise: &Noise, design: &Design, runs: usize, seed: u64) -> f6
     for _ in 0..runs {
         let [one, other] = [(); 2].map(|()| paired::student(&design.run(noise, &mut random)));
         let apart = one.zip(other).and_then(|(one, other)| runs_apart(&one, &other));
-        held += usize::from(apart.is_some_and(|apart| apart.low <= 0.0 && 0.0 <= apart.high));
+        held += usize::from(apart.is_some_and(|apart| holds(&apart, 0.0)));
     }
     held as f64 / runs as f64
 }
@@ -149,8 +149,8 @@ impl Cells {
 }
 
 /// Whether the truth lies in the interval of an estimate.
-fn holds(estimate: &Estimate) -> bool {
-    estimate.low <= TRUTH && TRUTH <= estimate.high
+fn holds(estimate: &Estimate, truth: f64) -> bool {
+    estimate.low <= truth && truth <= estimate.high
 }
 
 impl Design {

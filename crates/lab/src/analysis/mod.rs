@@ -21,6 +21,8 @@ mod runs;
 mod tests;
 mod verdict;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::suite::{Order, Suite};
@@ -64,14 +66,11 @@ impl Analysis {
     /// baseline comes next to the first. And of what belongs to a server life only those of one cell: other cells
     /// have the same servers, and would say the same again.
     pub fn of_noise<'a>(&'a self, suite: &'a Suite) -> impl Iterator<Item = &'a Comparison> {
-        let mut told = Vec::new();
+        let mut told = BTreeSet::new();
         self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell)).filter(move |one| {
-            let servers = (one.metric, one.arm.clone(), suite.keeps_servers(&one.cell));
-            let is_told = one.metric.is_of_life() && told.contains(&servers);
-            if one.verdict.is_known() {
-                told.push(servers);
-            }
-            !is_told
+            let mut is_first =
+                || told.insert((one.metric, &one.arm, suite.keeps_servers(&one.cell)));
+            !one.metric.is_of_life() || (one.verdict.is_known() && is_first())
         })
     }
 }

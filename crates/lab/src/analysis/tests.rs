@@ -311,6 +311,21 @@ fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_non
 }
 
 #[test]
+fn noise_of_memory_is_told_by_one_of_the_cells_that_have_the_same_servers() {
+    let cells = [closed(), cell(16, Load::Closed)];
+    let arms = [("off", 1.0), ("on", 1.1), (Window::AGAIN, 1.0)];
+    let life = |life: u32| move |window: &mut Window| window.life = life + window.block;
+    let run = Run::new(0.02, 0.0).cell(&cells[0], &arms).cell(&cells[1], &arms);
+    let run = run.change("off", |_| true, life(100)).change("on", |_| true, life(200));
+    let run = run.change(Window::AGAIN, |_| true, life(300));
+    let analysis = run.analyse(&[&cells[0], &cells[1]], 1.0);
+    let suite = Suite::find("rds").unwrap();
+    let noise: Vec<&Comparison> = analysis.of_noise(&suite).filter(|it| it.is_again()).collect();
+    let count = |metric| noise.iter().filter(|it| it.metric == metric).count();
+    assert_eq!([Metric::Rss, Metric::CpuPerStatement].map(count), [1, 2]);
+}
+
+#[test]
 fn what_no_window_has_was_not_measured_and_is_neither_void_nor_zero() {
     let elsewhere = |window: &mut Window| {
         let measured = window.measured.as_mut().unwrap();

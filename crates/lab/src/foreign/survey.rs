@@ -38,8 +38,8 @@ impl Survey {
         let pair = |row: &Row| (text(row, 0).to_lowercase(), text(row, 1));
         let variables = connection.rows("SHOW GLOBAL VARIABLES")?.iter().map(pair).collect();
         let mut status = |name: &str| -> Result<u32, LabError> {
-            let rows = connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
-            Ok(rows.first().and_then(|row| text(row, 1).parse().ok()).unwrap_or(0))
+            let number = connection.global_status(name)?;
+            Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0))
         };
         let (connected, prepared) = (status("Threads_connected")?, status("Prepared_stmt_count")?);
         Ok(Survey { variables, connected, prepared })

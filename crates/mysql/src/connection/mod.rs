@@ -113,6 +113,15 @@ impl Connection {
         self.statements += 1;
         send(&mut self.conn, statement)
     }
+
+    /// A number among the status variables of the server; `None` where it has no such one.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn global_status(&mut self, name: &str) -> Result<Option<u64>, ConnectionError> {
+        let rows = self.rows(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))?;
+        Ok(rows.first().and_then(|row| text(row, 1).parse().ok()))
+    }
 }
 
 /// Connects and logs in, without any statement.

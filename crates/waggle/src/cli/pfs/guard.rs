@@ -278,8 +278,7 @@ fn chooses_statements(change: &Change) -> bool {
 }
 
 fn read(connection: &mut Connection, pid: Option<u32>) -> Result<Sums, ConnectionError> {
-    let rows = connection.rows("SHOW GLOBAL STATUS LIKE 'Questions'")?;
-    let questions: u64 = rows.first().map_or(0, |row| text(row, 1).parse().unwrap_or(0));
+    let questions = connection.global_status("Questions")?.unwrap_or(0);
     let rows = connection.rows(&format!(
         "SELECT SUM(COUNT_STAR) AS {MARK}, SUM(SUM_TIMER_WAIT) DIV 1000 FROM \
          performance_schema.events_statements_summary_global_by_event_name WHERE SUM_TIMER_WAIT > 0"
