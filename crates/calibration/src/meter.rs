@@ -1,6 +1,7 @@
 //! The processor time of a server, and that of the whole host.
 
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -15,12 +16,25 @@ pub struct Meter {
     clock: ClockId,
 }
 
-/// The process cannot be read.
+/// What was used cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("the processor time of process {pid} cannot be read: {error}")]
-pub struct MeterError {
-    pid: u32,
-    error: Errno,
+pub enum MeterError {
+    /// The process has ended.
+    #[error("the processor time of process {pid} cannot be read: {error}")]
+    Process {
+        /// Which.
+        pid: u32,
+        /// What the system says.
+        error: Errno,
+    },
+    /// Which processors it may use cannot be told, or what they did.
+    #[error("what the processors of process {pid} do cannot be read: {error}")]
+    Processors {
+        /// Which.
+        pid: u32,
+        /// What the system says.
+        error: io::Error,
+    },
 }
 
 impl Meter {
@@ -29,9 +43,10 @@ impl Meter {
     /// # Errors
     /// There is no such process.
     pub fn of(pid: u32) -> Result<Meter, MeterError> {
-        let raw = i32::try_from(pid).map_err(|_| MeterError { pid, error: Errno::ESRCH })?;
-        let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(raw));
-        Ok(Meter { pid, clock: clock.map_err(|error| MeterError { pid, error })? })
+        let failed = |error| MeterError::Process { pid, error };
+        let raw = i32::try_from(pid).map_err(|_| failed(Errno::ESRCH))?;
+        let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(raw)).map_err(failed)?;
+        Ok(Meter { pid, clock })
     }
 
     /// Processor time so far, ns.
@@ -39,8 +54,8 @@ impl Meter {
     /// # Errors
     /// The process has ended.
     pub fn cpu_ns(&self) -> Result<u64, MeterError> {
-        let time: TimeSpec =
-            clock_gettime(self.clock).map_err(|error| MeterError { pid: self.pid, error })?;
+        let time: TimeSpec = clock_gettime(self.clock)
+            .map_err(|error| MeterError::Process { pid: self.pid, error })?;
         Ok(Duration::from(time).as_nanos() as u64)
     }
 }
@@ -61,22 +76,27 @@ pub struct HostTime {
     pub context_switches: u64,
 }
 
+/// What all processors did.
+const STAT: &str = "/proc/stat";
+
 impl HostTime {
     /// `USER_HZ`, 100 on every architecture of ours.
     pub const TICKS_PER_S: f64 = 100.0;
 
     /// Reads `/proc/stat` of all processors. All is 0 where it cannot be read.
     pub fn read() -> HostTime {
-        HostTime::read_where(|_| true)
+        HostTime::parse(&fs::read_to_string(STAT).unwrap_or_default(), |_| true)
     }
 
     /// The same of some processors only.
-    pub fn read_of(processors: &[usize]) -> HostTime {
-        HostTime::read_where(|processor| processors.contains(&processor))
-    }
-
-    fn read_where(is_meant: impl Fn(usize) -> bool) -> HostTime {
-        HostTime::parse(&fs::read_to_string("/proc/stat").unwrap_or_default(), is_meant)
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read, or has none of them.
+    pub fn read_of(processors: &[usize]) -> io::Result<HostTime> {
+        let text = fs::read_to_string(STAT)?;
+        let time = HostTime::parse(&text, |processor| processors.contains(&processor));
+        let is_known = time.total_ticks > 0;
+        is_known.then_some(time).ok_or_else(|| io::Error::other(format!("{STAT} has none of them")))
     }
 
     fn parse(stat: &str, is_meant: impl Fn(usize) -> bool) -> HostTime {
@@ -136,5 +156,7 @@ mod tests {
         let now = HostTime::read();
         assert!(now.processors > 0 && now.idle_ticks < now.total_ticks, "{now:?}");
         assert!(now.context_switches > 0);
+        assert!(HostTime::read_of(&[0]).unwrap().total_ticks > 0);
+        assert!(HostTime::read_of(&[]).is_err());
     }
 }

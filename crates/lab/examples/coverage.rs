@@ -13,7 +13,7 @@ const RUNS: usize = 10_000;
 const ARMS: usize = 7;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("run\tmetric\tnoise\tpairs\tprinted\tstudent\tbootstrap");
+    println!("run\tmetric\tnoise\tpairs\tprinted\tstudent\tbootstrap\twrongly small");
     for run in std::env::args_os().skip(1).map(PathBuf::from) {
         let windows = read_windows(&run)?;
         for metric in Metric::ALL {
@@ -27,12 +27,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             for (what, noise) in [("as kept", &as_kept), ("worse", &worse)] {
                 for pairs in [8, 20, 40] {
                     let design = Design { pairs, arms: ARMS, places: Places::Random };
-                    let Coverage { interval, student, bootstrap } =
+                    let Coverage { interval, student, bootstrap, wrongly_small } =
                         Coverage::of(noise, &design, RUNS, 1);
                     let bootstrap = bootstrap.map_or("-".to_owned(), |share| format!("{share:.4}"));
                     let run = run.display();
                     println!(
-                        "{run}\t{metric:?}\t{what}\t{pairs}\t{interval:.4}\t{student:.4}\t{bootstrap}"
+                        "{run}\t{metric:?}\t{what}\t{pairs}\t{interval:.4}\t{student:.4}\t{bootstrap}\t{wrongly_small:.4}"
                     );
                 }
             }

@@ -1,5 +1,7 @@
 //! What was asked of a run, as `run.json` keeps it: enough to resume it and to report it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Lengths;
@@ -19,6 +21,9 @@ pub struct Begun {
     pub suite_text: String,
     /// The scenarios that are run.
     pub scenarios: Vec<String>,
+    /// The text of each profile that they apply, by its name; empty in runs that kept none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, String>,
     /// Its scale.
     pub scale: Scale,
     /// Lengths of windows.
@@ -57,6 +62,13 @@ impl Begun {
         }
         suite.scenarios.retain(|scenario| self.scenarios.contains(&scenario.name));
         Ok(suite)
+    }
+
+    /// A profile that this waggle has otherwise than the run was begun with.
+    pub fn changed_profile(&self, suite: &Suite) -> Option<&str> {
+        let now = suite.profile_texts();
+        let is_changed = |(name, text): &(&String, &String)| now.get(*name) != Some(text);
+        self.profiles.iter().find(is_changed).map(|(name, _)| name.as_str())
     }
 
     /// Leaves out cells whose share of the processors the baseline cannot use. The schedule is another

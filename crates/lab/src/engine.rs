@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use waggle_private_server::Launcher;
 
-use crate::budget::Lengths;
+use crate::budget::{Lengths, Reckoning};
 use crate::error::LabError;
 use crate::kept::Kept;
 use crate::life::{Life, Lost, Origin};
 use crate::load::{Driver, Request, Sysbench, Work};
 use crate::schedule::{Schedule, Slot};
-use crate::suite::{Scenario, Suite, Workload};
+use crate::suite::{Scale, Scenario, Suite, Workload};
 use crate::window::Cell;
 
 /// So many windows in a row may fail before the run ends, where they are of two cells or blocks at least:
@@ -35,8 +35,8 @@ pub struct Engine<'a> {
     pub schedule: Schedule<'a>,
     /// How long things take.
     pub lengths: Lengths,
-    /// Rows of a table.
-    pub rows: u32,
+    /// How much data there is.
+    pub scale: Scale,
     /// From which everything random follows.
     pub seed: u64,
     /// The servers.
@@ -60,8 +60,8 @@ pub struct Progress<'a> {
     pub done: usize,
     /// Windows in all.
     pub of: usize,
-    /// Time that the rest will take; `None` before the first window.
-    pub remaining: Option<Duration>,
+    /// Time that the rest will take, by the rough reckoning, and by how far that was from what was made.
+    pub remaining: Duration,
     /// Which block, from 1, and how many there are.
     pub block: [u32; 2],
     /// The cell.
@@ -131,11 +131,13 @@ impl<'a> Engine<'a> {
         let keeps: Vec<bool> = cells.map(|cell| self.schedule.keeps_servers(cell)).collect();
         let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && keeps[one.cell];
         let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
-        let mut pace = Remaining { begin: Instant::now(), made: 0, left: missing.len() };
+        let seconds = self.reckoned();
+        let left_s = missing.iter().map(|slot| seconds[slot.cell]).sum();
+        let mut pace = Remaining { begin: Instant::now(), made_s: 0.0, left_s };
         let (mut failing, mut failing_groups) = (0, 0);
         for block in missing.chunk_by(|one, other| one.block == other.block) {
             let is_over = self.until.is_some_and(|until| Instant::now() >= until);
-            if is_over && pace.made > 0 {
+            if is_over && pace.made_s > 0.0 {
                 return Ok(Ended::OutOfTime { blocks: block[0].block });
             }
             let mut running = Running::default();
@@ -147,7 +149,7 @@ impl<'a> Engine<'a> {
                 let made = self.windows(&mut running, kept, slots, &capacities, &pace)?;
                 let Some(windows) = made else { return Ok(Ended::Stopped) };
                 kept.append(&windows)?;
-                pace.made += windows.len();
+                pace.made_s += windows.len() as f64 * seconds[slots[0].cell];
                 let is_nothing = windows.iter().all(|window| window.measured.is_none());
                 (failing, failing_groups) = match is_nothing {
                     true => (failing + windows.len(), failing_groups + 1),
@@ -161,6 +163,15 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(Ended::Whole)
+    }
+
+    /// What a window of each cell takes with its part of what is around it, s.
+    fn reckoned(&self) -> Vec<f64> {
+        let (suite, scale, lengths) = (self.suite, self.scale, self.lengths);
+        let is_foreign = matches!(self.origin, Origin::Foreign(_));
+        let reckoning = Reckoning { suite, scale, lengths, is_foreign };
+        let cells = self.schedule.cells.iter();
+        cells.map(|cell| reckoning.slot_s(&self.schedule, cell)).collect()
     }
 
     /// Ends what the next windows do not need.
@@ -213,7 +224,14 @@ impl<'a> Engine<'a> {
         let arm = &self.schedule.arms[slot.arm];
         let life = match running.lives.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => free.insert(self.life_of(arm.scenario, number)?),
+            Entry::Vacant(free) => {
+                let mut life = self.life_of(arm.scenario, number)?;
+                // What its sessions allocate when they log in and warm up is of the scenario, too.
+                if !self.schedule.keeps_servers(slot.cell) {
+                    life.set(arm.scenario)?;
+                }
+                free.insert(life)
+            }
         };
         let load = match running.loads.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
@@ -262,7 +280,7 @@ impl<'a> Engine<'a> {
             workload,
             threads,
             tables: self.suite.data.tables,
-            rows: self.rows,
+            rows: self.suite.data.rows.of(self.scale),
             seed,
         })?;
         let work = Work::Ours(driver);
@@ -285,13 +303,17 @@ impl<'a> Engine<'a> {
 /// How long the rest takes.
 pub(crate) struct Remaining {
     begin: Instant,
-    made: usize,
-    left: usize,
+    /// What was made since, and what was left then, by the rough reckoning.
+    made_s: f64,
+    left_s: f64,
 }
 
 impl Remaining {
-    fn remaining(&self) -> Option<Duration> {
-        let left = self.left.saturating_sub(self.made);
-        (self.made > 0).then(|| self.begin.elapsed().mul_f64(left as f64 / self.made as f64))
+    fn remaining(&self) -> Duration {
+        let left_s = (self.left_s - self.made_s).max(0.0);
+        match self.made_s > 0.0 {
+            true => self.begin.elapsed().mul_f64(left_s / self.made_s),
+            false => Duration::from_secs_f64(left_s),
+        }
     }
 }

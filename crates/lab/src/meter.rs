@@ -68,11 +68,12 @@ impl Meter {
     /// Finds the clock of a process.
     ///
     /// # Errors
-    /// There is no such process.
+    /// There is no such process, or the system does not say which processors it may use.
     pub fn of(pid: u32) -> Result<Meter, MeterError> {
         let process = waggle_calibration::Meter::of(pid)?;
-        let processors = processors::usable_by(pid).unwrap_or_default();
-        let ours = processors::usable().unwrap_or_default();
+        let failed = |error| MeterError::Processors { pid, error };
+        let processors = processors::usable_by(pid).map_err(failed)?;
+        let ours = processors::usable().map_err(failed)?;
         let shared = ours.iter().filter(|processor| processors.contains(processor)).count();
         let of_ours = shared as f64 / ours.len().max(1) as f64;
         Ok(Meter { process, pid, processors, of_ours })
@@ -81,15 +82,16 @@ impl Meter {
     /// Reads everything.
     ///
     /// # Errors
-    /// The process has ended.
+    /// The process has ended, or the host does not say what its processors did.
     pub fn read(&self) -> Result<Sample, MeterError> {
         // Time and processor time belong together: nothing stands between them.
         let (at, cpu_ns) = (Instant::now(), self.process.cpu_ns()?);
+        let failed = |error| MeterError::Processors { pid: self.pid, error };
         Ok(Sample {
             at,
             cpu_ns,
             own_cpu_ns: (own_cpu_ns() as f64 * self.of_ours) as u64,
-            host: HostTime::read_of(&self.processors),
+            host: HostTime::read_of(&self.processors).map_err(failed)?,
             storage: self.file("io", storage),
             rss_bytes: self.file("statm", rss_bytes),
         })

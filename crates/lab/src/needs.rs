@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use rustix::fs::statfs;
 use waggle_private_server::free_bytes;
 
 use crate::budget::ROW_BYTES;
@@ -95,15 +96,16 @@ impl Needs {
         )
     }
 
-    /// Looks whether the host has the memory for it.
+    /// Looks whether the host has the memory for it, and for the data where their place is in memory.
     ///
     /// # Errors
     /// It has too little: how much, and what to do.
-    pub fn check_memory(&self) -> Result<(), LabError> {
+    pub fn check_memory(&self, place: &Path) -> Result<(), LabError> {
         let available = available_memory().unwrap_or(u64::MAX);
+        let data = if is_in_memory(place) { self.disk_bytes() } else { 0 };
         enough(
             "memory".to_owned(),
-            self.memory_bytes(),
+            self.memory_bytes() + data,
             available,
             "choose a smaller --scale, or fewer threads with --only",
         )
@@ -116,6 +118,12 @@ fn enough(what: String, needed: u64, there: u64, remedy: &'static str) -> Result
     }
     let words = |bytes: u64| format!("{} MiB", bytes >> 20);
     Err(LabError::TooLittle { what, needed: words(needed), there: words(there), remedy })
+}
+
+/// Whether a place is on a file system in memory (statfs(2)).
+fn is_in_memory(place: &Path) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    statfs(place).is_ok_and(|there| there.f_type as u64 == TMPFS_MAGIC)
 }
 
 /// Memory that we may still take, bytes: of the host, and of the control groups that we are in.
@@ -134,17 +142,23 @@ fn available_on_host() -> Option<u64> {
 }
 
 /// What the limits of a control group and of those above it leave, bytes, by the line of version 2 in
-/// `/proc/self/cgroup`; `None` where none has a limit. Files that are cached in memory can be given back
-/// (`Documentation/admin-guide/cgroup-v2.rst`: `memory.max`, `memory.current`, `memory.stat`).
+/// `/proc/self/cgroup`; `None` where none has a limit. Files that are cached in memory can be given back, but for those
+/// that are nowhere else (tmpfs and shared memory;
+/// `Documentation/admin-guide/cgroup-v2.rst`: `memory.max`, `memory.current`, `memory.stat`).
 fn left_in_groups(root: &Path, text: &str) -> Option<u64> {
     let group = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let left = |group: &Path| {
         let read = |file: &str| fs::read_to_string(root.join(group).join(file)).ok();
         let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
         let (limit, used) = (number("memory.max")?, number("memory.current")?);
-        let files = read("memory.stat")?;
-        let files = files.lines().find_map(|line| line.strip_prefix("file ")?.parse::<u64>().ok());
-        Some(limit.saturating_sub(used.saturating_sub(files.unwrap_or(0))))
+        let parts = read("memory.stat")?;
+        let part = |name: &str| {
+            let mut lines = parts.lines();
+            let bytes = lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+            bytes.unwrap_or(0)
+        };
+        let cached = part("file ").saturating_sub(part("shmem "));
+        Some(limit.saturating_sub(used.saturating_sub(cached)))
     };
     Path::new(group).ancestors().filter_map(left).min()
 }
@@ -172,7 +186,7 @@ mod tests {
             };
             file("memory.max", format!("{limit}\n"));
             file("memory.current", format!("{used}\n"));
-            file("memory.stat", format!("anon 1\nfile {files}\n"));
+            file("memory.stat", format!("anon 1\nfile {}\nshmem 7\n", files + 7));
         };
         let left = |text: &str| left_in_groups(root.path(), text);
         assert_eq!(left("0::/a/b\n"), None);
@@ -217,7 +231,7 @@ mod tests {
         let disk = SMALL.check_disk(Path::new("/proc")).unwrap_err().to_string();
         assert!(disk.contains("room on the disk") && disk.contains("TMPDIR"), "{disk}");
         let huge = Needs { sessions: 1 << 40, ..SMALL };
-        let memory = huge.check_memory().unwrap_err().to_string();
+        let memory = huge.check_memory(Path::new("/proc")).unwrap_err().to_string();
         assert!(memory.contains("memory") && memory.contains("--only"), "{memory}");
         assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }

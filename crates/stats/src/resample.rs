@@ -4,9 +4,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::Random;
 use crate::interval::{mean, mean_and_error};
-
-/// Up to so many values every pattern of signs is tried (2^14 of them), beyond it some are drawn.
-const EXACT_MAX: usize = 14;
+use crate::typical::EXACT_MAX;
 
 /// The two-sided p value of "the differences are symmetric about zero": the share of sign patterns
 /// whose mean is at least as far from zero as the one seen (Fisher, "The design of experiments",

@@ -2,8 +2,9 @@
 
 use crate::Random;
 
-/// Up to so many values the mean of every subset is taken (2^14 of them), beyond it some are drawn.
-const EXACT_MAX: usize = 14;
+/// Up to so many values every pattern of signs is tried and the mean of every subset taken (2^14 of them), beyond it some
+/// are drawn.
+pub(crate) const EXACT_MAX: usize = 14;
 /// Random bits that are drawn at once.
 const BITS: usize = 64;
 

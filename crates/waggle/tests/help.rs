@@ -102,3 +102,10 @@ fn every_command_is_in_the_reference() {
     let missing: Vec<_> = names.iter().filter(|name| !is_listed(name)).collect();
     assert!(missing.is_empty(), "add these to PAGES of this test: {missing:?}");
 }
+
+#[test]
+fn every_command_shows_an_example() {
+    let commands = PAGES.iter().flat_map(|(_, commands)| *commands).filter(|name| !name.is_empty());
+    let without: Vec<_> = commands.filter(|name| !help_of(name).contains("Example")).collect();
+    assert!(without.is_empty(), "their --help shows no example: {without:?}");
+}

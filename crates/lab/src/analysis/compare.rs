@@ -56,7 +56,8 @@ pub struct Comparison {
     /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases among all
     /// comparisons over which `p_holm` is adjusted.
     pub detectable_percent: f64,
-    /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
+    /// The smallest margin in % within which the change is proven to be, by two one-sided tests at 5 % (the t test and the
+    /// sign-flip test).
     pub proven_percent: f64,
     /// Whether the baseline was saturated: a closed load with at least 95 % of the processors in use that the
     /// server may use. Below it rates say nothing of the cost. Absent where the use was not measured.
@@ -99,7 +100,7 @@ impl<'a> CellWindows<'a> {
         }
         let mut counted = self.blocks.windows(arm).filter_map(Window::counted).peekable();
         if counted.peek().is_some() && counted.all(|it| metric.of(it).is_none()) {
-            return self.without(arm, metric, 0, Verdict::NotRun("not measured".to_owned()));
+            return self.without(arm, metric, 0, Verdict::NotRun(Verdict::NOT_MEASURED.to_owned()));
         }
         let Pairs { pairs, void, shared } = self.blocks.pairs(self.baseline, arm, metric);
         if shared > 0 && pairs.len() < PAIRS_MIN {

@@ -19,6 +19,8 @@ use super::runs::runs_apart;
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;
+/// A margin beside which the noise of a run is small, so that the far side of it plays no part.
+const MARGIN: f64 = 20.0;
 
 /// What disturbs the windows of a run. All of it is in units of its own standard deviation.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +67,8 @@ pub struct Coverage {
     pub student: f64,
     /// Of the bootstrap's, where it is printed.
     pub bootstrap: Option<f64>,
+    /// The share of the runs in which an effect that is just the margin was called smaller.
+    pub wrongly_small: f64,
 }
 
 impl Coverage {
@@ -72,18 +76,26 @@ impl Coverage {
     pub fn of(noise: &Noise, design: &Design, runs: usize, seed: u64) -> Coverage {
         let mut random = Random::seeded(seed);
         let (mut interval, mut student, mut bootstrap, mut resampled) = (0, 0, 0, 0);
+        let mut small = 0;
         for _ in 0..runs {
-            let Some(found) = Intervals::of(&design.run(noise, &mut random)) else { continue };
+            let mut differences = design.run(noise, &mut random);
+            let Some(found) = Intervals::of(&differences) else { continue };
             interval += usize::from(found.interval.holds(TRUTH));
             student += usize::from(holds(&found.student, TRUTH));
             resampled += usize::from(found.bootstrap.is_some());
             bootstrap += usize::from(found.bootstrap.is_some_and(|it| it.holds(TRUTH)));
+            differences.iter_mut().for_each(|difference| *difference += MARGIN - TRUTH);
+            let at_margin = paired::student(&differences);
+            small += usize::from(
+                at_margin.is_some_and(|it| paired::is_within(&differences, &it, MARGIN)),
+            );
         }
         let share = |held: usize| held as f64 / runs as f64;
         Coverage {
             interval: share(interval),
             student: share(student),
             bootstrap: (resampled > 0).then(|| share(bootstrap)),
+            wrongly_small: share(small),
         }
     }
 }

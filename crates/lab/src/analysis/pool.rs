@@ -47,7 +47,8 @@ pub struct PooledEffect {
     /// The smallest change in % that so many blocks with this noise find in 4 of 5 cases among
     /// all means over which `p_holm` is adjusted.
     pub detectable_percent: f64,
-    /// The smallest margin in % within which the change is proven to be, by two one-sided t tests at 5 %.
+    /// The smallest margin in % within which the change is proven to be, by two one-sided tests at 5 % (the t test and the
+    /// sign-flip test).
     pub proven_percent: f64,
     /// Whether a cost would show in each of the cells.
     #[serde(skip)]

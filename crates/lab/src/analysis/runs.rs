@@ -30,16 +30,17 @@ pub struct RunDifference {
     /// How much more the arm is, against its baseline, in the second run than in the first, %: with
     /// Welch's interval of 95 %.
     pub percent: Interval,
-    /// The smallest difference in % that is found in 4 of 5 cases among all differences by this metric.
+    /// The smallest difference in % that is found in 4 of 5 cases among all differences.
     pub detectable_percent: f64,
     /// P value of "the effect is the same in both", by Welch's t test.
     pub p_student: f64,
-    /// The same, adjusted by Holm for all differences by this metric.
+    /// The same, adjusted by Holm for all differences, whatever their metric: two runs that are alike are called
+    /// different in 5 of 100 cases at most.
     pub p_holm: f64,
 }
 
 impl RunDifference {
-    /// Whether the two runs differ, also among all that is compared by this metric.
+    /// Whether the two runs differ in it, also among all that is compared.
     pub fn is_different(&self) -> bool {
         self.p_holm <= ERROR
     }
@@ -52,6 +53,8 @@ pub struct RunDifferences {
     pub found: Vec<RunDifference>,
     /// Effects that were measured in both and are not among them: a value is 0, so that there is no ratio.
     pub without_ratio: usize,
+    /// Effects that were measured in one of the two only.
+    pub in_one_only: usize,
 }
 
 impl RunDifferences {
@@ -77,8 +80,11 @@ impl Matrix<'_> {
     pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> RunDifferences {
         let both = self.compare(one).into_iter().zip(self.compare(other));
         let is_known = |it: &Compared| it.comparison.effect().is_known();
+        let any: Vec<(Compared, Compared)> =
+            both.filter(|(one, other)| is_known(one) || is_known(other)).collect();
+        let in_any = any.len();
         let both: Vec<(Compared, Compared)> =
-            both.filter(|(one, other)| is_known(one) && is_known(other)).collect();
+            any.into_iter().filter(|(one, other)| is_known(one) && is_known(other)).collect();
         let measured = both.len();
         let mut differences: Vec<(RunDifference, Estimate)> = both
             .into_iter()
@@ -102,18 +108,15 @@ impl Matrix<'_> {
                 Some((found, between))
             })
             .collect();
-        for metric in Metric::ALL {
-            let mut family: Vec<&mut (RunDifference, Estimate)> =
-                differences.iter_mut().filter(|(it, _)| it.metric == metric).collect();
-            let p: Vec<f64> = family.iter().map(|(it, _)| it.p_student).collect();
-            let error = ERROR / family.len().max(1) as f64;
-            for ((it, between), p_holm) in family.iter_mut().zip(holm(&p)) {
-                it.p_holm = p_holm;
-                it.detectable_percent = between.detectable(error, POWER).map_or(f64::NAN, percent);
-            }
+        let p: Vec<f64> = differences.iter().map(|(it, _)| it.p_student).collect();
+        let error = ERROR / p.len().max(1) as f64;
+        for ((it, between), p_holm) in differences.iter_mut().zip(holm(&p)) {
+            it.p_holm = p_holm;
+            it.detectable_percent = between.detectable(error, POWER).map_or(f64::NAN, percent);
         }
         RunDifferences {
             without_ratio: measured - differences.len(),
+            in_one_only: in_any - measured,
             found: differences.into_iter().map(|(it, _)| it).collect(),
         }
     }

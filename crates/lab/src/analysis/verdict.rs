@@ -38,6 +38,14 @@ impl Verdict {
     /// Why something was not run of which nobody says why.
     pub(crate) const NOT_YET: &str = "the run has not come to it";
 
+    /// Why there is no number of what was run.
+    pub(crate) const NOT_MEASURED: &str = "not measured";
+
+    /// Whether there is no window to speak of.
+    pub(crate) fn is_not_yet(&self) -> bool {
+        matches!(self, Verdict::NotRun(why) if why == Verdict::NOT_YET)
+    }
+
     /// Whether there is a result.
     pub fn is_known(&self) -> bool {
         !matches!(self, Verdict::Void(_) | Verdict::NotRun(_))

@@ -6,7 +6,7 @@ use waggle_mysql::Connection;
 use waggle_mysql::connection::{Row, text};
 
 use crate::error::LabError;
-use crate::server_option::ServerOption;
+use crate::server_option::{Difference, ServerOption};
 use crate::suite::Scenario;
 
 /// Why a scenario is not run.
@@ -65,6 +65,17 @@ impl Survey {
         self.variables.get(name)?.parse().ok()
     }
 
+    /// The options of a suite that this server has otherwise, each in words.
+    pub fn otherwise(&self, options: &[String]) -> Vec<String> {
+        let variable = |name: &str| self.variables.get(name).cloned();
+        let words = |option: &String| {
+            let Difference { variable, found } =
+                ServerOption::of(option).against(variable)?.err()?;
+            Some(format!("{variable} is {found} ({option} in the suite)"))
+        };
+        options.iter().filter_map(words).collect()
+    }
+
     /// Why a scenario cannot be measured without a restart, or without leaving something behind; `None`
     /// where it can.
     pub fn why_not(&self, scenario: &Scenario) -> Option<&'static str> {
@@ -101,6 +112,17 @@ mod tests {
         scenario.variables.insert("sync_binlog".to_owned(), "0".to_owned());
         let there = survey(&[("performance_schema", "ON")]);
         assert_eq!(there.why_not(&scenario), Some(VARIABLES));
+    }
+
+    #[test]
+    fn what_the_server_has_otherwise_than_the_suite_is_said() {
+        let there = survey(&[("innodb_flush_log_at_trx_commit", "2"), ("back_log", "300")]);
+        let options =
+            ["--innodb-flush-log-at-trx-commit=1", "--back-log=300", "--no-such-option=1"];
+        let said = there.otherwise(&options.map(str::to_owned));
+        let expected =
+            "innodb_flush_log_at_trx_commit is 2 (--innodb-flush-log-at-trx-commit=1 in the suite)";
+        assert_eq!(said, [expected]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::report::{markdown, words};
 
 /// Two runs beside each other, as Markdown.
 pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
-    let RunDifferences { found: differences, without_ratio } = differences;
+    let RunDifferences { found: differences, without_ratio, in_one_only } = differences;
     let different: Vec<&RunDifference> =
         differences.iter().filter(|it| it.is_different()).collect();
     let compared = words::count(differences.len(), "effect", "effects");
@@ -20,7 +20,7 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences)
     };
     let how = "An effect is the change of a scenario against its baseline in the same run. The levels \
                are not compared. A difference has stayed significant at 5 % after Holm's correction over \
-               all differences of its metric.";
+               all differences.";
     let mut blocks = vec![
         Block::Paragraph(answer),
         Block::Table(runs(one, other)),
@@ -30,6 +30,13 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences)
         let effects = words::count(*without_ratio, "effect", "effects");
         blocks.push(Block::Paragraph(format!(
             "Not compared: {effects} of which a value is 0, so that there is no ratio."
+        )));
+    }
+    if *in_one_only > 0 {
+        let effects = words::count(*in_one_only, "effect", "effects");
+        blocks.push(Block::Paragraph(format!(
+            "Not compared: {effects} of which one run only has a number: what was not run, not measured or \
+             void in the other."
         )));
     }
     if !different.is_empty() {
@@ -129,7 +136,7 @@ pub(super) struct DifferenceJson<'a> {
     second_percent: [Option<f64>; 3],
     /// How much more it is in the second run, with its interval of 95 %.
     percent: [Option<f64>; 3],
-    /// The smallest difference that is found in 4 of 5 cases among all of the metric, %.
+    /// The smallest difference that is found in 4 of 5 cases among all, %.
     detectable_percent: Option<f64>,
     /// P value of "the same in both", and after Holm.
     p_student: Option<f64>,

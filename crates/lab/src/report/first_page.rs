@@ -78,6 +78,7 @@ pub(super) fn unfinished(report: Report<'_>) -> Vec<String> {
         .chain(void::windows(report))
         .chain(void::stolen(report))
         .chain(void::unsteady(report))
+        .chain(void::retries(report))
         .collect()
 }
 
@@ -156,8 +157,8 @@ fn caveats(report: Report<'_>) -> Vec<String> {
         "A verdict of cost or gain has stayed significant at 5 % after Holm's correction over all \
          comparisons of its metric. \"Below what we can detect\" is no proof of zero; \"proven below\" is \
          a proof that the effect is smaller than that, where that is at most {}: smaller effects are of \
-         no interest to the suite. It stands at 5 % for each comparison by itself, and costs little to claim \
-         where there are many.",
+         no interest to the suite. It stands at 5 % for each comparison by itself: of 100 effects that are just \
+         as large as that, about 5 are wrongly said to be smaller.",
         words::share(report.suite.margin_percent)
     ));
     caveats.push(

@@ -221,6 +221,14 @@ impl<'a> Report<'a> {
         Absent(Verdict::NotRun(known.map_or(otherwise, |one| &one.why).to_owned()))
     }
 
+    /// Whether an arm is compared with a scenario in a cell and has windows there, also where nothing of them
+    /// counts or could be measured.
+    fn was_run(&self, baseline: &str, cell: &Cell, arm: &str) -> bool {
+        let is_it =
+            |one: &&Comparison| one.arm == arm && one.baseline == baseline && one.cell == *cell;
+        self.analysis.comparisons.iter().find(is_it).is_some_and(|one| !one.verdict.is_not_yet())
+    }
+
     /// What the baseline had in a cell: the mean of the comparison that has most pairs.
     fn baseline(&self, cell: &Cell, metric: Metric) -> Result<f64, Absent> {
         let of_cell = self.analysis.comparisons.iter().filter(|one| {

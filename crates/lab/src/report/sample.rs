@@ -193,7 +193,7 @@ pub(super) fn analysis() -> Analysis {
             let of = if verdict.is_known() { comparison } else { unknown };
             comparisons.push(of(&scenario.name, metric, verdict.clone()));
             for (threads, load) in [(1, Load::Closed), (32, OPEN)] {
-                let not_run = Verdict::NotRun("no window".to_owned());
+                let not_run = Verdict::NotRun(Verdict::NOT_YET.to_owned());
                 let mut one = unknown(&scenario.name, metric, not_run);
                 one.cell = cell(threads, load);
                 comparisons.push(one);

@@ -89,7 +89,7 @@ fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) 
         columns::published(report, cell, &scenario.name, source, &mut notes)
     }));
     let mut arms = group.scenarios.iter().map(|one| one.name.as_str()).chain([Window::AGAIN]);
-    let was_run = arms.any(|arm| report.answer(cell, arm, cpu).is_ok());
+    let was_run = arms.any(|arm| report.was_run(&report.suite.baseline, cell, arm));
     if was_run {
         rows.push(row(group, cell, format!("{name}, d%"), &mut |scenario| {
             percent(report, cell, scenario, source)

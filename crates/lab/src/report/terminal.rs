@@ -35,33 +35,38 @@ fn found(report: Report<'_>) -> Vec<String> {
     let verdicts: Vec<Verdict> = lines.iter().map(Line::verdict).collect();
     let count = |is_it: fn(&Verdict) -> bool| verdicts.iter().filter(|one| is_it(one)).count();
     let counts = format!(
-        "{} cost, {} gain, {} below what we can detect, {} proven small, {} void",
+        "{} cost, {} gain, {} below what we can detect, {} proven small, {} void, {} without a number",
         count(|one| *one == Verdict::Cost),
         count(|one| *one == Verdict::Gain),
         count(|one| matches!(one, Verdict::Below { .. })),
         count(|one| matches!(one, Verdict::Free { .. })),
         count(|one| matches!(one, Verdict::Void(_))),
+        count(|one| matches!(one, Verdict::NotRun(_))),
     );
     let what = words::short(verdicts::METRIC);
     let baseline = &report.suite.baseline;
     let head = format!("{what} against {baseline}, each scenario under each workload:");
-    let mut costs: Vec<(f64, String)> = lines
+    let mut costs: Vec<(f64, &Line<'_>, String)> = lines
         .iter()
         .zip(&verdicts)
         .filter(|(_, verdict)| **verdict == Verdict::Cost)
         .filter_map(|(line, _)| {
             let change = line.change(verdicts::METRIC)?;
             let (scenario, workload) = (&line.scenario.name, line.workload());
+            let mark = if line.group.warning().is_some() { " *" } else { "" };
             let text = words::percent_interval(&change);
-            Some((change.value, format!("  {scenario:<24} {workload:<32} {text}")))
+            Some((change.value, line, format!("  {scenario:<24} {workload:<32} {text}{mark}")))
         })
         .collect();
-    costs.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    costs.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    costs.truncate(COSTS_MAX);
+    let warning = costs.iter().find_map(|(_, line, _)| line.group.warning());
     let mut found = vec![head, format!("  {counts}")];
     if !costs.is_empty() {
         found.push("the biggest costs, d% (95 % interval):".to_owned());
     }
-    found.extend(costs.into_iter().take(COSTS_MAX).map(|(_, text)| text));
+    found.extend(costs.into_iter().map(|(.., text)| text));
+    found.extend(warning.map(|warning| format!("  * {warning}")));
     found
 }
 

@@ -75,7 +75,7 @@ fn every_verdict_is_printed_and_no_place_is_empty() {
         "proven below 0.80 %",
         "void: the hypervisor took 9 %",
         "not run: budget",
-        "not run: no window",
+        "not run: the run has not come to it",
     ];
     let page = html(&suite(), &facts(), &windows(), &analysis());
     for words in words {
@@ -247,6 +247,28 @@ fn what_was_not_asked_for_has_no_row_anywhere() {
 }
 
 #[test]
+fn what_was_run_and_not_measured_is_said_to_be_so() {
+    let (suite, facts, mut analysis) = (suite(), facts(), analysis());
+    for one in analysis.comparisons.iter_mut().filter(|one| one.metric == Metric::CpuPerStatement) {
+        if one.verdict.is_known() {
+            one.verdict = Verdict::NotRun(Verdict::NOT_MEASURED.to_owned());
+        }
+    }
+    analysis.pooled.clear();
+    let text = markdown(&suite, &facts, &windows(), &analysis);
+    assert!(!text.contains("No comparison has been run"), "{text}");
+    let verdict = |line: &&str| line.contains("| read-only ") && line.contains("not measured");
+    assert!(text.lines().any(|line| verdict(&line)), "{text}");
+    // The throughput was measured.
+    assert!(
+        text.lines().any(|line| line.contains("| QPS, d% ") && line.contains(" % (")),
+        "{text}"
+    );
+    let text = summary(&suite, &facts, &windows(), &analysis);
+    assert!(text.contains("0 cost") && text.contains("4 without a number"), "{text}");
+}
+
+#[test]
 fn two_runs_are_told_apart() {
     let difference = |p_holm| RunDifference {
         cell: cell(32, Load::Closed),
@@ -260,12 +282,14 @@ fn two_runs_are_told_apart() {
         p_student: 0.001,
         p_holm,
     };
-    let of = |p_holm: &[f64], without_ratio| RunDifferences {
+    let of = |p_holm: &[f64], not_compared| RunDifferences {
         found: p_holm.iter().copied().map(difference).collect(),
-        without_ratio,
+        without_ratio: not_compared,
+        in_one_only: 2 * not_compared,
     };
     let text = differences(&facts(), &facts(), &of(&[0.001, 0.9], 3));
     assert!(text.contains("Not compared: 3 effects of which a value is 0"), "{text}");
+    assert!(text.contains("Not compared: 6 effects of which one run only has a number"), "{text}");
     assert!(text.contains("1 of 2 effects differ."), "{text}");
     let text = differences(&facts(), &facts(), &of(&[0.9], 0));
     assert!(!text.contains("Not compared"), "{text}");
@@ -274,6 +298,7 @@ fn two_runs_are_told_apart() {
     let value: serde_json::Value =
         serde_json::from_str(&differences_json(&of(&[0.001], 0))).unwrap();
     assert_eq!(value["different"], true);
+    assert_eq!((&value["without_ratio"], &value["in_one_only"]), (&0.into(), &0.into()));
     assert_eq!(value["differences"][0]["percent"][1], 3.8);
 }
 

@@ -11,19 +11,40 @@ use crate::window::Cell;
 /// What a verdict is on.
 pub(super) const METRIC: Metric = Metric::CpuPerStatement;
 
-/// The table, and how to read it.
+/// A table for each scenario that others are compared with, and how to read them.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
+    let groups = Group::all(report);
+    let tables = baselines(report).into_iter().filter_map(|baseline| {
+        let lines = lines_against(report, &groups, baseline);
+        (!lines.is_empty()).then(|| Block::Table(table(report, baseline, &lines)))
+    });
+    let tables: Vec<Block> = tables.collect();
+    if tables.is_empty() {
+        return vec![Block::Paragraph("No comparison has been run.".to_owned())];
+    }
+    let text = "Over several cells: their mean effect, each with the same weight. Its interval rests on the \
+                blocks: all cells of a block are measured on the same servers, and what sets two servers \
+                apart is common to them. The verdict is on the processor time of the server per \
+                statement, which is defined at any load; at saturation it is the throughput. It is \
+                corrected by Holm for the number of means in its table, or of cells where a line is of one \
+                cell.";
+    std::iter::once(Block::Paragraph(text.to_owned())).chain(tables).collect()
+}
+
+/// The baseline of the suite, then what its orders compare with besides, each once.
+fn baselines(report: Report<'_>) -> Vec<&str> {
+    let mut baselines = vec![report.suite.baseline.as_str()];
+    for other in report.suite.orders.iter().flat_map(|order| &order.against) {
+        if !baselines.contains(&other.as_str()) {
+            baselines.push(other);
+        }
+    }
+    baselines
+}
+
+fn table(report: Report<'_>, baseline: &str, lines: &[Line<'_>]) -> Table {
     let source = words::name(report.source_metric());
-    let text = format!(
-        "Change against {}. Over several cells: their mean effect, each with the same weight. Its \
-         interval rests on the blocks: all cells of a block are measured on the same servers, and what \
-         sets two servers apart is common to them. The verdict is on the processor time of the server \
-         per statement, which is defined at any load; at saturation it is the throughput. It is \
-         corrected by Holm for the number of means in this table, or of cells where a line is of one \
-         cell.",
-        report.suite.baseline
-    );
-    let heads = vec![
+    let mut heads = vec![
         "scenario".to_owned(),
         "workload".to_owned(),
         "verdict on the processor time per statement".to_owned(),
@@ -31,37 +52,45 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         "processor time per statement, d% (95 % interval)".to_owned(),
         "processor time, µs/statement, lowest to highest cell".to_owned(),
         format!("{source}, d% (95 % interval)"),
-        format!("published {source}, d%, lowest to highest cell"),
     ];
-    let mut table = Table::new("Scenario by workload", heads);
-    let groups = Group::all(report);
+    if baseline == report.suite.baseline {
+        heads.push(format!("published {source}, d%, lowest to highest cell"));
+    }
+    let mut table = Table::new(format!("Change against {baseline}"), heads);
     let mut last = None;
-    for line in lines(report, &groups) {
+    for line in lines {
         let note = line.group.warning().map(|warning| table.notes.number(warning));
         let workload = line.workload();
         let is_first = last.as_ref() != Some(&workload);
         table.rows.push(Row { data: line.data(note), is_first });
         last = Some(workload);
     }
-    match table.rows.is_empty() {
-        true => vec![Block::Paragraph("No comparison has been run.".to_owned())],
-        false => vec![Block::Paragraph(text), Block::Table(table)],
-    }
+    table
 }
 
-/// Every scenario under every workload of which something was run.
+/// Every scenario under every workload of which something was run, against the baseline of the suite.
 pub(super) fn lines<'a>(report: Report<'a>, groups: &'a [Group<'a>]) -> Vec<Line<'a>> {
+    lines_against(report, groups, &report.suite.baseline)
+}
+
+fn lines_against<'a>(
+    report: Report<'a>,
+    groups: &'a [Group<'a>],
+    baseline: &'a str,
+) -> Vec<Line<'a>> {
     let of_group = |group: &'a Group<'a>| {
-        group.others(report).map(move |scenario| Line { report, scenario, group })
+        let scenarios = group.scenarios.iter().copied();
+        scenarios.map(move |scenario| Line { report, scenario, baseline, group })
     };
     groups.iter().flat_map(of_group).filter(Line::was_run).collect()
 }
 
-/// One scenario under one workload, in one order.
+/// One scenario under one workload, in one order, against another one.
 pub(super) struct Line<'a> {
     report: Report<'a>,
     pub(super) scenario: &'a Scenario,
-    group: &'a Group<'a>,
+    baseline: &'a str,
+    pub(super) group: &'a Group<'a>,
 }
 
 impl Line<'_> {
@@ -76,7 +105,7 @@ impl Line<'_> {
         };
         let change = self.change(METRIC);
         let source = self.change(self.report.source_metric());
-        vec![
+        let mut data = vec![
             Datum::text(&self.scenario.name),
             note.into_iter().fold(workload, Datum::note),
             columns::verdict(&self.verdict()),
@@ -84,8 +113,11 @@ impl Line<'_> {
             or_absent(change.map(|it| words::percent_interval(&it))),
             or_absent(micros(&counted)),
             or_absent(source.map(|it| words::percent_interval(&it))),
-            self.published(),
-        ]
+        ];
+        if self.baseline == self.report.suite.baseline {
+            data.push(self.published());
+        }
+        data
     }
 
     /// Its workload, with the order where there are several.
@@ -96,17 +128,23 @@ impl Line<'_> {
         }
     }
 
-    /// Whether it was run in any cell, also where nothing of that counts.
+    /// Whether it was run in any cell.
     fn was_run(&self) -> bool {
-        self.group.cells.iter().any(|cell| {
-            let answer = self.report.answer(cell, &self.scenario.name, METRIC);
-            !matches!(answer, Err(Absent(Verdict::NotRun(_))))
-        })
+        self.cells_run().next().is_some()
+    }
+
+    fn cells_run(&self) -> impl Iterator<Item = &Cell> {
+        let was_run = |cell: &&Cell| self.report.was_run(self.baseline, cell, &self.scenario.name);
+        self.group.cells.iter().filter(was_run)
+    }
+
+    fn answer(&self, cell: &Cell, metric: Metric) -> Result<&'_ Comparison, Absent> {
+        self.report.answer_against(self.baseline, cell, &self.scenario.name, metric)
     }
 
     /// The comparisons that have numbers.
     fn counted(&self, metric: Metric) -> Vec<&Comparison> {
-        let answer = |cell| self.report.answer(cell, &self.scenario.name, metric).ok();
+        let answer = |cell| self.answer(cell, metric).ok();
         self.group.cells.iter().filter_map(answer).collect()
     }
 
@@ -118,7 +156,7 @@ impl Line<'_> {
     fn effect(&self, metric: Metric) -> Effect<'_> {
         Effect {
             arm: &self.scenario.name,
-            baseline: &self.report.suite.baseline,
+            baseline: self.baseline,
             metric,
             workload: self.group.workload,
             order: self.group.order_of_cells(),
@@ -126,15 +164,13 @@ impl Line<'_> {
         }
     }
 
-    /// Why there are no numbers. One reason stands for all cells where they have the same; void ones
-    /// come before those that were not run.
+    /// Why there are no numbers of the cells that were run. One reason stands for all of them where they have the same;
+    /// void ones come first.
     fn absent(&self) -> Verdict {
-        let answer = |cell| self.report.answer(cell, &self.scenario.name, METRIC).err();
-        let all: Vec<Verdict> =
-            self.group.cells.iter().filter_map(answer).map(|Absent(verdict)| verdict).collect();
-        let is_void = |one: &&Verdict| matches!(one, Verdict::Void(_));
-        let first = all.iter().find(is_void).or(all.first());
-        first.cloned().unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
+        let answer = |cell| self.answer(cell, METRIC).err().map(|Absent(verdict)| verdict);
+        let is_void = |one: &Verdict| matches!(one, Verdict::Void(_));
+        let first = self.cells_run().filter_map(answer).min_by_key(|one| !is_void(one));
+        first.unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
     }
 
     /// That of the only cell, or that on the mean over cells.

@@ -69,6 +69,22 @@ pub(super) fn unsteady(report: Report<'_>) -> Option<String> {
     })
 }
 
+/// How many transactions met a deadlock, or waited for a lock for too long, and were begun anew; `None` where none was.
+pub(super) fn retries(report: Report<'_>) -> Option<String> {
+    let measured = || report.windows.iter().filter_map(Window::counted);
+    let retries: u64 = measured().filter_map(|it| it.retries).sum();
+    let ended: u64 = measured().filter_map(|it| it.transactions).sum();
+    (retries > 0).then(|| {
+        format!(
+            "Begun anew after a deadlock, or after too long a wait for a lock: {} for {} transactions ({}); their \
+             statements count, too.",
+            words::number(retries as f64, 0),
+            words::number(ended as f64, 0),
+            words::share(100.0 * retries as f64 / ended.max(1) as f64)
+        )
+    })
+}
+
 /// The void cells by the processor time per statement, a line for each cell and reason.
 pub(super) fn lines(report: Report<'_>) -> Vec<String> {
     let mut lines: Vec<(&Cell, &str, Vec<&str>)> = Vec::new();
@@ -89,7 +105,7 @@ pub(super) fn lines(report: Report<'_>) -> Vec<String> {
 fn cells_run(report: Report<'_>) -> Vec<&Comparison> {
     let was_run = |one: &&Comparison| {
         let is_of_suite = one.baseline == report.suite.baseline;
-        one.metric == verdicts::METRIC && is_of_suite && !matches!(one.verdict, Verdict::NotRun(_))
+        one.metric == verdicts::METRIC && is_of_suite && !one.verdict.is_not_yet()
     };
     report.analysis.comparisons.iter().filter(was_run).collect()
 }
@@ -128,5 +144,22 @@ mod tests {
     #[test]
     fn of_what_was_not_run_no_share_is_told() {
         assert_eq!(said(&[], &Analysis::default()), [None, None]);
+    }
+
+    #[test]
+    fn what_was_begun_anew_is_told_beside_what_ended() {
+        let (suite, facts, analysis) = (suite(), facts(), analysis());
+        let said = |windows: &[Window]| {
+            retries(Report { suite: &suite, facts: &facts, windows, analysis: &analysis })
+        };
+        let mut windows = sample::windows();
+        assert_eq!(said(&windows), None);
+        for window in &mut windows {
+            let measured = window.measured.as_mut().unwrap();
+            (measured.retries, measured.transactions) = (Some(3), Some(600));
+        }
+        // One of the three is void.
+        let said = said(&windows).unwrap();
+        assert!(said.contains("6 for 1,200 transactions (0.50 %)"), "{said}");
     }
 }

@@ -6,7 +6,7 @@ use crate::analysis::{Interval, Metric, Verdict};
 use crate::window::{Cell, Load};
 
 /// In place of a number that is not there.
-pub(super) const NOT_MEASURED: &str = "not measured";
+pub(super) const NOT_MEASURED: &str = Verdict::NOT_MEASURED;
 /// In place of a figure that the source does not print.
 pub(super) const NOT_PUBLISHED: &str = "not published";
 /// In place of the detectable effect on a metric of which a suite says nothing.
@@ -56,6 +56,18 @@ pub(super) fn percent_interval(interval: &Interval) -> String {
     let Some(digits) = digits_of(interval) else { return NOT_MEASURED.to_owned() };
     let [low, value, high] = ends(interval).map(|it| signed(it, digits.min(2)));
     format!("{value} % ({low} to {high})")
+}
+
+/// A bound as [`share`] writes it, never less than it is.
+fn at_most(percent: f64) -> String {
+    if !percent.is_finite() {
+        return NOT_MEASURED.to_owned();
+    }
+    let digits = digits(percent, 2).min(2);
+    let unit = 10_f64.powi(digits as i32);
+    // What binary fractions add to a whole number of units does not count.
+    let units = (percent * unit - 1e-9).ceil();
+    format!("{} %", number(units / unit, digits))
 }
 
 /// A share of a whole that is given without a sign, in per cent.
@@ -170,7 +182,7 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
             format!("below what we can detect ({})", share(*detectable_percent))
         }
         Verdict::Below { .. } => "below what we can detect".to_owned(),
-        Verdict::Free { below_percent } => format!("proven below {}", share(*below_percent)),
+        Verdict::Free { below_percent } => format!("proven below {}", at_most(*below_percent)),
         Verdict::Void(why) => void(why),
         Verdict::NotRun(why) => not_run(why),
     }
@@ -181,9 +193,9 @@ pub(super) fn void(why: &str) -> String {
     format!("void: {why}")
 }
 
-/// What stands in a cell that was not run.
+/// What stands in a cell that was not run, or of which only this could not be measured.
 pub(super) fn not_run(why: &str) -> String {
-    format!("not run: {why}")
+    if why == NOT_MEASURED { why.to_owned() } else { format!("not run: {why}") }
 }
 
 /// How a load was offered.
@@ -338,6 +350,7 @@ mod tests {
             (Verdict::Free { below_percent: 0.5 }, "proven below 0.50 %"),
             (Verdict::Void("too much steal".to_owned()), "void: too much steal"),
             (Verdict::NotRun("budget".to_owned()), "not run: budget"),
+            (Verdict::NotRun(Verdict::NOT_MEASURED.to_owned()), "not measured"),
         ];
         for (one, words) in verdicts {
             assert_eq!(verdict(&one), words);

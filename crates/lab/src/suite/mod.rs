@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use waggle_instrumentation::activity::Events;
+use waggle_instrumentation::profile::BUILTIN;
 
 use crate::analysis::Metric;
 use crate::window::{Cell, Load, Window};
@@ -28,6 +29,9 @@ use crate::window::{Cell, Load, Window};
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must, Under, counter_disproof};
 pub use published::{Figure, Further, Published, PublishedRange};
+
+/// The profile with which others may begin.
+const DEFAULT: &str = "default";
 
 /// A published experiment, or one of the user's own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -345,6 +349,17 @@ impl Suite {
             Window::ALONE => self.keeps_servers(cell),
             _ => self.order(cell).is_none_or(has),
         }
+    }
+
+    /// The text of each profile that the scenarios apply, by its name, and that of the default, with which some begin.
+    pub fn profile_texts(&self) -> BTreeMap<String, String> {
+        let is_used = |name: &str| {
+            let mut own = self.scenarios.iter().filter_map(|one| one.profile.as_deref());
+            own.any(|own| own == name)
+        };
+        let is_any = self.scenarios.iter().any(|one| one.profile.is_some());
+        let used = BUILTIN.iter().filter(|(name, _)| is_used(name) || (is_any && *name == DEFAULT));
+        used.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     }
 
     /// The workload that ages the tables.

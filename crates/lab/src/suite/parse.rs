@@ -118,16 +118,18 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
     Ok(suite)
 }
 
-/// What is not said of orders: one of all scenarios, each compared with the baseline.
+/// What is not said of orders: one of all scenarios, each compared with the baseline, and with the first of those
+/// that share a server, where some do: what differs between two servers takes no part in that.
 fn complete_orders(suite: &mut Suite) {
     if suite.orders.is_empty() {
+        let shared = suite.shared().map(|scenario| scenario.name.clone());
         suite.orders.push(Order {
             name: "random".to_owned(),
             title: "every scenario, in a random order in each block".to_owned(),
             sequence: Sequence::Random,
             restart: false,
             scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
-            against: Vec::new(),
+            against: std::iter::once(suite.baseline.clone()).chain(shared).collect(),
         });
     }
     for order in &mut suite.orders {

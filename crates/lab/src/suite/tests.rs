@@ -213,11 +213,14 @@ fn modb_is_read_in_four_orders_and_the_others_in_a_random_one() {
     let restarts: Vec<bool> = orders.iter().map(|order| order.restart).collect();
     assert_eq!(restarts, [false, false, true, false]);
     assert_eq!(orders[0].sequence, Sequence::AsListed);
-    assert_eq!(orders[0].against, ["off"]);
+    assert_eq!(orders[0].against, ["off", "all-events-history"]);
     assert_eq!(orders[3].against, ["off", "default", "basic"]);
     let rds = suite("rds");
     assert!(rds.cells().iter().all(|cell| cell.order.is_none()));
     assert_eq!(rds.orders.len(), 1);
+    // Which shares a server with all others but the baseline.
+    assert_eq!(rds.orders[0].against, ["pfsoff", "pfson_conoff_insoff"]);
+    assert_eq!(suite("line").orders[0].against, ["default"]);
     assert_eq!((rds.orders[0].sequence, rds.orders[0].scenarios.len()), (Sequence::Random, 6));
 }
 

@@ -27,8 +27,10 @@ pub(super) fn of_run(report: Report<'_>) -> String {
 /// Whether two runs differ.
 pub(super) fn of_differences(differences: &RunDifferences) -> String {
     let different = differences.is_any();
-    let differences = differences.found.iter().map(DifferenceJson::of).collect();
-    text(&RunsJson { format: FORMAT, different, differences })
+    let RunDifferences { found, without_ratio, in_one_only } = differences;
+    let (without_ratio, in_one_only) = (*without_ratio, *in_one_only);
+    let differences = found.iter().map(DifferenceJson::of).collect();
+    text(&RunsJson { format: FORMAT, different, without_ratio, in_one_only, differences })
 }
 
 /// Keys are names of fields, and numbers are finite: writing to memory cannot fail.
@@ -55,6 +57,10 @@ struct RunsJson<'a> {
     format: u32,
     /// Whether they differ in anything.
     different: bool,
+    /// Effects that both have and that are not compared: a value is 0, so that there is no ratio.
+    without_ratio: usize,
+    /// Effects of which one run only has a number.
+    in_one_only: usize,
     /// Every effect that both have.
     differences: Vec<DifferenceJson<'a>>,
 }

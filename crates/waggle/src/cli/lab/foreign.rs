@@ -76,12 +76,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         server: there.facts(),
         load: sysbench.as_ref().map_or_else(others, |it| load_facts(&suite, scale, it)),
         not_run: not_run(&confined, &suite, &asked, &choice, room),
-        caveats: confined.caveats(&source_baseline, there.pid.is_some()),
+        caveats: caveats(&confined, &there, &suite, &source_baseline),
     };
     let begun = Begun {
         suite: suite.name.clone(),
         suite_text,
         scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
+        profiles: suite.profile_texts(),
         scale,
         lengths,
         cells: choice.cells,
@@ -132,6 +133,19 @@ pub(super) fn resume(
     begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()]));
     kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
     there.measure(&begun, sysbench.as_ref(), &place, None, || Ok(kept))
+}
+
+/// What a reader has to know of such a server.
+fn caveats(confined: &Confined, there: &There, suite: &Suite, baseline: &str) -> Vec<String> {
+    let mut caveats = confined.caveats(baseline, there.pid.is_some());
+    let otherwise = there.survey.otherwise(&suite.options);
+    if !otherwise.is_empty() {
+        let otherwise = otherwise.join(", ");
+        caveats.push(format!(
+            "Settings that the suite has otherwise were left as they are: {otherwise}."
+        ));
+    }
+    caveats
 }
 
 /// Nothing was changed so far; from here on it is.

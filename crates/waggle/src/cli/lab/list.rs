@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use serde::Serialize;
 use waggle_lab::begun::Begun;
-use waggle_lab::kept;
+use waggle_lab::kept::{self, KeptError};
 use waggle_lab::suite::Suite;
 
 use super::super::{Failure, Outcome};
+use super::progress::note;
 use super::{directory, failed, runs};
 
 /// List the suites, or print one.
@@ -110,22 +112,42 @@ struct RunLine {
     void: usize,
 }
 
+/// Directories of runs; none where nothing was kept yet.
+fn kept_in(place: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error| Failure::Cannot(anyhow!("reading {}: {error}", place.display()));
+    let entries = match fs::read_dir(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(failed)?,
+    };
+    let places: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
+    let mut places = places.map_err(failed)?;
+    // What has no such file is no run.
+    places.retain(|place| place.join(kept::RUN).exists());
+    Ok(places)
+}
+
+fn line(place: &Path) -> Result<RunLine, KeptError> {
+    let begun: Begun = kept::read_run(place)?;
+    let windows = kept::read_windows(place)?;
+    Ok(RunLine {
+        name: place.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        suite: begun.suite,
+        server: begun.facts.server.version,
+        scale: begun.facts.run.scale,
+        begin: begun.facts.run.begin.to_string(),
+        windows: windows.len(),
+        of: begun.facts.run.windows_planned,
+        void: windows.iter().filter(|window| window.void.is_some()).count(),
+    })
+}
+
 pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
     let mut lines: Vec<RunLine> = Vec::new();
-    for entry in fs::read_dir(runs()).into_iter().flatten().flatten() {
-        // What is no run of this waggle is left alone.
-        let Ok(begun) = kept::read_run::<Begun>(&entry.path()) else { continue };
-        let Ok(windows) = kept::read_windows(&entry.path()) else { continue };
-        lines.push(RunLine {
-            name: entry.file_name().to_string_lossy().into_owned(),
-            suite: begun.suite,
-            server: begun.facts.server.version,
-            scale: begun.facts.run.scale,
-            begin: begun.facts.run.begin.to_string(),
-            windows: windows.len(),
-            of: begun.facts.run.windows_planned,
-            void: windows.iter().filter(|window| window.void.is_some()).count(),
-        });
+    for place in kept_in(&runs())? {
+        match line(&place) {
+            Ok(line) => lines.push(line),
+            Err(error) => note(format!("not listed: {error}")),
+        }
     }
     lines.sort_by(|one, other| one.begin.cmp(&other.begin));
     let mut out = io::stdout().lock();

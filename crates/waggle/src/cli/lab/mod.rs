@@ -24,6 +24,9 @@ use super::{Failure, Outcome};
 /// are started for it. A server in use is touched only where --dsn and --yes say so, and its settings are put back.
 /// Every window is kept; a run that is interrupted can be resumed.
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: waggle lab run rds --server /usr/sbin/mysqld --scale tiny --time-budget 10m"
+)]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,

@@ -49,12 +49,10 @@ pub(super) fn note(text: impl Display) {
 
 /// Where it is; the order of the scenarios is named where the suite has several.
 fn text(progress: &Progress<'_>) -> String {
-    let minutes = progress
-        .remaining
-        .map_or_else(String::new, |left| format!(", {} min left", left.as_secs().div_ceil(60)));
+    let minutes = progress.remaining.as_secs().div_ceil(60);
     let order = progress.cell.order.as_ref().map_or_else(String::new, |it| format!(", order {it}"));
     format!(
-        "window {} of {}, block {} of {}{minutes}: {} with {} threads{order}, {}",
+        "window {} of {}, block {} of {}, {minutes} min left: {} with {} threads{order}, {}",
         progress.done + 1,
         progress.of,
         progress.block[0],
@@ -77,7 +75,7 @@ mod tests {
     fn the_order_is_named_where_there_is_more_than_one() {
         let line = |suite: &str| {
             let cells = Suite::find(suite).unwrap().cells();
-            let remaining = Some(Duration::from_secs(61));
+            let remaining = Duration::from_secs(61);
             let (cell, arm) = (&cells[0], Some("basic"));
             text(&Progress { done: 2, of: 40, remaining, block: [1, 8], cell, arm })
         };

@@ -91,6 +91,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         suite: suite.name.clone(),
         suite_text,
         scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
+        profiles: suite.profile_texts(),
         scale,
         lengths,
         cells: choice.cells,
@@ -171,8 +172,16 @@ fn list(servers: Option<&Path>) -> Vec<OsString> {
     servers.map_or_else(Vec::new, |path| vec!["--servers".into(), path.into()])
 }
 
-/// Whether the windows that are kept of a run have the places that this waggle gives them.
+/// Whether this waggle goes on as the run was begun: with the same profiles, and with the windows that are kept in the
+/// places that it gives them.
 pub(super) fn has_its_schedule(begun: &Begun, suite: &Suite, place: &Path) -> Result<(), Failure> {
+    if let Some(profile) = begun.changed_profile(suite) {
+        return Err(Failure::Config(anyhow!(
+            "the run was begun by waggle {}, whose profile {profile} sets something else: go on with that one, \
+             or begin a new run",
+            begun.facts.run.waggle_version
+        )));
+    }
     let schedule = Schedule::new(suite, &begun.cells, begun.blocks, begun.seed);
     let windows = kept::read_windows(place).map_err(|error| failed(error.into()))?;
     let is_another = schedule.slots.len() as u32 != begun.facts.run.windows_planned;
@@ -249,7 +258,7 @@ fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Resu
     // Those that take most of it need not be those that have most servers.
     let each = cells.iter().map(|cell| needs(from_ref(cell)));
     let most = each.max_by_key(Needs::memory_bytes);
-    most.map_or(Ok(()), |most| most.check_memory()).map_err(failed)
+    most.map_or(Ok(()), |most| most.check_memory(&program.place())).map_err(failed)
 }
 
 /// The cells that are not run: those that nobody asked for, and those for which there is no memory or no time.
@@ -403,7 +412,7 @@ impl Windows<'_> {
             suite: self.suite,
             schedule: Schedule::new(self.suite, &begun.cells, begun.blocks, begun.seed),
             lengths: begun.lengths,
-            rows: self.suite.data.rows.of(begun.scale),
+            scale: begun.scale,
             seed: begun.seed,
             origin: self.origin,
             load_launcher: self.load_launcher,
