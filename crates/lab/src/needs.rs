@@ -96,6 +96,21 @@ impl Needs {
         )
     }
 
+    /// Looks whether there is room for the tables at the place of a server that is there, which its user calls `name`:
+    /// once for the rows, and once more for the binary log.
+    ///
+    /// # Errors
+    /// It has too little: how much, and what to do; or nothing can be told of that place.
+    pub fn check_tables(&self, place: &Path, name: &str) -> Result<(), LabError> {
+        let free = free_bytes(place)?;
+        enough(
+            format!("room on the disk of the server ({name})"),
+            2 * (self.rows as f64 * ROW_BYTES) as u64,
+            free,
+            "make room there, choose a smaller --scale, or leave the load to others with --no-load",
+        )
+    }
+
     /// Looks whether the host has the memory for it, and for the data where their place is in memory.
     ///
     /// # Errors
@@ -230,6 +245,8 @@ mod tests {
         // A file system without blocks: nothing is ever free in it.
         let disk = SMALL.check_disk(Path::new("/proc")).unwrap_err().to_string();
         assert!(disk.contains("room on the disk") && disk.contains("TMPDIR"), "{disk}");
+        let tables = SMALL.check_tables(Path::new("/proc"), "/data").unwrap_err().to_string();
+        assert!(tables.contains("(/data)") && tables.contains("--no-load"), "{tables}");
         let huge = Needs { sessions: 1 << 40, ..SMALL };
         let memory = huge.check_memory(Path::new("/proc")).unwrap_err().to_string();
         assert!(memory.contains("memory") && memory.contains("--only"), "{memory}");

@@ -14,6 +14,7 @@ use kept_runs::kept_runs;
 use page::{KeptRun, assert_written};
 use waggle_lab::Window;
 use waggle_lab::analysis::{Floor, Metric, Verdict};
+use waggle_stats::{mean_interval, percent};
 
 /// So many comparisons show whether the limits hold.
 const ENOUGH: usize = 200;
@@ -23,8 +24,10 @@ const VOID_MAX: f64 = 0.05;
 
 const HEAD_OF_RUNS: &str = "\
     | suite | run | server | windows (number) | of these void (number) \
-    | begun before the throughput was steady (number) | A/A comparisons by one metric, at most (number) |\n\
-    |---|---|---|---:|---:|---:|---:|\n";
+    | begun before the throughput was steady (number) \
+    | QPS of these against the others of their arm and cell, mean and its standard error (%) \
+    | A/A comparisons by one metric, at most (number) |\n\
+    |---|---|---|---:|---:|---:|---:|---:|\n";
 const HEAD_OF_SUITE: &str = "\
     | metric | comparisons (number) | false alarms (number, share) | allowed (number) \
     | half-width of the 95 % interval, median (%) | declared detectable (%) | limits |\n\
@@ -191,8 +194,26 @@ fn row(name: &str, run: &KeptRun) -> String {
     let server = &begun.facts.server.version;
     let void = windows.iter().filter(|window| window.void.is_some()).count();
     let unsteady = windows.iter().filter(|window| window.unsteady).count();
-    let (suite, of) = (&suite.name, windows.len());
-    format!("| `{suite}` | `{name}` | {server} | {of} | {void} | {unsteady} | {most} |\n")
+    let (suite, of, apart) = (&suite.name, windows.len(), unsteady_apart(windows));
+    format!("| `{suite}` | `{name}` | {server} | {of} | {void} | {unsteady} | {apart} | {most} |\n")
+}
+
+/// How far windows that began before the throughput was steady are from the others of their arm and cell, by QPS: if
+/// their servers had not been warm, these would have been slower.
+fn unsteady_apart(windows: &[Window]) -> String {
+    let mut logs: BTreeMap<(String, &str), [Vec<f64>; 2]> = BTreeMap::new();
+    for window in windows {
+        let Some(qps) = window.counted().and_then(|it| Metric::Qps.of(it)) else { continue };
+        let cell = format!("{:?}", window.cell);
+        logs.entry((cell, &window.arm)).or_default()[usize::from(window.unsteady)].push(qps.ln());
+    }
+    let mean = |logs: &Vec<f64>| Some(mean_interval(logs, 0.95)?.value);
+    let apart =
+        logs.values().filter_map(|[steady, unsteady]| Some(mean(unsteady)? - mean(steady)?));
+    match mean_interval(&apart.collect::<Vec<_>>(), 0.95) {
+        Some(apart) => format!("{:+.1} ± {:.1}", percent(apart.value), percent(apart.error)),
+        None => "too few".to_owned(),
+    }
 }
 
 #[test]
@@ -273,4 +294,7 @@ fn a_row_has_as_many_places_as_its_head() {
     assert_eq!(without, "| `qps` | 250 | 10 (4.0 %) | 23 | no ratio | not declared | kept |\n");
     assert_eq!(places(&with_ratio), places(HEAD_OF_SUITE));
     assert_eq!(places(&by_qps(250, 10, 1.0, None).of_all()), places(HEAD_OF_ALL));
+    for (name, run) in RUNS.iter() {
+        assert_eq!(places(&row(name, run)), places(HEAD_OF_RUNS));
+    }
 }

@@ -60,6 +60,11 @@ impl Survey {
         sessions.min(statements / (STATEMENTS + STATEMENTS_A_TABLE * tables))
     }
 
+    /// Where it has its data, as it calls that place.
+    pub fn data_directory(&self) -> Option<&str> {
+        self.variables.get("datadir").map(String::as_str)
+    }
+
     /// A variable that is a number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.variables.get(name)?.parse().ok()

@@ -13,6 +13,7 @@ use waggle_lab::engine::Ended;
 use waggle_lab::foreign::{Confined, Foreign, SCHEMA, Survey, check_rights, preview};
 use waggle_lab::kept::{self, Kept};
 use waggle_lab::load::{Reach, Sysbench, prepare};
+use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::suite::{Scale, Scenario, Suite};
 use waggle_lab::{Cell, LabError, Origin, load};
@@ -67,6 +68,9 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         note(format!("compared with {}, since {source_baseline} is not run", confined.baseline));
     }
     there.describe(&confined, &suite, &to_run)?;
+    if sysbench.is_some() {
+        there.check_room(&Needs::of(&to_run, &choice.cells, scale))?;
+    }
     demand(args.yes)?;
     let seed = args.seed.unwrap_or_else(now_s);
     let facts = Facts {
@@ -231,6 +235,28 @@ impl There {
             is_foreign: true,
             data_bytes: None,
             buffer_pool_bytes: self.survey.number("innodb_buffer_pool_size"),
+        }
+    }
+
+    /// Whether its disk has room for the tables of the load, where that can be told: it is the disk of a server in use.
+    fn check_room(&self, needs: &Needs) -> Result<(), Failure> {
+        let (Some(pid), Some(name)) = (self.pid, self.survey.data_directory()) else {
+            note(
+                "whether the disk of the server has room for the tables is not known: its process was not found on this host",
+            );
+            return Ok(());
+        };
+        // It may have a root directory of its own.
+        let place = Path::new("/proc").join(pid.to_string()).join("root");
+        match needs.check_tables(&place.join(name.trim_start_matches('/')), name) {
+            Err(error @ LabError::TooLittle { .. }) => Err(failed(error)),
+            Err(error) => {
+                note(format!(
+                    "whether the disk of the server has room for the tables is not known: {error}"
+                ));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
         }
     }
 
