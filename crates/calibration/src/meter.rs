@@ -95,8 +95,10 @@ impl HostTime {
     pub fn read_of(processors: &[usize]) -> io::Result<HostTime> {
         let text = fs::read_to_string(STAT)?;
         let time = HostTime::parse(&text, |processor| processors.contains(&processor));
-        let is_known = time.total_ticks > 0;
-        is_known.then_some(time).ok_or_else(|| io::Error::other(format!("{STAT} has none of them")))
+        match time.total_ticks {
+            0 => Err(io::Error::other(format!("{STAT} has none of them"))),
+            _ => Ok(time),
+        }
     }
 
     fn parse(stat: &str, is_meant: impl Fn(usize) -> bool) -> HostTime {

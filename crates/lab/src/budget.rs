@@ -169,7 +169,8 @@ impl Reckoning<'_> {
         Foreseen::of(self.suite, cells, blocks, |cell| self.turns(cell))
     }
 
-    fn turns(&self, cell: &Cell) -> u32 {
+    /// How often the arms of a cell take turns.
+    pub(crate) fn turns(&self, cell: &Cell) -> u32 {
         self.lengths.turns(self.suite, cell, self.is_foreign)
     }
 

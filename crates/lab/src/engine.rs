@@ -167,11 +167,15 @@ impl<'a> Engine<'a> {
 
     /// What a window of each cell takes with its part of what is around it, s.
     fn reckoned(&self) -> Vec<f64> {
+        let slot_s = |cell| self.reckoning().slot_s(&self.schedule, cell);
+        self.schedule.cells.iter().map(slot_s).collect()
+    }
+
+    /// What the run is reckoned from.
+    pub(crate) fn reckoning(&self) -> Reckoning<'_> {
         let (suite, scale, lengths) = (self.suite, self.scale, self.lengths);
         let is_foreign = matches!(self.origin, Origin::Foreign(_));
-        let reckoning = Reckoning { suite, scale, lengths, is_foreign };
-        let cells = self.schedule.cells.iter();
-        cells.map(|cell| reckoning.slot_s(&self.schedule, cell)).collect()
+        Reckoning { suite, scale, lengths, is_foreign }
     }
 
     /// Ends what the next windows do not need.

@@ -19,7 +19,7 @@ use crate::life::Origin;
 use crate::load::Pace;
 use crate::schedule::Slot;
 use crate::span::Span;
-use crate::window::{Cell, Load, Measured, Window};
+use crate::window::{Load, Measured, Window};
 
 /// Loads are made warm side by side as long as they have no more sessions than this together: a load of few is idle for
 /// most of that time. Of four loads with 1,024 sessions each, one had the processors nearly for itself, and the
@@ -53,7 +53,7 @@ impl<'a> Engine<'a> {
             making.push(self.begin(*slot, kept, capacities)?);
         }
         let Some(first) = slots.first().copied() else { return Ok(Some(Vec::new())) };
-        let turns = self.turns(&self.schedule.cells[first.cell]);
+        let turns = self.reckoning().turns(&self.schedule.cells[first.cell]);
         if self.schedule.keeps_servers(first.cell) {
             self.report(kept, first, false, pace);
             self.prepare(running, kept, &mut making)?;
@@ -141,12 +141,6 @@ impl<'a> Engine<'a> {
             evidence: Evidence::default(),
             is_broken: false,
         })
-    }
-
-    /// How often the arms of a cell take turns.
-    pub(crate) fn turns(&self, cell: &Cell) -> u32 {
-        let is_foreign = matches!(self.origin, Origin::Foreign(_));
-        self.lengths.turns(self.suite, cell, is_foreign)
     }
 
     /// Whether processors would halt in a cell whose load shall not rest. An open load shall.

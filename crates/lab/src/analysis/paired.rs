@@ -96,6 +96,14 @@ pub(super) fn interval(differences: &[f64]) -> Option<Interval> {
     interval_of(differences, 1.0 - ERROR)
 }
 
+/// The same with another confidence.
+fn interval_of(differences: &[f64], confidence: f64) -> Option<Interval> {
+    let value = differences.iter().sum::<f64>() / differences.len() as f64;
+    let mut random = Random::seeded(SEED);
+    let (low, high) = sign_flip_interval(differences, confidence, DRAWS, &mut random)?;
+    Some(Interval { low, value, high })
+}
+
 /// The margin within which the effect is proven to be by the sign-flip test.
 fn proven_by_signs(differences: &[f64]) -> Option<f64> {
     let within = interval_of(differences, 1.0 - 2.0 * ERROR)?;
@@ -107,14 +115,6 @@ pub(super) fn is_within(differences: &[f64], student: &Estimate, margin: f64) ->
     // Where the quick test does not prove it, the other one is not asked.
     smallest_margin(student, ERROR).is_some_and(|least| least <= margin)
         && proven_by_signs(differences).is_some_and(|least| least <= margin)
-}
-
-/// The same with another confidence.
-fn interval_of(differences: &[f64], confidence: f64) -> Option<Interval> {
-    let value = differences.iter().sum::<f64>() / differences.len() as f64;
-    let mut random = Random::seeded(SEED);
-    let (low, high) = sign_flip_interval(differences, confidence, DRAWS, &mut random)?;
-    Some(Interval { low, value, high })
 }
 
 fn bootstrap(differences: &[f64]) -> Option<Interval> {

@@ -80,11 +80,9 @@ impl Matrix<'_> {
     pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> RunDifferences {
         let both = self.compare(one).into_iter().zip(self.compare(other));
         let is_known = |it: &Compared| it.comparison.effect().is_known();
-        let any: Vec<(Compared, Compared)> =
-            both.filter(|(one, other)| is_known(one) || is_known(other)).collect();
-        let in_any = any.len();
-        let both: Vec<(Compared, Compared)> =
-            any.into_iter().filter(|(one, other)| is_known(one) && is_known(other)).collect();
+        let (both, in_one): (Vec<_>, Vec<_>) = both
+            .filter(|(one, other)| is_known(one) || is_known(other))
+            .partition(|(one, other)| is_known(one) && is_known(other));
         let measured = both.len();
         let mut differences: Vec<(RunDifference, Estimate)> = both
             .into_iter()
@@ -116,7 +114,7 @@ impl Matrix<'_> {
         }
         RunDifferences {
             without_ratio: measured - differences.len(),
-            in_one_only: in_any - measured,
+            in_one_only: in_one.len(),
             found: differences.into_iter().map(|(it, _)| it).collect(),
         }
     }

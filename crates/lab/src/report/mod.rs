@@ -196,11 +196,7 @@ impl<'a> Report<'a> {
         arm: &str,
         metric: Metric,
     ) -> Result<&'a Comparison, Absent> {
-        let is_it = |one: &&Comparison| {
-            let is_of_arms = one.arm == arm && one.baseline == baseline;
-            one.metric == metric && is_of_arms && one.cell == *cell
-        };
-        match self.analysis.comparisons.iter().find(is_it) {
+        match self.comparison(baseline, cell, arm, metric) {
             Some(one) if one.verdict.is_known() => Ok(one),
             Some(Comparison { verdict: Verdict::Void(why), .. }) => {
                 Err(Absent(Verdict::Void(why.clone())))
@@ -210,6 +206,20 @@ impl<'a> Report<'a> {
             }
             _ => Err(self.absent(cell, arm, Verdict::NOT_YET)),
         }
+    }
+
+    fn comparison(
+        &self,
+        baseline: &str,
+        cell: &Cell,
+        arm: &str,
+        metric: Metric,
+    ) -> Option<&'a Comparison> {
+        let is_it = |one: &&Comparison| {
+            let is_of_arms = one.arm == arm && one.baseline == baseline;
+            one.metric == metric && is_of_arms && one.cell == *cell
+        };
+        self.analysis.comparisons.iter().find(is_it)
     }
 
     /// Why something was not run: what the run says of it, else `otherwise`.
@@ -224,9 +234,9 @@ impl<'a> Report<'a> {
     /// Whether an arm is compared with a scenario in a cell and has windows there, also where nothing of them
     /// counts or could be measured.
     fn was_run(&self, baseline: &str, cell: &Cell, arm: &str) -> bool {
-        let is_it =
-            |one: &&Comparison| one.arm == arm && one.baseline == baseline && one.cell == *cell;
-        self.analysis.comparisons.iter().find(is_it).is_some_and(|one| !one.verdict.is_not_yet())
+        // That there is no window is true of all metrics.
+        let any = self.comparison(baseline, cell, arm, verdicts::METRIC);
+        any.is_some_and(|one| !one.verdict.is_not_yet())
     }
 
     /// What the baseline had in a cell: the mean of the comparison that has most pairs.

@@ -1,10 +1,10 @@
 //! Which rows the profiles of the scenarios set.
 
 use waggle_instrumentation::profile::{
-    Base, ConsumerRule, Family, InstrumentRule, MetricRule, Profile, Servers, builtin,
+    Base, ConsumerRule, Family, InstrumentRule, MetricRule, Profile, Servers,
 };
 
-use crate::suite::Suite;
+use crate::suite::{DEFAULT, Suite};
 
 /// How to read what [`profiles`] says.
 pub(super) const RULE: &str = "What each profile sets: rows of setup_instruments, of setup_consumers and of \
@@ -13,28 +13,11 @@ pub(super) const RULE: &str = "What each profile sets: rows of setup_instruments
                                statements of a statement, the consumers above a consumer), and what a \
                                server ignores is left out (times of memory and of errors). What does \
                                not read as set after a turn voids the window.";
-const DEFAULT: &str = "default";
 
 /// A line for each profile of a suite; that of the default is among them where another begins with it.
 pub(super) fn profiles(suite: &Suite) -> Vec<String> {
-    let own = suite.scenarios.iter().filter_map(|one| one.profile.as_deref());
-    let mut profiles: Vec<(&str, Profile)> = Vec::new();
-    for name in own {
-        // That every profile can be read was checked when the suite was.
-        let Some(Ok(profile)) = builtin(name) else { continue };
-        if profile.base == Base::Default {
-            let default = builtin(DEFAULT).and_then(Result::ok);
-            add(&mut profiles, DEFAULT, default);
-        }
-        add(&mut profiles, name, Some(profile));
-    }
-    profiles.iter().map(|(name, profile)| format!("{name}: {}", in_words(profile))).collect()
-}
-
-fn add<'a>(profiles: &mut Vec<(&'a str, Profile)>, name: &'a str, profile: Option<Profile>) {
-    if !profiles.iter().any(|(known, _)| *known == name) {
-        profiles.extend(profile.map(|profile| (name, profile)));
-    }
+    let line = |(name, profile): (&str, Profile)| format!("{name}: {}", in_words(&profile));
+    suite.profiles().into_iter().map(line).collect()
 }
 
 fn in_words(profile: &Profile) -> String {

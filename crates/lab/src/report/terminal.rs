@@ -1,6 +1,6 @@
 //! The end of a run, as plain text of less than a screen.
 
-use crate::analysis::{Floor, Metric, Verdict};
+use crate::analysis::{Floor, Interval, Metric, Verdict};
 use crate::report::group::Group;
 use crate::report::verdicts::{self, Line};
 use crate::report::{Report, first_page, left_out, words};
@@ -46,26 +46,25 @@ fn found(report: Report<'_>) -> Vec<String> {
     let what = words::short(verdicts::METRIC);
     let baseline = &report.suite.baseline;
     let head = format!("{what} against {baseline}, each scenario under each workload:");
-    let mut costs: Vec<(f64, &Line<'_>, String)> = lines
+    let mut costs: Vec<(Interval, &Line<'_>)> = lines
         .iter()
         .zip(&verdicts)
         .filter(|(_, verdict)| **verdict == Verdict::Cost)
-        .filter_map(|(line, _)| {
-            let change = line.change(verdicts::METRIC)?;
-            let (scenario, workload) = (&line.scenario.name, line.workload());
-            let mark = if line.group.warning().is_some() { " *" } else { "" };
-            let text = words::percent_interval(&change);
-            Some((change.value, line, format!("  {scenario:<24} {workload:<32} {text}{mark}")))
-        })
+        .filter_map(|(line, _)| Some((line.change(verdicts::METRIC)?, line)))
         .collect();
-    costs.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    costs.sort_by(|(one, _), (other, _)| other.value.total_cmp(&one.value));
     costs.truncate(COSTS_MAX);
-    let warning = costs.iter().find_map(|(_, line, _)| line.group.warning());
+    let warning = costs.iter().find_map(|(_, line)| line.group.warning());
     let mut found = vec![head, format!("  {counts}")];
     if !costs.is_empty() {
         found.push("the biggest costs, d% (95 % interval):".to_owned());
     }
-    found.extend(costs.into_iter().map(|(.., text)| text));
+    found.extend(costs.into_iter().map(|(change, line)| {
+        let (scenario, workload) = (&line.scenario.name, line.workload());
+        let mark = if line.group.warning().is_some() { " *" } else { "" };
+        let text = words::percent_interval(&change);
+        format!("  {scenario:<24} {workload:<32} {text}{mark}")
+    }));
     found.extend(warning.map(|warning| format!("  * {warning}")));
     found
 }

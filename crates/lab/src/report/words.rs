@@ -60,14 +60,9 @@ pub(super) fn percent_interval(interval: &Interval) -> String {
 
 /// A bound as [`share`] writes it, never less than it is.
 fn at_most(percent: f64) -> String {
-    if !percent.is_finite() {
-        return NOT_MEASURED.to_owned();
-    }
-    let digits = digits(percent, 2).min(2);
-    let unit = 10_f64.powi(digits as i32);
+    let unit = 10_f64.powi(digits(percent, 2).min(2) as i32);
     // What binary fractions add to a whole number of units does not count.
-    let units = (percent * unit - 1e-9).ceil();
-    format!("{} %", number(units / unit, digits))
+    share((percent * unit - 1e-9).ceil() / unit)
 }
 
 /// A share of a whole that is given without a sign, in per cent.
@@ -348,6 +343,7 @@ mod tests {
             (Verdict::Below { detectable_percent: 0.84 }, "below what we can detect (0.84 %)"),
             (Verdict::Below { detectable_percent: f64::NAN }, "below what we can detect"),
             (Verdict::Free { below_percent: 0.5 }, "proven below 0.50 %"),
+            (Verdict::Free { below_percent: 0.841 }, "proven below 0.85 %"),
             (Verdict::Void("too much steal".to_owned()), "void: too much steal"),
             (Verdict::NotRun("budget".to_owned()), "not run: budget"),
             (Verdict::NotRun(Verdict::NOT_MEASURED.to_owned()), "not measured"),

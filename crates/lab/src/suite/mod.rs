@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use waggle_instrumentation::activity::Events;
-use waggle_instrumentation::profile::BUILTIN;
+use waggle_instrumentation::profile::{BUILTIN, Base, Profile, builtin};
 
 use crate::analysis::Metric;
 use crate::window::{Cell, Load, Window};
@@ -31,7 +31,7 @@ pub use expect::{Expect, Must, Under, counter_disproof};
 pub use published::{Figure, Further, Published, PublishedRange};
 
 /// The profile with which others may begin.
-const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 /// A published experiment, or one of the user's own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -351,15 +351,32 @@ impl Suite {
         }
     }
 
-    /// The text of each profile that the scenarios apply, by its name, and that of the default, with which some begin.
-    pub fn profile_texts(&self) -> BTreeMap<String, String> {
-        let is_used = |name: &str| {
-            let mut own = self.scenarios.iter().filter_map(|one| one.profile.as_deref());
-            own.any(|own| own == name)
+    /// The profiles that the scenarios apply, each once, by their names; that of the default stands before the first that
+    /// begins with it.
+    pub(crate) fn profiles(&self) -> Vec<(&str, Profile)> {
+        let mut profiles: Vec<(&str, Profile)> = Vec::new();
+        let mut add = |name, profile: Option<Profile>| {
+            if !profiles.iter().any(|(known, _)| *known == name) {
+                profiles.extend(profile.map(|profile| (name, profile)));
+            }
         };
-        let is_any = self.scenarios.iter().any(|one| one.profile.is_some());
-        let used = BUILTIN.iter().filter(|(name, _)| is_used(name) || (is_any && *name == DEFAULT));
-        used.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+        for name in self.scenarios.iter().filter_map(|one| one.profile.as_deref()) {
+            // That every profile can be read was checked when the suite was.
+            let Some(Ok(profile)) = builtin(name) else { continue };
+            if profile.base == Base::Default {
+                add(DEFAULT, builtin(DEFAULT).and_then(Result::ok));
+            }
+            add(name, Some(profile));
+        }
+        profiles
+    }
+
+    /// The texts of these, by their names.
+    pub fn profile_texts(&self) -> BTreeMap<String, String> {
+        let used = self.profiles();
+        let is_used = |name: &str| used.iter().any(|(used, _)| *used == name);
+        let texts = BUILTIN.iter().filter(|(name, _)| is_used(name));
+        texts.map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
     }
 
     /// The workload that ages the tables.

@@ -26,11 +26,13 @@ pub(super) fn of_run(report: Report<'_>) -> String {
 
 /// Whether two runs differ.
 pub(super) fn of_differences(differences: &RunDifferences) -> String {
-    let different = differences.is_any();
-    let RunDifferences { found, without_ratio, in_one_only } = differences;
-    let (without_ratio, in_one_only) = (*without_ratio, *in_one_only);
-    let differences = found.iter().map(DifferenceJson::of).collect();
-    text(&RunsJson { format: FORMAT, different, without_ratio, in_one_only, differences })
+    text(&RunsJson {
+        format: FORMAT,
+        different: differences.is_any(),
+        without_ratio: differences.without_ratio,
+        in_one_only: differences.in_one_only,
+        differences: differences.found.iter().map(DifferenceJson::of).collect(),
+    })
 }
 
 /// Keys are names of fields, and numbers are finite: writing to memory cannot fail.

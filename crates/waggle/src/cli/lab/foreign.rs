@@ -29,7 +29,7 @@ use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::note;
-use super::run::{Windows, finish, has_its_schedule, load_facts, now_s, read_suite, sysbench};
+use super::run::{Windows, finish, goes_on_as_begun, load_facts, now_s, read_suite, sysbench};
 use super::{asked, failed, found};
 
 /// What the report says of the load where it is not ours.
@@ -129,7 +129,7 @@ pub(super) fn resume(
         }
     }
     let to_run = begun.suite_to_run().map_err(failed)?;
-    has_its_schedule(&begun, &to_run, kept.path())?;
+    goes_on_as_begun(&begun, &to_run, kept.path())?;
     there.describe(confined, &suite, &to_run)?;
     demand(args.yes)?;
     let sysbench = confined.others.is_none().then(|| sysbench(&suite)).transpose()?;

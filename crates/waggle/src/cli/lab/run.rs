@@ -121,7 +121,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
         return Ok(Outcome::Done);
     }
     let suite = begun.suite().map_err(|error| failed(error.into()))?;
-    has_its_schedule(&begun, &suite, &place)?;
+    goes_on_as_begun(&begun, &suite, &place)?;
     is_where_it_was(&begun.server)?;
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench(&suite)?;
@@ -174,7 +174,7 @@ fn list(servers: Option<&Path>) -> Vec<OsString> {
 
 /// Whether this waggle goes on as the run was begun: with the same profiles, and with the windows that are kept in the
 /// places that it gives them.
-pub(super) fn has_its_schedule(begun: &Begun, suite: &Suite, place: &Path) -> Result<(), Failure> {
+pub(super) fn goes_on_as_begun(begun: &Begun, suite: &Suite, place: &Path) -> Result<(), Failure> {
     if let Some(profile) = begun.changed_profile(suite) {
         return Err(Failure::Config(anyhow!(
             "the run was begun by waggle {}, whose profile {profile} sets something else: go on with that one, \
