@@ -29,6 +29,7 @@ pub mod status;
 pub mod table;
 pub mod undo;
 pub mod unseen;
+pub mod written;
 
 pub use change::{Change, difference};
 pub use plan::{Plan, PlanError, Wanted};

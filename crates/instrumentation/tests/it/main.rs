@@ -12,6 +12,8 @@ mod holding;
 mod profiles;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod written;
 
 use waggle_mysql::{Connection, Options, Sources};
 use waggle_testkit::{Server, Version};
