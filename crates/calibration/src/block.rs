@@ -85,12 +85,12 @@ impl Windows {
         switch: &mut dyn FnMut(bool) -> Result<(), E>,
         statements: &mut dyn FnMut() -> Result<u64, E>,
     ) -> Result<Option<Block>, E> {
-        let (begin, stolen) = (Instant::now(), HostTime::read().steal_ticks);
+        let (begin, stolen) = (Instant::now(), meter.host()?.steal_ticks);
         let mut fours = Vec::with_capacity(self.fours);
         for _ in 0..self.fours {
             fours.push(self.four(meter, random, switch, statements)?);
         }
-        let stolen = HostTime::read().steal_ticks.saturating_sub(stolen).saturating_sub(1);
+        let stolen = meter.host()?.steal_ticks.saturating_sub(stolen).saturating_sub(1);
         let stolen_s = stolen as f64 / HostTime::TICKS_PER_S;
         let is_void = stolen_s > STEAL_MAX * begin.elapsed().as_secs_f64();
         Ok(Block::of(&fours).filter(|_| !is_void))

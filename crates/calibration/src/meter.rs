@@ -1,5 +1,6 @@
 //! The processor time of a server, and that of the whole host.
 
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub enum MeterError {
         /// What the system says.
         error: Errno,
     },
-    /// Which processors it may use cannot be told, or what they did.
+    /// Which processors it may use cannot be told, or what they and the others did.
     #[error("what the processors of process {pid} do cannot be read: {error}")]
     Processors {
         /// Which.
@@ -58,6 +59,14 @@ impl Meter {
             .map_err(|error| MeterError::Process { pid: self.pid, error })?;
         Ok(Duration::from(time).as_nanos() as u64)
     }
+
+    /// What all processors did so far, those that the process may not use among them.
+    ///
+    /// # Errors
+    /// The system does not say.
+    pub fn host(&self) -> Result<HostTime, MeterError> {
+        HostTime::read().map_err(|error| MeterError::Processors { pid: self.pid, error })
+    }
 }
 
 /// What processors did since the host was started (proc_stat(5)). Times are in ticks, of which there
@@ -83,9 +92,12 @@ impl HostTime {
     /// `USER_HZ`, 100 on every architecture of ours.
     pub const TICKS_PER_S: f64 = 100.0;
 
-    /// Reads `/proc/stat` of all processors. All is 0 where it cannot be read.
-    pub fn read() -> HostTime {
-        HostTime::parse(&fs::read_to_string(STAT).unwrap_or_default(), |_| true)
+    /// Reads `/proc/stat` of all processors.
+    ///
+    /// # Errors
+    /// It cannot be read, or has none.
+    pub fn read() -> io::Result<HostTime> {
+        HostTime::read_where(|_| true)
     }
 
     /// The same of some processors only.
@@ -93,10 +105,15 @@ impl HostTime {
     /// # Errors
     /// `/proc/stat` cannot be read, or has none of them.
     pub fn read_of(processors: &[usize]) -> io::Result<HostTime> {
-        let text = fs::read_to_string(STAT)?;
-        let time = HostTime::parse(&text, |processor| processors.contains(&processor));
+        HostTime::read_where(|processor| processors.contains(&processor))
+    }
+
+    fn read_where(is_meant: impl Fn(usize) -> bool) -> io::Result<HostTime> {
+        let failed = |why: &dyn Display| io::Error::other(format!("{STAT}: {why}"));
+        let text = fs::read_to_string(STAT).map_err(|error| failed(&error))?;
+        let time = HostTime::parse(&text, is_meant);
         match time.total_ticks {
-            0 => Err(io::Error::other(format!("{STAT} has none of them"))),
+            0 => Err(failed(&"it has none of these processors")),
             _ => Ok(time),
         }
     }
@@ -155,7 +172,7 @@ mod tests {
         assert_eq!(HostTime::parse(stat, |_| true), wanted);
         let second = HostTime::parse(stat, |processor| processor == 1);
         assert_eq!((second.processors, second.total_ticks, second.idle_ticks), (1, 2146, 2025));
-        let now = HostTime::read();
+        let now = HostTime::read().unwrap();
         assert!(now.processors > 0 && now.idle_ticks < now.total_ticks, "{now:?}");
         assert!(now.context_switches > 0);
         assert!(HostTime::read_of(&[0]).unwrap().total_ticks > 0);

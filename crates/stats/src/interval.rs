@@ -47,8 +47,10 @@ impl Estimate {
     /// (Student, Biometrika 1908): below `1 - confidence` exactly where the interval leaves it out.
     pub fn p_value(&self, truth: f64) -> Option<f64> {
         let away = (self.value - truth).abs();
-        if self.error == 0.0 {
-            return Some(if away == 0.0 { 1.0 } else { 0.0 });
+        // Equal values may differ in the last bits, by the order of addition.
+        let nothing = self.value.abs().max(truth.abs()) * 1e-12;
+        if self.error <= nothing {
+            return Some(if away <= nothing { 1.0 } else { 0.0 });
         }
         let student = StudentsT::new(0.0, 1.0, self.freedom).ok()?;
         Some((2.0 * student.sf(away / self.error)).min(1.0)).filter(|p| p.is_finite())
@@ -210,6 +212,8 @@ mod tests {
         let mean = mean_interval(&[2.0; 4], 0.95).unwrap();
         assert_eq!(mean.p_value(0.0), Some(0.0));
         assert_eq!(mean.p_value(2.0), Some(1.0));
+        let nearly = Estimate { value: 2.0 + 4e-16, error: 1e-16, ..mean };
+        assert_eq!(nearly.p_value(2.0), Some(1.0));
     }
 
     #[test]

@@ -33,8 +33,11 @@ impl Watch {
         is_sound.then_some(Watch { limit, top, error, count: 0.0, mean: 0.0, squares: 0.0 })
     }
 
-    /// Takes a value, and says whether the mean is above the limit.
+    /// Takes a value, and says whether the mean is above the limit. What is no number is passed over.
     pub fn heed(&mut self, value: f64) -> bool {
+        if value.is_nan() {
+            return false;
+        }
         let value = value.min(self.top);
         self.count += 1.0;
         // Welford, "Note on a method for calculating corrected sums of squares", Technometrics 1962.
@@ -72,6 +75,7 @@ mod tests {
     fn one_wild_value_decides_nothing() {
         let mut watch = Watch::new(1.0, 3.0, 0.01).unwrap();
         let values = [0.9, 1.0, 1e9, f64::INFINITY, 0.95, 1.0];
+        assert!((0..60).all(|_| !watch.heed(f64::NAN)));
         assert!((0..60).all(|at| !watch.heed(values.get(at).copied().unwrap_or(1.0))));
     }
 
