@@ -64,11 +64,34 @@ impl Begun {
         Ok(suite)
     }
 
+    /// The same without the scenarios that are not run.
+    ///
+    /// # Errors
+    /// As [`Begun::suite`].
+    pub fn suite_to_run(&self) -> Result<Suite, LabError> {
+        let mut suite = self.suite()?;
+        if let Some(confined) = &self.foreign {
+            confined.run_only(&mut suite)?;
+        }
+        Ok(suite)
+    }
+
     /// A profile that this waggle has otherwise than the run was begun with.
     pub fn changed_profile(&self, suite: &Suite) -> Option<&str> {
         let now = suite.profile_texts();
         let is_changed = |(name, text): &(&String, &String)| now.get(*name) != Some(text);
         self.profiles.iter().find(is_changed).map(|(name, _)| name.as_str())
+    }
+
+    /// Says in the report that what it tells of a profile is not what was set, where that is so.
+    pub(crate) fn say_changed_profile(&mut self, suite: &Suite) {
+        let Some(profile) = self.changed_profile(suite) else { return };
+        let caveat = format!(
+            "This waggle has profile {profile} otherwise than waggle {} had, which made the windows: what each profile \
+             sets is told here as it is now. run.json has the text of each.",
+            self.facts.run.waggle_version
+        );
+        self.facts.caveats.push(caveat);
     }
 
     /// Leaves out cells whose share of the processors the baseline cannot use. The schedule is another
@@ -100,18 +123,6 @@ impl Begun {
             0 => self.facts.host = host,
             _ => self.facts.taken_up.push(TakenUp { part, host }),
         }
-    }
-
-    /// The same without the scenarios that are not run.
-    ///
-    /// # Errors
-    /// As [`Begun::suite`].
-    pub fn suite_to_run(&self) -> Result<Suite, LabError> {
-        let mut suite = self.suite()?;
-        if let Some(confined) = &self.foreign {
-            confined.run_only(&mut suite)?;
-        }
-        Ok(suite)
     }
 }
 

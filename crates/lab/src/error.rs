@@ -54,6 +54,20 @@ pub enum LabError {
         /// Its name.
         name: String,
     },
+    /// What would prove that a scenario is set, or say what was done, cannot be read.
+    #[error("{what} cannot be read ({why}): without it nothing proves what was measured")]
+    Unreadable {
+        /// What.
+        what: String,
+        /// Why not, with what to do about it where that is known.
+        why: String,
+    },
+    /// No load that was asked for can be offered.
+    #[error(
+        "nothing is left to run: the baseline cannot use as much of the processors as any rate asks for; choose closed \
+         loads with --only closed"
+    )]
+    OutOfReach,
     /// A load at a fixed rate without one.
     #[error(
         "{workload}: it is not known at which rate {} % of the processors are in use; begin a new run",
@@ -78,7 +92,10 @@ pub enum LabError {
         remedy: &'static str,
     },
     /// Window after window fails.
-    #[error("{count} windows in a row failed, the last one since {reason}")]
+    #[error(
+        "{count} windows in a row failed, the last one since {reason}; when that is mended, waggle lab resume goes on, and \
+         --only makes a run without such cells"
+    )]
     Failing {
         /// How many.
         count: usize,
@@ -88,6 +105,10 @@ pub enum LabError {
 }
 
 impl LabError {
+    pub(crate) fn unreadable(what: &str, why: impl Into<String>) -> LabError {
+        LabError::Unreadable { what: what.to_owned(), why: why.into() }
+    }
+
     /// Whether no other window can be made after it.
     pub(crate) fn ends_a_run(&self) -> bool {
         matches!(

@@ -34,6 +34,12 @@ pub enum KeptError {
         /// What the system says.
         source: io::Error,
     },
+    /// There is no run.
+    #[error("there is no run {}; waggle lab list names those that are kept", path.display())]
+    NoRun {
+        /// The directory that it would have.
+        path: PathBuf,
+    },
     /// The text is not what was written.
     #[error(
         "{} line {line} is not as waggle wrote it: {reason}; put back the file that was there, or \
@@ -167,7 +173,10 @@ impl Kept {
 /// There is no run, or it is spoiled.
 pub fn read_run<R: DeserializeOwned>(path: &Path) -> Result<R, KeptError> {
     let file = path.join(RUN);
-    let text = fs::read(&file).map_err(io_error("cannot read", &file))?;
+    let text = fs::read(&file).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => KeptError::NoRun { path: path.to_owned() },
+        _ => io_error("cannot read", &file)(error),
+    })?;
     serde_json::from_slice(&text).map_err(|error| spoiled(&file, error.line(), &error))
 }
 

@@ -15,6 +15,7 @@ mod evidence;
 pub mod foreign;
 pub mod gate;
 pub mod kept;
+mod kept_run;
 mod life;
 pub mod load;
 pub mod meter;
@@ -31,5 +32,6 @@ pub mod window;
 
 pub use begun::Begun;
 pub use error::LabError;
-pub use life::{Origin, check_counters, version_of};
+pub use kept_run::KeptRun;
+pub use life::{Origin, check_counters, connect};
 pub use window::{Cell, Latency, Load, Measured, Window};

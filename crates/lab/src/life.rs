@@ -9,10 +9,12 @@ use waggle_instrumentation::activity::{self, Events};
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::metrics::{self, Counter};
 use waggle_instrumentation::profile::Profile;
+use waggle_instrumentation::state::Settings;
 use waggle_instrumentation::statements::batches;
+use waggle_instrumentation::written::Written;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, difference};
 use waggle_model::{Reading, ServerVersion};
-use waggle_mysql::connection::{MARK, absent_or, text};
+use waggle_mysql::connection::{MARK, Row, absent_or, text};
 use waggle_mysql::{Connection, Options};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
@@ -87,24 +89,26 @@ pub(crate) fn options(socket: &Path) -> Options {
     Options { user, socket, ..Options::default() }
 }
 
-/// What a private server says of its version.
+/// A connection to a private server.
 ///
 /// # Errors
 /// It cannot be reached.
-pub fn version_of(server: &PrivateServer) -> Result<String, LabError> {
-    Ok(Connection::open(&options(&server.socket()), None)?.server_identity().version.clone())
+pub fn connect(server: &PrivateServer) -> Result<Connection, LabError> {
+    Ok(Connection::open(&options(&server.socket()), None)?)
 }
 
-/// Whether a private server has all counters of InnoDB that a suite wants to be read.
+/// Whether a server has all counters of InnoDB that a suite wants to be read.
 ///
 /// # Errors
-/// It lacks one, or cannot be reached.
-pub fn check_counters(server: &PrivateServer, names: &[String]) -> Result<(), LabError> {
+/// It lacks one, or they may not be read.
+pub fn check_counters(connection: &mut Connection, names: &[String]) -> Result<(), LabError> {
     if names.is_empty() {
         return Ok(());
     }
-    let read = metrics::read(&mut Connection::open(&options(&server.socket()), None)?)?;
-    let there = read.value().map(Vec::as_slice).unwrap_or_default();
+    let there = match metrics::read(connection)? {
+        Reading::Value(there) => there,
+        Reading::Absent(why) => return Err(LabError::unreadable("the counters of InnoDB", why)),
+    };
     let is_there = |name: &&String| there.iter().any(|counter| counter.name == **name);
     match names.iter().find(|name| !is_there(name)) {
         Some(name) => Err(LabError::NoCounter { name: name.clone() }),
@@ -197,13 +201,42 @@ impl<'a> Life<'a> {
             }
         }
         let left = self.changes(scenario)?;
-        Ok(left.first().map(|first| {
+        Ok(left.first().map(|Change { table, key, before, after }| {
+            let settings = |row: &Option<Settings>| {
+                let values = row.iter().flatten().map(|it| it.as_deref().unwrap_or("NULL"));
+                values.collect::<Vec<_>>().join(" ")
+            };
             format!(
-                "{} rows do not read as they were set, such as {}",
+                "{} rows do not read as they were set: in {} {} reads as {}, not as {}",
                 left.len(),
-                first.key.join(" ")
+                table.name(),
+                key.join(" "),
+                settings(before),
+                settings(after)
             )
         }))
+    }
+
+    /// What came into the tables of consumers so far. Nothing is known of a server that somebody else started: sessions
+    /// of it may be left out of the histories.
+    pub(crate) fn written(&mut self) -> Result<Written, LabError> {
+        match self.server {
+            Server::Private(_) => Ok(Written::read(&mut self.connection, &self.first)?),
+            Server::Foreign(_) => Ok(Written::default()),
+        }
+    }
+
+    /// Why the consumers cannot be set as a scenario has them, by what came into their tables since `before` with so many
+    /// transactions or more; `None` where they can.
+    pub(crate) fn miswritten(
+        &mut self,
+        scenario: &Scenario,
+        before: &Written,
+        transactions: u64,
+    ) -> Result<Option<String>, LabError> {
+        let now = self.written()?;
+        let Some(state) = self.wanted.get(&scenario.name) else { return Ok(None) };
+        Ok(before.disproof(&now, state, transactions, |instruments| scenario.is_fed(instruments)))
     }
 
     /// What is to be changed so that a scenario is set and nothing else.
@@ -248,14 +281,25 @@ impl<'a> Life<'a> {
             "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected' OR \
              Variable_name LIKE 'Performance\\_schema\\_%lost'",
         )?;
-        let all = rows.iter().map(|row| (text(row, 0), text(row, 1).parse().unwrap_or(0)));
-        let (sessions, lost): (Lost, Lost) = all.partition(|(name, _)| name == "Threads_connected");
+        let number = |row: &Row| {
+            let (name, value) = (text(row, 0), text(row, 1));
+            match value.parse() {
+                Ok(number) => Ok((name, number)),
+                Err(_) => Err(LabError::unreadable(&name, format!("it reads as {value}"))),
+            }
+        };
+        let all: Lost = rows.iter().map(number).collect::<Result<_, _>>()?;
+        let (sessions, lost): (Lost, Lost) =
+            all.into_iter().partition(|(name, _)| name == "Threads_connected");
         Ok((sessions.into_values().sum::<u64>() as u32, lost))
     }
 
     /// Statements that the server counted so far, without those of this connection.
     pub(crate) fn statements(&mut self) -> Result<u64, LabError> {
-        let questions = self.connection.global_status("Questions")?.unwrap_or(0);
+        let questions = self.connection.global_status("Questions")?;
+        let Some(questions) = questions else {
+            return Err(LabError::unreadable("Questions", "the server does not say"));
+        };
         Ok(questions.saturating_sub(self.connection.statements()))
     }
 
@@ -263,21 +307,25 @@ impl<'a> Life<'a> {
     pub(crate) fn events(&mut self) -> Result<Option<Events>, LabError> {
         match activity::read(&mut self.connection)? {
             Reading::Value(events) => Ok(Some(events)),
+            Reading::Absent(why) if self.connection.server_identity().performance_schema => {
+                Err(LabError::unreadable("the events of Performance Schema", why))
+            }
             Reading::Absent(_) => Ok(None),
         }
     }
 
-    /// Counters of InnoDB by their names; those that the server lacks, or that may not be read, are left
-    /// out.
+    /// Counters of InnoDB by their names ([`check_counters`]).
     pub(crate) fn counters(&mut self, names: &[String]) -> Result<Vec<Counter>, LabError> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let Reading::Value(mut counters) = metrics::read(&mut self.connection)? else {
-            return Ok(Vec::new());
-        };
-        counters.retain(|counter| names.contains(&counter.name));
-        Ok(counters)
+        match metrics::read(&mut self.connection)? {
+            Reading::Value(mut counters) => {
+                counters.retain(|counter| names.contains(&counter.name));
+                Ok(counters)
+            }
+            Reading::Absent(why) => Err(LabError::unreadable("the counters of InnoDB", why)),
+        }
     }
 
     /// The memory that Performance Schema says it uses, bytes: 0 where it is off; `None` where the
@@ -291,8 +339,7 @@ impl<'a> Life<'a> {
         let Reading::Value(rows) = absent_or(&self.connection, "the engine status", rows)? else {
             return Ok(None);
         };
-        let is_total =
-            |row: &&waggle_mysql::connection::Row| text(row, 1) == "performance_schema.memory";
+        let is_total = |row: &&Row| text(row, 1) == "performance_schema.memory";
         Ok(rows.iter().find(is_total).and_then(|row| text(row, 2).parse().ok()))
     }
 }

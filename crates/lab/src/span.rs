@@ -154,6 +154,11 @@ impl Span {
         }
     }
 
+    /// Transactions that ended; `None` where nobody counts them.
+    pub(crate) fn transactions(&self) -> Option<u64> {
+        Some(self.count.as_ref()?.transactions)
+    }
+
     /// As [`gate::stolen`].
     pub(crate) fn stolen(&self) -> Option<f64> {
         gate::stolen(self.usage.as_ref()?)

@@ -165,6 +165,8 @@ impl<'a> Engine<'a> {
         let (life, load) = self.at_work(running, making.slot, window.life)?;
         life.set(arm.scenario)?;
         let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
+        // Once in a window: it takes long on servers with many sessions.
+        let written = making.sum.is_none().then(|| life.written()).transpose()?;
         let before = Counted::so_far(life, &self.suite.counters)?;
         let settle = self.lengths.settle_of(&window.cell, turns);
         let length = self.lengths.window_of(threads) / turns;
@@ -183,6 +185,7 @@ impl<'a> Engine<'a> {
             tries += 1;
         };
         window.end = Timestamp::now();
+        let transactions = span.transactions().unwrap_or(0);
         making.sum = Some(match making.sum.take() {
             Some(sum) => sum.plus(span),
             None => span,
@@ -190,6 +193,11 @@ impl<'a> Engine<'a> {
         making.performance_schema_bytes = life.performance_schema_bytes()?;
         let after = Counted::so_far(life, &self.suite.counters)?;
         if let Some(reason) = life.misread(arm.scenario)? {
+            window.void.get_or_insert(reason);
+        }
+        if let Some(before) = written
+            && let Some(reason) = life.miswritten(arm.scenario, &before, transactions)?
+        {
             window.void.get_or_insert(reason);
         }
         if let Some(load) = running.loads.get(&arm.server) {

@@ -110,7 +110,7 @@ pub struct Measured {
     /// Transactions that began anew, after a deadlock or a lock that was waited for too long; absent where
     /// the load is not ours.
     pub retries: Option<u64>,
-    /// How long transactions took; absent where the load is not ours.
+    /// How long transactions took; absent where none ended, or the load is not ours.
     pub latency: Option<Latency>,
     /// Processor time of the server process, ns. This and all that is of the server's host is absent where
     /// the server is not on ours.
@@ -157,7 +157,7 @@ impl Measured {
             transactions: count.map(|count| count.transactions),
             statements,
             retries: count.map(|count| count.retries),
-            latency: count.map(Count::latency),
+            latency: count.and_then(Count::latency),
             server_cpu_ns: used.map(|used| used.server_cpu_ns),
             load_cpu_ns: None,
             server_share: used.map(|used| used.server_share),

@@ -1,20 +1,15 @@
 //! Whether the pictures of the guide are charts of the runs that are kept.
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 
-#[path = "kept_runs/page.rs"]
-#[expect(dead_code, reason = "what other tests write pages with")]
-mod page;
-
 use std::fs;
 use std::path::Path;
 
-use page::KeptRun;
-use waggle_lab::report::charts;
+use waggle_lab::KeptRun;
 
 /// The command of the guide, as it stands there.
 const TINY: &str = "bench/results/2026-11-26-lab-rds-tiny";
 /// Every number of threads.
-const WHOLE: &str = "bench/results/2026-11-25-lab-rds";
+const WHOLE: &str = "bench/results/2026-11-26-lab-rds";
 /// Pictures of the guide, the runs that they are of, and the names of the charts.
 const CHARTS: [(&str, &str, &str); 5] = [
     ("lab-qps.svg", WHOLE, "read-only-qps-by-threads"),
@@ -30,8 +25,7 @@ fn the_pictures_of_the_guide_are_charts_of_the_runs_that_are_kept() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = fs::read_to_string(root.join("docs/guide/lab.md")).unwrap();
     for (file, run, name) in CHARTS {
-        let KeptRun { begun, suite, windows, analysis } = KeptRun::read(&root.join(run));
-        let charts = charts(&suite, &begun.facts, &windows, &analysis);
+        let charts = KeptRun::read(&root.join(run)).unwrap().report().charts();
         let chart = charts.iter().find(|chart| chart.name == name);
         let names = || charts.iter().map(|chart| chart.name.as_str()).collect::<Vec<_>>();
         let chart = chart.unwrap_or_else(|| panic!("no chart {name}; there are {:?}", names()));

@@ -6,17 +6,15 @@ mod kept_runs;
 mod page;
 
 use kept_runs::kept_runs;
-use page::{KeptRun, assert_written};
-use waggle_lab::report;
+use page::assert_written;
+use waggle_lab::KeptRun;
 
 /// A section for each run of a suite with published figures that has more than the baseline.
 fn sections() -> Vec<String> {
     let runs = kept_runs();
-    let runs = runs.iter().map(|run| KeptRun::read(run));
+    let runs = runs.iter().map(|run| KeptRun::read(run).unwrap());
     runs.filter(|run| !run.suite.published.is_empty() && run.suite.scenarios.len() > 1)
-        .map(|KeptRun { begun, suite, windows, analysis }| {
-            report::effects(&suite, &begun.facts, &windows, &analysis)
-        })
+        .map(|run| run.report().effects())
         .collect()
 }
 

@@ -24,6 +24,8 @@ mod reference;
 mod refusals;
 #[path = "lab/reported.rs"]
 mod reported;
+#[path = "lab/set_first.rs"]
+mod set_first;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! One arm against its baseline, in one cell, by one metric.
 
-use serde::Serialize;
 use waggle_stats::{Estimate, percent};
 
 use crate::window::{Cell, Load, Window};
@@ -11,14 +10,16 @@ use super::pair::{Blocks, Pair, Pairs, Side};
 use super::paired::{self, PAIRS_MIN, Paired};
 use super::verdict::Verdict;
 
+/// The arm may lack so many blocks more than the baseline does, or fewer, as a share of all. Of eight, two are more.
+const ONE_SIDED_MAX: f64 = 0.2;
 /// From this share of the processors of the server on, a closed load saturates it.
 const SATURATED_FROM: f64 = 0.95;
 
-/// An arm against its baseline. Numbers that could not be measured are not a number (in JSON: `null`).
+/// An arm against its baseline. Numbers that could not be measured are not a number.
 ///
 /// Changes are of the arm against the baseline, `100 · (arm / baseline - 1)` %. Where a value is 0 there
 /// is no ratio, and `difference` alone is judged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// Under what.
     pub cell: Cell,
@@ -98,27 +99,30 @@ impl<'a> CellWindows<'a> {
         if self.blocks.windows(arm).next().is_none() {
             return self.without(arm, metric, 0, Verdict::NotRun(Verdict::NOT_YET.to_owned()));
         }
-        let mut counted = self.blocks.windows(arm).filter_map(Window::counted).peekable();
-        if counted.peek().is_some() && counted.all(|it| metric.of(it).is_none()) {
+        if [arm, self.baseline].into_iter().any(|it| self.blocks.never_tells(it, metric)) {
             return self.without(arm, metric, 0, Verdict::NotRun(Verdict::NOT_MEASURED.to_owned()));
         }
-        let Pairs { pairs, void, shared } = self.blocks.pairs(self.baseline, arm, metric);
+        let Pairs { pairs, void, void_alone, shared } =
+            self.blocks.pairs(self.baseline, arm, metric);
         if shared > 0 && pairs.len() < PAIRS_MIN {
-            let why = "memory of arms that share a server life cannot be told apart";
+            let why = "memory of arms that share a server cannot be told apart";
             return self.without(arm, metric, void, Verdict::NotRun(why.to_owned()));
         }
-        self.judge(arm, metric, &pairs, void).unwrap_or_else(|| {
-            let (count, made) = (pairs.len(), self.blocks.count(arm));
-            let verdict = match made < PAIRS_MIN {
-                true => Verdict::NotRun(format!("{made} blocks, {PAIRS_MIN} are needed")),
-                false => Verdict::Void(format!(
-                    "pairs that count: {count}, void: {void}, needed: {PAIRS_MIN}"
-                )),
-            };
-            let mut compared = self.without(arm, metric, void, verdict);
-            compared.comparison.pairs = count;
-            compared
-        })
+        let (count, made) = (pairs.len(), self.blocks.count(arm));
+        let verdict = match (self.judge(arm, metric, &pairs, void), one_sided(void_alone, made)) {
+            (Some(judged), None) => return judged,
+            (Some(_), Some(why)) => Verdict::Void(why),
+            (None, _) if made < PAIRS_MIN => {
+                Verdict::NotRun(format!("{made} blocks, {PAIRS_MIN} are needed"))
+            }
+            (None, _) => {
+                let counts = format!("pairs that count: {count}, void: {void}");
+                Verdict::Void(format!("{counts}, needed: {PAIRS_MIN}"))
+            }
+        };
+        let mut compared = self.without(arm, metric, void, verdict);
+        compared.comparison.pairs = count;
+        compared
     }
 
     fn judge(&self, arm: &str, metric: Metric, pairs: &[Pair], void: usize) -> Option<Compared> {
@@ -134,8 +138,8 @@ impl<'a> CellWindows<'a> {
         let unknown = self.without(arm, metric, void, Verdict::Below { detectable_percent });
         let comparison = Comparison {
             pairs: pairs.len(),
-            baseline_value: level(pairs.iter().map(|pair| pair.baseline)),
-            arm_value: level(pairs.iter().map(|pair| pair.arm)),
+            baseline_value: level(pairs.iter().map(|pair| pair.baseline), has_ratio),
+            arm_value: level(pairs.iter().map(|pair| pair.arm), has_ratio),
             percent: tested.interval.map(share),
             difference,
             bootstrap: tested.bootstrap.filter(|_| has_ratio).map(|it| it.map(share)),
@@ -199,8 +203,20 @@ impl Comparison {
     }
 }
 
-/// The geometric mean, or the arithmetic where a value is 0.
-fn level(sides: impl Iterator<Item = Side> + Clone) -> f64 {
+/// The geometric mean where there are ratios, or the arithmetic.
+fn level(sides: impl Iterator<Item = Side> + Clone, has_ratio: bool) -> f64 {
     let mean = Side::mean(sides);
-    mean.log.map_or(mean.value, f64::exp)
+    mean.log.filter(|_| has_ratio).map_or(mean.value, f64::exp)
+}
+
+/// Why nothing may be said where windows of the arm alone, and windows of the baseline alone, are void in so many of
+/// the blocks. What voids a dear arm more often leaves those of its windows in which it did well.
+fn one_sided([arm, baseline]: [usize; 2], blocks: usize) -> Option<String> {
+    let more = arm.abs_diff(baseline) as f64;
+    (more > ONE_SIDED_MAX * blocks as f64).then(|| {
+        format!(
+            "of {blocks} blocks {arm} lack the arm alone and {baseline} the baseline alone, so that those which are left are \
+             no fair choice"
+        )
+    })
 }

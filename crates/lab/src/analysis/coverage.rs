@@ -266,7 +266,7 @@ fn pieces(series: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
 
 /// Box and Muller, "A note on the generation of random normal deviates", Annals of Mathematical
 /// Statistics 1958.
-fn normal(random: &mut Random) -> f64 {
+pub(super) fn normal(random: &mut Random) -> f64 {
     let mut uniform = || (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
     let (length, angle) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), TAU * uniform());
     length * angle.cos()

@@ -1,19 +1,20 @@
-//! The noise floor: arms compared with others that are set alike.
+//! The noise floor: the baseline compared with itself.
 
-use serde::Serialize;
 use waggle_stats::most_by_chance;
+
+use crate::window::Window;
 
 use super::compare::Comparison;
 use super::metric::Metric;
 use super::paired::ERROR;
 
-/// What the comparisons of arms that are set alike (A/A) say of a metric: of the baseline with itself,
-/// and of one that shares a server with itself alone on a server. Whatever they find is wrong.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What the comparisons of the baseline with itself (A/A) say of a metric. Whatever they find is wrong. Of one that
+/// shares a server with itself alone on a server that is not so: what the others leave behind there is no chance.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     /// Of what.
     pub metric: Metric,
-    /// How many there were, one or two a cell of a run.
+    /// How many there were, one a cell of a run.
     pub comparisons: usize,
     /// Those whose interval of 95 % leaves out "no effect".
     pub false_alarms: usize,
@@ -24,10 +25,19 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// The floor of every metric by which arms that are set alike were compared, in one run or in
-    /// several; other comparisons are passed over.
+    /// The floor of every metric by which the baseline was compared with itself, in one run or in several; other
+    /// comparisons are passed over.
     pub fn all<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Vec<Floor> {
-        let is_known = |it: &&Comparison| it.is_again() && it.verdict.is_known();
+        Floor::of_arm(comparisons, Window::AGAIN)
+    }
+
+    /// The same of [`Window::ALONE`]: how often it was told apart from its like, and by how much.
+    pub fn of_sharing<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Vec<Floor> {
+        Floor::of_arm(comparisons, Window::ALONE)
+    }
+
+    fn of_arm<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>, arm: &str) -> Vec<Floor> {
+        let is_known = |it: &&Comparison| it.arm == arm && it.verdict.is_known();
         let again: Vec<&Comparison> = comparisons.into_iter().filter(is_known).collect();
         let floor = |metric: Metric| {
             let of_metric = || again.iter().filter(move |it| it.metric == metric);

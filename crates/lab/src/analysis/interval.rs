@@ -1,10 +1,8 @@
 //! An effect with its interval.
 
-use serde::Serialize;
-
 /// A value and where the true one lies with a confidence of 95 %. Where it could not be measured, all
-/// three are not a number (in JSON: `null`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+/// three are not a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,

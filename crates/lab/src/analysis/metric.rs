@@ -1,12 +1,9 @@
 //! What is compared.
 
-use serde::Serialize;
-
 use crate::window::Measured;
 
 /// A number of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// Processor time of the server per statement, ns. What instruments consume, at any load; at
     /// saturation it is the throughput.
@@ -38,6 +35,17 @@ pub enum Metric {
     WrittenBytesPerStatement,
 }
 
+/// What more of a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum More {
+    /// Better.
+    Gain,
+    /// Worse.
+    Cost,
+    /// It depends on what else changes.
+    Depends,
+}
+
 impl Metric {
     /// Every metric, the most telling first.
     pub const ALL: [Metric; 13] = [
@@ -56,7 +64,7 @@ impl Metric {
         Metric::WrittenBytesPerStatement,
     ];
 
-    /// What it is called in files: as `serde` writes it.
+    /// What it is called in files.
     pub fn key(self) -> &'static str {
         match self {
             Metric::CpuPerStatement => "cpu_per_statement",
@@ -105,26 +113,35 @@ impl Metric {
         value.filter(|value| value.is_finite())
     }
 
-    /// Whether it is a rate at which work is done. More of that is a gain; more of all else is a cost.
+    /// Whether it is a rate at which work is done.
     pub fn is_rate(self) -> bool {
         matches!(self, Metric::Qps | Metric::Tps)
+    }
+
+    /// What more of it is, under a load at a fixed rate (`is_open`) or a closed one. A closed load that gets less done
+    /// may use less of the processors, and what sysbench uses and how often threads are switched follows from how
+    /// long who waits.
+    pub fn more(self, is_open: bool) -> More {
+        match self {
+            Metric::Qps | Metric::Tps => More::Gain,
+            Metric::ServerShare if is_open => More::Cost,
+            Metric::ServerShare
+            | Metric::LoadCpuPerStatement
+            | Metric::ContextSwitchesPerStatement => More::Depends,
+            Metric::CpuPerStatement
+            | Metric::LatencyMean
+            | Metric::LatencyP50
+            | Metric::LatencyP95
+            | Metric::LatencyP99
+            | Metric::Rss
+            | Metric::PerformanceSchemaMemory
+            | Metric::WrittenBytesPerStatement => More::Cost,
+        }
     }
 
     /// Whether it belongs to a server life rather than to a window. Memory that a server has taken is
     /// not given back when an arm ends: an arm has what those before it in its life took.
     pub fn is_of_life(self) -> bool {
         matches!(self, Metric::Rss | Metric::PerformanceSchemaMemory)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_key_is_what_serde_writes() {
-        for metric in Metric::ALL {
-            assert_eq!(serde_json::to_value(metric).unwrap(), metric.key());
-        }
     }
 }

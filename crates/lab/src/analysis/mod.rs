@@ -23,8 +23,6 @@ mod verdict;
 
 use std::collections::BTreeSet;
 
-use serde::Serialize;
-
 use crate::suite::{Order, Suite};
 use crate::window::{Cell, Window};
 
@@ -32,7 +30,7 @@ pub use compare::Comparison;
 pub use floor::Floor;
 pub use foreseen::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT};
 pub use interval::Interval;
-pub use metric::Metric;
+pub use metric::{Metric, More};
 pub use paired::{PAIRS_MIN, Paired};
 pub use pool::{PooledEffect, change_over};
 pub use runs::{RunDifference, RunDifferences, compare_runs};
@@ -41,7 +39,7 @@ pub use verdict::Verdict;
 use compare::{CellWindows, Compared};
 
 /// What the windows of a run say.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Analysis {
     /// Every scenario in every cell by every metric, the second arm of the baseline among them.
     pub comparisons: Vec<Comparison>,
@@ -87,12 +85,11 @@ pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Ana
 
 /// Compares what the orders of a suite ask for: every scenario with the suite's baseline, then with the
 /// other scenarios that an order compares with, each pair once. What is compared with another scenario
-/// than the baseline is a family of its own for each order and scenario; so is the arm that is alone on a
+/// than the baseline is a family of its own for each of them; so is the arm that is alone on a
 /// server ([`Window::ALONE`]) with its like that shares one.
 pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
     let mut analysis = analyse(suite, windows);
-    let steps = suite.orders.iter().flat_map(|order| Matrix::steps(suite, order));
-    for matrix in steps.chain(Matrix::alone(suite)) {
+    for matrix in Matrix::steps(suite).into_iter().chain(Matrix::alone(suite)) {
         let further = matrix.analyse(windows);
         analysis.comparisons.extend(further.comparisons);
         analysis.pooled.extend(further.pooled);
@@ -129,21 +126,27 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// A matrix for each scenario but the baseline with which an order compares. The arms before it in
-    /// that list were compared with it the other way round.
-    fn steps(suite: &'a Suite, order: &'a Order) -> Vec<Matrix<'a>> {
-        let is_run = |name: &&String| suite.scenarios.iter().any(|one| one.name == **name);
-        let against: Vec<&str> = order.against.iter().filter(is_run).map(String::as_str).collect();
-        let step = |at: usize| {
-            let mut matrix = Matrix::of(suite, against[at]);
-            matrix.cells.retain(|(cell, _)| suite.order(cell) == Some(order));
-            for (_, arms) in &mut matrix.cells {
-                arms.retain(|arm| *arm != suite.baseline && !against[..at].contains(arm));
-            }
+    /// A matrix for each scenario but the baseline with which orders compare, over all of these. The arms before it in
+    /// the list of an order were compared with it the other way round.
+    fn steps(suite: &'a Suite) -> Vec<Matrix<'a>> {
+        let before = |order: &'a Order, name: &str| {
+            let mut against = order.against.iter();
+            let at = against.position(|other| other == name)?;
+            Some(&order.against[..at])
+        };
+        let step = |name: &'a str| {
+            let mut matrix = Matrix::of(suite, name);
+            matrix.cells.retain_mut(|(cell, arms)| {
+                let before = suite.order(cell).and_then(|order| before(order, name));
+                let is_told = |arm: &str| before.unwrap_or_default().iter().any(|told| told == arm);
+                arms.retain(|arm| *arm != suite.baseline && !is_told(arm));
+                before.is_some()
+            });
             matrix
         };
-        let others = (0..against.len()).filter(|at| against[*at] != suite.baseline);
-        others.map(step).collect()
+        let is_run = |name: &&str| suite.scenarios.iter().any(|one| one.name == **name);
+        let others = suite.compared_with().into_iter().filter(|name| *name != suite.baseline);
+        others.filter(is_run).map(step).collect()
     }
 
     /// The arm that is alone on a server beside its like that shares one; `None` where there is none.

@@ -32,6 +32,8 @@ pub(super) struct Pairs {
     /// Blocks that do not count, because a window of either arm is void, or because the run was
     /// interrupted between the two.
     pub(super) void: usize,
+    /// Of these, where only the window of the arm does not count, and where only that of the baseline does not.
+    pub(super) void_alone: [usize; 2],
     /// Blocks that do not count, because the metric belongs to a server life that several arms share.
     pub(super) shared: usize,
 }
@@ -67,6 +69,12 @@ impl<'a> Blocks<'a> {
         self.blocks.values().filter(|arms| arms.contains_key(arm)).count()
     }
 
+    /// Whether windows of an arm count and none of them has the metric.
+    pub(super) fn never_tells(&self, arm: &str, metric: Metric) -> bool {
+        let mut counted = self.windows(arm).filter_map(Window::counted).peekable();
+        counted.peek().is_some() && counted.all(|it| metric.of(it).is_none())
+    }
+
     /// An arm beside its baseline. Blocks in which the two had the same pair of different lives are one
     /// pair: what sets two lives apart (where memory lies, what is cached) is the same in all of them,
     /// and more blocks do not average it out (Kalibera and Jones, "Rigorous benchmarking in reasonable
@@ -93,7 +101,11 @@ impl<'a> Blocks<'a> {
                     let unit = (lives, if is_one_life { *block } else { 0 });
                     units.entry(unit).or_default().push(Pair { block: *block, baseline, arm });
                 }
-                _ => found.void += 1,
+                (baseline, arm) => {
+                    found.void += 1;
+                    found.void_alone[0] += usize::from(baseline.is_some() && arm.is_none());
+                    found.void_alone[1] += usize::from(baseline.is_none() && arm.is_some());
+                }
             }
         }
         found.pairs = units.values().map(|pairs| Pair::mean(pairs)).collect();

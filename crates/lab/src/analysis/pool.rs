@@ -5,7 +5,6 @@
 //! interval rests on the blocks, as that of a cell does. It is of the mean over these cells, not over others
 //! that there could be.
 
-use serde::Serialize;
 use waggle_stats::{block_means, percent};
 
 use crate::window::{Cell, Load, Window};
@@ -17,7 +16,7 @@ use super::paired::Paired;
 use super::verdict::{Finding, Verdict, among};
 
 /// The mean effect of a scenario over cells.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PooledEffect {
     /// The scenario, or the second arm of the baseline.
     pub arm: String,
@@ -32,7 +31,7 @@ pub struct PooledEffect {
     /// Whether over the cells with a fixed rate of arrival; else over those with a closed load. Times and
     /// rates mean different things in the two.
     pub is_open: bool,
-    /// How many cells.
+    /// How many cells; those with half of the pairs of the fullest, or fewer, have no part in it.
     pub cells: usize,
     /// How many blocks have a part in it.
     pub blocks: usize,
@@ -51,7 +50,6 @@ pub struct PooledEffect {
     /// sign-flip test).
     pub proven_percent: f64,
     /// Whether a cost would show in each of the cells.
-    #[serde(skip)]
     pub(crate) shows_costs: bool,
     /// What follows.
     pub verdict: Verdict,
@@ -74,7 +72,7 @@ impl PooledEffect {
 
     fn finding(&self) -> Finding {
         Finding {
-            metric: self.metric,
+            more: self.metric.more(self.is_open),
             effect: self.percent,
             count: self.blocks,
             p_student: self.p_student,
@@ -95,17 +93,25 @@ pub fn change_over(
     metric: Metric,
 ) -> Option<Interval> {
     let compare = |cell: &&Cell| CellWindows::of(windows, cell, baseline).compare(arm, metric);
-    let mut compared: Vec<Compared> = cells.iter().map(compare).collect();
-    compared.retain(|one| !one.log_ratios.is_empty());
-    match compared.as_slice() {
+    let compared: Vec<Compared> = cells.iter().map(compare).collect();
+    match with_a_part(compared.iter()).as_slice() {
         [one] => Some(one.comparison.percent),
-        several => Some(mean_of(several.iter())?.interval.map(percent)),
+        several => Some(mean_of(several)?.interval.map(percent)),
     }
 }
 
+/// The cells of which the mean is formed: those that have a ratio, but for those with half of the pairs of the fullest or
+/// fewer. The few that are left would speak for all of its blocks.
+fn with_a_part<'a>(compared: impl Iterator<Item = &'a Compared>) -> Vec<&'a Compared> {
+    let mut cells: Vec<&Compared> = compared.filter(|one| !one.log_ratios.is_empty()).collect();
+    let fullest = cells.iter().map(|one| one.log_ratios.len()).max().unwrap_or(0);
+    cells.retain(|one| one.log_ratios.len() * 2 > fullest);
+    cells
+}
+
 /// The mean over cells in each block, on the scale of logarithms.
-fn mean_of<'a>(compared: impl Iterator<Item = &'a Compared>) -> Option<Paired> {
-    let cells: Vec<&[(u32, f64)]> = compared.map(|one| one.log_ratios.as_slice()).collect();
+fn mean_of(cells: &[&Compared]) -> Option<Paired> {
+    let cells: Vec<&[(u32, f64)]> = cells.iter().map(|one| one.log_ratios.as_slice()).collect();
     Paired::of(&block_means(&cells)?)
 }
 
@@ -158,12 +164,11 @@ impl<'a> Group<'a> {
     }
 
     fn pool(&self, compared: &[Compared]) -> Option<PooledEffect> {
-        let is_part = |one: &&Compared| self.holds(one) && !one.log_ratios.is_empty();
-        let cells: Vec<&Compared> = compared.iter().filter(is_part).collect();
+        let cells = with_a_part(compared.iter().filter(|one| self.holds(one)));
         if cells.len() < 2 {
             return None;
         }
-        let paired = mean_of(cells.iter().copied())?;
+        let paired = mean_of(&cells)?;
         let detectable_percent = percent(paired.detectable);
         Some(PooledEffect {
             arm: self.arm.to_owned(),

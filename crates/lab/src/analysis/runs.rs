@@ -1,6 +1,5 @@
 //! Whether two runs of a suite differ.
 
-use serde::Serialize;
 use waggle_stats::{Estimate, difference, holm, percent};
 
 use crate::suite::Suite;
@@ -13,7 +12,7 @@ use super::metric::Metric;
 use super::paired::{ERROR, POWER};
 
 /// How far the effect of a scenario in one run is from that in another.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunDifference {
     /// Under what.
     pub cell: Cell,

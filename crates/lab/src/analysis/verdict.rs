@@ -1,25 +1,27 @@
 //! What a comparison says, in one word.
 
-use serde::Serialize;
-use waggle_stats::{detectable, holm, percent};
+use waggle_stats::{holm, percent};
+
+use crate::window::Load;
 
 use super::compare::Comparison;
 use super::interval::Interval;
-use super::metric::Metric;
-use super::paired::{ERROR, POWER};
+use super::metric::{Metric, More};
+use super::paired::{self, ERROR};
 
 /// What a comparison says.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It costs: worse than the baseline, also among all comparisons of its metric.
     Cost,
     /// It gains: better than the baseline, likewise.
     Gain,
+    /// It is another one, likewise; whether that is good or bad depends.
+    Change,
     /// No effect was found, which is not the same as none.
     Below {
-        /// An effect of this size would have been found in 4 of 5 cases, also among all comparisons of its
-        /// metric, %; not a number where the baseline is 0.
+        /// An effect of this size would have been found in 4 of 5 cases or more, also among all comparisons of its
+        /// metric, %: the one that was seen is no larger. Not a number where the baseline is 0.
         detectable_percent: f64,
     },
     /// The effect is proven to be smaller than what the suite cares for. Not said of a rate where the server was not
@@ -54,7 +56,7 @@ impl Verdict {
 
 /// Gives every comparison its adjusted p value and its verdict.
 ///
-/// A cost or a gain is what stays significant at 5 % after Holm, over all comparisons of the metric, and
+/// A cost, a gain or a change is what stays significant at 5 % after Holm, over all comparisons of the metric, and
 /// leaves out zero by the interval that is printed, too; the comparisons of the baseline with itself are a
 /// family apart. Of the rest, the effect is proven to be small where two one-sided tests put it within `margin_percent`; that is claimed of each comparison at
 /// 5 %, without correction.
@@ -79,14 +81,14 @@ pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
 /// What is found in 4 of 5 cases among so many comparisons, %, from what is found by itself: the first step of
 /// Holm asks for [`ERROR`] divided by their number.
 pub(super) fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
-    let of = |error| detectable(pairs, error, POWER).unwrap_or(f64::NAN);
+    let of = |error| paired::found(pairs, error).unwrap_or(f64::NAN);
     let farther = of(ERROR / comparisons.max(1) as f64) / of(ERROR);
     percent((1.0 + alone_percent / 100.0).ln() * farther)
 }
 
 /// What a verdict rests on.
 pub(super) struct Finding {
-    pub(super) metric: Metric,
+    pub(super) more: More,
     /// The change, or the difference where there is no ratio: its sign counts, and whether it leaves out zero.
     pub(super) effect: Interval,
     /// Pairs, or blocks.
@@ -122,10 +124,18 @@ impl Finding {
     fn verdict(&self, p_holm: f64, detectable_percent: f64, margin_percent: f64) -> Verdict {
         let is_more = self.effect.value > 0.0;
         if p_holm <= ERROR && !self.effect.holds(0.0) {
-            if is_more == self.metric.is_rate() { Verdict::Gain } else { Verdict::Cost }
+            match self.more {
+                More::Depends => Verdict::Change,
+                More::Gain if is_more => Verdict::Gain,
+                More::Cost if !is_more => Verdict::Gain,
+                More::Gain | More::Cost => Verdict::Cost,
+            }
         } else if self.shows_costs && self.proven_percent <= margin_percent {
             Verdict::Free { below_percent: self.proven_percent }
         } else {
+            let seen = self.effect.value.abs();
+            let is_ratio = detectable_percent.is_finite();
+            let detectable_percent = if is_ratio { detectable_percent.max(seen) } else { f64::NAN };
             Verdict::Below { detectable_percent }
         }
     }
@@ -134,7 +144,7 @@ impl Finding {
 impl Comparison {
     fn finding(&self) -> Finding {
         Finding {
-            metric: self.metric,
+            more: self.metric.more(self.cell.load != Load::Closed),
             effect: self.effect(),
             count: self.pairs,
             p_student: self.p_student,
@@ -152,7 +162,7 @@ mod tests {
     #[test]
     fn what_is_printed_as_a_cost_leaves_out_zero_in_its_interval() {
         let of = |low: f64| Finding {
-            metric: Metric::CpuPerStatement,
+            more: More::Cost,
             effect: Interval { low, value: 4.2, high: 5.1 },
             count: 6,
             p_student: 0.0045,
@@ -161,15 +171,39 @@ mod tests {
             detectable_percent: 3.0,
         };
         assert_eq!(among(&[of(0.1)], 1.0)[0].verdict, Verdict::Cost);
-        assert!(matches!(among(&[of(-0.1)], 1.0)[0].verdict, Verdict::Below { .. }));
+        // Nothing is below what is smaller than what was seen.
+        let below = among(&[of(-0.1)], 1.0).remove(0);
+        assert_eq!(below.verdict, Verdict::Below { detectable_percent: 4.2 });
+        assert!((below.detectable_percent - 3.0).abs() < 1e-9, "{}", below.detectable_percent);
+    }
+
+    #[test]
+    fn more_is_a_cost_or_a_gain_or_neither() {
+        let says = |more, value: f64| {
+            let effect = Interval { low: value - 1.0, value, high: value + 1.0 };
+            let finding = Finding {
+                more,
+                effect,
+                count: 8,
+                p_student: 0.001,
+                proven_percent: 6.0,
+                shows_costs: true,
+                detectable_percent: 3.0,
+            };
+            among(&[finding], 1.0).remove(0).verdict
+        };
+        let both = |more| [says(more, 4.0), says(more, -4.0)];
+        assert_eq!(both(More::Cost), [Verdict::Cost, Verdict::Gain]);
+        assert_eq!(both(More::Gain), [Verdict::Gain, Verdict::Cost]);
+        assert_eq!(both(More::Depends), [Verdict::Change, Verdict::Change]);
     }
 
     #[test]
     fn among_many_comparisons_an_effect_has_to_be_larger_to_be_found() {
         assert!((detectable_among(1, 5.0, 8) - 5.0).abs() < 1e-9);
-        // Of 8 pairs: (t(1 - 0.05 / 400) + t(0.8)) / (t(0.975) + t(0.8)), t with 7 degrees of freedom.
+        // Of 8 pairs at 0.05 / 200 and at 0.05: 8.35 standard errors by 3.28.
         let of_many = detectable_among(200, 5.0, 8);
-        assert!((11.0..13.0).contains(&of_many), "{of_many}");
+        assert!((13.0..13.4).contains(&of_many), "{of_many}");
         assert!(detectable_among(200, f64::NAN, 8).is_nan());
     }
 }

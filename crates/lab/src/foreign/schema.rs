@@ -44,7 +44,7 @@ pub(super) fn claim(connection: &mut Connection) -> Result<Option<String>, LabEr
     if !are_ours(&tables) {
         return Err(LabError::Foreign(format!(
             "there is a schema {SCHEMA} that waggle did not make, or in which there is more than \
-             waggle made; nothing was changed: rename or drop it"
+             waggle made; nothing was changed: move its tables elsewhere and drop it"
         )));
     }
     let run = connection.rows(&format!("SELECT run AS {MARK} FROM {SCHEMA}.{MARK_TABLE}"))?;

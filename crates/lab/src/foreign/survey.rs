@@ -39,7 +39,8 @@ impl Survey {
         let variables = connection.rows("SHOW GLOBAL VARIABLES")?.iter().map(pair).collect();
         let mut status = |name: &str| -> Result<u32, LabError> {
             let number = connection.global_status(name)?;
-            Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0))
+            let unreadable = || LabError::unreadable(name, "the server does not say");
+            Ok(number.ok_or_else(unreadable)?.min(u64::from(u32::MAX)) as u32)
         };
         let (connected, prepared) = (status("Threads_connected")?, status("Prepared_stmt_count")?);
         Ok(Survey { variables, connected, prepared })

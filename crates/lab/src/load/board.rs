@@ -232,7 +232,7 @@ mod tests {
         assert_eq!((count.transactions, count.retries), (12, 1));
         assert_eq!(board.transactions().unwrap(), 12);
         assert_eq!((count.sum_ns, count.max_ns), (7e6, 9e5));
-        assert_eq!(count.latency().shape.iter().map(|(_, count)| count).sum::<u64>(), 12);
+        assert_eq!(count.latency().unwrap().shape.iter().map(|(_, count)| count).sum::<u64>(), 12);
         assert!(!board.is_still().unwrap() && !board.has_failed().unwrap());
         assert!(board.is_at_rest().unwrap());
         board.put(records + 69 * 64 + 8 * IS_BUSY as u64, 1.0).unwrap();

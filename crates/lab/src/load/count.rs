@@ -48,23 +48,23 @@ impl Count {
         }
     }
 
-    /// How long the transactions took, attempts that failed included. All is 0 where there was none.
-    pub fn latency(&self) -> Latency {
+    /// How long the transactions took, attempts that failed included. `None` where none ended.
+    pub fn latency(&self) -> Option<Latency> {
         if self.transactions == 0 {
-            return Latency::default();
+            return None;
         }
         let quantile_ns = |quantile| {
             let ns = self.histogram.quantile_ns(quantile).unwrap_or(self.max_ns);
             ns.min(self.max_ns)
         };
-        Latency {
+        Some(Latency {
             mean_ns: self.sum_ns / self.transactions as f64,
             p50_ns: quantile_ns(0.5),
             p95_ns: quantile_ns(0.95),
             p99_ns: quantile_ns(0.99),
             max_ns: self.max_ns,
             shape: self.histogram.shape(),
-        }
+        })
     }
 }
 
@@ -87,18 +87,18 @@ mod tests {
     #[test]
     fn latency_is_that_of_the_transactions() {
         // 99 of 2^20 ns (1.05 ms), one of 2^30 ns (1.07 s).
-        let latency = count(&[(20, 99), (30, 1)], 1_073_741_900.0).latency();
+        let latency = count(&[(20, 99), (30, 1)], 1_073_741_900.0).latency().unwrap();
         assert_eq!(latency.mean_ns, (99.0 * 1_048_576.0 + 1_073_741_824.0) / 100.0);
         assert_eq!(latency.p50_ns, 1_048_576.0 + 4096.0 * 50.0 / 99.0);
         assert_eq!(latency.p99_ns, 1_048_576.0 + 4096.0);
         assert_eq!(latency.max_ns, 1_073_741_900.0);
         assert_eq!(latency.shape.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [99, 1]);
-        assert_eq!(count(&[], 0.0).latency(), Latency::default());
+        assert_eq!(count(&[], 0.0).latency(), None);
     }
 
     #[test]
     fn no_percentile_is_above_the_longest() {
-        let latency = count(&[(20, 10)], 1_048_577.0).latency();
+        let latency = count(&[(20, 10)], 1_048_577.0).latency().unwrap();
         assert_eq!([latency.p50_ns, latency.p99_ns], [1_048_577.0; 2]);
     }
 
@@ -109,7 +109,7 @@ mod tests {
         let since = after.since(&before);
         assert_eq!((since.transactions, since.retries), (2, 0));
         assert_eq!(since.max_ns, 33_554_432.0 * (1.0 + 1.0 / 256.0));
-        assert_eq!(since.latency().mean_ns, 33_554_432.0);
+        assert_eq!(since.latency().unwrap().mean_ns, 33_554_432.0);
         let longer = count(&[(20, 5), (30, 1), (31, 1)], 2_147_483_700.0);
         assert_eq!(longer.since(&before).max_ns, 2_147_483_700.0);
         assert_eq!(after.since(&after).max_ns, 0.0);

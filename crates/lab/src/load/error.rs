@@ -42,7 +42,9 @@ pub enum LoadError {
         said: String,
     },
     /// Sessions did not come to a pause.
-    #[error("the sessions of {script} did not {what} in {seconds} s; the server may hang")]
+    #[error(
+        "the sessions of {script} did not {what} in {seconds} s: the server may hang; look at what runs there (SHOW PROCESSLIST)"
+    )]
     Late {
         /// The script.
         script: String,

@@ -285,6 +285,7 @@ pub(super) fn kind(verdict: &Verdict) -> Kind {
     match verdict {
         Verdict::Cost => Kind::Cost,
         Verdict::Gain => Kind::Gain,
+        Verdict::Change => Kind::Change,
         Verdict::Below { .. } => Kind::Below,
         Verdict::Free { .. } => Kind::Free,
         Verdict::Void(_) => Kind::Void,

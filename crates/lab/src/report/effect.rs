@@ -50,11 +50,13 @@ impl Effect<'_> {
         Some(size).filter(Interval::is_known)
     }
 
-    /// Whether a cost or a gain was shown, also among all comparisons of the metric.
+    /// Whether a cost, a gain or a change was shown, also among all comparisons of the metric.
     pub(super) fn is_shown(&self, analysis: &Analysis) -> bool {
         let of_cell = || Some(&self.alone(analysis)?.verdict);
         let verdict = self.pooled(analysis).map(|one| &one.verdict).or_else(of_cell);
-        verdict.is_some_and(|verdict| matches!(verdict, Verdict::Cost | Verdict::Gain))
+        verdict.is_some_and(|verdict| {
+            matches!(verdict, Verdict::Cost | Verdict::Gain | Verdict::Change)
+        })
     }
 
     /// The comparison of the cell where only one has numbers.

@@ -43,7 +43,7 @@ pub struct Run {
     pub command: String,
     /// Version of waggle, and the commit that it was built from where that is known.
     pub waggle_version: String,
-    /// When the first server was started.
+    /// When the command was started.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub begin: Timestamp,
     /// When the last window ended; absent while windows of the schedule are missing.

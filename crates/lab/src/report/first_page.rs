@@ -1,9 +1,11 @@
 //! What a reader needs before any table: the question, the verdicts, the noise, the circumstances.
 
+use crate::analysis::Metric;
 use crate::report::document::{Block, Datum, Table};
 use crate::report::words::{self, DEFINITION};
 use crate::report::{Report, at_work, circumstances, left_out, machines, settings, verdicts, void};
 use crate::suite::{Order, Sequence};
+use crate::window::{Load, Window};
 
 /// Where no comparison of the baseline with itself has numbers.
 pub(super) const NOISE_UNKNOWN: &str = "No comparison of the baseline with itself has enough windows: \
@@ -113,8 +115,7 @@ fn scenarios(report: Report<'_>) -> Table {
 
 /// What the comparisons of the baseline with itself show.
 fn noise(report: Report<'_>) -> Vec<Block> {
-    let text = "In every block a second arm is set as the baseline is; where arms share a server, one of \
-                them is there again, alone on a server. What differs between two such arms is noise, \
+    let text = "In every block a second arm is set as the baseline is. What differs between the two is noise, \
                 and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
                 declares how large an effect on a metric a run shall be able to show; the half-width is to \
                 be at most that. What chance explains is reckoned for comparisons that are independent; those \
@@ -128,10 +129,8 @@ fn noise(report: Report<'_>) -> Vec<Block> {
         "half-width of the 95 % interval, median (%)",
         "declared detectable (%)",
     ];
-    let mut table = Table::new(
-        "Arms that are set alike compared with each other",
-        heads.map(str::to_owned).to_vec(),
-    );
+    let mut table =
+        Table::new("The baseline compared with itself", heads.map(str::to_owned).to_vec());
     for floor in &report.analysis.floor {
         table.row(vec![
             Datum::text(words::name(floor.metric)),
@@ -142,10 +141,33 @@ fn noise(report: Report<'_>) -> Vec<Block> {
             Datum::number(words::declared(report.suite.declared_percent(floor.metric))),
         ]);
     }
-    if table.rows.is_empty() {
-        return vec![text, Block::Paragraph(NOISE_UNKNOWN.to_owned())];
-    }
-    vec![text, Block::Table(table)]
+    let table = match table.rows.is_empty() {
+        true => Block::Paragraph(NOISE_UNKNOWN.to_owned()),
+        false => Block::Table(table),
+    };
+    [text, table].into_iter().chain(sharing(report).map(Block::Paragraph)).collect()
+}
+
+/// What other arms leave behind on the server that they share; `None` where none does, or nobody knows.
+pub(super) fn sharing(report: Report<'_>) -> Option<String> {
+    let metric = verdicts::METRIC;
+    let is_alone = |arm: &str, of: Metric| arm == Window::ALONE && of == metric;
+    let pooled = report.analysis.pooled.iter().filter(|it| is_alone(&it.arm, it.metric));
+    let of_all = pooled.filter(|it| it.workload.is_none() && !it.is_open);
+    let mut of_all = of_all.map(|it| (&it.baseline, it.percent, it.cells));
+    let mut single = report.analysis.comparisons.iter().filter(|it| {
+        is_alone(&it.arm, it.metric) && it.cell.load == Load::Closed && it.percent.is_known()
+    });
+    let found = || single.next().map(|it| (&it.baseline, it.percent, 1));
+    let (scenario, percent, cells) = of_all.next().or_else(found)?;
+    Some(format!(
+        "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own: the {} of that \
+         differs by {} ({}). What is not chance in this, others have left behind on the server that is shared, and it is in \
+         the effects of all that share it.",
+        words::short(metric),
+        words::percent_interval(&percent),
+        words::count(cells, "cell", "cells")
+    ))
 }
 
 fn caveats(report: Report<'_>) -> Vec<String> {

@@ -58,8 +58,7 @@ fn differences(before: &Host, after: &Host) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use crate::report::facts::{Facts, TakenUp};
-    use crate::report::sample::{analysis, facts, suite, window};
-    use crate::report::{effects, html, json, markdown};
+    use crate::report::sample::{analysis, facts, report, suite, window};
     use crate::window::Window;
 
     use super::*;
@@ -127,12 +126,11 @@ mod tests {
     fn every_form_of_the_report_tells_it() {
         let (suite, facts) = (suite(), taken_up(&[(1, others())]));
         let (windows, analysis) = (windows(&[0, 1]), analysis());
-        for form in [html, markdown, json, effects] {
-            let text = form(&suite, &facts, &windows, &analysis);
+        let report = report(&suite, &facts, &windows, &analysis);
+        for text in [report.html(), report.markdown(), report.json(), report.effects()] {
             assert!(text.contains("Windows from 2 on were made on another machine"), "{text}");
         }
-        let text = json(&suite, &facts, &windows, &analysis);
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(value["taken_up"][0]["part"], 1);
         assert_eq!(value["taken_up"][0]["host"]["kernel"], "6.18.0");
     }

@@ -53,58 +53,8 @@ use crate::window::{Cell, Load, Measured, Window};
 pub struct Chart {
     /// A name for a file, without an ending.
     pub name: String,
-    /// What it shows.
-    pub title: String,
     /// The picture, with its style.
     pub svg: String,
-}
-
-/// The report as one file of HTML, which needs nothing beside it.
-pub fn html(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    let report = Report { suite, facts, windows, analysis };
-    html::of(&report.title(), &report.blocks())
-}
-
-/// The report as Markdown.
-pub fn markdown(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    let report = Report { suite, facts, windows, analysis };
-    markdown::of(&report.title(), &report.blocks())
-}
-
-/// Direction and size of every effect that the source published, beside ours and with the arm that
-/// explains the difference, as a section of Markdown.
-pub fn effects(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    let report = Report { suite, facts, windows, analysis };
-    markdown::part(&published_effects::blocks(report))
-}
-
-/// The charts of the HTML report, each by itself.
-pub fn charts(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> Vec<Chart> {
-    let report = Report { suite, facts, windows, analysis };
-    let figures = chart::of_results(report).into_iter().chain(chart::of_windows(report));
-    figures.map(chart::Figure::alone).collect()
-}
-
-/// The most telling of it as plain text of less than a screen: for the end of a run.
-pub fn summary(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    terminal::text(Report { suite, facts, windows, analysis })
-}
-
-/// Every comparison in the cells that were run beside the published figure as CSV, a line each, the names
-/// of the columns first. What is not there is empty.
-pub fn csv(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    csv::comparisons(Report { suite, facts, windows, analysis })
-}
-
-/// Every window as it was measured as CSV, a line each, the names of the columns first. What was not
-/// measured is empty.
-pub fn windows_csv(windows: &[Window]) -> String {
-    csv::windows(windows)
-}
-
-/// Everything but the raw windows as JSON.
-pub fn json(suite: &Suite, facts: &Facts, windows: &[Window], analysis: &Analysis) -> String {
-    json::of_run(Report { suite, facts, windows, analysis })
 }
 
 /// Whether two runs differ, as Markdown.
@@ -117,13 +67,17 @@ pub fn differences_json(differences: &RunDifferences) -> String {
     json::of_differences(differences)
 }
 
-/// Everything a report is made of.
+/// Everything a report is made of, and each form of it.
 #[derive(Clone, Copy)]
-struct Report<'a> {
-    suite: &'a Suite,
-    facts: &'a Facts,
-    windows: &'a [Window],
-    analysis: &'a Analysis,
+pub struct Report<'a> {
+    /// What was compared.
+    pub suite: &'a Suite,
+    /// The circumstances.
+    pub facts: &'a Facts,
+    /// What was measured.
+    pub windows: &'a [Window],
+    /// What that says.
+    pub analysis: &'a Analysis,
 }
 
 /// Why there is no number: a verdict that says so.
@@ -131,6 +85,50 @@ struct Report<'a> {
 struct Absent(Verdict);
 
 impl<'a> Report<'a> {
+    /// One file of HTML, which needs nothing beside it.
+    pub fn html(self) -> String {
+        html::of(&self.title(), &self.blocks())
+    }
+
+    /// Markdown.
+    pub fn markdown(self) -> String {
+        markdown::of(&self.title(), &self.blocks())
+    }
+
+    /// Direction and size of every effect that the source published, beside ours and with the arm that
+    /// explains the difference, as a section of Markdown.
+    pub fn effects(self) -> String {
+        markdown::part(&published_effects::blocks(self))
+    }
+
+    /// The charts of the HTML report, each by itself.
+    pub fn charts(self) -> Vec<Chart> {
+        let figures = chart::of_results(self).into_iter().chain(chart::of_windows(self));
+        figures.map(chart::Figure::alone).collect()
+    }
+
+    /// The most telling of it as plain text of less than a screen: for the end of a run.
+    pub fn summary(self) -> String {
+        terminal::text(self)
+    }
+
+    /// Every comparison in the cells that were run beside the published figure as CSV, a line each, the names
+    /// of the columns first. What is not there is empty.
+    pub fn csv(self) -> String {
+        csv::comparisons(self)
+    }
+
+    /// Every window as it was measured as CSV, a line each, the names of the columns first. What was not
+    /// measured is empty.
+    pub fn windows_csv(self) -> String {
+        csv::windows(self.windows)
+    }
+
+    /// Everything but the raw windows as JSON.
+    pub fn json(self) -> String {
+        json::of_run(self)
+    }
+
     fn title(&self) -> String {
         format!("waggle lab: {} on {}", self.suite.name, self.facts.server.version)
     }

@@ -2,8 +2,8 @@
 
 use crate::analysis::{Analysis, Metric, analyse_all};
 use crate::report::published_effects::FIGURES;
-use crate::report::sample::{facts, window};
-use crate::report::{effects, explanation, markdown, words};
+use crate::report::sample::{facts, report, window};
+use crate::report::{explanation, words};
 use crate::suite::Suite;
 use crate::window::Window;
 
@@ -59,7 +59,7 @@ fn rendered() -> String {
         (Window::AGAIN, 1.0),
     ]);
     let analysis = analyse_all(&suite, &windows);
-    effects(&suite, &facts(), &windows, &analysis)
+    report(&suite, &facts(), &windows, &analysis).effects()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn what_cannot_be_told_from_zero_or_was_not_run_is_said_so() {
     let suite = suite();
     let windows = windows(&[("pfsoff", 1.0), ("pfson_conon_insoff", 1.0)]);
     let analysis = analyse_all(&suite, &windows);
-    let text = effects(&suite, &facts(), &windows, &analysis);
+    let text = report(&suite, &facts(), &windows, &analysis).effects();
     let zero = row(&text, "pfson_conon_insoff");
     assert_eq!(zero[7..], ["ours not distinguishable from zero", "not explained"]);
     let not_run = row(&text, "pfson_conon_inson");
@@ -105,7 +105,7 @@ fn what_cannot_be_told_from_zero_or_was_not_run_is_said_so() {
 fn a_mean_stands_with_its_range_and_without_the_cells_that_contradict() {
     let mut suite = suite();
     suite.threads = vec![8, 16, 32];
-    let text = effects(&suite, &facts(), &[], &Analysis::default());
+    let text = report(&suite, &facts(), &[], &Analysis::default()).effects();
     // 8 and 32 threads: -10.14 and -16.60 %, which contradicts itself; 16 threads: -13.95 %.
     let row = row(&text, "pfson_conoff_inson");
     assert_eq!(row[3], "0 of 3");
@@ -125,7 +125,7 @@ fn a_mean_over_cells_has_the_interval_of_its_blocks_however_alike_the_cells_are(
     }
     windows.extend(of_fewer);
     let analysis = analyse_all(&suite, &windows);
-    let text = effects(&suite, &facts(), &windows, &analysis);
+    let text = report(&suite, &facts(), &windows, &analysis).effects();
     let of_both = row(&text, "pfson_conon_insoff");
     assert_eq!(of_both[3], "2 of 2");
     // Both cells have the same mean, and an interval over cells would have no length.
@@ -142,7 +142,7 @@ fn a_mean_over_cells_has_the_interval_of_its_blocks_however_alike_the_cells_are(
 #[test]
 fn every_figure_of_the_source_has_a_row_and_memory_is_in_mib() {
     let suite = Suite::find("modb").unwrap();
-    let text = effects(&suite, &facts(), &[], &Analysis::default());
+    let text = report(&suite, &facts(), &[], &Analysis::default()).effects();
     let begin = "| all-events-memory ";
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with(begin)).collect();
     assert_eq!(rows.len(), FIGURES.len(), "{text}");
@@ -181,7 +181,7 @@ fn windows_with_memory() -> Vec<Window> {
 fn published_memory_stands_beside_the_order_in_which_every_scenario_has_a_server_of_its_own() {
     let (suite, windows) = (Suite::find("modb").unwrap(), windows_with_memory());
     let analysis = analyse_all(&suite, &windows);
-    let text = effects(&suite, &facts(), &windows, &analysis);
+    let text = report(&suite, &facts(), &windows, &analysis).effects();
     let is_memory = |line: &&str| {
         line.starts_with("| all-events-memory ") && line.contains("| memory of the server (RSS) ")
     };
@@ -189,13 +189,13 @@ fn published_memory_stands_beside_the_order_in_which_every_scenario_has_a_server
     for part in ["order memory", "1 of 1", "+1,717 MiB", "+207 (", "same direction"] {
         assert!(row.contains(part), "{part}: {row}");
     }
-    let report = markdown(&suite, &facts(), &windows, &analysis);
+    let report = report(&suite, &facts(), &windows, &analysis).markdown();
     let section = |order: &str| {
         let (_, rest) = report.split_once(&format!("\n### read-update, order {order}\n")).unwrap();
         rest.split("\n### ").next().unwrap().to_owned()
     };
     let (shared, own) = (section("cumulative"), section("memory"));
-    assert!(shared.contains("memory of arms that share a server life"), "{shared}");
+    assert!(shared.contains("memory of arms that share a server"), "{shared}");
     // What Performance Schema said it used, MiB.
     assert!(!shared.contains("122.0") && own.contains(" 122.0 "), "{shared}{own}");
 }
@@ -211,7 +211,7 @@ fn with_default(factor: f64) -> String {
         one.cell.order = Some("random".to_owned());
     }
     let analysis = analyse_all(&suite, &windows);
-    effects(&suite, &facts(), &windows, &analysis)
+    report(&suite, &facts(), &windows, &analysis).effects()
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn what_a_source_says_without_figures_stands_beside_ours() {
 #[test]
 fn what_a_source_says_without_figures_is_in_the_report_also_where_it_was_not_run() {
     let suite = Suite::find("modb").unwrap();
-    let text = markdown(&suite, &facts(), &[], &Analysis::default());
+    let text = report(&suite, &facts(), &[], &Analysis::default()).markdown();
     let (_, said) = text.split_once("\n### Said by the source without figures\n").unwrap();
     let row = row(said, "default");
     assert!(row[4].starts_with("not run: ") && row[7] == "nothing to compare", "{row:?}");

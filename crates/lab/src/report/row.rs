@@ -146,6 +146,7 @@ pub(super) fn in_a_word(verdict: Verdict) -> (&'static str, Option<String>) {
     match verdict {
         Verdict::Cost => ("cost", None),
         Verdict::Gain => ("gain", None),
+        Verdict::Change => ("change", None),
         Verdict::Below { .. } => ("below", None),
         Verdict::Free { .. } => ("free", None),
         Verdict::Void(why) => ("void", Some(why)),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::analysis::{Analysis, Comparison, Floor, Interval, Metric, PooledEffect, Verdict};
+use crate::report::Report;
 use crate::report::facts::{Facts, Host, LoadFacts, NotRun, Run, Server};
 use crate::suite::{Source, SourceMetric, Suite};
 use crate::window::{Cell, Latency, Load, Measured, Window};
@@ -134,6 +135,16 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         }),
         void: None,
     }
+}
+
+/// What a report is made of.
+pub(super) fn report<'a>(
+    suite: &'a Suite,
+    facts: &'a Facts,
+    windows: &'a [Window],
+    analysis: &'a Analysis,
+) -> Report<'a> {
+    Report { suite, facts, windows, analysis }
 }
 
 /// A comparison at 32 threads in which the arm has 5 % more than the baseline.

@@ -75,7 +75,7 @@ fn noise(report: Report<'_>) -> Vec<String> {
     if floor.is_empty() {
         return vec![first_page::NOISE_UNKNOWN.to_owned()];
     }
-    let head = "noise floor: half of the 95 % interval of arms that are set alike, median, and what is \
+    let head = "noise floor: half of the 95 % interval of the baseline against itself, median, and what is \
                 declared detectable";
     let line = |floor: &Floor| {
         format!(

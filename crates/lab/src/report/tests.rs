@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sample::{analysis, cell, facts, suite, unknown, windows};
+use super::sample::{analysis, cell, facts, report, suite, unknown, windows};
 use super::*;
 use crate::analysis::{Interval, RunDifference};
 
@@ -37,13 +37,13 @@ fn has_word(text: &str, word: &str) -> bool {
 #[test]
 fn the_markdown_of_a_small_report() {
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!("report", markdown(&suite(), &facts(), &windows(), &analysis()));
+        insta::assert_snapshot!("report", report(&suite(), &facts(), &windows(), &analysis()).markdown());
     });
 }
 
 #[test]
 fn the_page_is_well_formed_and_needs_nothing_beside_it() {
-    let page = html(&suite(), &facts(), &windows(), &analysis());
+    let page = report(&suite(), &facts(), &windows(), &analysis()).html();
     assert_well_formed(&page);
     for outside in ["<script", "src=", "@import", "url(", "<link", "https:"] {
         assert!(!page.contains(outside), "{outside}");
@@ -58,16 +58,16 @@ fn the_page_is_well_formed_and_needs_nothing_beside_it() {
 
 #[test]
 fn what_comes_from_outside_is_text_and_nothing_else() {
-    let page = html(&suite(), &facts(), &windows(), &analysis());
+    let page = report(&suite(), &facts(), &windows(), &analysis()).html();
     assert!(page.contains("9.3.0 &lt;script&gt;alert(1)&lt;/script&gt;"));
     assert!(page.contains("a&lt;b&gt;&amp;host"));
-    let text = markdown(&suite(), &facts(), &windows(), &analysis());
+    let text = report(&suite(), &facts(), &windows(), &analysis()).markdown();
     assert!(text.contains("9.3.0 &lt;script&gt;") && !text.contains("<script"));
 }
 
 #[test]
 fn every_verdict_is_printed_and_no_place_is_empty() {
-    let text = markdown(&suite(), &facts(), &windows(), &analysis());
+    let text = report(&suite(), &facts(), &windows(), &analysis()).markdown();
     let words = [
         "cost",
         "gain",
@@ -77,7 +77,7 @@ fn every_verdict_is_printed_and_no_place_is_empty() {
         "not run: budget",
         "not run: the run has not come to it",
     ];
-    let page = html(&suite(), &facts(), &windows(), &analysis());
+    let page = report(&suite(), &facts(), &windows(), &analysis()).html();
     for words in words {
         assert!(text.contains(words), "{words}");
         assert!(page.contains(words), "{words}");
@@ -100,12 +100,12 @@ fn what_was_not_measured_is_never_printed_as_a_number() {
     }
     let (suite, facts) = (suite(), facts());
     let outputs = [
-        html(&suite, &facts, &windows(), &analysis),
-        markdown(&suite, &facts, &windows(), &analysis),
-        csv(&suite, &facts, &windows(), &analysis),
-        json(&suite, &facts, &windows(), &analysis),
-        summary(&suite, &facts, &windows(), &analysis),
-        windows_csv(&windows()),
+        report(&suite, &facts, &windows(), &analysis).html(),
+        report(&suite, &facts, &windows(), &analysis).markdown(),
+        report(&suite, &facts, &windows(), &analysis).csv(),
+        report(&suite, &facts, &windows(), &analysis).json(),
+        report(&suite, &facts, &windows(), &analysis).summary(),
+        csv::windows(&windows()),
     ];
     for output in outputs {
         assert!(output.len() > 100, "{output}");
@@ -117,7 +117,7 @@ fn what_was_not_measured_is_never_printed_as_a_number() {
 
 #[test]
 fn a_published_figure_that_contradicts_its_source_has_a_note() {
-    let text = markdown(&suite(), &facts(), &windows(), &analysis());
+    let text = report(&suite(), &facts(), &windows(), &analysis()).markdown();
     let note = "the source contradicts itself; out of the verdict: two columns are exchanged";
     assert!(text.contains(&format!("<sup>2</sup> {note}")), "{text}");
     assert!(text.contains("<sup>1</sup> below saturation"), "{text}");
@@ -127,7 +127,7 @@ fn a_published_figure_that_contradicts_its_source_has_a_note() {
 fn each_order_has_a_section_of_its_own_and_the_source_stands_beside_the_first() {
     let suite = Suite::find("modb").unwrap();
     let analysis = crate::analysis::analyse_all(&suite, &[]);
-    let text = markdown(&suite, &facts(), &[], &analysis);
+    let text = report(&suite, &facts(), &[], &analysis).markdown();
     let section = |order: &str| {
         let head = format!("\n### read-update, order {order}\n");
         let (_, rest) = text.split_once(&head).unwrap_or_else(|| panic!("no {head} in {text}"));
@@ -154,16 +154,16 @@ fn each_order_has_a_section_of_its_own_and_the_source_stands_beside_the_first() 
 fn a_report_of_nothing_says_that_nothing_was_run() {
     let mut facts = facts();
     facts.not_run.clear();
-    let text = markdown(&suite(), &facts, &[], &Analysis::default());
+    let text = report(&suite(), &facts, &[], &Analysis::default()).markdown();
     assert!(text.contains("not run: the run has not come to it"), "{text}");
     assert!(text.contains("0 windows of 400 were made"), "{text}");
-    assert_well_formed(&html(&suite(), &facts, &[], &Analysis::default()));
+    assert_well_formed(&report(&suite(), &facts, &[], &Analysis::default()).html());
 }
 
 #[test]
 fn every_comparison_that_was_run_and_every_window_is_a_line_of_csv() {
     let (suite, facts, analysis) = (suite(), facts(), analysis());
-    let text = csv(&suite, &facts, &windows(), &analysis);
+    let text = report(&suite, &facts, &windows(), &analysis).csv();
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     let heads = reader.headers().unwrap().clone();
     let rows: Vec<::csv::StringRecord> = reader.records().map(Result::unwrap).collect();
@@ -174,13 +174,13 @@ fn every_comparison_that_was_run_and_every_window_is_a_line_of_csv() {
         rows.iter().filter(|row| &row[at("verdict")] == "void").collect();
     assert_eq!(void.len(), Metric::ALL.len());
     assert!(void.iter().all(|row| row[at("percent")].is_empty() && &row[at("threads")] == "32"));
-    assert_eq!(windows_csv(&windows()).lines().count(), 1 + windows().len());
+    assert_eq!(csv::windows(&windows()).lines().count(), 1 + windows().len());
 }
 
 #[test]
 fn the_json_has_every_comparison_that_was_run_and_null_where_there_is_no_number() {
     let (suite, facts, analysis) = (suite(), facts(), analysis());
-    let text = json(&suite, &facts, &windows(), &analysis);
+    let text = report(&suite, &facts, &windows(), &analysis).json();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let comparisons = value["comparisons"].as_array().unwrap();
     assert_eq!(comparisons.len(), 6);
@@ -222,7 +222,7 @@ fn the_json_of_a_tiny_run_is_small() {
         }
     }
     assert_eq!(analysis.comparisons.len(), 8 * 6 * Metric::ALL.len());
-    let text = json(&suite, &facts(), &windows(), &analysis);
+    let text = report(&suite, &facts(), &windows(), &analysis).json();
     assert!(text.len() < 300_000, "{} bytes", text.len());
     assert!(text.contains("[-0.333333,0.142857,3.14286]"), "{text}");
 }
@@ -237,12 +237,12 @@ fn what_was_not_asked_for_has_no_row_anywhere() {
         facts.not_run.retain(|one| one.cell != cell);
         facts.not_run.push(NotRun { cell, scenario: None, why });
     }
-    let text = markdown(&suite, &facts, &windows(), &analysis);
+    let text = report(&suite, &facts, &windows(), &analysis).markdown();
     assert!(text.contains("- not asked: --only 32 --only closed leaves out 2 cells\n"), "{text}");
     for absent in ["not run: ", "fixed rate", "3,456"] {
         assert!(!text.contains(absent), "{absent}: {text}");
     }
-    let page = html(&suite, &facts, &windows(), &analysis);
+    let page = report(&suite, &facts, &windows(), &analysis).html();
     assert!(!page.contains("not run: "), "{page}");
 }
 
@@ -255,7 +255,7 @@ fn what_was_run_and_not_measured_is_said_to_be_so() {
         }
     }
     analysis.pooled.clear();
-    let text = markdown(&suite, &facts, &windows(), &analysis);
+    let text = report(&suite, &facts, &windows(), &analysis).markdown();
     assert!(!text.contains("No comparison has been run"), "{text}");
     let verdict = |line: &&str| line.contains("| read-only ") && line.contains("not measured");
     assert!(text.lines().any(|line| verdict(&line)), "{text}");
@@ -264,7 +264,7 @@ fn what_was_run_and_not_measured_is_said_to_be_so() {
         text.lines().any(|line| line.contains("| QPS, d% ") && line.contains(" % (")),
         "{text}"
     );
-    let text = summary(&suite, &facts, &windows(), &analysis);
+    let text = report(&suite, &facts, &windows(), &analysis).summary();
     assert!(text.contains("0 cost") && text.contains("4 without a number"), "{text}");
 }
 
@@ -304,7 +304,7 @@ fn two_runs_are_told_apart() {
 
 #[test]
 fn every_chart_is_a_file_of_its_own() {
-    let charts = charts(&suite(), &facts(), &windows(), &analysis());
+    let charts = report(&suite(), &facts(), &windows(), &analysis()).charts();
     // Throughput, change, two forests and the noise floor; the windows of one cell.
     assert_eq!(charts.len(), 6);
     for chart in charts {
@@ -319,7 +319,7 @@ fn a_fixed_rate_that_misses_its_share_of_the_processors_is_marked() {
         let mut one = super::sample::window(0, "pfsoff", 40.0);
         one.cell = cell(32, Load::Open { share: 0.6 });
         one.measured.as_mut().unwrap().host_share = Some(share);
-        markdown(&suite(), &facts(), &[one], &analysis())
+        report(&suite(), &facts(), &[one], &analysis()).markdown()
     };
     let far = "the rate was chosen for 60 %, and the baseline had 67 % in use";
     assert!(said(0.67).contains(far), "{}", said(0.67));

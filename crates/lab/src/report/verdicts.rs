@@ -14,7 +14,7 @@ pub(super) const METRIC: Metric = Metric::CpuPerStatement;
 /// A table for each scenario that others are compared with, and how to read them.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     let groups = Group::all(report);
-    let tables = baselines(report).into_iter().filter_map(|baseline| {
+    let tables = report.suite.compared_with().into_iter().filter_map(|baseline| {
         let lines = lines_against(report, &groups, baseline);
         (!lines.is_empty()).then(|| Block::Table(table(report, baseline, &lines)))
     });
@@ -29,17 +29,6 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
                 corrected by Holm for the number of means in its table, or of cells where a line is of one \
                 cell.";
     std::iter::once(Block::Paragraph(text.to_owned())).chain(tables).collect()
-}
-
-/// The baseline of the suite, then what its orders compare with besides, each once.
-fn baselines(report: Report<'_>) -> Vec<&str> {
-    let mut baselines = vec![report.suite.baseline.as_str()];
-    for other in report.suite.orders.iter().flat_map(|order| &order.against) {
-        if !baselines.contains(&other.as_str()) {
-            baselines.push(other);
-        }
-    }
-    baselines
 }
 
 fn table(report: Report<'_>, baseline: &str, lines: &[Line<'_>]) -> Table {
@@ -178,8 +167,11 @@ impl Line<'_> {
         let pooled = self.effect(METRIC).pooled(self.report.analysis);
         match (self.counted(METRIC).as_slice(), pooled) {
             ([one], _) => one.verdict.clone(),
-            ([_, ..], Some(pooled)) => pooled.verdict.clone(),
-            _ => self.absent(),
+            ([_, _, ..], Some(pooled)) => pooled.verdict.clone(),
+            ([_, _, ..], None) => {
+                Verdict::Void("its cells have too few blocks in common".to_owned())
+            }
+            ([], _) => self.absent(),
         }
     }
 

@@ -173,6 +173,7 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Cost => "cost".to_owned(),
         Verdict::Gain => "gain".to_owned(),
+        Verdict::Change => "change".to_owned(),
         Verdict::Below { detectable_percent } if detectable_percent.is_finite() => {
             format!("below what we can detect ({})", share(*detectable_percent))
         }
@@ -340,6 +341,7 @@ mod tests {
         let verdicts = [
             (Verdict::Cost, "cost"),
             (Verdict::Gain, "gain"),
+            (Verdict::Change, "change"),
             (Verdict::Below { detectable_percent: 0.84 }, "below what we can detect (0.84 %)"),
             (Verdict::Below { detectable_percent: f64::NAN }, "below what we can detect"),
             (Verdict::Free { below_percent: 0.5 }, "proven below 0.50 %"),

@@ -18,10 +18,11 @@ const TABLES_MAX: u32 = 1000;
 /// The least that every server takes, MiB.
 const POOL_MIN: u32 = 5;
 const REDO_MIN: u32 = 16;
-/// Options that are the lab's own: where a server is and who reaches it.
-const OWN_OPTIONS: [&str; 13] = [
+/// Options that are the lab's own: where a server is and who reaches it; those that end with `-` are beginnings.
+const OWN_OPTIONS: [&str; 19] = [
     "basedir",
     "bind-address",
+    "daemonize",
     "datadir",
     "defaults-extra-file",
     "defaults-file",
@@ -32,10 +33,16 @@ const OWN_OPTIONS: [&str; 13] = [
     "socket",
     "tmpdir",
     "user",
+    "init-file",
     "innodb-data-home-dir",
+    "innodb-log-group-home-dir",
+    "innodb-undo-directory",
+    "log-error",
+    "mysqlx-",
 ];
 /// Arguments of sysbench that are the lab's own; those that end with `-` are beginnings.
-const OWN_ARGUMENTS: [&str; 10] = [
+const OWN_ARGUMENTS: [&str; 11] = [
+    "config-file",
     "db-driver",
     "events",
     "mysql-",
@@ -204,15 +211,30 @@ fn scenario_alone(scenario: &Scenario) -> Checked {
     }
     for (name, value) in &scenario.variables {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-        let is_value = |c: char| !c.is_control() && c != ';';
         let is_right = !name.is_empty() && name.chars().all(is_name);
-        if !is_right || value.is_empty() || !value.chars().all(is_value) {
-            let reason = format!("`{name} = {value}` cannot be set");
-            let remedy = "give the name of a global variable and its value as SQL writes it";
+        if !is_right || !is_literal(value) {
+            let reason = format!("`{name} = {value}` cannot be set and read back");
+            let remedy = "give the name of a global variable and its value: a number, a word such as ON, or 'text' in quotes";
             return Err(Mistake::new(key("variables"), reason, remedy));
         }
     }
     Ok(())
+}
+
+/// Whether a value of a variable is one literal of SQL: a number, a word, or text in quotes without any inside.
+/// `DEFAULT` is none: it reads as something else.
+fn is_literal(value: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let inner =
+        ['\'', '"'].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    match inner {
+        Some(text) => !text.chars().any(|c| c.is_control() || matches!(c, '\'' | '"' | '\\')),
+        None => {
+            let is_number = value.parse::<f64>().is_ok_and(f64::is_finite);
+            let is_name = !value.is_empty() && value.chars().all(is_word);
+            is_number || is_name && !value.eq_ignore_ascii_case("default")
+        }
+    }
 }
 
 /// Scenarios that share a server set the same things on it: nothing else takes back what the one before

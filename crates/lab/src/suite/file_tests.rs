@@ -128,7 +128,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 62] = [
+const WRONG: [(&str, &str, &[&str]); 69] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -202,7 +202,14 @@ const WRONG: [(&str, &str, &[&str]); 62] = [
     ("--rand-type=uniform", "rand-type", &["`rand-type` is no option"]),
     ("--max-connections=100", "--loose-datadir=/x", &["options: --datadir is set by the lab"]),
     ("schema=ON\"]", "schema=ON\", \"--socket=x\"]", &["scenarios.on.start: --socket"]),
+    ("--rand-type=uniform", "--config-file=/x", &["workloads.reads.arguments", "--config-file"]),
+    ("--max-connections=100", "--init-file=/x", &["options: --init-file is set by the lab"]),
+    ("--max-connections=100", "--mysqlx-port=1", &["options: --mysqlx-port is set by the lab"]),
     ("long_query_time = \"10\"", "x = \"1; DROP\"", &["scenarios.on.variables", "1; DROP"]),
+    ("long_query_time = \"10\"", "x = \"1024*1024\"", &["scenarios.on.variables", "a number"]),
+    ("long_query_time = \"10\"", "x = \"1, GLOBAL y = 2\"", &["scenarios.on.variables"]),
+    ("long_query_time = \"10\"", "x = \"'a' + 'b'\"", &["scenarios.on.variables"]),
+    ("long_query_time = \"10\"", "x = \"Default\"", &["scenarios.on.variables"]),
     (
         "start = [\"--performance-schema=OFF\"]",
         "start = [\"--performance-schema=ON\"]",

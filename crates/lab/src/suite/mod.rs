@@ -34,7 +34,7 @@ pub use published::{Figure, Further, Published, PublishedRange};
 pub(crate) const DEFAULT: &str = "default";
 
 /// A published experiment, or one of the user's own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Suite {
     /// Its name: that of its file.
     pub name: String,
@@ -63,7 +63,6 @@ pub struct Suite {
     /// How the servers of a block are had.
     pub servers: Servers,
     /// Whether scenarios differ in how they start the server, those that a run leaves out among them.
-    #[serde(skip)]
     pub starts_differ: bool,
     /// What every server is told at its start, as on its command line.
     pub options: Vec<String>,
@@ -261,6 +260,11 @@ impl Scenario {
     pub fn disproof(&self, events: &Events, under: Under) -> Option<String> {
         expect::disproof(&self.expects, events, under)
     }
+
+    /// Whether the load has to make events of instruments whose names begin so.
+    pub fn is_fed(&self, instruments: &str) -> bool {
+        self.expects.iter().any(|one| one.must == Must::Grow && one.class.starts_with(instruments))
+    }
 }
 
 impl Suite {
@@ -339,6 +343,17 @@ impl Suite {
             Some(name) => self.orders.iter().find(|order| order.name == *name),
             None => self.orders.first(),
         }
+    }
+
+    /// The baseline, then the other scenarios that orders compare with, each once.
+    pub fn compared_with(&self) -> Vec<&str> {
+        let mut all = vec![self.baseline.as_str()];
+        for other in self.orders.iter().flat_map(|order| &order.against) {
+            if !all.contains(&other.as_str()) {
+                all.push(other);
+            }
+        }
+        all
     }
 
     /// Whether an arm is measured in a cell.

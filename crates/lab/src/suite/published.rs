@@ -24,7 +24,7 @@ pub enum Figure {
 }
 
 /// A cell of a table of the source.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Published {
     /// Which table of the source it stands in.
     pub table: String,
@@ -56,7 +56,7 @@ pub struct Published {
 }
 
 /// What is printed of a figure beside the metric.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Further {
     /// The figure.
     pub figure: Figure,

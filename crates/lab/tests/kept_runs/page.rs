@@ -3,31 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use waggle_lab::analysis::{Analysis, analyse_all};
-use waggle_lab::suite::Suite;
-use waggle_lab::{Begun, Window, kept};
-
 /// What stands before it is written by hand.
 const MARK: &str = "<!-- From here on written by the command above. -->\n";
-
-/// A run that is kept, and what its windows say.
-pub(crate) struct KeptRun {
-    pub(crate) begun: Begun,
-    pub(crate) suite: Suite,
-    pub(crate) windows: Vec<Window>,
-    pub(crate) analysis: Analysis,
-}
-
-impl KeptRun {
-    /// Reads a run from its directory.
-    pub(crate) fn read(run: &Path) -> KeptRun {
-        let begun: Begun = kept::read_run(run).unwrap();
-        let windows = kept::read_windows(run).unwrap();
-        let suite = begun.suite().unwrap();
-        let analysis = analyse_all(&suite, &windows);
-        KeptRun { begun, suite, windows, analysis }
-    }
-}
 
 /// That a page has these sections after the mark; `UPDATE=1` writes them. `test` is the one that asks.
 pub(crate) fn assert_written(page: &str, test: &str, sections: &[String]) {

@@ -12,30 +12,48 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
 
-use super::{Place, done, is_empty, stderr, windows};
+use super::{Place, done, is_empty, limits, stderr, windows};
 
 /// What does not come within this time does not come.
 const PATIENCE: Duration = Duration::from_secs(120);
-const ONLY: [&str; 13] = [
-    "--pin",
-    "--only",
-    "read-only",
-    "--only",
-    "1",
-    "--only",
-    "4",
-    "--only",
-    "closed",
-    "--only",
-    "pfson_conon_inson",
-    "--blocks",
-    "2",
-];
+/// Arms that share a server, in turns.
+const IN_TURNS: Asked<'_> = Asked {
+    suite: "rds",
+    server: "mysql-8.0",
+    words: &[
+        "--pin",
+        "--only",
+        "read-only",
+        "--only",
+        "1",
+        "--only",
+        "4",
+        "--only",
+        "closed",
+        "--only",
+        "pfson_conon_inson",
+        "--blocks",
+        "2",
+    ],
+};
+
+/// What is run.
+struct Asked<'a> {
+    suite: &'a str,
+    server: &'a str,
+    words: &'a [&'a str],
+}
+
+impl Asked<'_> {
+    fn run(&self, place: &Place) -> Command {
+        place.small(self.suite, self.server, self.words)
+    }
+}
 
 /// Starts a run, and interrupts it when it was begun and has made some windows. After Ctrl-C it says that
 /// it did not come to its end.
-fn interrupt(place: &Place, signal: Signal, after: usize) {
-    let mut run = place.small("rds", "mysql-8.0", &ONLY);
+fn interrupt(asked: &Asked<'_>, place: &Place, signal: Signal, after: usize) {
+    let mut run = asked.run(place);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let begin = Instant::now();
     while !place.run().join("run.json").exists() || windows(&place.run()).len() < after {
@@ -201,18 +219,19 @@ fn assert_needs_room(place: &Place) {
     assert_eq!(fs::read(place.run().join("run.json")).unwrap(), before);
 }
 
-#[test]
-fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
+/// Interrupts a run, each time in another place, and goes on with it: its windows are those of one that nobody
+/// interrupts.
+fn goes_on(asked: &Asked<'_>, interruptions: &[(Signal, usize)]) {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let whole = Place::new();
-    done(&whole.small("rds", "mysql-8.0", &ONLY).output().unwrap());
+    done(&asked.run(&whole).output().unwrap());
     assert!(is_empty(&whole.servers()));
     let wanted = places(&windows(&whole.run()));
     assert_eq!(wanted.len(), 2 * 2 * 3);
 
-    for (signal, after) in [(Signal::INT, 2), (Signal::KILL, 5), (Signal::KILL, 0)] {
+    for (signal, after) in interruptions.iter().copied() {
         let place = Place::new();
-        interrupt(&place, signal, after);
+        interrupt(asked, &place, signal, after);
         assert_clean(&place);
         if signal == Signal::INT {
             assert!(is_empty(&place.servers()), "no file of a server is left");
@@ -240,4 +259,18 @@ fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
         assert!(is_empty(&place.servers()), "no file of a server is left");
     }
     assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+}
+
+#[test]
+fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
+    goes_on(&IN_TURNS, &[(Signal::INT, 2), (Signal::KILL, 5), (Signal::KILL, 0)]);
+}
+
+#[test]
+fn so_does_one_with_a_server_for_each_window_and_with_a_load_at_a_fixed_rate() {
+    let files = Place::new();
+    let suite = limits::suite(&files, "one_after_another", &[]);
+    let words = ["--pin", "--blocks", "2"];
+    let asked = Asked { suite: &suite, server: "mysql-5.7", words: &words };
+    goes_on(&asked, &[(Signal::INT, 2), (Signal::KILL, 7)]);
 }

@@ -14,7 +14,7 @@ metric = "qps"
 threads = [2]
 open_shares = [SHARES]
 open_threads = 1
-servers = "side_by_side"
+servers = "SERVERS"
 margin_percent = 2.0
 
 [detectable_percent]
@@ -50,14 +50,16 @@ profile = "everything"
 /// What one session never reaches: it and its server take turns, so that of two processors one is idle.
 const TOO_MUCH: f64 = 0.9999;
 
-fn suite(place: &Place) -> String {
+/// Writes a suite whose open loads use a share of the processors that one session reaches, and others.
+pub(super) fn suite(place: &Place, servers: &str, others: &[f64]) -> String {
     // One session keeps about one processor of the host busy; this is a third of it. proc_stat(5) has a
     // line for all processors, and one for each.
     let stat = fs::read_to_string("/proc/stat").unwrap();
     let processors = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
     let share = 0.3 / processors as f64;
     let file = place.dir.path().join("limits.toml");
-    let suite = SUITE.replace("SHARES", &format!("{share}, {TOO_MUCH}"));
+    let shares: Vec<String> = [&[share], others].concat().iter().map(f64::to_string).collect();
+    let suite = SUITE.replace("SERVERS", servers).replace("SHARES", &shares.join(", "));
     fs::write(&file, suite).unwrap();
     file.to_str().unwrap().to_owned()
 }
@@ -70,7 +72,12 @@ fn report(place: &Place) -> String {
 fn a_load_at_a_fixed_rate_has_one_where_the_baseline_can_hold_it_and_else_is_not_run() {
     let place = Place::new();
     let words = ["--only", "open", "--blocks", "2"];
-    done(&place.small(&suite(&place), "mysql-5.7", &words).output().unwrap());
+    done(
+        &place
+            .small(&suite(&place, "side_by_side", &[TOO_MUCH]), "mysql-5.7", &words)
+            .output()
+            .unwrap(),
+    );
     let windows = windows(&place.run());
     assert_eq!(windows.len(), 2 * 3);
     let (mut transactions, mut arrived) = (0.0, 0.0);
@@ -119,7 +126,10 @@ fn a_run_ends_after_a_block_when_its_time_is_over_and_can_be_resumed() {
     let place = Place::new();
     // The windows of one block take longer.
     let words = ["--only", "closed", "--blocks", "2", "--time-budget", "500ms"];
-    let output = place.small(&suite(&place), "mysql-5.7", &words).output().unwrap();
+    let output = place
+        .small(&suite(&place, "side_by_side", &[TOO_MUCH]), "mysql-5.7", &words)
+        .output()
+        .unwrap();
     done(&output);
     let said = stderr(&output);
     assert!(said.contains("the time is over") && said.contains("waggle lab resume"), "{said}");

@@ -8,6 +8,7 @@ use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot, label, line};
 use crate::report::chart::scale::Scale;
 use crate::report::words;
+use crate::window::Window;
 
 /// Height of the strip of a metric, pixels.
 const STRIP: f64 = 44.0;
@@ -65,7 +66,9 @@ pub(super) fn of(report: Report<'_>) -> Figure {
 }
 
 fn is_shown(comparison: &Comparison) -> bool {
-    comparison.is_again() && comparison.verdict.is_known() && comparison.percent.is_known()
+    comparison.arm == Window::AGAIN
+        && comparison.verdict.is_known()
+        && comparison.percent.is_known()
 }
 
 fn draw(title: &str, strips: &[Strip], again: &[&Comparison]) -> Picture {

@@ -113,7 +113,7 @@ fn look(verdict: &Verdict) -> Look {
     let shape = match verdict {
         Verdict::Cost => Shape::Triangle,
         Verdict::Gain => Shape::Wedge,
-        Verdict::Below { .. } => Shape::Square,
+        Verdict::Below { .. } | Verdict::Change => Shape::Square,
         Verdict::Free { .. } => Shape::Diamond,
         Verdict::Void(_) | Verdict::NotRun(_) => Shape::Cross,
     };

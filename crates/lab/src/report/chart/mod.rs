@@ -45,7 +45,7 @@ impl Figure {
     /// As a file of its own.
     pub(super) fn alone(self) -> super::Chart {
         let svg = self.picture.alone().to_string() + "\n";
-        super::Chart { name: self.name, title: self.title, svg }
+        super::Chart { name: self.name, svg }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `waggle lab run` and `waggle lab resume` are told.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -142,10 +143,7 @@ impl RunArgs {
     ) -> Run {
         let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
         Run {
-            command: std::env::args_os()
-                .map(|word| word.to_string_lossy().into_owned())
-                .collect::<Vec<_>>()
-                .join(" "),
+            command: as_typed(std::env::args_os()),
             waggle_version: VERSION.to_owned(),
             begin,
             end: None,
@@ -163,6 +161,17 @@ impl RunArgs {
     }
 }
 
+/// A command as it is typed into a shell: words with blanks or signs in quotes.
+pub(super) fn as_typed(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
+    let words = words.into_iter().map(|word| word.as_ref().to_string_lossy().into_owned());
+    let quoted = words.map(|word| match shlex::try_quote(&word) {
+        Ok(quoted) => quoted.into_owned(),
+        // No word of a command holds a NUL.
+        Err(_) => word,
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
 impl From<ScaleArg> for Scale {
     fn from(scale: ScaleArg) -> Scale {
         match scale {
@@ -170,5 +179,18 @@ impl From<ScaleArg> for Scale {
             ScaleArg::Small => Scale::Small,
             ScaleArg::Full => Scale::Full,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_can_be_typed_again() {
+        let words = ["waggle", "lab", "resume", "/a b/it's", "--only", "read-only"];
+        let typed = as_typed(words);
+        assert_eq!(shlex::split(&typed).unwrap(), words, "{typed}");
+        assert!(typed.starts_with("waggle lab resume ") && typed.ends_with(" --only read-only"));
     }
 }

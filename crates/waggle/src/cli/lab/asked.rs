@@ -28,8 +28,9 @@ pub(super) fn confine(suite: &mut Suite, only: &[String]) -> Result<Vec<Cell>, F
     let cells: Vec<Cell> = all.filter(|cell| words.has(cell) && is_compared(cell)).collect();
     if cells.is_empty() {
         return Err(Failure::Config(anyhow!(
-            "--only {} leaves nothing to run",
-            only.join(" --only ")
+            "--only {} leaves nothing to run: no cell of suite {} has all of that; leave one of the words out",
+            only.join(" --only "),
+            suite.name
         )));
     }
     Ok(cells)

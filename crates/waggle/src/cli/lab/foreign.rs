@@ -16,7 +16,7 @@ use waggle_lab::load::{Reach, Sysbench, prepare};
 use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::suite::{Scale, Scenario, Suite};
-use waggle_lab::{Cell, LabError, Origin, load};
+use waggle_lab::{Cell, LabError, Origin, check_counters, load};
 use waggle_mysql::{Connection, Options};
 
 use super::super::account::AccountArgs;
@@ -75,7 +75,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let seed = args.seed.unwrap_or_else(now_s);
     let facts = Facts {
         run: args.facts(&to_run, &choice, lengths, seed, begin),
-        host: found::host([Vec::new(), Vec::new()]),
+        host: found::host([Vec::new(), Vec::new()])?,
         taken_up: Vec::new(),
         server: there.facts(),
         load: sysbench.as_ref().map_or_else(others, |it| load_facts(&suite, scale, it)),
@@ -98,7 +98,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         pinned: [Vec::new(), Vec::new()],
         facts,
     };
-    let kept = || Kept::create(&place, &begun).map_err(|error| failed(error.into()));
+    let kept = || Kept::create(&place, &begun).map_err(failed);
     there.measure(&begun, sysbench.as_ref(), &place, until, kept)
 }
 
@@ -117,7 +117,7 @@ pub(super) fn resume(
             begun.facts.server.version
         )));
     }
-    let suite = begun.suite().map_err(|error| failed(error.into()))?;
+    let suite = begun.suite().map_err(failed)?;
     let is_run = |one: &&Scenario| !confined.not_run.contains_key(&one.name);
     for scenario in suite.scenarios.iter().filter(is_run) {
         if let Some(why) = there.survey.why_not(scenario) {
@@ -131,11 +131,14 @@ pub(super) fn resume(
     let to_run = begun.suite_to_run().map_err(failed)?;
     goes_on_as_begun(&begun, &to_run, kept.path())?;
     there.describe(confined, &suite, &to_run)?;
-    demand(args.yes)?;
     let sysbench = confined.others.is_none().then(|| sysbench(&suite)).transpose()?;
+    if sysbench.is_some() {
+        there.check_room(&Needs::of(&to_run, &begun.cells, begun.scale))?;
+    }
+    demand(args.yes)?;
     let place = kept.path().to_owned();
-    begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()]));
-    kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
+    begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()])?);
+    kept::write_json(&place.join(kept::RUN), &begun).map_err(failed)?;
     there.measure(&begun, sysbench.as_ref(), &place, None, || Ok(kept))
 }
 
@@ -311,11 +314,12 @@ impl There {
         let suite = begun.suite_to_run().map_err(failed)?;
         let launcher = private_server::launcher()?;
         check_rights(&mut connection, &suite).map_err(failed)?;
+        check_counters(&mut connection, &suite.counters).map_err(failed)?;
         recover(&mut connection, &stop)?;
         let rights = Rights::to_change([Table::Metrics], &connection);
         let command = format!("lab run {}", begun.suite);
         let reach = sysbench.map(|_| Reach::of(&options, SCHEMA)).transpose();
-        let reach = reach.map_err(|error| failed(error.into()))?;
+        let reach = reach.map_err(failed)?;
         let hold = begin(&mut connection, &account, &command)?;
         let server = Foreign::new(connection, hold, options, reach, pid, place).map_err(failed)?;
         let windows = Windows {
@@ -350,8 +354,9 @@ fn make(
         }
     }
     let kept = kept()?;
-    if let (Some(sysbench), Some(reach), Some(workload)) =
-        (sysbench, server.reach(), suite.workloads.first())
+    let is_whole = kept.count() as u32 >= begun.facts.run.windows_planned;
+    if let (Some(sysbench), Some(reach), Some(workload), false) =
+        (sysbench, server.reach(), suite.workloads.first(), is_whole)
     {
         let (tables, rows) = (suite.data.tables, suite.data.rows.of(begun.scale));
         note(format!("data: {tables} tables of {rows} rows"));
@@ -366,7 +371,7 @@ fn make(
             seed: 1,
             directory: place,
         };
-        if !prepare(&request, windows.stop).map_err(|error| failed(error.into()))? {
+        if !prepare(&request, windows.stop).map_err(failed)? {
             return Ok(Ended::Stopped);
         }
     }

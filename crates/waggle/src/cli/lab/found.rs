@@ -39,7 +39,10 @@ fn halves_of(processors: &[usize], core: impl Fn(usize) -> usize) -> [Vec<usize>
 }
 
 /// The computer.
-pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
+///
+/// # Errors
+/// The system does not say what its processors do: then nothing can be measured.
+pub(super) fn host(pinned: [Vec<usize>; 2]) -> io::Result<Host> {
     let name = rustix::system::uname();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |text: &str, key: &str, between: char| {
@@ -54,12 +57,12 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
         line.starts_with("flags") && line.split_ascii_whitespace().any(|flag| flag == "hypervisor")
     });
     let vendor = fs::read_to_string("/sys/class/dmi/id/sys_vendor").ok();
-    Host {
+    Ok(Host {
         name: name.nodename().to_string_lossy().into_owned(),
         system: value(&system, "PRETTY_NAME=", '='),
         kernel: name.release().to_string_lossy().into_owned(),
         cpu_model: value(&cpuinfo, "model name", ':'),
-        processors: HostTime::read().processors as u32,
+        processors: HostTime::read()?.processors as u32,
         memory_bytes: kib.map(|kib| kib << 10),
         hypervisor: is_virtual
             .then(|| vendor.map_or_else(|| "unknown".to_owned(), |name| name.trim().to_owned())),
@@ -67,7 +70,7 @@ pub(super) fn host(pinned: [Vec<usize>; 2]) -> Host {
             let [server, load] = pinned.map(|of| of.into_iter().map(|at| at as u32).collect());
             Pinned { server, load }
         }),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -65,13 +65,13 @@ struct SuiteLine {
 pub(super) fn suites(args: SuitesArgs) -> Result<Outcome, Failure> {
     let mut out = io::stdout().lock();
     if let Some(name) = &args.suite {
-        let text = Suite::text(name).map_err(|error| failed(error.into()))?;
+        let text = Suite::text(name).map_err(failed)?;
         write!(out, "{text}")?;
         return Ok(Outcome::Done);
     }
     let mut lines = Vec::new();
     for (name, _) in Suite::builtin() {
-        let suite = Suite::find(name).map_err(|error| failed(error.into()))?;
+        let suite = Suite::find(name).map_err(failed)?;
         lines.push(SuiteLine {
             name: suite.name.clone(),
             title: suite.title.clone(),
@@ -176,12 +176,12 @@ pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
 
 pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
-    let begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
+    let begun: Begun = kept::read_run(&place).map_err(failed)?;
     let mut out = io::stdout().lock();
     if args.json {
         return print_json(&mut out, &begun);
     }
-    let windows = kept::read_windows(&place).map_err(|error| failed(error.into()))?;
+    let windows = kept::read_windows(&place).map_err(failed)?;
     let facts = &begun.facts;
     writeln!(out, "{}", place.display())?;
     writeln!(out, "  command   {}", on_a_line(&facts.run.command))?;

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use waggle_instrumentation::journal;
 use waggle_lab::LabError;
+use waggle_lab::kept::RUN;
 
 use super::{Failure, Outcome};
 
@@ -65,13 +66,14 @@ fn runs() -> PathBuf {
 /// The directory of a run: by its name among those that are kept, or by its path.
 fn directory(run: &Path) -> PathBuf {
     match run.components().count() {
-        1 if !run.is_dir() => runs().join(run),
+        1 if !run.join(RUN).is_file() => runs().join(run),
         _ => run.to_owned(),
     }
 }
 
 /// Wrong configuration is what a suite or a name in it is; the rest is of the host.
-fn failed(error: LabError) -> Failure {
+fn failed(error: impl Into<LabError>) -> Failure {
+    let error = error.into();
     match error {
         LabError::Suite(_) | LabError::Scenario { .. } | LabError::NoCounter { .. } => {
             Failure::Config(error.into())

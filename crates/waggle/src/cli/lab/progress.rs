@@ -42,8 +42,9 @@ impl Line {
 }
 
 /// Says something on the side. A terminal that has gone must not end what is under way: a server is still to be left
-/// as it was.
+/// as it was. Names and messages may come from outside, and a terminal obeys control characters.
 pub(super) fn note(text: impl Display) {
+    let text = text.to_string().replace(|c: char| c.is_control() && c != '\n', " ");
     let _ = writeln!(io::stderr(), "{text}");
 }
 

@@ -5,11 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use waggle_lab::analysis::{Analysis, analyse_all, compare_runs};
-use waggle_lab::begun::Begun;
-use waggle_lab::report::facts::Facts;
-use waggle_lab::suite::Suite;
-use waggle_lab::{Window, kept, report as written};
+use waggle_lab::KeptRun;
+use waggle_lab::analysis::{PAIRS_MIN, compare_runs};
+use waggle_lab::report::{self as written, Report};
 
 use super::super::{Failure, Outcome};
 use super::progress::note;
@@ -72,50 +70,26 @@ const FILES: [(Format, &str); 6] = [
 /// The directory of its charts.
 const CHARTS: &str = "charts";
 
-/// A run as it was kept, and what follows from it.
-struct Reported {
-    suite: Suite,
-    suite_text: String,
-    facts: Facts,
-    windows: Vec<Window>,
-    analysis: Analysis,
+fn text(report: Report<'_>, format: Format) -> String {
+    match format {
+        Format::Html => report.html(),
+        Format::Markdown => report.markdown(),
+        Format::Csv => report.csv(),
+        Format::Windows => report.windows_csv(),
+        Format::Json => report.json() + "\n",
+        Format::Effects => report.effects(),
+    }
 }
 
-impl Reported {
-    fn read(place: &Path) -> Result<Reported, Failure> {
-        let begun: Begun = kept::read_run(place).map_err(|error| failed(error.into()))?;
-        let windows = kept::read_windows(place).map_err(|error| failed(error.into()))?;
-        let suite = begun.suite().map_err(|error| failed(error.into()))?;
-        let (mut facts, suite_text) = (begun.facts, begun.suite_text);
-        let is_whole = windows.len() as u32 >= facts.run.windows_planned;
-        facts.run.end = windows.iter().map(|window| window.end).max().filter(|_| is_whole);
-        let analysis = analyse_all(&suite, &windows);
-        Ok(Reported { suite, suite_text, facts, windows, analysis })
+/// Writes every form of a report, and its charts.
+fn write_all(report: Report<'_>, place: &Path) -> Result<(), Failure> {
+    for (format, name) in FILES {
+        write(&place.join(name), &text(report, format))?;
     }
-
-    fn text(&self, format: Format) -> String {
-        let Reported { suite, facts, windows, analysis, .. } = self;
-        match format {
-            Format::Html => written::html(suite, facts, windows, analysis),
-            Format::Markdown => written::markdown(suite, facts, windows, analysis),
-            Format::Csv => written::csv(suite, facts, windows, analysis),
-            Format::Windows => written::windows_csv(windows),
-            Format::Json => written::json(suite, facts, windows, analysis) + "\n",
-            Format::Effects => written::effects(suite, facts, windows, analysis),
-        }
+    for chart in report.charts() {
+        write(&place.join(CHARTS).join(chart.name).with_extension("svg"), &chart.svg)?;
     }
-
-    /// Writes every form of the report, and its charts.
-    fn write(&self, place: &Path) -> Result<(), Failure> {
-        for (format, name) in FILES {
-            write(&place.join(name), &self.text(format))?;
-        }
-        let Reported { suite, facts, windows, analysis, .. } = self;
-        for chart in written::charts(suite, facts, windows, analysis) {
-            write(&place.join(CHARTS).join(chart.name).with_extension("svg"), &chart.svg)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Writes a file, and makes the directory that it is in.
@@ -127,27 +101,26 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes every form of the report of a run beside its windows, and prints the most telling of it.
 pub(super) fn end(place: &Path) -> Result<(), Failure> {
-    let reported = Reported::read(place)?;
-    reported.write(place)?;
-    let Reported { suite, facts, windows, analysis, .. } = &reported;
+    let run = KeptRun::read(place).map_err(failed)?;
+    write_all(run.report(), place)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", written::summary(suite, facts, windows, analysis))?;
+    writeln!(out, "{}", run.report().summary())?;
     writeln!(out, "the whole report: {}", place.join(FILES[0].1).display())?;
     Ok(())
 }
 
 pub(super) fn report(args: ReportArgs) -> Result<Outcome, Failure> {
-    let reported = Reported::read(&directory(&args.run))?;
+    let run = KeptRun::read(&directory(&args.run)).map_err(failed)?;
     if let Some(place) = args.output {
-        reported.write(&place)?;
+        write_all(run.report(), &place)?;
         return Ok(Outcome::Done);
     }
-    io::stdout().lock().write_all(reported.text(args.format).as_bytes())?;
+    io::stdout().lock().write_all(text(run.report(), args.format).as_bytes())?;
     Ok(Outcome::Done)
 }
 
 pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
-    let read = |run: &Path| Reported::read(&directory(run));
+    let read = |run: &Path| KeptRun::read(&directory(run)).map_err(failed);
     let (one, other) = (read(&args.one)?, read(&args.other)?);
     if one.suite.name != other.suite.name {
         return Err(Failure::Config(anyhow!(
@@ -168,7 +141,7 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
             other.suite.baseline
         )));
     }
-    if one.suite_text != other.suite_text {
+    if one.begun.suite_text != other.begun.suite_text {
         note(
             "the suite was changed between the two runs: what is named alike may be set otherwise",
         );
@@ -176,13 +149,17 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
     let differences = compare_runs(&one.suite, &one.windows, &other.windows);
     if differences.found.is_empty() {
         return Err(Failure::Cannot(anyhow!(
-            "no effect was measured in both runs: name two that have cells in common, with 6 blocks or more"
+            "no effect was measured in both runs: name two that have cells in common, with {PAIRS_MIN} blocks or more"
         )));
     }
     let mut out = io::stdout().lock();
     match args.json {
         true => writeln!(out, "{}", written::differences_json(&differences))?,
-        false => write!(out, "{}", written::differences(&one.facts, &other.facts, &differences))?,
+        false => write!(
+            out,
+            "{}",
+            written::differences(&one.begun.facts, &other.begun.facts, &differences)
+        )?,
     }
     Ok(if differences.is_any() { Outcome::No } else { Outcome::Done })
 }

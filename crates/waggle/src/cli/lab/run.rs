@@ -18,12 +18,12 @@ use waggle_lab::needs::Needs;
 use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite, SuiteError};
-use waggle_lab::{Cell, LabError, Origin, check_counters, load, version_of};
+use waggle_lab::{Cell, LabError, Origin, check_counters, connect, load};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
-use super::arguments::{ResumeArgs, RunArgs};
+use super::arguments::{ResumeArgs, RunArgs, as_typed};
 use super::progress::{Line, note};
 use super::{asked, directory, failed, foreign, found, report, server};
 
@@ -80,7 +80,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let seed = args.seed.unwrap_or_else(now_s);
     let facts = Facts {
         run: args.facts(&suite, &choice, lengths, seed, begin),
-        host: found::host(pinned.clone()),
+        host: found::host(pinned.clone())?,
         taken_up: Vec::new(),
         server: task.server(&made, &settings),
         load: load_facts(&suite, scale, &sysbench),
@@ -103,14 +103,14 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         pinned,
         facts,
     };
-    let kept = Kept::create(&place, &begun).map_err(|error| failed(error.into()))?;
+    let kept = Kept::create(&place, &begun).map_err(failed)?;
     task.measure(&begun, kept, &made, until)
 }
 
 pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
-    let mut begun: Begun = kept::read_run(&place).map_err(|error| failed(error.into()))?;
-    let kept = Kept::open(&place).map_err(|error| failed(error.into()))?;
+    let mut begun: Begun = kept::read_run(&place).map_err(failed)?;
+    let kept = Kept::open(&place).map_err(failed)?;
     // Also where nothing is missing: one that was killed left its schema there.
     if let Some(confined) = begun.foreign.clone() {
         return foreign::resume(&args, &confined, begun, kept);
@@ -120,7 +120,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
         report::end(&place)?;
         return Ok(Outcome::Done);
     }
-    let suite = begun.suite().map_err(|error| failed(error.into()))?;
+    let suite = begun.suite().map_err(failed)?;
     goes_on_as_begun(&begun, &suite, &place)?;
     is_where_it_was(&begun.server)?;
     let program = server::program(&begun.server, args.servers.as_deref())?;
@@ -150,9 +150,9 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
             made.version
         )));
     }
-    let host = found::host(begun.pinned.clone());
+    let host = found::host(begun.pinned.clone())?;
     begun.take_up(kept.part(), host);
-    kept::write_json(&place.join(kept::RUN), &begun).map_err(|error| failed(error.into()))?;
+    kept::write_json(&place.join(kept::RUN), &begun).map_err(failed)?;
     task.measure(&begun, kept, &made, None)
 }
 
@@ -183,7 +183,7 @@ pub(super) fn goes_on_as_begun(begun: &Begun, suite: &Suite, place: &Path) -> Re
         )));
     }
     let schedule = Schedule::new(suite, &begun.cells, begun.blocks, begun.seed);
-    let windows = kept::read_windows(place).map_err(|error| failed(error.into()))?;
+    let windows = kept::read_windows(place).map_err(failed)?;
     let is_another = schedule.slots.len() as u32 != begun.facts.run.windows_planned;
     if is_another || !windows.iter().all(|window| schedule.has(window)) {
         return Err(Failure::Config(anyhow!(
@@ -230,7 +230,7 @@ pub(super) fn sysbench(suite: &Suite) -> Result<Sysbench, Failure> {
         suite.workloads.iter().try_for_each(|workload| sysbench.check(workload))?;
         Ok(sysbench)
     };
-    find().map_err(|error: LoadError| failed(error.into()))
+    find().map_err(|error: LoadError| failed(error))
 }
 
 /// The suite that was named, and its text.
@@ -239,7 +239,7 @@ pub(super) fn read_suite(args: &RunArgs) -> Result<(Suite, String), Failure> {
         let text = Suite::text(&args.suite)?;
         Ok((Suite::parse(&args.suite, &text)?, text))
     };
-    read().map_err(|error: SuiteError| failed(error.into()))
+    read().map_err(|error: SuiteError| failed(error))
 }
 
 /// The cells whose sessions the memory has room for; all of them where it has for none, since that is to be said.
@@ -252,7 +252,7 @@ fn with_memory(suite: &Suite, asked: &[Cell], scale: Scale) -> Vec<Cell> {
 /// Whether the host has what a run of these cells takes.
 fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Result<(), Failure> {
     // What a killed run left takes room.
-    program.sweep().map_err(|error| failed(error.into()))?;
+    program.sweep().map_err(failed)?;
     let needs = |cells: &[Cell]| Needs::of(suite, cells, scale);
     needs(cells).check_disk(&program.place()).map_err(failed)?;
     // Those that take most of it need not be those that have most servers.
@@ -296,8 +296,10 @@ impl Task<'_> {
         note(format!("data: {tables} tables of {rows} rows"));
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
-        let version = version_of(&server)?;
-        check_counters(&server, &self.suite.counters)?;
+        let mut connection = connect(&server)?;
+        let version = connection.server_identity().version.clone();
+        check_counters(&mut connection, &self.suite.counters)?;
+        drop(connection);
         if let Some(workload) = self.suite.workloads.first() {
             let request = Request {
                 sysbench: self.sysbench,
@@ -398,6 +400,9 @@ impl Windows<'_> {
                 beyond.len()
             ));
         }
+        if begun.cells.is_empty() {
+            return Err(LabError::OutOfReach);
+        }
         let ended = self.engine(&begun, &mut tell).run(&mut kept);
         line.end();
         if let Ok(Ended::OutOfTime { blocks }) = ended {
@@ -450,11 +455,9 @@ pub(super) fn finish(
 /// Says how to go on with a run that was begun.
 fn resume_with(place: &Path, further: &[OsString]) {
     if let Ok(place) = fs::canonicalize(place) {
-        let further = further.iter().map(|word| format!(" {}", word.display()));
-        note(format!(
-            "what was measured is kept; go on with: waggle lab resume {}{}",
-            place.display(),
-            further.collect::<String>()
-        ));
+        let words =
+            std::iter::once(place.as_os_str()).chain(further.iter().map(OsString::as_os_str));
+        let further = as_typed(words);
+        note(format!("what was measured is kept; go on with: waggle lab resume {further}"));
     }
 }
