@@ -124,21 +124,24 @@ pub struct Cells {
     /// How far blocks are from each other in all cells alike, as the starts of servers set them apart:
     /// likewise.
     pub common: f64,
+    /// The chance that a cell lacks a block, as where a window is void, 0 to 1.
+    pub lacking: f64,
 }
 
 impl Cells {
     /// The share of the simulated runs in which the pooled interval of 95 % ([`super::PooledEffect`]) held
-    /// the mean of the effects of these cells.
+    /// the mean of the effects of these cells, of those that have one: of a few too many blocks are lacking.
     pub fn coverage(&self, noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
         let mut random = Random::seeded(seed);
-        let mut held = 0;
+        let (mut held, mut known) = (0, 0);
         for _ in 0..runs {
             let (truth, cells) = self.run(noise, design, &mut random);
             let cells: Vec<&[(u32, f64)]> = cells.iter().map(Vec::as_slice).collect();
             let interval = block_means(&cells).and_then(|blocks| paired::interval(&blocks));
+            known += usize::from(interval.is_some());
             held += usize::from(interval.is_some_and(|interval| interval.holds(truth)));
         }
-        held as f64 / runs as f64
+        held as f64 / known as f64
     }
 
     /// The mean of the effects of a run, and what is seen in each cell and block.
@@ -153,7 +156,9 @@ impl Cells {
         let cell = |effect: &f64| {
             let differences = design.run(noise, random).into_iter().zip(&of_blocks);
             let seen = differences.map(|(difference, block)| difference + block + effect);
-            (0..).zip(seen).collect()
+            let seen: Vec<(u32, f64)> = (0..).zip(seen).collect();
+            let mut is_there = || random.below(10_000) as f64 >= 1e4 * self.lacking;
+            seen.into_iter().filter(|_| is_there()).collect()
         };
         let cells = effects.iter().map(cell).collect();
         (TRUTH + effects.iter().sum::<f64>() / self.count as f64, cells)
@@ -318,7 +323,7 @@ mod tests {
             values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
         };
         let variances = |between, common| {
-            let cells = Cells { count: 2000, between, common };
+            let cells = Cells { count: 2000, between, common, lacking: 0.0 };
             let (truth, seen) = cells.run(&Noise::default(), &design, &mut Random::seeded(6));
             assert!((truth - TRUTH).abs() < 0.1, "{truth}");
             let mean = |cell: &Vec<(u32, f64)>| cell.iter().map(|(_, seen)| seen).sum::<f64>();

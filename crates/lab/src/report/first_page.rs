@@ -1,11 +1,12 @@
 //! What a reader needs before any table: the question, the verdicts, the noise, the circumstances.
 
-use crate::analysis::Metric;
 use crate::report::document::{Block, Datum, Table};
+use crate::report::effect::Effect;
+use crate::report::group::Group;
 use crate::report::words::{self, DEFINITION};
 use crate::report::{Report, at_work, circumstances, left_out, machines, settings, verdicts, void};
 use crate::suite::{Order, Sequence};
-use crate::window::{Load, Window};
+use crate::window::Window;
 
 /// Where no comparison of the baseline with itself has numbers.
 pub(super) const NOISE_UNKNOWN: &str = "No comparison of the baseline with itself has enough windows: \
@@ -148,26 +149,34 @@ fn noise(report: Report<'_>) -> Vec<Block> {
     [text, table].into_iter().chain(sharing(report).map(Block::Paragraph)).collect()
 }
 
-/// What other arms leave behind on the server that they share; `None` where none does, or nobody knows.
-pub(super) fn sharing(report: Report<'_>) -> Option<String> {
+/// What other arms leave behind on the server that they share, under each closed load; `None` where none does, or
+/// nobody knows.
+fn sharing(report: Report<'_>) -> Option<String> {
     let metric = verdicts::METRIC;
-    let is_alone = |arm: &str, of: Metric| arm == Window::ALONE && of == metric;
-    let pooled = report.analysis.pooled.iter().filter(|it| is_alone(&it.arm, it.metric));
-    let of_all = pooled.filter(|it| it.workload.is_none() && !it.is_open);
-    let mut of_all = of_all.map(|it| (&it.baseline, it.percent, it.cells));
-    let mut single = report.analysis.comparisons.iter().filter(|it| {
-        is_alone(&it.arm, it.metric) && it.cell.load == Load::Closed && it.percent.is_known()
-    });
-    let found = || single.next().map(|it| (&it.baseline, it.percent, 1));
-    let (scenario, percent, cells) = of_all.next().or_else(found)?;
-    Some(format!(
-        "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own: the {} of that \
-         differs by {} ({}). What is not chance in this, others have left behind on the server that is shared, and it is in \
-         the effects of all that share it.",
-        words::short(metric),
-        words::percent_interval(&percent),
-        words::count(cells, "cell", "cells")
-    ))
+    let groups = Group::all(report);
+    let scenario = &report.suite.shared()?.name;
+    let change = |group: &Group<'_>| {
+        let of_group = Effect {
+            arm: Window::ALONE,
+            baseline: scenario,
+            metric,
+            workload: group.workload,
+            order: group.order_of_cells(),
+            is_open: group.is_open,
+        };
+        let change = of_group.change(report.analysis)?;
+        Some(format!("{} {}", group.name, words::percent_interval(&change)))
+    };
+    let changes: Vec<String> = groups.iter().filter(|it| !it.is_open).filter_map(change).collect();
+    (!changes.is_empty()).then(|| {
+        format!(
+            "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own. Its {} differs \
+             by: {}. What is not chance in this, others have left behind on the server that is shared, and it is in the effects \
+             of all that share it.",
+            words::short(metric),
+            changes.join(", ")
+        )
+    })
 }
 
 fn caveats(report: Report<'_>) -> Vec<String> {

@@ -191,6 +191,12 @@ fn resume(place: &Place, in_use: &InUse, before: &Found) -> String {
     let said = ended(resume(&["--yes"]), 0);
     assert_same(&in_use.found(), before, "resumed");
     assert_eq!(windows(&run).len(), WINDOWS);
+    // Nothing is loaded into the server for a run that is whole.
+    let whole = fs::read(run.join("windows.jsonl")).unwrap();
+    let again = ended(resume(&["--yes"]), 0);
+    assert!(said.contains("data:") && !again.contains("data:"), "{again}");
+    assert_same(&in_use.found(), before, "resumed when it was whole");
+    assert_eq!(fs::read(run.join("windows.jsonl")).unwrap(), whole);
     said
 }
 

@@ -115,7 +115,7 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
         (place.small(large.to_str().unwrap(), "mysql-8.0", &[]), "waggle: memory: ", 4),
         (long_path, "a socket may have 107 bytes", 4),
         (no_place, "name another one with --output", 4),
-        (place.lab(&["resume", "nosuch"]), "nosuch", 4),
+        (place.lab(&["resume", "nosuch"]), "waggle lab list", 4),
         (place.lab(&["report", "nosuch"]), "nosuch", 4),
     ];
     for (command, named, code) in cases {

@@ -115,6 +115,12 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     if let Some(confined) = begun.foreign.clone() {
         return foreign::resume(&args, &confined, begun, kept);
     }
+    if args.account.is_given() || args.yes {
+        return Err(Failure::Usage(anyhow!(
+            "an account and --yes are for a run on a server that runs already, and this one is on private servers: leave \
+             them out"
+        )));
+    }
     if kept.count() as u32 >= begun.facts.run.windows_planned {
         note("every window is there: nothing is left to be made");
         report::end(&place)?;
