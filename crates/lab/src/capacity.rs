@@ -43,7 +43,7 @@ const SESSION_PAUSE_EVERY: Duration = Duration::from_millis(1);
 /// For how long a load shows what the baseline can do, and how often: the middle one counts, since neighbours of the host
 /// take something of one and not of another. One at a fixed rate settles for half of that time.
 pub(crate) const LOOK_FOR: Duration = Duration::from_secs(2);
-pub(crate) const CAPACITY_LOOKS: u32 = 3;
+pub(crate) const CAPACITY_LOOKS: u32 = 7;
 /// Said where the load or the host is not ours.
 const NO_RATE: &str = "what a server can do at a fixed rate is measured on private servers only";
 /// What the baseline can do, by workload.

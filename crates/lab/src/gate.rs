@@ -24,6 +24,11 @@ pub fn stolen(used: &Usage) -> Option<f64> {
     Some(used.steal_share).filter(|share| share - used.tick_share > STEAL_MAX)
 }
 
+/// Whether the hypervisor took too much of a window as a whole: that says nothing of the arm.
+pub fn is_stolen(measured: &Measured) -> bool {
+    measured.steal_share.is_some_and(|steal| steal > STEAL_MAX)
+}
+
 /// What a window should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
@@ -41,7 +46,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
     if measured.statements == 0 {
         return Some("no statement ended in it".to_owned());
     }
-    if let Some(steal) = measured.steal_share.filter(|steal| *steal > STEAL_MAX) {
+    if let Some(steal) = measured.steal_share.filter(|_| is_stolen(measured)) {
         let percent = 100.0 * steal;
         return Some(format!("the hypervisor took {percent:.1} % of the processors"));
     }

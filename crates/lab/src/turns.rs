@@ -63,8 +63,7 @@ impl<'a> Engine<'a> {
             let mut order: Vec<usize> = (0..making.len()).collect();
             // The schedule has said in which order they come first.
             if turn > 0 {
-                let seed = self.seed ^ (u64::from(first.number) << 24) ^ u64::from(turn);
-                Random::seeded(seed).shuffle(&mut order);
+                self.chance(first, turn).shuffle(&mut order);
             }
             for at in order {
                 if making[at].is_broken {
@@ -102,9 +101,10 @@ impl<'a> Engine<'a> {
             }
         }
         let mut cold: Vec<_> = running.loads.values_mut().filter(|load| !load.is_warm).collect();
-        let Some(cell) = making.first().map(|one| &self.schedule.cells[one.slot.cell]) else {
-            return Ok(());
-        };
+        let Some(first) = making.first().map(|one| one.slot) else { return Ok(()) };
+        let cell = &self.schedule.cells[first.cell];
+        // Who is made warm first waits longest for its first turn: that shall not be the same server each time.
+        self.chance(first, 0).shuffle(&mut cold);
         let at_once = (SESSIONS_AT_ONCE / cell.threads.max(1)).max(1) as usize;
         for some in cold.chunks_mut(at_once) {
             match self.warm_up(some, cell) {
@@ -114,6 +114,11 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What is left to chance before a turn of the windows that begin with `first`; turn 0 is the warm-up.
+    fn chance(&self, first: Slot, turn: u32) -> Random {
+        Random::seeded(self.seed ^ (u64::from(first.number) << 24) ^ u64::from(turn))
     }
 
     fn begin(&self, slot: Slot, kept: &Kept, capacities: &Capacities) -> Result<Making, LabError> {

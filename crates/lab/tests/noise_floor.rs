@@ -43,8 +43,8 @@ const HEAD_OF_SHARING: &str = "\
     |---|---:|---:|---:|\n";
 const SHARING: &str = "\
     Where arms share a server, one of them is there again, alone on a server of its own. The change is that of the one \
-    alone. It is no false alarm where it is told apart: what other arms leave behind on a server that is shared is not chance \
-    ([0013](decisions/0013-arms-take-turns.md)), and it is in the effects of all arms that share it.";
+    alone, against the one that shares. It need not be a false alarm where it is told apart: other arms may leave something \
+    behind on the server that they share ([0013](decisions/0013-arms-take-turns.md)).";
 
 /// Every run that is kept, with the name of its directory.
 static RUNS: LazyLock<Vec<(String, KeptRun)>> = LazyLock::new(|| {

@@ -20,3 +20,27 @@ fn no_server_took_more_memory_than_a_run_asks_for() {
         assert!(most <= reckoned, "{}: {most} bytes, reckoned {reckoned}", run.display());
     }
 }
+
+/// The median of the windows that count, since neighbours of the host take something of one and not of another.
+#[test]
+fn at_a_fixed_rate_the_baseline_is_near_the_share_of_the_processors_that_its_cell_is_called_by() {
+    let (mut cells, mut near) = (0, 0);
+    for run in kept_runs() {
+        let begun: Begun = kept::read_run(&run).unwrap();
+        let baseline = begun.suite().unwrap().baseline;
+        let windows = kept::read_windows(&run).unwrap();
+        for cell in &begun.cells {
+            let Some(share) = cell.load.share() else { continue };
+            let of_cell = windows.iter().filter(|one| one.cell == *cell && one.arm == baseline);
+            let mut used: Vec<f64> = of_cell.filter_map(|one| one.counted()?.host_share).collect();
+            used.sort_by(f64::total_cmp);
+            let Some(median) = used.get(used.len() / 2) else { continue };
+            // The report marks a cell that is more than 5 points off.
+            assert!((median - share).abs() <= 0.1, "{}: {cell:?}: {median}", run.display());
+            near += usize::from((median - share).abs() <= 0.05);
+            cells += 1;
+        }
+    }
+    assert!(cells > 0, "no run is kept that has loads at a fixed rate");
+    assert!(near as f64 >= 0.8 * f64::from(cells), "{near} of {cells} cells are near");
+}

@@ -68,7 +68,7 @@ fn what_is_on_writes_what_is_off_does_not_and_the_opposite_is_disproven() {
             for consumer in of_statements.into_iter().filter(|_| profile != "off") {
                 let opposite = otherwise(&state, consumer);
                 let is_on = [&state, &opposite].map(|state| collects(state, consumer));
-                // Nothing can be asked of digests that are on, nor of what is off either way: that above it is.
+                // Nothing can be asked of digests that are on, nor of what is off since that above it is.
                 if is_on == [false, false] || consumer == "statements_digest" && is_on[1] {
                     continue;
                 }

@@ -52,7 +52,7 @@ pub struct Comparison {
     pub p_student: f64,
     /// The p value of the t test, adjusted by Holm for all comparisons of this metric with this
     /// baseline: every cell with every scenario. The comparisons of the baseline with itself are a
-    /// family of their own, and so are those of an order with a scenario other than the baseline.
+    /// family of their own, and so are those with another scenario than the baseline, over all orders.
     pub p_holm: f64,
     /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases among all
     /// comparisons over which `p_holm` is adjusted.

@@ -31,8 +31,9 @@ pub use floor::Floor;
 pub use foreseen::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT};
 pub use interval::Interval;
 pub use metric::{Metric, More};
-pub use paired::{PAIRS_MIN, Paired};
-pub use pool::{PooledEffect, change_over};
+pub use paired::PAIRS_MIN;
+pub use pool::PooledEffect;
+pub(crate) use pool::change_over;
 pub use runs::{RunDifference, RunDifferences, compare_runs};
 pub use verdict::Verdict;
 
@@ -79,7 +80,7 @@ pub fn analyse(suite: &Suite, windows: &[Window]) -> Analysis {
 }
 
 /// Compares every scenario of a suite with one of them, such as the default of the server.
-pub fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Analysis {
+pub(crate) fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Analysis {
     Matrix::of(suite, baseline).analyse(windows)
 }
 

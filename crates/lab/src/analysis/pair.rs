@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::gate;
 use crate::window::{Cell, Window};
 
 use super::metric::Metric;
@@ -32,7 +33,8 @@ pub(super) struct Pairs {
     /// Blocks that do not count, because a window of either arm is void, or because the run was
     /// interrupted between the two.
     pub(super) void: usize,
-    /// Of these, where only the window of the arm does not count, and where only that of the baseline does not.
+    /// Of these, where only the window of the arm does not count, and where only that of the baseline does not, but for
+    /// what the hypervisor took: that is no doing of theirs.
     pub(super) void_alone: [usize; 2],
     /// Blocks that do not count, because the metric belongs to a server life that several arms share.
     pub(super) shared: usize,
@@ -103,8 +105,15 @@ impl<'a> Blocks<'a> {
                 }
                 (baseline, arm) => {
                     found.void += 1;
-                    found.void_alone[0] += usize::from(baseline.is_some() && arm.is_none());
-                    found.void_alone[1] += usize::from(baseline.is_none() && arm.is_some());
+                    let is_own = |windows: &[&Window]| {
+                        let measured = windows.iter().filter_map(|one| one.measured.as_ref());
+                        usize::from(!measured.into_iter().any(gate::is_stolen))
+                    };
+                    match (baseline.is_some(), arm.is_some()) {
+                        (true, false) => found.void_alone[0] += is_own(of_arm),
+                        (false, true) => found.void_alone[1] += is_own(of_baseline),
+                        _ => {}
+                    }
                 }
             }
         }

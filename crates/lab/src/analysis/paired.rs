@@ -29,29 +29,29 @@ const SEED: u64 = 1;
 
 /// The mean of differences within pairs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Paired {
+pub(super) struct Paired {
     /// How many.
-    pub count: usize,
+    pub(super) count: usize,
     /// The mean with the interval of the sign-flip test.
-    pub interval: Interval,
+    pub(super) interval: Interval,
     /// The mean with Student's interval.
-    pub student: Estimate,
+    pub(super) student: Estimate,
     /// The studentised bootstrap's interval; absent for fewer than forty pairs, or where all are equal.
-    pub bootstrap: Option<Interval>,
+    pub(super) bootstrap: Option<Interval>,
     /// P value of "no effect" by the sign-flip test.
-    pub p_sign_flip: f64,
+    pub(super) p_sign_flip: f64,
     /// P value of "no effect" by the t test.
-    pub p_student: f64,
+    pub(super) p_student: f64,
     /// The smallest effect that so many pairs with this spread find in 4 of 5 cases, by itself.
-    pub detectable: f64,
+    pub(super) detectable: f64,
     /// The smallest margin within which the effect is proven to be, by two one-sided tests: by the t test, and by the
     /// sign-flip test, whose interval of 90 % it holds.
-    pub proven: f64,
+    pub(super) proven: f64,
 }
 
 impl Paired {
     /// From one difference a pair, in the order of time. `None` below [`PAIRS_MIN`].
-    pub fn of(differences: &[f64]) -> Option<Paired> {
+    pub(super) fn of(differences: &[f64]) -> Option<Paired> {
         let count = differences.len();
         let Intervals { interval, student, bootstrap } = Intervals::of(differences)?;
         let deviation = student.error * (count as f64).sqrt();

@@ -31,7 +31,7 @@ pub struct PooledEffect {
     /// Whether over the cells with a fixed rate of arrival; else over those with a closed load. Times and
     /// rates mean different things in the two.
     pub is_open: bool,
-    /// How many cells; those with half of the pairs of the fullest, or fewer, have no part in it.
+    /// How many cells have a part in it.
     pub cells: usize,
     /// How many blocks have a part in it.
     pub blocks: usize,
@@ -85,7 +85,7 @@ impl PooledEffect {
 
 /// The mean change of an arm over some cells, %, as that of [`PooledEffect`]; over one cell that of
 /// [`Comparison`](super::Comparison). `None` where no cell has a ratio.
-pub fn change_over(
+pub(crate) fn change_over(
     windows: &[Window],
     cells: &[&Cell],
     baseline: &str,
@@ -100,13 +100,14 @@ pub fn change_over(
     }
 }
 
-/// The cells of which the mean is formed: those that have a ratio, but for those with half of the pairs of the fullest or
-/// fewer. The few that are left would speak for all of its blocks.
+/// The cells of which the mean is formed: those that have a ratio. Where three or more are left, those with half of
+/// the pairs of the fullest, or fewer, have no part in it: the few would speak for all of its blocks.
 fn with_a_part<'a>(compared: impl Iterator<Item = &'a Compared>) -> Vec<&'a Compared> {
-    let mut cells: Vec<&Compared> = compared.filter(|one| !one.log_ratios.is_empty()).collect();
+    let cells: Vec<&Compared> = compared.filter(|one| !one.log_ratios.is_empty()).collect();
     let fullest = cells.iter().map(|one| one.log_ratios.len()).max().unwrap_or(0);
-    cells.retain(|one| one.log_ratios.len() * 2 > fullest);
-    cells
+    let (full, few): (Vec<&Compared>, Vec<&Compared>) =
+        cells.iter().partition(|one| one.log_ratios.len() * 2 > fullest);
+    if full.len() < 2 && !few.is_empty() { cells } else { full }
 }
 
 /// The mean over cells in each block, on the scale of logarithms.

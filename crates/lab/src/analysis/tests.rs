@@ -254,6 +254,14 @@ fn an_arm_that_lacks_more_blocks_than_its_baseline_is_not_judged_by_the_others()
         assert!(why.contains("of 20 blocks") && why.contains("no fair choice"), "{why}");
         assert_eq!((lacking.pairs, lacking.void), (15, 5));
     }
+    // What the hypervisor took is no doing of the arm.
+    let stolen = |window: &mut Window| {
+        void(window);
+        window.measured.as_mut().unwrap().steal_share = Some(0.2);
+    };
+    let run = three_arms(0.02, 0.0, 1.1).change("on", |block| block < 9, stolen);
+    let analysis = run.analyse(&[&closed()], 1.0);
+    assert_eq!(found(&analysis, "on", Metric::CpuPerStatement).verdict, Verdict::Cost);
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub(super) const RULE: &str = "Explanation: the difference is what would have to
                                from the scenario in exactly one factor (options of the start, \
                                instruments, consumers, counters of InnoDB or a variable), the 95 % \
                                interval of the arm against the scenario holds the difference, and the \
-                               arm costs or gains against it, also among all comparisons of that \
+                               arm costs, gains or changes against it, also among all comparisons of that \
                                metric (Holm). Arms that follow each other in a fixed order explain \
                                nothing. All else is not explained.";
 

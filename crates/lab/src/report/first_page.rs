@@ -149,32 +149,30 @@ fn noise(report: Report<'_>) -> Vec<Block> {
     [text, table].into_iter().chain(sharing(report).map(Block::Paragraph)).collect()
 }
 
-/// What other arms leave behind on the server that they share, under each closed load; `None` where none does, or
-/// nobody knows.
+/// How far an arm that shares a server is from itself alone on one, under each closed load, beside how far the baseline is
+/// from itself; `None` where no arm shares one, or nobody knows.
 fn sharing(report: Report<'_>) -> Option<String> {
-    let metric = verdicts::METRIC;
     let groups = Group::all(report);
-    let scenario = &report.suite.shared()?.name;
-    let change = |group: &Group<'_>| {
-        let of_group = Effect {
-            arm: Window::ALONE,
-            baseline: scenario,
-            metric,
-            workload: group.workload,
-            order: group.order_of_cells(),
-            is_open: group.is_open,
+    let changes = |arm: &str, baseline: &str| {
+        let change = |group: &Group<'_>| {
+            let metric = verdicts::METRIC;
+            let (workload, order, is_open) =
+                (group.workload, group.order_of_cells(), group.is_open);
+            let effect = Effect { arm, baseline, metric, workload, order, is_open };
+            let change = words::percent_interval(&effect.change(report.analysis)?);
+            Some(format!("{} {change}", group.name))
         };
-        let change = of_group.change(report.analysis)?;
-        Some(format!("{} {}", group.name, words::percent_interval(&change)))
+        let closed = groups.iter().filter(|group| !group.is_open);
+        closed.filter_map(change).collect::<Vec<_>>().join(", ")
     };
-    let changes: Vec<String> = groups.iter().filter(|it| !it.is_open).filter_map(change).collect();
-    (!changes.is_empty()).then(|| {
+    let (scenario, baseline) = (&report.suite.shared()?.name, &report.suite.baseline);
+    let (alone, again) = (changes(Window::ALONE, scenario), changes(Window::AGAIN, baseline));
+    (!alone.is_empty()).then(|| {
         format!(
-            "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own. Its {} differs \
-             by: {}. What is not chance in this, others have left behind on the server that is shared, and it is in the effects \
-             of all that share it.",
-            words::short(metric),
-            changes.join(", ")
+            "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own. The {} of the one \
+             alone against the one that shares: {alone}; of the baseline against itself: {again}. What is more than that comes \
+             of the server that is shared, and is in the effects of all arms that share it.",
+            words::short(verdicts::METRIC)
         )
     })
 }

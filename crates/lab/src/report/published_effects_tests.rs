@@ -242,3 +242,22 @@ fn what_a_source_says_without_figures_is_in_the_report_also_where_it_was_not_run
     let row = row(said, "default");
     assert!(row[4].starts_with("not run: ") && row[7] == "nothing to compare", "{row:?}");
 }
+
+#[test]
+fn what_sharing_a_server_does_stands_beside_the_baseline_against_itself() {
+    let suite = suite();
+    let line = |arms: &[(&str, f64)]| {
+        let windows = windows(arms);
+        let analysis = analyse_all(&suite, &windows);
+        let text = report(&suite, &facts(), &windows, &analysis).markdown();
+        text.lines().find(|line| line.starts_with("Where arms share a server")).map(str::to_owned)
+    };
+    let shared = suite.shared().unwrap().name.clone();
+    let mut arms = vec![("pfsoff", 1.0), (shared.as_str(), 1.0), (Window::AGAIN, 1.0)];
+    assert_eq!(line(&arms), None);
+    arms.push((Window::ALONE, 1.0));
+    let line = line(&arms).unwrap();
+    for part in [&shared, "that shares: read-only 0 %", "against itself: read-only 0 %"] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}

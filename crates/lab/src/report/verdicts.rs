@@ -98,7 +98,7 @@ impl Line<'_> {
             Datum::text(&self.scenario.name),
             note.into_iter().fold(workload, Datum::note),
             columns::verdict(&self.verdict()),
-            Datum::number(format!("{} of {}", counted.len(), self.group.cells.len())),
+            Datum::number(format!("{} of {}", self.parts(), self.group.cells.len())),
             or_absent(change.map(|it| words::percent_interval(&it))),
             or_absent(micros(&counted)),
             or_absent(source.map(|it| words::percent_interval(&it))),
@@ -135,6 +135,12 @@ impl Line<'_> {
     fn counted(&self, metric: Metric) -> Vec<&Comparison> {
         let answer = |cell| self.answer(cell, metric).ok();
         self.group.cells.iter().filter_map(answer).collect()
+    }
+
+    /// How many cells have a part in the verdict.
+    fn parts(&self) -> usize {
+        let pooled = self.effect(METRIC).pooled(self.report.analysis);
+        pooled.map_or_else(|| self.counted(METRIC).len(), |pooled| pooled.cells)
     }
 
     /// The mean over cells; that of the cell where only one has numbers.

@@ -132,7 +132,8 @@ pub(super) fn resume(
     goes_on_as_begun(&begun, &to_run, kept.path())?;
     there.describe(confined, &suite, &to_run)?;
     let sysbench = confined.others.is_none().then(|| sysbench(&suite)).transpose()?;
-    if sysbench.is_some() {
+    let is_whole = kept.count() as u32 >= begun.facts.run.windows_planned;
+    if sysbench.is_some() && !is_whole {
         there.check_room(&Needs::of(&to_run, &begun.cells, begun.scale))?;
     }
     demand(args.yes)?;

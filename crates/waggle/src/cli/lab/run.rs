@@ -441,7 +441,12 @@ pub(super) fn finish(
     further: &[OsString],
     ended: Result<Ended, Failure>,
 ) -> Result<Outcome, Failure> {
-    let ended = ended.inspect_err(|_| resume_with(place, further))?;
+    let ended = ended.inspect_err(|_| {
+        let begun: Option<Begun> = kept::read_run(place).ok();
+        if begun.is_none_or(|begun| begun.facts.run.windows_planned > 0) {
+            resume_with(place, further);
+        }
+    })?;
     report::end(place)?;
     match ended {
         Ended::Whole => Ok(Outcome::Done),
