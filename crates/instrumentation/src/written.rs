@@ -13,13 +13,9 @@ use crate::plan::{dead_consumers, is_on};
 use crate::state::State;
 use crate::table::Table;
 
-/// Kinds of events that consumers keep, and how the names of their instruments begin.
-const KINDS: [(&str, &str); 4] = [
-    ("waits", "wait"),
-    ("stages", "stage"),
-    ("statements", "statement"),
-    ("transactions", "transaction"),
-];
+/// Kinds of events that consumers keep: so the names of their instruments begin, and with an `s` it is that of the kind
+/// in the name of a consumer.
+const KINDS: [&str; 4] = ["wait", "stage", "statement", "transaction"];
 /// What a consumer keeps of a kind. The table has its name ("Performance Schema Events Tables" of the MySQL manual).
 const KEPT: [&str; 3] = ["current", "history", "history_long"];
 /// The consumer that has another table, which says how often each statement was run. Not every server has digests of
@@ -87,8 +83,8 @@ fn fed_by(consumer: &str) -> Option<&'static str> {
         return Some("statement");
     }
     let (kind, kept) = consumer.strip_prefix("events_")?.split_once('_')?;
-    let (_, instruments) = KINDS.iter().find(|(name, _)| *name == kind)?;
-    KEPT.contains(&kept).then_some(*instruments)
+    let instruments = kind.strip_suffix('s')?;
+    KINDS.into_iter().find(|kind| *kind == instruments && KEPT.contains(&kept))
 }
 
 fn select(consumer: &str) -> Option<String> {

@@ -76,6 +76,11 @@ impl Begun {
         Ok(suite)
     }
 
+    /// Whether so many windows are all that it is to make.
+    pub fn is_whole(&self, windows: usize) -> bool {
+        windows as u32 >= self.facts.run.windows_planned
+    }
+
     /// A profile that this waggle has otherwise than the run was begun with.
     pub fn changed_profile(&self, suite: &Suite) -> Option<&str> {
         let now = suite.profile_texts();

@@ -77,6 +77,8 @@ pub enum Ended {
     Whole,
     /// Somebody stopped it; it can be resumed.
     Stopped,
+    /// The baseline cannot use as much of the processors as any load asks for: there is nothing to be made.
+    OutOfReach,
     /// The time was over when so many blocks were whole; it can be resumed.
     OutOfTime {
         /// How many.

@@ -62,12 +62,6 @@ pub enum LabError {
         /// Why not, with what to do about it where that is known.
         why: String,
     },
-    /// No load that was asked for can be offered.
-    #[error(
-        "nothing is left to run: the baseline cannot use as much of the processors as any rate asks for; choose closed \
-         loads with --only closed"
-    )]
-    OutOfReach,
     /// A load at a fixed rate without one.
     #[error(
         "{workload}: it is not known at which rate {} % of the processors are in use; begin a new run",

@@ -31,9 +31,8 @@ impl KeptRun {
         let mut begun: Begun = kept::read_run(place)?;
         let windows = kept::read_windows(place)?;
         let suite = begun.suite()?;
-        let is_whole = windows.len() as u32 >= begun.facts.run.windows_planned;
         let last = windows.iter().map(|window| window.end).max();
-        begun.facts.run.end = last.filter(|_| is_whole);
+        begun.facts.run.end = last.filter(|_| begun.is_whole(windows.len()));
         begun.say_changed_profile(&suite);
         let analysis = analyse_all(&suite, &windows);
         Ok(KeptRun { begun, suite, windows, analysis })

@@ -105,15 +105,26 @@ pub fn check_counters(connection: &mut Connection, names: &[String]) -> Result<(
     if names.is_empty() {
         return Ok(());
     }
-    let there = match metrics::read(connection)? {
-        Reading::Value(there) => there,
-        Reading::Absent(why) => return Err(LabError::unreadable("the counters of InnoDB", why)),
-    };
+    let there = all_counters(connection)?;
     let is_there = |name: &&String| there.iter().any(|counter| counter.name == **name);
     match names.iter().find(|name| !is_there(name)) {
         Some(name) => Err(LabError::NoCounter { name: name.clone() }),
         None => Ok(()),
     }
+}
+
+/// The counters of InnoDB.
+fn all_counters(connection: &mut Connection) -> Result<Vec<Counter>, LabError> {
+    match metrics::read(connection)? {
+        Reading::Value(counters) => Ok(counters),
+        Reading::Absent(why) => Err(LabError::unreadable("the counters of InnoDB", why)),
+    }
+}
+
+/// A number among the status variables of a server, which every server has.
+pub(crate) fn status(connection: &mut Connection, name: &str) -> Result<u64, LabError> {
+    let number = connection.global_status(name)?;
+    number.ok_or_else(|| LabError::unreadable(name, "the server does not say"))
 }
 
 impl<'a> Origin<'a> {
@@ -296,10 +307,7 @@ impl<'a> Life<'a> {
 
     /// Statements that the server counted so far, without those of this connection.
     pub(crate) fn statements(&mut self) -> Result<u64, LabError> {
-        let questions = self.connection.global_status("Questions")?;
-        let Some(questions) = questions else {
-            return Err(LabError::unreadable("Questions", "the server does not say"));
-        };
+        let questions = status(&mut self.connection, "Questions")?;
         Ok(questions.saturating_sub(self.connection.statements()))
     }
 
@@ -319,13 +327,9 @@ impl<'a> Life<'a> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        match metrics::read(&mut self.connection)? {
-            Reading::Value(mut counters) => {
-                counters.retain(|counter| names.contains(&counter.name));
-                Ok(counters)
-            }
-            Reading::Absent(why) => Err(LabError::unreadable("the counters of InnoDB", why)),
-        }
+        let mut counters = all_counters(&mut self.connection)?;
+        counters.retain(|counter| names.contains(&counter.name));
+        Ok(counters)
     }
 
     /// The memory that Performance Schema says it uses, bytes: 0 where it is off; `None` where the

@@ -104,8 +104,7 @@ impl Line {
 
     /// Its row in the table of all suites, each of which declares something else.
     fn of_all(&self) -> String {
-        let mean = Some(self.floor.mean_percent).filter(|mean| mean.is_finite());
-        let mean = mean.map_or_else(|| "no ratio".to_owned(), |mean| format!("{mean:+.2} %"));
+        let mean = mean_of(&self.floor);
         format!("{}| {mean} | {} |\n", self.alarms(), self.answer(self.has_few_alarms()))
     }
 
@@ -158,11 +157,16 @@ fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
     sections
 }
 
+/// The mean of what was found, in words.
+fn mean_of(floor: &Floor) -> String {
+    let mean = Some(floor.mean_percent).filter(|mean| mean.is_finite());
+    mean.map_or_else(|| "no ratio".to_owned(), |mean| format!("{mean:+.2} %"))
+}
+
 /// The row of a metric in the table of what sharing a server does.
 fn sharing(floor: &Floor) -> String {
-    let Floor { metric, comparisons, false_alarms, mean_percent, .. } = floor;
-    let mean = Some(mean_percent).filter(|mean| mean.is_finite());
-    let mean = mean.map_or_else(|| "no ratio".to_owned(), |mean| format!("{mean:+.2} %"));
+    let Floor { metric, comparisons, false_alarms, .. } = floor;
+    let mean = mean_of(floor);
     format!("| `{}` | {comparisons} | {false_alarms} | {mean} |\n", metric.key())
 }
 

@@ -9,7 +9,7 @@ use super::metric::Metric;
 use super::paired::ERROR;
 
 /// What the comparisons of the baseline with itself (A/A) say of a metric. Whatever they find is wrong. Of one that
-/// shares a server with itself alone on a server that is not so: what the others leave behind there is no chance.
+/// shares a server with itself alone on a server that need not be so: others may leave something behind there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Floor {
     /// Of what.

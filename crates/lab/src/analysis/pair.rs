@@ -105,15 +105,12 @@ impl<'a> Blocks<'a> {
                 }
                 (baseline, arm) => {
                     found.void += 1;
-                    let is_own = |windows: &[&Window]| {
-                        let measured = windows.iter().filter_map(|one| one.measured.as_ref());
-                        usize::from(!measured.into_iter().any(gate::is_stolen))
+                    let is_alone = |lacks: Option<Side>, windows: &[&Window], has: Option<Side>| {
+                        let mut measured = windows.iter().filter_map(|it| it.measured.as_ref());
+                        lacks.is_none() && has.is_some() && !measured.any(gate::is_stolen)
                     };
-                    match (baseline.is_some(), arm.is_some()) {
-                        (true, false) => found.void_alone[0] += is_own(of_arm),
-                        (false, true) => found.void_alone[1] += is_own(of_baseline),
-                        _ => {}
-                    }
+                    found.void_alone[0] += usize::from(is_alone(arm, of_arm, baseline));
+                    found.void_alone[1] += usize::from(is_alone(baseline, of_baseline, arm));
                 }
             }
         }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use waggle_stats::Random;
 
-mod lacking;
-
 use super::*;
 use crate::window::{Latency, Load, Measured};
+
+mod lacking;
 
 const BLOCKS: u32 = 20;
 /// Processor time of a statement of the baseline, ns.

@@ -6,6 +6,7 @@ use waggle_mysql::Connection;
 use waggle_mysql::connection::{Row, text};
 
 use crate::error::LabError;
+use crate::life;
 use crate::server_option::{Difference, ServerOption};
 use crate::suite::Scenario;
 
@@ -38,9 +39,7 @@ impl Survey {
         let pair = |row: &Row| (text(row, 0).to_lowercase(), text(row, 1));
         let variables = connection.rows("SHOW GLOBAL VARIABLES")?.iter().map(pair).collect();
         let mut status = |name: &str| -> Result<u32, LabError> {
-            let number = connection.global_status(name)?;
-            let unreadable = || LabError::unreadable(name, "the server does not say");
-            Ok(number.ok_or_else(unreadable)?.min(u64::from(u32::MAX)) as u32)
+            Ok(life::status(connection, name)?.min(u64::from(u32::MAX)) as u32)
         };
         let (connected, prepared) = (status("Threads_connected")?, status("Prepared_stmt_count")?);
         Ok(Survey { variables, connected, prepared })

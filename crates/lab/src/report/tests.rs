@@ -37,7 +37,8 @@ fn has_word(text: &str, word: &str) -> bool {
 #[test]
 fn the_markdown_of_a_small_report() {
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
-        insta::assert_snapshot!("report", report(&suite(), &facts(), &windows(), &analysis()).markdown());
+        let text = report(&suite(), &facts(), &windows(), &analysis()).markdown();
+        insta::assert_snapshot!("report", text);
     });
 }
 
@@ -98,14 +99,15 @@ fn what_was_not_measured_is_never_printed_as_a_number() {
         let cell = one.cell.clone();
         *one = Comparison { cell, ..unknown(&one.arm, one.metric, verdict) };
     }
-    let (suite, facts) = (suite(), facts());
+    let (suite, facts, windows) = (suite(), facts(), windows());
+    let report = report(&suite, &facts, &windows, &analysis);
     let outputs = [
-        report(&suite, &facts, &windows(), &analysis).html(),
-        report(&suite, &facts, &windows(), &analysis).markdown(),
-        report(&suite, &facts, &windows(), &analysis).csv(),
-        report(&suite, &facts, &windows(), &analysis).json(),
-        report(&suite, &facts, &windows(), &analysis).summary(),
-        csv::windows(&windows()),
+        report.html(),
+        report.markdown(),
+        report.csv(),
+        report.json(),
+        report.summary(),
+        report.windows_csv(),
     ];
     for output in outputs {
         assert!(output.len() > 100, "{output}");

@@ -132,8 +132,7 @@ pub(super) fn resume(
     goes_on_as_begun(&begun, &to_run, kept.path())?;
     there.describe(confined, &suite, &to_run)?;
     let sysbench = confined.others.is_none().then(|| sysbench(&suite)).transpose()?;
-    let is_whole = kept.count() as u32 >= begun.facts.run.windows_planned;
-    if sysbench.is_some() && !is_whole {
+    if sysbench.is_some() && !begun.is_whole(kept.count()) {
         there.check_room(&Needs::of(&to_run, &begun.cells, begun.scale))?;
     }
     demand(args.yes)?;
@@ -355,9 +354,9 @@ fn make(
         }
     }
     let kept = kept()?;
-    let is_whole = kept.count() as u32 >= begun.facts.run.windows_planned;
-    if let (Some(sysbench), Some(reach), Some(workload), false) =
-        (sysbench, server.reach(), suite.workloads.first(), is_whole)
+    if let (Some(sysbench), Some(reach), Some(workload)) =
+        (sysbench, server.reach(), suite.workloads.first())
+        && !begun.is_whole(kept.count())
     {
         let (tables, rows) = (suite.data.tables, suite.data.rows.of(begun.scale));
         note(format!("data: {tables} tables of {rows} rows"));

@@ -121,7 +121,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
              them out"
         )));
     }
-    if kept.count() as u32 >= begun.facts.run.windows_planned {
+    if begun.is_whole(kept.count()) {
         note("every window is there: nothing is left to be made");
         report::end(&place)?;
         return Ok(Outcome::Done);
@@ -407,7 +407,7 @@ impl Windows<'_> {
             ));
         }
         if begun.cells.is_empty() {
-            return Err(LabError::OutOfReach);
+            return Ok(Ended::OutOfReach);
         }
         let ended = self.engine(&begun, &mut tell).run(&mut kept);
         line.end();
@@ -441,15 +441,16 @@ pub(super) fn finish(
     further: &[OsString],
     ended: Result<Ended, Failure>,
 ) -> Result<Outcome, Failure> {
-    let ended = ended.inspect_err(|_| {
-        let begun: Option<Begun> = kept::read_run(place).ok();
-        if begun.is_none_or(|begun| begun.facts.run.windows_planned > 0) {
-            resume_with(place, further);
-        }
-    })?;
-    report::end(place)?;
+    let ended = ended.inspect_err(|_| resume_with(place, further))?;
+    if ended != Ended::OutOfReach {
+        report::end(place)?;
+    }
     match ended {
         Ended::Whole => Ok(Outcome::Done),
+        Ended::OutOfReach => Err(Failure::Cannot(anyhow!(
+            "nothing is left to run: the baseline cannot use as much of the processors as any rate asks for; choose closed \
+             loads with --only closed"
+        ))),
         Ended::Stopped => {
             resume_with(place, further);
             Ok(Outcome::No)
