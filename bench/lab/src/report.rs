@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
 use waggle_bench_kept::in_words;
+use waggle_lab::Metric;
 use waggle_lab::Window;
-use waggle_lab::analysis::{Comparison, Interval, Metric, Verdict, analyse};
+use waggle_lab::analysis::{Comparison, Interval, Verdict, analyse_all};
 use waggle_lab::suite::Suite;
 
 use crate::kept::Repetition;
@@ -76,7 +77,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     pub(crate) fn of(suite: &Suite, settings: &Settings, repetitions: &[Repetition]) -> Outcome {
         let found: Vec<Vec<Comparison>> =
-            repetitions.iter().map(|one| analyse(suite, &one.windows).comparisons).collect();
+            repetitions.iter().map(|one| analyse_all(suite, &one.windows).comparisons).collect();
         let injected: Vec<ByArm> =
             repetitions.iter().map(|one| injected(suite, &one.busy_ns)).collect();
         let others = suite.scenarios.iter().filter(|scenario| scenario.name != suite.baseline);
@@ -103,7 +104,7 @@ impl Outcome {
         let mut text = format!(
             "# The lab and costs of known size\n\n{}. Server {}; {:.0} s.\n\n\
              | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
-             holds the truth | called a cost | |\n|---|---|---|---|---|---|---|\n",
+             holds the truth | called a cost | limits |\n|---|---|---|---|---|---|---|\n",
             parts.join(". "),
             self.settings.server,
             self.seconds

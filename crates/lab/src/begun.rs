@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use waggle_instrumentation::profile::Profile;
 
 use crate::budget::Lengths;
 use crate::error::LabError;
+use crate::facts::{Facts, Host, NotRun, TakenUp};
 use crate::foreign::Confined;
-use crate::report::facts::{Facts, Host, NotRun, TakenUp};
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite, SuiteError};
 use crate::window::{Cell, Load};
@@ -81,21 +82,29 @@ impl Begun {
         windows as u32 >= self.facts.run.windows_planned
     }
 
-    /// A profile that this waggle has otherwise than the run was begun with.
-    pub fn changed_profile(&self, suite: &Suite) -> Option<&str> {
-        let now = suite.profile_texts();
-        let is_changed = |(name, text): &(&String, &String)| now.get(*name) != Some(text);
-        self.profiles.iter().find(is_changed).map(|(name, _)| name.as_str())
+    /// A profile that sets something else in other texts of profiles, by their names, than in those with which the run
+    /// was begun.
+    pub fn other_profile(&self, texts: &BTreeMap<String, String>) -> Option<&str> {
+        let is_other = |(name, text): &(&String, &String)| {
+            texts.get(*name).is_some_and(|other| !set_alike(text, other))
+        };
+        self.profiles.iter().find(is_other).map(|(name, _)| name.as_str())
     }
 
-    /// Says in the report that what it tells of a profile is not what was set, where that is so.
+    /// Says in the report that what it tells of profiles is not what was set, or that nobody knows.
     pub(crate) fn say_changed_profile(&mut self, suite: &Suite) {
-        let Some(profile) = self.changed_profile(suite) else { return };
-        let caveat = format!(
-            "This waggle has profile {profile} otherwise than waggle {} had, which made the windows: what each profile \
-             sets is told here as it is now. run.json has the text of each.",
-            self.facts.run.waggle_version
-        );
+        let (now, by) = (suite.profile_texts(), &self.facts.run.waggle_version);
+        let caveat = match self.other_profile(&now) {
+            Some(profile) => format!(
+                "This waggle has profile {profile} otherwise than waggle {by} had, which made the windows: what each \
+                 profile sets is told here as it is now. run.json has the text of each."
+            ),
+            None if self.profiles.is_empty() && !now.is_empty() => format!(
+                "The texts of the profiles were not kept by waggle {by}, which made the windows: what each profile sets \
+                 is told here as it is now."
+            ),
+            None => return,
+        };
         self.facts.caveats.push(caveat);
     }
 
@@ -129,6 +138,15 @@ impl Begun {
             _ => self.facts.taken_up.push(TakenUp { part, host }),
         }
     }
+}
+
+/// Whether two texts of a profile set the same, whatever they say about it.
+fn set_alike(one: &str, other: &str) -> bool {
+    let sets = |text| {
+        let profile = Profile::parse("", text).ok()?;
+        Some((profile.base, profile.instruments, profile.consumers, profile.metrics))
+    };
+    one == other || sets(one).is_some_and(|of_one| Some(of_one) == sets(other))
 }
 
 /// Why a cell is not run whose share of the processors the baseline cannot use; `None` in a closed load.
@@ -172,6 +190,22 @@ mod tests {
             "lengths": Lengths::of(Scale::Tiny), "cells": [], "blocks": 8, "seed": 7,
             "server": "mysql-9", "settings": [], "pinned": [[], []], "facts": facts,
         })
+    }
+
+    #[test]
+    fn a_profile_is_another_one_where_it_sets_something_else_not_where_it_says_so_otherwise() {
+        let text = |cost: &str, names: &str| {
+            format!(
+                "question = \"?\"\nexpected_cost = \"{cost}\"\nbase = \"off\"\n[[consumers]]\n\
+                 names = [\"{names}\"]\nenabled = true\n"
+            )
+        };
+        let mut begun: Begun = serde_json::from_value(kept()).unwrap();
+        begun.profiles.insert("everything".to_owned(), text("high", "%"));
+        let now = |text: String| BTreeMap::from([("everything".to_owned(), text)]);
+        assert_eq!(begun.other_profile(&now(text("higher", "%"))), None);
+        assert_eq!(begun.other_profile(&now(text("high", "a%"))), Some("everything"));
+        assert_eq!(begun.other_profile(&BTreeMap::new()), None);
     }
 
     fn host(name: &str) -> Host {

@@ -37,6 +37,10 @@ const SESSION_S: f64 = 0.014;
 /// Until a load and its server are warm, and what each session adds.
 const WARM_S: f64 = 1.5;
 const WARM_SESSION_S: f64 = 0.01;
+/// Loads are made warm side by side as long as they have no more sessions than this together: a load of few is idle for
+/// most of that time. Of four loads with 1,024 sessions each, one had the processors nearly for itself, and the
+/// warm-up took 170 s in place of 60.
+const SESSIONS_AT_ONCE: u32 = 256;
 /// Starting a server, with the copy of what it has beside its tables and its redo log.
 const SERVER_S: f64 = 2.0;
 /// Rows per second when data is made, and bytes of a row with its index.
@@ -79,7 +83,7 @@ impl Lengths {
     /// somebody else (`is_foreign`) would be changed each time.
     pub fn turns(self, suite: &Suite, cell: &Cell, is_foreign: bool) -> u32 {
         let is_at_random = suite.keeps_servers(cell) && !suite.is_as_listed(cell);
-        if is_foreign || !is_at_random || cell.load != Load::Closed {
+        if is_foreign || !is_at_random || cell.load.is_open() {
             return 1;
         }
         let turn = TURN_S.max(SESSION_TURN_S * f64::from(cell.threads));
@@ -126,6 +130,13 @@ pub struct Choice {
     pub seconds: f64,
 }
 
+impl Choice {
+    /// How many windows that makes.
+    pub fn windows(&self, suite: &Suite) -> usize {
+        Schedule::new(suite, &self.cells, self.blocks, 0).slots.len()
+    }
+}
+
 /// What a run is reckoned from.
 #[derive(Clone, Copy, Debug)]
 pub struct Reckoning<'a> {
@@ -137,6 +148,8 @@ pub struct Reckoning<'a> {
     pub lengths: Lengths,
     /// Whether on a server that somebody else started.
     pub is_foreign: bool,
+    /// Whether the load is ours, and not that of others.
+    pub has_load: bool,
 }
 
 impl Reckoning<'_> {
@@ -194,11 +207,14 @@ impl Reckoning<'_> {
     /// What the windows and the loads of a cell take in a block, s.
     fn cell_s(&self, schedule: &Schedule<'_>, cell: &Cell) -> f64 {
         let arms = self.arms(schedule, cell);
-        let loads = match self.suite.keeps_servers(cell) {
-            true => schedule.servers_at_once().min(arms),
-            false => arms,
+        let (loads, at_once) = match self.suite.keeps_servers(cell) {
+            true => (schedule.servers_at_once().min(arms), warm_at_once(cell.threads)),
+            false => (arms, 1),
         };
-        arms as f64 * self.window_s(cell) + loads as f64 * load_s(self.lengths, cell.threads)
+        let loads = if self.has_load { loads } else { 0 };
+        arms as f64 * self.window_s(cell)
+            + loads as f64 * start_s(cell.threads)
+            + loads.div_ceil(at_once) as f64 * warm_s(self.lengths, cell.threads)
     }
 
     /// What a window of a cell takes with its part of the starts of loads, and of a server where it has one for
@@ -223,6 +239,9 @@ impl Reckoning<'_> {
 
     /// What it takes until the tables are there, s.
     fn data_s(&self) -> f64 {
+        if !self.has_load {
+            return 0.0;
+        }
         let is_aged = !self.is_foreign && self.suite.data.age_with.is_some();
         let aged = if is_aged { self.rows() / AGE_ROWS as f64 / AGED_PER_S } else { 0.0 };
         SERVER_S + self.rows() / ROWS_PER_S + aged
@@ -247,7 +266,7 @@ impl Reckoning<'_> {
 /// The cells that say most first. A fixed order says least: what drifts within a block is in its effects.
 fn by_worth(suite: &Suite, asked: &[Cell]) -> Vec<Cell> {
     let (mut closed, open): (Vec<&Cell>, Vec<&Cell>) =
-        asked.iter().partition(|cell| cell.load == Load::Closed);
+        asked.iter().partition(|cell| !cell.load.is_open());
     let mut levels: Vec<u32> = closed.iter().map(|cell| cell.threads).collect();
     levels.sort_unstable();
     levels.dedup();
@@ -285,20 +304,30 @@ fn spread(levels: &[u32]) -> Vec<u32> {
     taken.into_iter().map(|at| levels[at]).collect()
 }
 
+/// How long a load takes to start and to end, s.
+fn start_s(threads: u32) -> f64 {
+    LOAD_S + SESSION_S * f64::from(threads)
+}
+
 /// How long it takes until a load is warm, s.
-fn load_s(lengths: Lengths, threads: u32) -> f64 {
+fn warm_s(lengths: Lengths, threads: u32) -> f64 {
     let longest = lengths.warm_up_of(threads).as_secs_f64();
-    let sessions = f64::from(threads);
-    LOAD_S + SESSION_S * sessions + longest.min(WARM_S + WARM_SESSION_S * sessions)
+    longest.min(WARM_S + WARM_SESSION_S * f64::from(threads))
+}
+
+/// How many loads with so many sessions are made warm side by side.
+pub(crate) fn warm_at_once(threads: u32) -> usize {
+    (SESSIONS_AT_ONCE / threads.max(1)).max(1) as usize
 }
 
 /// How long it takes to see what the baseline can do with the workloads that have loads at a fixed rate, s;
 /// `server` is what one start takes.
 fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
-    let open: Vec<&Cell> = cells.iter().filter(|cell| cell.load != Load::Closed).collect();
+    let open: Vec<&Cell> = cells.iter().filter(|cell| cell.load.is_open()).collect();
     let workloads: BTreeSet<(&str, u32)> =
         open.iter().map(|cell| (cell.workload.as_str(), cell.threads)).collect();
-    let warm: f64 = workloads.iter().map(|(_, threads)| load_s(lengths, *threads)).sum();
+    let until_warm = |threads: u32| start_s(threads) + warm_s(lengths, threads);
+    let warm: f64 = workloads.iter().map(|(_, threads)| until_warm(*threads)).sum();
     // As fast as it goes, and at each rate.
     let looks = CAPACITY_LOOKS as usize * (workloads.len() + open.len());
     if open.is_empty() { 0.0 } else { server + warm + looks as f64 * LOOK_FOR.as_secs_f64() }
@@ -319,13 +348,14 @@ mod tests {
 
     /// A suite at a scale, on servers of our own.
     fn reckoning(suite: &Suite, scale: Scale) -> Reckoning<'_> {
-        Reckoning { suite, scale, lengths: Lengths::of(scale), is_foreign: false }
+        let lengths = Lengths::of(scale);
+        Reckoning { suite, scale, lengths, is_foreign: false, has_load: true }
     }
 
     /// Cells of a suite with a closed load.
     fn closed(suite: &Suite, is_it: impl Fn(&Cell) -> bool) -> Vec<Cell> {
         let cells = suite.cells().into_iter();
-        cells.filter(|cell| cell.load == Load::Closed && is_it(cell)).collect()
+        cells.filter(|cell| !cell.load.is_open() && is_it(cell)).collect()
     }
 
     #[test]
@@ -360,11 +390,11 @@ mod tests {
         for cell in modb.cells() {
             let order = cell.order.as_deref().unwrap();
             let is_at_random = order == "random" || order == "one-factor";
-            let takes_turns = is_at_random && cell.load == Load::Closed;
+            let takes_turns = is_at_random && !cell.load.is_open();
             assert_eq!(of(&modb, &cell) > 1, takes_turns, "{cell:?}");
         }
         for cell in rds.cells() {
-            assert_eq!(of(&rds, &cell) > 1, cell.load == Load::Closed, "{cell:?}");
+            assert_eq!(of(&rds, &cell) > 1, !cell.load.is_open(), "{cell:?}");
             assert_eq!(lengths.turns(&rds, &cell, true), 1, "{cell:?}");
         }
     }
@@ -375,7 +405,7 @@ mod tests {
         let reckoning = reckoning(&suite, Scale::Tiny);
         let foreign = Reckoning { is_foreign: true, ..reckoning };
         let beside = closed(&suite, |cell| cell.threads == 32).remove(0);
-        let open = suite.cells().into_iter().find(|cell| cell.load != Load::Closed).unwrap();
+        let open = suite.cells().into_iter().find(|cell| cell.load.is_open()).unwrap();
         assert_eq!(open.threads, 32);
         // Each session takes 0.8 ms to stop, twice in a turn.
         let (set, stops) = (0.045, 0.0016 * 32.0);
@@ -413,11 +443,32 @@ mod tests {
     }
 
     #[test]
+    fn loads_of_few_sessions_are_warm_at_the_same_time_and_that_of_others_takes_none() {
+        let suite = Suite::find("rds").unwrap();
+        let reckoning = reckoning(&suite, Scale::Tiny);
+        let schedule = Schedule::new(&suite, &suite.cells(), 1, 0);
+        let (arms, servers) = (8.0, 4.0);
+        let loads_s = |threads: u32, reckoning: &Reckoning<'_>| {
+            let cell = closed(&suite, |cell| cell.threads == threads).remove(0);
+            reckoning.cell_s(&schedule, &cell) - arms * reckoning.window_s(&cell)
+        };
+        let lengths = reckoning.lengths;
+        for (threads, times) in [(1, 1.0), (64, 1.0), (128, 2.0), (256, servers), (1024, servers)] {
+            let want = servers * start_s(threads) + times * warm_s(lengths, threads);
+            let got = loads_s(threads, &reckoning);
+            assert!((got - want).abs() < 1e-6, "{threads}: {got} s is not {want} s");
+        }
+        let of_others = Reckoning { is_foreign: true, has_load: false, ..reckoning };
+        assert!(loads_s(64, &of_others).abs() < 1e-6);
+        assert_eq!(of_others.data_s(), 0.0);
+    }
+
+    #[test]
     fn what_the_baseline_can_do_takes_its_time_once_in_a_run() {
         let suite = Suite::find("rds").unwrap();
         let lengths = Lengths::of(Scale::Tiny);
         let (open, closed): (Vec<Cell>, Vec<Cell>) =
-            suite.cells().into_iter().partition(|cell| cell.load != Load::Closed);
+            suite.cells().into_iter().partition(|cell| cell.load.is_open());
         let looks = look(&open, lengths, 10.0) - 10.0;
         let of_one = look(&open[..3], lengths, 10.0) - 10.0;
         // Three workloads, each at three rates.

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +10,7 @@ use crate::budget::{SESSION_TURN_S, THREADS};
 use crate::engine::{Engine, StartedLoad};
 use crate::error::LabError;
 use crate::gate;
-use crate::kept::{Kept, KeptError, io_error, write_json};
+use crate::kept::{Kept, read_json, write_json};
 use crate::life::Life;
 use crate::load::{Pace, Work};
 use crate::span::Span;
@@ -81,7 +78,9 @@ impl Capacity {
     fn rate(&self, share: f64) -> Option<f64> {
         // Written to a file and read again, a number may end in another digit.
         let seen = self.open.iter().find(|(of, _)| (of - share).abs() < 1e-9);
-        seen.map(|(_, look)| look.rate(share))
+        let rate = seen.map(|(_, look)| look.rate(share));
+        // Where so little was done that no share could be seen, what was seen of more.
+        rate.map(|rate| if rate.is_finite() { rate } else { self.closed.rate(share) })
     }
 }
 
@@ -106,88 +105,65 @@ impl Capacities {
     }
 }
 
-/// What the baseline of a run could do, by workload; empty where nobody asked.
-fn read_capacities(run: &Path) -> Result<BTreeMap<String, Capacity>, KeptError> {
-    let path = run.join(CAPACITIES);
-    let text = match fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        text => text.map_err(io_error("cannot read", &path))?,
-    };
-    serde_json::from_slice(&text).map_err(|error| KeptError::Spoiled {
-        path,
-        line: error.line(),
-        reason: error.to_string(),
-    })
-}
-
 impl Engine<'_> {
     /// The cells with an open load whose share of the processors the baseline cannot use. It is looked at
-    /// once in a run, before its first window. `None` where somebody stopped it.
+    /// once in a run, before its first window.
     ///
     /// # Errors
-    /// The server or the load cannot be started.
-    pub fn beyond_reach(&self, kept: &mut Kept) -> Result<Option<Vec<Cell>>, LabError> {
-        let Some(capacities) = self.capacities(kept)? else { return Ok(None) };
+    /// The server or the load cannot be started, or somebody stopped it.
+    pub fn beyond_reach(&self, kept: &mut Kept) -> Result<Vec<Cell>, LabError> {
+        let capacities = self.capacities(kept)?;
         let cells = self.schedule.cells.iter().filter(|cell| capacities.is_too_little(cell));
-        Ok(Some(cells.cloned().collect()))
+        Ok(cells.cloned().collect())
     }
 
-    /// Looks at the baseline once in a run, for the workloads that have open loads. `None` where somebody
-    /// stopped it.
-    pub(crate) fn capacities(&self, kept: &mut Kept) -> Result<Option<Capacities>, LabError> {
-        let mut known = read_capacities(kept.path())?;
-        let open = |cell: &&Cell| cell.load != Load::Closed && !known.contains_key(&cell.workload);
+    /// Looks at the baseline once in a run, for the workloads that have open loads.
+    pub(crate) fn capacities(&self, kept: &mut Kept) -> Result<Capacities, LabError> {
+        let file = kept.path().join(CAPACITIES);
+        let mut known: BTreeMap<String, Capacity> = read_json(&file)?.unwrap_or_default();
+        let open = |cell: &&Cell| cell.load.is_open() && !known.contains_key(&cell.workload);
         let unknown: Vec<Cell> = self.schedule.cells.iter().filter(open).cloned().collect();
         let baseline = self.suite.scenarios.iter().find(|one| one.name == self.suite.baseline);
         let Some(baseline) = baseline.filter(|_| !unknown.is_empty()) else {
-            return Ok(Some(Capacities(known)));
+            return Ok(Capacities(known));
         };
-        let mut life = self.life_of(baseline, kept.next_life())?;
+        let mut life = self.origin.life(baseline, kept.next_life())?;
         life.set(baseline)?;
         if let Some(reason) = life.misread(baseline)? {
             return Err(LabError::Scenario { scenario: baseline.name.clone(), reason });
         }
         for cell in unknown {
             if let Entry::Vacant(free) = known.entry(cell.workload.clone()) {
-                let Some(capacity) = self.capacity(&mut life, &cell)? else { return Ok(None) };
-                free.insert(capacity);
+                free.insert(self.capacity(&mut life, &cell)?);
             }
         }
-        write_json(&kept.path().join(CAPACITIES), &known)?;
-        Ok(Some(Capacities(known)))
+        write_json(&file, &known)?;
+        Ok(Capacities(known))
     }
 
-    /// What the baseline does as fast as it goes, and at the rates that follow from it. `None` where somebody stopped
-    /// it.
-    fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Option<Capacity>, LabError> {
+    /// What the baseline does as fast as it goes, and at the rates that follow from it.
+    fn capacity(&self, life: &mut Life<'_>, cell: &Cell) -> Result<Capacity, LabError> {
         let mut load = self.load(life, self.workload(cell)?, cell.threads, self.seed)?;
         self.warm_up(&mut [&mut load], cell)?;
-        let Some(closed) = self.look(life, &mut load.work, Pace::Closed)? else { return Ok(None) };
+        let closed = self.look(life, &mut load.work, Pace::Closed)?;
         let mut open = Vec::new();
         let asked = self.schedule.cells.iter().filter(|one| one.workload == cell.workload);
         let shares: Vec<f64> = asked.filter_map(|one| one.load.share()).collect();
         for share in shares.into_iter().filter(|share| *share <= closed.share) {
             let pace = Pace::Open { per_second: closed.rate(share) };
-            let Some(look) = self.look(life, &mut load.work, pace)? else { return Ok(None) };
-            open.push((share, look));
+            open.push((share, self.look(life, &mut load.work, pace)?));
         }
-        Ok(Some(Capacity { closed, open }))
+        Ok(Capacity { closed, open })
     }
 
-    /// What a load does that stands still before, the middle of [`CAPACITY_LOOKS`]. `None` where somebody stopped it.
-    fn look(
-        &self,
-        life: &mut Life<'_>,
-        load: &mut Work,
-        pace: Pace,
-    ) -> Result<Option<Look>, LabError> {
+    /// What a load does that stands still before, the middle of [`CAPACITY_LOOKS`].
+    fn look(&self, life: &mut Life<'_>, load: &mut Work, pace: Pace) -> Result<Look, LabError> {
         let (mut looks, mut anew) = (Vec::new(), 0);
         while looks.len() < CAPACITY_LOOKS as usize {
             let span = match pace {
                 Pace::Closed => self.span(life, load, LOOK_FOR)?,
                 Pace::Open { .. } => self.settled_span(life, load, pace, [LOOK_FOR / 2; 2])?,
             };
-            let Some(span) = span else { return Ok(None) };
             if span.stolen().is_some() && anew < gate::ANEW_MAX {
                 anew += 1;
                 continue;
@@ -195,7 +171,7 @@ impl Engine<'_> {
             looks.push(seen(&span)?);
         }
         looks.sort_by(|one, other| one.rate(1.0).total_cmp(&other.rate(1.0)));
-        Ok(looks.get(looks.len() / 2).copied())
+        Ok(looks.swap_remove(looks.len() / 2))
     }
 
     /// Lets loads run side by side as fast as they go until the sessions of each have done what they need to be
@@ -228,7 +204,7 @@ impl Engine<'_> {
         for _ in 0..pauses {
             for load in &mut *loads {
                 load.work.go(Pace::Closed)?;
-                self.wait(every);
+                self.wait(every)?;
                 load.work.pause()?;
             }
         }
@@ -252,8 +228,8 @@ impl Engine<'_> {
         let (mut before, mut looks, mut is_enough) = (firsts.clone(), Vec::new(), false);
         while (!is_enough || !is_steady(&looks))
             && begin.elapsed() < (if is_enough { longest } else { PATIENCE * longest })
-            && self.wait(look)
         {
+            self.wait(look)?;
             let now = transactions(loads)?;
             let of_all = |counts: &[u64]| counts.iter().sum::<u64>();
             looks.push(of_all(&now).saturating_sub(of_all(&before)) as f64);
@@ -303,6 +279,9 @@ mod tests {
         let look = Look { per_second: closed.rate(0.25), share: 0.32 };
         let capacity = Capacity { closed, open: vec![(0.25, look)] };
         assert_eq!([0.25, 0.6].map(|share| capacity.rate(share)), [Some(312.5), None]);
+        let too_little = Look { per_second: 1.0, share: 0.0 };
+        let idle = Capacity { closed, open: vec![(0.25, too_little)] };
+        assert_eq!(idle.rate(0.25), Some(closed.rate(0.25)));
         let capacities = Capacities([("reads".to_owned(), capacity)].into());
         let cell = |workload: &str, load| Cell {
             workload: workload.to_owned(),

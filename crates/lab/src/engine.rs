@@ -20,7 +20,7 @@ use crate::kept::Kept;
 use crate::life::{Life, Lost, Origin};
 use crate::load::{Driver, Request, Sysbench, Work};
 use crate::schedule::{Schedule, Slot};
-use crate::suite::{Scale, Scenario, Suite, Workload};
+use crate::suite::{Scale, Suite, Workload};
 use crate::window::Cell;
 
 /// So many windows in a row may fail before the run ends, where they are of two cells or blocks at least:
@@ -127,12 +127,19 @@ impl<'a> Engine<'a> {
     /// # Errors
     /// A server or a load cannot be started, or windows keep failing. What was measured is kept.
     pub fn run(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
+        match self.make_missing(kept) {
+            Err(LabError::Stopped) => Ok(Ended::Stopped),
+            ended => ended,
+        }
+    }
+
+    fn make_missing(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
         let missing: Vec<Slot> =
             self.schedule.slots.iter().filter(|slot| !kept.has(slot.number)).copied().collect();
         let cells = 0..self.schedule.cells.len();
         let keeps: Vec<bool> = cells.map(|cell| self.schedule.keeps_servers(cell)).collect();
         let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && keeps[one.cell];
-        let Some(capacities) = self.capacities(kept)? else { return Ok(Ended::Stopped) };
+        let capacities = self.capacities(kept)?;
         let seconds = self.reckoned();
         let left_s = missing.iter().map(|slot| seconds[slot.cell]).sum();
         let mut pace = Remaining { begin: Instant::now(), made_s: 0.0, left_s };
@@ -144,12 +151,9 @@ impl<'a> Engine<'a> {
             }
             let mut running = Running::default();
             for slots in block.chunk_by(are_together) {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Ok(Ended::Stopped);
-                }
+                self.go_on()?;
                 self.forget(&mut running, slots[0]);
-                let made = self.windows(&mut running, kept, slots, &capacities, &pace)?;
-                let Some(windows) = made else { return Ok(Ended::Stopped) };
+                let windows = self.windows(&mut running, kept, slots, &capacities, &pace)?;
                 kept.append(&windows)?;
                 pace.made_s += windows.len() as f64 * seconds[slots[0].cell];
                 let is_nothing = windows.iter().all(|window| window.measured.is_none());
@@ -177,7 +181,8 @@ impl<'a> Engine<'a> {
     pub(crate) fn reckoning(&self) -> Reckoning<'_> {
         let (suite, scale, lengths) = (self.suite, self.scale, self.lengths);
         let is_foreign = matches!(self.origin, Origin::Foreign(_));
-        Reckoning { suite, scale, lengths, is_foreign }
+        let has_load = self.sysbench.is_some();
+        Reckoning { suite, scale, lengths, is_foreign, has_load }
     }
 
     /// Ends what the next windows do not need.
@@ -231,7 +236,7 @@ impl<'a> Engine<'a> {
         let life = match running.lives.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => {
-                let mut life = self.life_of(arm.scenario, number)?;
+                let mut life = self.origin.life(arm.scenario, number)?;
                 // What its sessions allocate when they log in and warm up is of the scenario, too.
                 if !self.schedule.keeps_servers(slot.cell) {
                     life.set(arm.scenario)?;
@@ -248,11 +253,6 @@ impl<'a> Engine<'a> {
             }
         };
         Ok((life, load))
-    }
-
-    /// A server as a scenario wants it to be started.
-    pub(crate) fn life_of(&self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
-        self.origin.life(scenario, number)
     }
 
     pub(crate) fn workload(&self, cell: &Cell) -> Result<&Workload, LabError> {
@@ -293,16 +293,24 @@ impl<'a> Engine<'a> {
         Ok(StartedLoad { work, is_warm: false, is_steady: false, lost_first })
     }
 
-    /// Waits. `false` where somebody stopped it meanwhile.
-    pub(crate) fn wait(&self, time: Duration) -> bool {
+    /// Waits.
+    ///
+    /// # Errors
+    /// Somebody stopped it meanwhile.
+    pub(crate) fn wait(&self, time: Duration) -> Result<(), LabError> {
         let end = Instant::now() + time;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
-            if self.stop.load(Ordering::Relaxed) {
-                return false;
-            }
+            self.go_on()?;
             sleep(left.min(Duration::from_millis(100)));
         }
-        !self.stop.load(Ordering::Relaxed)
+        self.go_on()
+    }
+
+    fn go_on(&self) -> Result<(), LabError> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(LabError::Stopped),
+            false => Ok(()),
+        }
     }
 }
 

@@ -85,6 +85,9 @@ pub enum LabError {
         /// What to do.
         remedy: &'static str,
     },
+    /// Somebody stopped it.
+    #[error("it was stopped")]
+    Stopped,
     /// Window after window fails.
     #[error(
         "{count} windows in a row failed, the last one since {reason}; when that is mended, waggle lab resume goes on, and \
@@ -107,7 +110,11 @@ impl LabError {
     pub(crate) fn ends_a_run(&self) -> bool {
         matches!(
             self,
-            LabError::Suite(_) | LabError::Kept(_) | LabError::Scenario { .. } | LabError::Hold(_)
+            LabError::Suite(_)
+                | LabError::Kept(_)
+                | LabError::Scenario { .. }
+                | LabError::Hold(_)
+                | LabError::Stopped
         )
     }
 

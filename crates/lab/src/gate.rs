@@ -29,6 +29,12 @@ pub fn is_stolen(measured: &Measured) -> bool {
     measured.steal_share.is_some_and(|steal| steal > STEAL_MAX)
 }
 
+/// Whether a fixed rate was more than the server could do: it fell behind the arrivals.
+pub fn is_overloaded(measured: &Measured) -> bool {
+    let is_too_much = |[begin, end]: [f64; 2]| end - begin > BEHIND_MAX * measured.seconds;
+    measured.behind_s.is_some_and(is_too_much)
+}
+
 /// What a window should be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
@@ -56,7 +62,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
         return Some(format!("it took {seconds:.2} s instead of {asked:.2} s"));
     }
     let [begin, end] = measured.behind_s?;
-    (end - begin > BEHIND_MAX * measured.seconds).then(|| {
+    is_overloaded(measured).then(|| {
         let (begin_ms, end_ms) = (1e3 * begin, 1e3 * end);
         format!(
             "overloaded: what arrived had waited for {begin_ms:.0} ms at its beginning and for {end_ms:.0} ms at its end"

@@ -61,7 +61,7 @@ pub enum KeptError {
     },
 }
 
-pub(crate) fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KeptError {
+fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> KeptError {
     move |source| KeptError::Io { what, path: path.to_owned(), source }
 }
 
@@ -110,14 +110,14 @@ impl Kept {
             }
         }
         let text = fs::read(&file).map_err(io_error("cannot read", &file))?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            windows.set_len(whole as u64).map_err(io_error("cannot shorten", &file))?;
+        let whole = whole_lines(&text);
+        if whole.len() < text.len() {
+            windows.set_len(whole.len() as u64).map_err(io_error("cannot shorten", &file))?;
         }
-        let read = parse(&file, &text[..whole])?;
+        let read = parse(&file, whole)?;
         let done = read.iter().map(|window| window.number).collect();
-        let lives = read.iter().map(|window| window.life + 1).max().unwrap_or(0);
-        let part = read.iter().map(|window| window.part + 1).max().unwrap_or(0);
+        let lives = read.iter().map(|window| window.life.saturating_add(1)).max().unwrap_or(0);
+        let part = read.iter().map(|window| window.part.saturating_add(1)).max().unwrap_or(0);
         Ok(Kept { path: path.to_owned(), windows, done, lives, part })
     }
 
@@ -152,8 +152,9 @@ impl Kept {
 
     /// The number of the next start of a server.
     pub fn next_life(&mut self) -> u32 {
-        self.lives += 1;
-        self.lives - 1
+        let life = self.lives;
+        self.lives = life.saturating_add(1);
+        life
     }
 
     /// The part of the run that this process makes: see [`Window::part`].
@@ -172,12 +173,19 @@ impl Kept {
 /// # Errors
 /// There is no run, or it is spoiled.
 pub fn read_run<R: DeserializeOwned>(path: &Path) -> Result<R, KeptError> {
-    let file = path.join(RUN);
-    let text = fs::read(&file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => KeptError::NoRun { path: path.to_owned() },
-        _ => io_error("cannot read", &file)(error),
-    })?;
-    serde_json::from_slice(&text).map_err(|error| spoiled(&file, error.line(), &error))
+    read_json(&path.join(RUN))?.ok_or_else(|| KeptError::NoRun { path: path.to_owned() })
+}
+
+/// Reads a file that [`write_json`] wrote; `None` where there is none.
+///
+/// # Errors
+/// It cannot be read, or is spoiled.
+pub(crate) fn read_json<T: DeserializeOwned>(file: &Path) -> Result<Option<T>, KeptError> {
+    let text = match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        text => text.map_err(io_error("cannot read", file))?,
+    };
+    serde_json::from_slice(&text).map(Some).map_err(|error| spoiled(file, error.line(), &error))
 }
 
 /// Every window of a run that was measured, in the order of the schedule; none where the run ended
@@ -191,8 +199,12 @@ pub fn read_windows(path: &Path) -> Result<Vec<Window>, KeptError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         text => text.map_err(io_error("cannot read", &file))?,
     };
-    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    parse(&file, &text[..whole])
+    parse(&file, whole_lines(&text))
+}
+
+/// Without a last line that was not written to its end.
+fn whole_lines(text: &[u8]) -> &[u8] {
+    &text[..text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)]
 }
 
 /// Writes a file so that it is there whole or not at all.

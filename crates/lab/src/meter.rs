@@ -15,6 +15,8 @@ pub struct Meter {
     process: waggle_calibration::Meter,
     pid: u32,
     processors: Vec<usize>,
+    /// These, and those that we may use: the load may be kept on others than the server.
+    all: Vec<usize>,
     /// The part of the processors that we may use, 0 to 1, of which each may have a thread that keeps it awake.
     of_ours: f64,
 }
@@ -27,6 +29,7 @@ pub struct Sample {
     /// Processor time of this process on these processors.
     own_cpu_ns: u64,
     host: HostTime,
+    all: HostTime,
     storage: Reading<Storage>,
     rss_bytes: Reading<u64>,
 }
@@ -52,7 +55,7 @@ pub struct Usage {
     pub server_share: f64,
     /// What was in use at all, but not by this process. It is counted in ticks of 10 ms.
     pub host_share: f64,
-    /// What the hypervisor took. It is counted in ticks of 10 ms.
+    /// What the hypervisor took of the processors of the server and of ours. It is counted in ticks of 10 ms.
     pub steal_share: f64,
     /// The share that is one such tick.
     pub tick_share: f64,
@@ -76,7 +79,8 @@ impl Meter {
         let ours = processors::usable().map_err(failed)?;
         let shared = ours.iter().filter(|processor| processors.contains(processor)).count();
         let of_ours = shared as f64 / ours.len().max(1) as f64;
-        Ok(Meter { process, pid, processors, of_ours })
+        let all = processors.iter().chain(&ours).copied().collect();
+        Ok(Meter { process, pid, processors, all, of_ours })
     }
 
     /// Reads everything.
@@ -86,12 +90,16 @@ impl Meter {
     pub fn read(&self) -> Result<Sample, MeterError> {
         // Time and processor time belong together: nothing stands between them.
         let (at, cpu_ns) = (Instant::now(), self.process.cpu_ns()?);
-        let failed = |error| MeterError::Processors { pid: self.pid, error };
+        let host = |processors: &[usize]| {
+            let failed = |error| MeterError::Processors { pid: self.pid, error };
+            HostTime::read_of(processors).map_err(failed)
+        };
         Ok(Sample {
             at,
             cpu_ns,
             own_cpu_ns: (own_cpu_ns() as f64 * self.of_ours) as u64,
-            host: HostTime::read_of(&self.processors).map_err(failed)?,
+            host: host(&self.processors)?,
+            all: host(&self.all)?,
             storage: self.file("io", storage),
             rss_bytes: self.file("statm", rss_bytes),
         })
@@ -116,7 +124,9 @@ impl Sample {
             |part: fn(&HostTime) -> u64| part(&self.host).saturating_sub(part(&earlier.host));
         let total = ticks(|host| host.total_ticks);
         let (idle, steal) = (ticks(|host| host.idle_ticks), ticks(|host| host.steal_ticks));
-        let share = |part: u64| part as f64 / total.max(1) as f64;
+        let of_all =
+            |part: fn(&HostTime) -> u64| part(&self.all).saturating_sub(part(&earlier.all));
+        let share_of_all = |part: u64| part as f64 / of_all(|all| all.total_ticks).max(1) as f64;
         let own = Duration::from_nanos(self.own_cpu_ns.saturating_sub(earlier.own_cpu_ns));
         let own_ticks = own.as_secs_f64() * HostTime::TICKS_PER_S;
         let used = total.saturating_sub(idle + steal) as f64 - own_ticks;
@@ -132,8 +142,8 @@ impl Sample {
             server_share: server_cpu_ns as f64
                 / (seconds * 1e9 * self.host.processors.max(1) as f64),
             host_share: used / total.max(1) as f64,
-            steal_share: share(steal),
-            tick_share: share(1),
+            steal_share: share_of_all(of_all(|all| all.steal_ticks)),
+            tick_share: share_of_all(1),
             context_switches: ticks(|host| host.context_switches),
             storage,
             rss_bytes: self.rss_bytes.clone(),
@@ -235,7 +245,9 @@ mod tests {
         processors::keep_on(child.id(), &only).unwrap();
         let meter = Meter::of(child.id()).unwrap();
         assert_eq!((&meter.processors, meter.of_ours), (&only, 1.0 / ours.len() as f64));
-        assert_eq!(meter.read().unwrap().host.processors, 1);
+        let sample = meter.read().unwrap();
+        let counted = (sample.host.processors, sample.all.processors);
+        assert_eq!(counted, (1, ours.len() as u64));
         child.kill().unwrap();
         child.wait().unwrap();
     }
@@ -254,19 +266,21 @@ mod tests {
             |read_bytes, written_bytes| Reading::Value(Storage { read_bytes, written_bytes });
         let (storage, rss_bytes) = (moved(4096, 8192), Reading::Value(1 << 20));
         let (cpu_ns, own_cpu_ns) = (5_000_000_000, 100_000_000);
-        let before = Sample { at, cpu_ns, own_cpu_ns, host, storage, rss_bytes };
+        let before = Sample { at, cpu_ns, own_cpu_ns, host, all: host, storage, rss_bytes };
+        let later = HostTime {
+            total_ticks: 1400,
+            idle_ticks: 800,
+            steal_ticks: 30,
+            context_switches: 7500,
+            ..host
+        };
         let after = Sample {
             at: at + Duration::from_secs(2),
             cpu_ns: 6_000_000_000,
             // 0.2 s of ours are 20 of the 400 ticks.
             own_cpu_ns: 300_000_000,
-            host: HostTime {
-                total_ticks: 1400,
-                idle_ticks: 800,
-                steal_ticks: 30,
-                context_switches: 7500,
-                ..host
-            },
+            host: later,
+            all: later,
             storage: moved(4096, 20_480),
             rss_bytes: Reading::Value(2 << 20),
         };
@@ -279,6 +293,10 @@ mod tests {
         assert_eq!(gate::stolen(&more), Some(0.053));
         assert_eq!(gate::stolen(&Usage { tick_share: 0.1, ..more }), None);
         assert_eq!(usage.rss_bytes, Reading::Value(2 << 20));
+        // What the hypervisor takes of the processors of the load counts, and what these do does not.
+        let all = HostTime { processors: 4, total_ticks: 1800, steal_ticks: 90, ..later };
+        let pinned = Sample { all, ..after.clone() }.since(&before);
+        assert_eq!((pinned.host_share, pinned.steal_share), (0.4, 0.1));
         let closed = Sample { storage: Reading::absent("not ours"), ..before.clone() };
         assert_eq!(after.since(&closed).storage.why(), Some("not ours"));
         assert_eq!(before.since(&before).host_share, 0.0);

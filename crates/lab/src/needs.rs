@@ -12,6 +12,10 @@ use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
 use crate::window::Cell;
 
+/// A window in its file and in the reports: the longest that are kept in `bench/results` have 4 kB.
+const WINDOW_BYTES: u64 = 8 << 10;
+/// Reports with their charts, beside what they have of each window.
+const REPORT_BYTES: u64 = 32 << 20;
 /// What a server writes beside its tables and its redo log, bytes. Sizes of MySQL 8.0 and later, which
 /// has most of it, by its manual and by what a new server has on the disk:
 ///
@@ -127,6 +131,20 @@ impl Needs {
     }
 }
 
+/// Looks whether there is room for the windows of a run and its reports in the directory that it will have.
+///
+/// # Errors
+/// It has too little: how much, and what to do.
+pub fn check_kept(place: &Path, windows: usize) -> Result<(), LabError> {
+    let above = place.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
+    enough(
+        format!("room on the disk of {}", place.display()),
+        REPORT_BYTES + windows as u64 * WINDOW_BYTES,
+        free_bytes(above)?,
+        "make room there, or name another directory with --output",
+    )
+}
+
 fn enough(what: String, needed: u64, there: u64, remedy: &'static str) -> Result<(), LabError> {
     if there >= needed {
         return Ok(());
@@ -189,6 +207,17 @@ mod tests {
         buffer_pool: 1 << 30,
         sessions: 1024,
     };
+
+    #[test]
+    fn a_run_whose_windows_have_no_room_is_refused_with_the_place_and_the_remedy() {
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("not/there/yet");
+        check_kept(&run, 1).unwrap();
+        let said = check_kept(&run, 1 << 40).unwrap_err().to_string();
+        for part in [&run.display().to_string(), "MiB", "--output"] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+    }
 
     #[test]
     fn the_narrowest_control_group_counts_without_its_cached_files() {

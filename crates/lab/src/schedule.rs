@@ -69,7 +69,7 @@ pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
         Arm { name: Window::AGAIN, server, ..baseline }
     }));
     let alone = |scenario| Arm { name: Window::ALONE, scenario, server: count + 1 };
-    arms.extend(suite.shared().map(alone));
+    arms.extend(suite.also_alone().map(alone));
     arms
 }
 
@@ -189,7 +189,7 @@ mod tests {
             let all: BTreeSet<_> =
                 schedule.slots.iter().map(|slot| (slot.block, slot.cell, slot.arm)).collect();
             assert_eq!(all.len(), schedule.slots.len(), "{name}");
-            let arms = suite.scenarios.len() + 1 + usize::from(suite.shared().is_some());
+            let arms = suite.scenarios.len() + 1 + usize::from(suite.also_alone().is_some());
             assert_eq!(all.len(), 2 * schedule.cells.len() * arms, "{name}");
         }
     }
@@ -215,7 +215,7 @@ mod tests {
         let mut suite = Suite::find("rds").unwrap();
         suite.scenarios.truncate(2);
         let servers: Vec<usize> = arms(&suite).iter().map(|arm| arm.server).collect();
-        assert_eq!((servers, suite.shared()), (vec![0, 1, 2], None));
+        assert_eq!((servers, suite.also_alone()), (vec![0, 1, 2], None));
         // All on one server: it rests alike for all.
         let mut suite = suite_of_one_start();
         let servers: Vec<usize> = arms(&suite).iter().map(|arm| arm.server).collect();

@@ -46,24 +46,21 @@ struct Used {
 }
 
 impl Engine<'_> {
-    /// Lets a load settle, then work for so long. It stands still at the end, where it can. `None` where somebody stopped
-    /// it.
+    /// Lets a load settle, then work for so long. It stands still at the end, where it can.
     ///
     /// # Errors
-    /// The server or the load has ended, or a transaction does not end.
+    /// The server or the load has ended, a transaction does not end, or somebody stopped it.
     pub(crate) fn settled_span(
         &self,
         life: &mut Life<'_>,
         load: &mut Work,
         pace: Pace,
         [settle, time]: [Duration; 2],
-    ) -> Result<Option<Span>, LabError> {
+    ) -> Result<Span, LabError> {
         if !settle.is_zero() {
             load.go(pace)?;
         }
-        if !self.wait(settle) {
-            return Ok(None);
-        }
+        self.wait(settle)?;
         if pace != Pace::Closed || !load.can_rest() {
             return self.span_under_way(life, load, time);
         }
@@ -80,17 +77,15 @@ impl Engine<'_> {
         life: &mut Life<'_>,
         load: &mut Work,
         time: Duration,
-    ) -> Result<Option<Span>, LabError> {
+    ) -> Result<Span, LabError> {
         let (done, used) = (Done::so_far(life, load)?, Used::so_far(life, load)?);
         load.go(Pace::Closed)?;
-        if !self.wait(time) {
-            return Ok(None);
-        }
+        self.wait(time)?;
         load.rest()?;
         // Before anything that costs the server time.
         let used_later = Used::so_far(life, load)?;
         load.pause()?;
-        Ok(Some(Done::so_far(life, load)?.since(&done, &used_later, &used)))
+        Ok(Done::so_far(life, load)?.since(&done, &used_later, &used))
     }
 
     /// Looks at a load that is at work, and again after so long.
@@ -99,18 +94,16 @@ impl Engine<'_> {
         life: &mut Life<'_>,
         load: &mut Work,
         time: Duration,
-    ) -> Result<Option<Span>, LabError> {
+    ) -> Result<Span, LabError> {
         // In the same order at both ends, so that what passes between the looks is the same.
         let (behind, used) = (load.behind_s()?, Used::so_far(life, load)?);
         let done = Done::so_far(life, load)?;
-        if !self.wait(time) {
-            return Ok(None);
-        }
+        self.wait(time)?;
         let (behind_later, used_later) = (load.behind_s()?, Used::so_far(life, load)?);
         let done_later = Done::so_far(life, load)?;
         load.pause()?;
         let behind_s = behind.zip(behind_later).map(|(begin, end)| [begin, end]);
-        Ok(Some(Span { behind_s, ..done_later.since(&done, &used_later, &used) }))
+        Ok(Span { behind_s, ..done_later.since(&done, &used_later, &used) })
     }
 }
 

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use waggle_calibration::Awake;
 use waggle_stats::Random;
 
+use crate::budget::warm_at_once;
 use crate::capacity::Capacities;
 use crate::engine::{Engine, Remaining, Running};
 use crate::error::LabError;
@@ -19,12 +20,7 @@ use crate::life::Origin;
 use crate::load::Pace;
 use crate::schedule::Slot;
 use crate::span::Span;
-use crate::window::{Load, Measured, Window};
-
-/// Loads are made warm side by side as long as they have no more sessions than this together: a load of few is idle for
-/// most of that time. Of four loads with 1,024 sessions each, one had the processors nearly for itself, and the
-/// warm-up took 170 s in place of 60.
-const SESSIONS_AT_ONCE: u32 = 256;
+use crate::window::{Measured, Window};
 
 /// A window while it is made.
 pub(crate) struct Making {
@@ -38,8 +34,8 @@ pub(crate) struct Making {
 }
 
 impl<'a> Engine<'a> {
-    /// Makes the windows of these slots of one cell in one block, in turns. `None` where somebody stopped it: then
-    /// nothing of them counts.
+    /// Makes the windows of these slots of one cell in one block, in turns. Where somebody stops it nothing of them
+    /// counts.
     pub(crate) fn windows(
         &mut self,
         running: &mut Running<'a>,
@@ -47,12 +43,12 @@ impl<'a> Engine<'a> {
         slots: &[Slot],
         capacities: &Capacities,
         pace: &Remaining,
-    ) -> Result<Option<Vec<Window>>, LabError> {
+    ) -> Result<Vec<Window>, LabError> {
         let mut making = Vec::with_capacity(slots.len());
         for slot in slots {
             making.push(self.begin(*slot, kept, capacities)?);
         }
-        let Some(first) = slots.first().copied() else { return Ok(Some(Vec::new())) };
+        let Some(first) = slots.first().copied() else { return Ok(Vec::new()) };
         let turns = self.reckoning().turns(&self.schedule.cells[first.cell]);
         if self.schedule.keeps_servers(first.cell) {
             self.report(kept, first, false, pace);
@@ -70,14 +66,12 @@ impl<'a> Engine<'a> {
                     continue;
                 }
                 self.report(kept, making[at].slot, true, pace);
-                match self.turn(running, kept, &mut making[at], turns) {
-                    Ok(true) => {}
-                    Ok(false) => return Ok(None),
-                    Err(error) => self.give_up(running, &mut making, at, error)?,
+                if let Err(error) = self.turn(running, kept, &mut making[at], turns) {
+                    self.give_up(running, &mut making, at, error)?;
                 }
             }
         }
-        Ok(Some(making.into_iter().map(|one| self.end(one, turns)).collect()))
+        Ok(making.into_iter().map(|one| self.end(one, turns)).collect())
     }
 
     /// Starts what is not there yet of the servers and their loads, and makes the loads warm: all before the first
@@ -105,8 +99,7 @@ impl<'a> Engine<'a> {
         let cell = &self.schedule.cells[first.cell];
         // Who is made warm first waits longest for its first turn: that shall not be the same server each time.
         self.chance(first, 0).shuffle(&mut cold);
-        let at_once = (SESSIONS_AT_ONCE / cell.threads.max(1)).max(1) as usize;
-        for some in cold.chunks_mut(at_once) {
+        for some in cold.chunks_mut(warm_at_once(cell.threads)) {
             match self.warm_up(some, cell) {
                 // Each is made warm by itself then, at its first turn, and the one that cannot be says so.
                 Err(error) if error.ends_a_run() => return Err(error),
@@ -152,17 +145,17 @@ impl<'a> Engine<'a> {
     fn is_kept_awake(&self, cell: usize) -> bool {
         let cell = &self.schedule.cells[cell];
         let is_private = matches!(self.origin, Origin::Private { .. });
-        is_private && cell.load == Load::Closed && Awake::helps(cell.threads)
+        is_private && !cell.load.is_open() && Awake::helps(cell.threads)
     }
 
-    /// One turn of a window. `false` where somebody stopped it.
+    /// One turn of a window.
     fn turn(
         &self,
         running: &mut Running<'a>,
         kept: &mut Kept,
         making: &mut Making,
         turns: u32,
-    ) -> Result<bool, LabError> {
+    ) -> Result<(), LabError> {
         let arm = &self.schedule.arms[making.slot.arm];
         let window = &mut making.window;
         let threads = window.cell.threads;
@@ -179,7 +172,6 @@ impl<'a> Engine<'a> {
         let span = loop {
             let begin = Timestamp::now();
             let span = self.settled_span(life, load, pace, [settle, length])?;
-            let Some(span) = span else { return Ok(false) };
             if making.sum.is_none() {
                 window.begin = begin;
             }
@@ -209,7 +201,7 @@ impl<'a> Engine<'a> {
             making.evidence.add(&load.lost_first, &before, &after);
             window.unsteady |= !load.is_steady;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// What is known of a window after its last turn.

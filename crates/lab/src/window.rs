@@ -34,6 +34,11 @@ pub enum Load {
 }
 
 impl Load {
+    /// Whether transactions arrive at a fixed rate.
+    pub fn is_open(self) -> bool {
+        self.share().is_some()
+    }
+
     /// The share of the processors of a load at a fixed rate.
     pub fn share(self) -> Option<f64> {
         match self {
@@ -88,7 +93,7 @@ impl Window {
     pub const ALONE: &str = "alone on a server";
 
     /// Whether an arm is there to be compared with one that is set alike.
-    pub fn is_again(arm: &str) -> bool {
+    pub fn is_control(arm: &str) -> bool {
         [Window::AGAIN, Window::ALONE].contains(&arm)
     }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use kept_runs::kept_runs;
-use waggle_lab::analysis::Metric;
+use waggle_lab::Metric;
 use waggle_lab::analysis::coverage::{
     Cells, Coverage, Design, Noise, Places, of_two_runs, residuals,
 };

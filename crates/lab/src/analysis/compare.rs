@@ -2,13 +2,13 @@
 
 use waggle_stats::{Estimate, percent};
 
-use crate::window::{Cell, Load, Window};
+use crate::window::{Cell, Window};
 
 use super::interval::Interval;
-use super::metric::Metric;
 use super::pair::{Blocks, Pair, Pairs, Side};
 use super::paired::{self, PAIRS_MIN, Paired};
 use super::verdict::Verdict;
+use crate::metric::Metric;
 
 /// The arm may lack so many blocks more than the baseline does, or fewer, as a share of all. Of eight, two are more.
 const ONE_SIDED_MAX: f64 = 0.2;
@@ -90,7 +90,7 @@ impl<'a> CellWindows<'a> {
             blocks.windows(baseline).filter_map(|it| it.counted()?.host_share).collect();
         let share = shares.iter().sum::<f64>() / shares.len() as f64;
         let is_saturated =
-            (!shares.is_empty()).then_some(cell.load == Load::Closed && share >= SATURATED_FROM);
+            (!shares.is_empty()).then_some(!cell.load.is_open() && share >= SATURATED_FROM);
         CellWindows { cell, baseline, blocks, is_saturated }
     }
 
@@ -102,20 +102,23 @@ impl<'a> CellWindows<'a> {
         if [arm, self.baseline].into_iter().any(|it| self.blocks.never_tells(it, metric)) {
             return self.without(arm, metric, 0, Verdict::NotRun(Verdict::NOT_MEASURED.to_owned()));
         }
-        let Pairs { pairs, void, void_alone, shared } =
+        let Pairs { pairs, void, void_alone, overloaded, shared } =
             self.blocks.pairs(self.baseline, arm, metric);
         if shared > 0 && pairs.len() < PAIRS_MIN {
             let why = "memory of arms that share a server cannot be told apart";
             return self.without(arm, metric, void, Verdict::NotRun(why.to_owned()));
         }
         let (count, made) = (pairs.len(), self.blocks.count(arm));
-        let verdict = match (self.judge(arm, metric, &pairs, void), one_sided(void_alone, made)) {
-            (Some(judged), None) => return judged,
-            (Some(_), Some(why)) => Verdict::Void(why),
-            (None, _) if made < PAIRS_MIN => {
+        let overloaded = self::overloaded(overloaded, made);
+        let unfair = one_sided(void_alone, made);
+        let verdict = match (self.judge(arm, metric, &pairs, void), overloaded, unfair) {
+            (Some(judged), None, None) => return judged,
+            (None, ..) if made < PAIRS_MIN => {
                 Verdict::NotRun(format!("{made} blocks, {PAIRS_MIN} are needed"))
             }
-            (None, _) => {
+            (_, Some(why), _) => Verdict::Overloaded(why),
+            (Some(_), None, Some(why)) => Verdict::Void(why),
+            (None, None, _) => {
                 let counts = format!("pairs that count: {count}, void: {void}");
                 Verdict::Void(format!("{counts}, needed: {PAIRS_MIN}"))
             }
@@ -187,8 +190,8 @@ impl<'a> CellWindows<'a> {
 impl Comparison {
     /// Whether it compares two arms that are set alike (A/A): the baseline, or one that shares a server,
     /// with itself.
-    pub fn is_again(&self) -> bool {
-        Window::is_again(&self.arm)
+    pub fn is_control(&self) -> bool {
+        Window::is_control(&self.arm)
     }
 
     /// Whether a cost would show in it. A server that is not saturated does as much as is asked of it, whatever that
@@ -207,6 +210,14 @@ impl Comparison {
 fn level(sides: impl Iterator<Item = Side> + Clone, has_ratio: bool) -> f64 {
     let mean = Side::mean(sides);
     mean.log.filter(|_| has_ratio).map_or(mean.value, f64::exp)
+}
+
+/// Why nothing may be said where the arm could not keep up with a fixed rate: the windows that are left are those in
+/// which it did well.
+fn overloaded(times: usize, blocks: usize) -> Option<String> {
+    (times > 0).then(|| {
+        format!("in {times} of {blocks} blocks, in which the baseline kept up with the arrivals")
+    })
 }
 
 /// Why nothing may be said where windows of the arm alone, and windows of the baseline alone, are void in so many of

@@ -70,7 +70,7 @@ fn comparisons(suite: &Suite, cells: &[Cell]) -> usize {
     let matrix = Matrix::of(suite, &suite.baseline);
     let run = matrix.cells.iter().filter(|(cell, _)| cells.contains(cell));
     let arms = run.flat_map(|(_, arms)| arms.iter().copied());
-    let (again, others): (Vec<&str>, Vec<&str>) = arms.partition(|arm| Window::is_again(arm));
+    let (again, others): (Vec<&str>, Vec<&str>) = arms.partition(|arm| Window::is_control(arm));
     if others.is_empty() { again.len() } else { others.len() }
 }
 
@@ -78,19 +78,19 @@ fn comparisons(suite: &Suite, cells: &[Cell]) -> usize {
 mod tests {
     use crate::budget::{Lengths, Reckoning};
     use crate::suite::Scale;
-    use crate::window::Load;
 
     use super::*;
 
     /// A suite with the windows of the smallest scale on servers of our own.
     fn tiny(suite: &Suite) -> Reckoning<'_> {
         let scale = Scale::Tiny;
-        Reckoning { suite, scale, lengths: Lengths::of(scale), is_foreign: false }
+        let lengths = Lengths::of(scale);
+        Reckoning { suite, scale, lengths, is_foreign: false, has_load: true }
     }
 
     /// Closed read-only loads with so many sessions.
     fn reads(suite: &Suite, is_it: impl Fn(u32) -> bool) -> Vec<Cell> {
-        let cells = suite.cells().into_iter().filter(|cell| cell.load == Load::Closed);
+        let cells = suite.cells().into_iter().filter(|cell| !cell.load.is_open());
         cells.filter(|cell| cell.workload == "read-only" && is_it(cell.threads)).collect()
     }
 

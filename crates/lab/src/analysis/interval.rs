@@ -21,9 +21,14 @@ impl Interval {
         Interval { low: scale(self.low), value: scale(self.value), high: scale(self.high) }
     }
 
+    /// The low end, the value, the high end.
+    pub fn ends(&self) -> [f64; 3] {
+        [self.low, self.value, self.high]
+    }
+
     /// Whether something was measured.
     pub fn is_known(&self) -> bool {
-        [self.low, self.value, self.high].iter().all(|end| end.is_finite())
+        self.ends().iter().all(|end| end.is_finite())
     }
 
     /// Whether `truth` lies in it.

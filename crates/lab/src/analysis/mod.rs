@@ -12,7 +12,6 @@ mod compare;
 mod floor;
 mod foreseen;
 mod interval;
-mod metric;
 mod pair;
 mod paired;
 mod pool;
@@ -23,6 +22,7 @@ mod verdict;
 
 use std::collections::BTreeSet;
 
+use crate::metric::Metric;
 use crate::suite::{Order, Suite};
 use crate::window::{Cell, Window};
 
@@ -30,7 +30,6 @@ pub use compare::Comparison;
 pub use floor::Floor;
 pub use foreseen::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT};
 pub use interval::Interval;
-pub use metric::{Metric, More};
 pub use paired::PAIRS_MIN;
 pub use pool::PooledEffect;
 pub(crate) use pool::change_over;
@@ -55,18 +54,30 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// The comparison of an arm in a cell by a metric.
-    pub fn find(&self, cell: &Cell, arm: &str, metric: Metric) -> Option<&Comparison> {
-        let is_it = |it: &&Comparison| it.metric == metric && it.arm == arm && it.cell == *cell;
+    /// The comparison of an arm with another one in a cell by a metric.
+    pub fn find(
+        &self,
+        baseline: &str,
+        cell: &Cell,
+        arm: &str,
+        metric: Metric,
+    ) -> Option<&Comparison> {
+        let is_it = |it: &&Comparison| {
+            it.metric == metric && it.arm == arm && it.baseline == baseline && it.cell == *cell
+        };
         self.comparisons.iter().find(is_it)
     }
 
     /// The comparisons that tell the noise. Not those of an order that is always the same: there the second arm of the
     /// baseline comes next to the first. And of what belongs to a server life only those of one cell: other cells
-    /// have the same servers, and would say the same again.
+    /// have the same servers, and would say the same again. The arm that is alone on a server tells something of
+    /// sharing beside its like only, not beside the baseline.
     pub fn of_noise<'a>(&'a self, suite: &'a Suite) -> impl Iterator<Item = &'a Comparison> {
         let mut told = BTreeSet::new();
-        self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell)).filter(move |one| {
+        let is_effect =
+            |one: &&Comparison| one.arm == Window::ALONE && one.baseline == suite.baseline;
+        let told_at_random = self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell));
+        told_at_random.filter(move |one| !is_effect(one)).filter(move |one| {
             let mut is_first =
                 || told.insert((one.metric, &one.arm, suite.keeps_servers(&one.cell)));
             !one.metric.is_of_life() || (one.verdict.is_known() && is_first())
@@ -74,12 +85,7 @@ impl Analysis {
     }
 }
 
-/// Compares every scenario of a suite with the suite's baseline.
-pub fn analyse(suite: &Suite, windows: &[Window]) -> Analysis {
-    analyse_against(suite, &suite.baseline, windows)
-}
-
-/// Compares every scenario of a suite with one of them, such as the default of the server.
+/// Compares every scenario of a suite with one of them, such as the default of the server; without the noise floor.
 pub(crate) fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window]) -> Analysis {
     Matrix::of(suite, baseline).analyse(windows)
 }
@@ -87,10 +93,12 @@ pub(crate) fn analyse_against(suite: &Suite, baseline: &str, windows: &[Window])
 /// Compares what the orders of a suite ask for: every scenario with the suite's baseline, then with the
 /// other scenarios that an order compares with, each pair once. What is compared with another scenario
 /// than the baseline is a family of its own for each of them; so is the arm that is alone on a
-/// server ([`Window::ALONE`]) with its like that shares one.
+/// server ([`Window::ALONE`]) with the baseline, and with its like that shares a server.
 pub fn analyse_all(suite: &Suite, windows: &[Window]) -> Analysis {
-    let mut analysis = analyse(suite, windows);
-    for matrix in Matrix::steps(suite).into_iter().chain(Matrix::alone(suite)) {
+    let mut analysis = analyse_against(suite, &suite.baseline, windows);
+    let alone = suite.also_alone().into_iter().flat_map(|one| [&suite.baseline, &one.name]);
+    let alone = alone.map(|baseline| Matrix::alone(suite, baseline));
+    for matrix in Matrix::steps(suite).into_iter().chain(alone) {
         let further = matrix.analyse(windows);
         analysis.comparisons.extend(further.comparisons);
         analysis.pooled.extend(further.pooled);
@@ -150,12 +158,12 @@ impl<'a> Matrix<'a> {
         others.filter(is_run).map(step).collect()
     }
 
-    /// The arm that is alone on a server beside its like that shares one; `None` where there is none.
-    fn alone(suite: &'a Suite) -> Option<Matrix<'a>> {
-        let mut matrix = Matrix::of(suite, &suite.shared()?.name);
+    /// The arm that is alone on a server, in the cells that have it.
+    fn alone(suite: &'a Suite, baseline: &'a str) -> Matrix<'a> {
+        let mut matrix = Matrix::of(suite, baseline);
         matrix.cells.retain(|(cell, _)| suite.has(cell, Window::ALONE));
         matrix.cells.iter_mut().for_each(|(_, arms)| *arms = vec![Window::ALONE]);
-        Some(matrix)
+        matrix
     }
 
     /// Every arm in every cell by every metric, without a verdict yet.
@@ -177,7 +185,7 @@ impl<'a> Matrix<'a> {
             compared.into_iter().map(|compared| compared.comparison).collect();
         verdict::judge(&mut comparisons, self.margin_percent);
         Analysis {
-            floor: Floor::all(&comparisons),
+            floor: Vec::new(),
             comparisons,
             pooled,
             void: windows.iter().filter(|window| window.counted().is_none()).count(),

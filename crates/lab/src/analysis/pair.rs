@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate;
-use crate::window::{Cell, Window};
+use crate::window::{Cell, Measured, Window};
 
-use super::metric::Metric;
+use crate::metric::Metric;
 
 /// A metric of one arm in one block, over its windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +36,8 @@ pub(super) struct Pairs {
     /// Of these, where only the window of the arm does not count, and where only that of the baseline does not, but for
     /// what the hypervisor took: that is no doing of theirs.
     pub(super) void_alone: [usize; 2],
+    /// Of these, where the arm could not keep up with a fixed rate, and the baseline could.
+    pub(super) overloaded: usize,
     /// Blocks that do not count, because the metric belongs to a server life that several arms share.
     pub(super) shared: usize,
 }
@@ -105,12 +107,17 @@ impl<'a> Blocks<'a> {
                 }
                 (baseline, arm) => {
                     found.void += 1;
+                    let any = |windows: &[&Window], is_it: fn(&Measured) -> bool| {
+                        windows.iter().filter_map(|it| it.measured.as_ref()).any(is_it)
+                    };
                     let is_alone = |lacks: Option<Side>, windows: &[&Window], has: Option<Side>| {
-                        let mut measured = windows.iter().filter_map(|it| it.measured.as_ref());
-                        lacks.is_none() && has.is_some() && !measured.any(gate::is_stolen)
+                        lacks.is_none() && has.is_some() && !any(windows, gate::is_stolen)
                     };
                     found.void_alone[0] += usize::from(is_alone(arm, of_arm, baseline));
                     found.void_alone[1] += usize::from(is_alone(baseline, of_baseline, arm));
+                    let is_overloaded = any(of_arm, gate::is_overloaded);
+                    let is_alone = is_alone(arm, of_arm, baseline);
+                    found.overloaded += usize::from(is_alone && is_overloaded);
                 }
             }
         }

@@ -7,13 +7,13 @@
 
 use waggle_stats::{block_means, percent};
 
-use crate::window::{Cell, Load, Window};
+use crate::window::{Cell, Window};
 
 use super::compare::{CellWindows, Compared};
 use super::interval::Interval;
-use super::metric::Metric;
 use super::paired::Paired;
 use super::verdict::{Finding, Verdict, among};
+use crate::metric::Metric;
 
 /// The mean effect of a scenario over cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +40,7 @@ pub struct PooledEffect {
     pub percent: Interval,
     /// P value of "no effect" by the t test over the blocks.
     pub p_student: f64,
-    /// The same, adjusted by Holm for the means of this metric with this baseline: those of each workload
+    /// The same, adjusted by Holm for the means of this metric with this baseline: those that are of one workload each
     /// are a family, and so are those over all workloads. The baseline with itself is a family apart.
     pub p_holm: f64,
     /// The smallest change in % that so many blocks with this noise find in 4 of 5 cases among
@@ -100,8 +100,8 @@ pub(crate) fn change_over(
     }
 }
 
-/// The cells of which the mean is formed: those that have a ratio. Where three or more are left, those with half of
-/// the pairs of the fullest, or fewer, have no part in it: the few would speak for all of its blocks.
+/// The cells of which the mean is formed: those that have a ratio. Those with half of the pairs of the fullest, or fewer,
+/// have no part in it, since the few would speak for all of its blocks; unless only one other cell would be left.
 fn with_a_part<'a>(compared: impl Iterator<Item = &'a Compared>) -> Vec<&'a Compared> {
     let cells: Vec<&Compared> = compared.filter(|one| !one.log_ratios.is_empty()).collect();
     let fullest = cells.iter().map(|one| one.log_ratios.len()).max().unwrap_or(0);
@@ -119,10 +119,11 @@ fn mean_of(cells: &[&Compared]) -> Option<Paired> {
 /// Gives every mean its adjusted p value and its verdict.
 fn judge(pooled: &mut [PooledEffect], margin_percent: f64) {
     for metric in Metric::ALL {
-        for (is_again, is_of_all) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (is_control, is_of_all) in [(false, false), (false, true), (true, false), (true, true)]
+        {
             let is_member = |it: &&mut PooledEffect| {
                 let is_alike =
-                    Window::is_again(&it.arm) == is_again && it.workload.is_none() == is_of_all;
+                    Window::is_control(&it.arm) == is_control && it.workload.is_none() == is_of_all;
                 it.metric == metric && is_alike
             };
             let mut family: Vec<&mut PooledEffect> = pooled.iter_mut().filter(is_member).collect();
@@ -154,7 +155,7 @@ impl<'a> Group<'a> {
             arm: &it.arm,
             baseline: &it.baseline,
             metric: it.metric,
-            is_open: is_open(&it.cell),
+            is_open: it.cell.load.is_open(),
             order: it.cell.order.as_deref(),
             workload,
         })
@@ -189,8 +190,4 @@ impl<'a> Group<'a> {
             verdict: Verdict::Below { detectable_percent },
         })
     }
-}
-
-fn is_open(cell: &Cell) -> bool {
-    matches!(cell.load, Load::Open { .. })
 }

@@ -8,8 +8,8 @@ use crate::window::{Cell, Window};
 use super::Matrix;
 use super::compare::Compared;
 use super::interval::Interval;
-use super::metric::Metric;
 use super::paired::{ERROR, POWER};
+use crate::metric::Metric;
 
 /// How far the effect of a scenario in one run is from that in another.
 #[derive(Clone, Debug, PartialEq)]

@@ -125,7 +125,7 @@ fn three_arms(noise: f64, drift: f64, on: f64) -> Run {
 }
 
 fn found<'a>(analysis: &'a Analysis, arm: &str, metric: Metric) -> &'a Comparison {
-    analysis.find(&closed(), arm, metric).unwrap()
+    analysis.find("off", &closed(), arm, metric).unwrap()
 }
 
 #[test]
@@ -162,7 +162,8 @@ fn the_baseline_against_itself_is_the_floor() {
     let analysis = three_arms(0.02, 0.05, 1.1).analyse(&[&closed()], 0.1);
     let again = found(&analysis, Window::AGAIN, Metric::CpuPerStatement);
     assert!(matches!(again.verdict, Verdict::Below { .. }), "{again:?}");
-    let floor = analysis.floor.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
+    let floor = Floor::all(&analysis.comparisons);
+    let floor = floor.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
     assert_eq!((floor.comparisons, floor.false_alarms), (1, 0));
     assert_eq!(floor.half_width_percent, again.percent.half_width());
     assert_eq!(floor.mean_percent, again.percent.value);
@@ -280,7 +281,7 @@ fn noise_of_memory_is_told_by_one_of_the_cells_that_have_the_same_servers() {
     let run = run.change(Window::AGAIN, |_| true, life(300));
     let analysis = run.analyse(&[&cells[0], &cells[1]], 1.0);
     let suite = Suite::find("rds").unwrap();
-    let noise: Vec<&Comparison> = analysis.of_noise(&suite).filter(|it| it.is_again()).collect();
+    let noise: Vec<&Comparison> = analysis.of_noise(&suite).filter(|it| it.is_control()).collect();
     let count = |metric| noise.iter().filter(|it| it.metric == metric).count();
     assert_eq!([Metric::Rss, Metric::CpuPerStatement].map(count), [1, 2]);
 }
@@ -294,7 +295,7 @@ fn one_modest_effect_among_many_comparisons_is_not_yet_a_cost() {
     let of_cpu: Vec<&Comparison> = analysis
         .comparisons
         .iter()
-        .filter(|it| it.metric == Metric::CpuPerStatement && !it.is_again())
+        .filter(|it| it.metric == Metric::CpuPerStatement && !it.is_control())
         .collect();
     let least = of_cpu.iter().map(|it| it.p_student).fold(1.0, f64::min);
     assert!(least < 0.05, "{least}");
@@ -318,7 +319,7 @@ fn only_a_closed_load_that_leaves_nothing_idle_is_saturated() {
     let open = cell(8, Load::Open { share: 0.6 });
     let run = Run::new(0.02, 0.0).cell(&open, &[("off", 1.0), ("on", 1.1)]);
     let analysis = run.analyse(&[&open], 1.0);
-    assert_eq!(analysis.find(&open, "on", Metric::Qps).unwrap().is_saturated, Some(false));
+    assert_eq!(analysis.find("off", &open, "on", Metric::Qps).unwrap().is_saturated, Some(false));
 }
 
 #[test]
@@ -373,18 +374,23 @@ fn effects_of_two_orders_are_not_pooled_with_each_other() {
 #[test]
 fn the_arm_that_is_alone_on_a_server_is_compared_with_its_like_and_no_part_of_the_floor() {
     let suite = Suite::find("rds").unwrap();
-    let shared = suite.shared().unwrap().name.clone();
+    let shared = suite.also_alone().unwrap().name.clone();
     let arms =
         [("pfsoff", 1.0), (Window::AGAIN, 1.0), (shared.as_str(), 1.2), (Window::ALONE, 1.26)];
     let run = Run::new(0.01, 0.0).cell(&closed(), &arms);
     let analysis = analyse_all(&suite, &run.windows);
-    let alone = found(&analysis, Window::ALONE, Metric::CpuPerStatement);
     // A server that rests too much costs 5 % here.
-    assert_eq!(alone.baseline, shared);
-    assert!((alone.percent.value - 5.0).abs() < 1.0 && alone.percent.low > 0.0, "{alone:?}");
+    for (baseline, percent) in [(shared.as_str(), 5.0), ("pfsoff", 26.0)] {
+        let is_it = |it: &&Comparison| it.arm == Window::ALONE && it.baseline == baseline;
+        let mut of_cpu =
+            analysis.comparisons.iter().filter(|it| it.metric == Metric::CpuPerStatement);
+        let alone = of_cpu.find(|it| is_it(it) && it.cell == closed()).unwrap();
+        assert!((alone.percent.value - percent).abs() < 1.0, "{alone:?}");
+        assert_eq!(alone.verdict, Verdict::Cost, "{alone:?}");
+    }
     let floor = analysis.floor.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
     assert_eq!((floor.comparisons, floor.false_alarms), (1, 0), "{floor:?}");
-    let sharing = Floor::of_sharing(&analysis.comparisons);
+    let sharing = Floor::of_sharing(analysis.of_noise(&suite));
     let sharing = sharing.iter().find(|it| it.metric == Metric::CpuPerStatement).unwrap();
     assert_eq!((sharing.comparisons, sharing.false_alarms), (1, 1), "{sharing:?}");
 }
@@ -415,7 +421,7 @@ fn an_order_compares_each_pair_of_its_scenarios_once() {
     let suite = Suite::find("modb").unwrap();
     let analysis = analyse_all(&suite, &[]);
     let is_step = |it: &&Comparison| {
-        it.baseline != suite.baseline && it.metric == Metric::Qps && !it.is_again()
+        it.baseline != suite.baseline && it.metric == Metric::Qps && !it.is_control()
     };
     let steps: Vec<&Comparison> = analysis.comparisons.iter().filter(is_step).collect();
     let mut left = steps.len();

@@ -2,12 +2,10 @@
 
 use waggle_stats::{holm, percent};
 
-use crate::window::Load;
-
 use super::compare::Comparison;
 use super::interval::Interval;
-use super::metric::{Metric, More};
 use super::paired::{self, ERROR};
+use crate::metric::{Metric, More};
 
 /// What a comparison says.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +28,8 @@ pub enum Verdict {
         /// The margin within which it is, %.
         below_percent: f64,
     },
+    /// The arm could not keep up with a fixed rate where the baseline could, and how often.
+    Overloaded(String),
     /// Too few windows count, and why.
     Void(String),
     /// It was not run, and why.
@@ -50,7 +50,7 @@ impl Verdict {
 
     /// Whether there is a result.
     pub fn is_known(&self) -> bool {
-        !matches!(self, Verdict::Void(_) | Verdict::NotRun(_))
+        !matches!(self, Verdict::Overloaded(_) | Verdict::Void(_) | Verdict::NotRun(_))
     }
 }
 
@@ -62,10 +62,10 @@ impl Verdict {
 /// 5 %, without correction.
 pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
     for metric in Metric::ALL {
-        for is_again in [false, true] {
+        for is_control in [false, true] {
             let mut family: Vec<&mut Comparison> = comparisons
                 .iter_mut()
-                .filter(|it| it.metric == metric && it.is_again() == is_again)
+                .filter(|it| it.metric == metric && it.is_control() == is_control)
                 .filter(|it| it.verdict.is_known())
                 .collect();
             let findings: Vec<Finding> = family.iter().map(|it| it.finding()).collect();
@@ -144,7 +144,7 @@ impl Finding {
 impl Comparison {
     fn finding(&self) -> Finding {
         Finding {
-            more: self.metric.more(self.cell.load != Load::Closed),
+            more: self.metric.more(self.cell.load.is_open()),
             effect: self.effect(),
             count: self.pairs,
             p_student: self.p_student,

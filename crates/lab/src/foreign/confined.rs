@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{SCHEMA, Survey};
 use crate::error::LabError;
 use crate::suite::{Must, Scenario, Servers, Suite, Workload};
-use crate::window::{Cell, Load};
+use crate::window::Cell;
 
 /// The workload where others make the load.
 const OTHERS: &str = "load-of-others";
@@ -112,7 +112,7 @@ impl Confined {
 
     /// Why a cell is not run; `None` where it is.
     pub fn why_not(&self, suite: &Suite, cell: &Cell, sessions_max: u32) -> Option<&'static str> {
-        if cell.load != Load::Closed {
+        if cell.load.is_open() {
             return Some(FIXED_RATE);
         }
         if !suite.keeps_servers(cell) {
@@ -209,7 +209,7 @@ mod tests {
         let mut suite = modb.clone();
         confined.confine(&mut suite);
         let (mut run, mut restarting) = (0, 0);
-        for cell in suite.cells().iter().filter(|cell| cell.load == Load::Closed) {
+        for cell in suite.cells().iter().filter(|cell| !cell.load.is_open()) {
             let wants_new = modb.order(cell).is_some_and(|order| order.restart);
             assert_eq!(
                 confined.why_not(&suite, cell, 1000),

@@ -42,6 +42,9 @@ const FAILED: u64 = 48;
 
 /// Places in the record of a session.
 const TRANSACTIONS: usize = 1;
+const RETRIES: usize = 2;
+const SUM_NS: usize = 3;
+const MAX_NS: usize = 4;
 const IS_BUSY: usize = 5;
 
 /// What the sessions may do.
@@ -162,9 +165,9 @@ impl Board {
         }
         Ok(Count {
             transactions: sum(TRANSACTIONS) as u64,
-            retries: sum(2) as u64,
-            sum_ns: sum(3),
-            max_ns: records.iter().map(|record| record[4]).fold(0.0, f64::max),
+            retries: sum(RETRIES) as u64,
+            sum_ns: sum(SUM_NS),
+            max_ns: records.iter().map(|record| record[MAX_NS]).fold(0.0, f64::max),
             histogram,
         })
     }

@@ -1,7 +1,7 @@
 //! How many sessions of a load were at work.
 
 use crate::report::{Report, words};
-use crate::window::{Cell, Load, Window};
+use crate::window::{Cell, Window};
 
 /// Cells are told in which less of the sessions were at work.
 const SHARE_MIN: f64 = 0.9;
@@ -18,7 +18,7 @@ struct Sessions {
 pub(super) fn few(report: Report<'_>) -> Option<String> {
     let mut cells: Vec<(&Cell, Sessions)> = Vec::new();
     let is_it =
-        |window: &&Window| window.arm == report.suite.baseline && window.cell.load == Load::Closed;
+        |window: &&Window| window.arm == report.suite.baseline && !window.cell.load.is_open();
     for window in report.windows.iter().filter(is_it) {
         let Some(measured) = window.counted() else { continue };
         let Some((count, latency)) = measured.transactions.zip(measured.latency.as_ref()) else {

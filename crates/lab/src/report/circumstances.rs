@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use waggle_calibration::Awake;
 
 use crate::budget::{SESSION_TURN_S, THREADS, TURN_S};
+use crate::facts::{Facts, Host, LoadFacts, Run, Server};
 use crate::report::document::{Datum, Table};
-use crate::report::facts::{Facts, Host, LoadFacts, Run, Server};
 use crate::report::words::{self, NOT_MEASURED};
 
 /// Every fact with its unit.
@@ -44,7 +44,8 @@ fn server(server: &Server) -> Vec<(&'static str, String)> {
 }
 
 fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("load", load.sysbench_version.clone())];
+    let of_others = || "that of others".to_owned();
+    let mut facts = vec![("load", load.sysbench_version.clone().unwrap_or_else(of_others))];
     if let Some((tables, rows)) = load.tables.zip(load.rows_per_table) {
         let rows = words::number(rows as f64, 0);
         facts.push(("tables", format!("{tables} of {rows} rows each")));

@@ -1,6 +1,7 @@
 //! Tables with a row for each scenario of a cell.
 
-use crate::analysis::{Comparison, Metric, Verdict};
+use crate::analysis::{Comparison, Verdict};
+use crate::metric::Metric;
 use crate::report::document::{Datum, Kind, Notes, Table};
 use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION, NOT_MEASURED, NOT_PUBLISHED};
@@ -31,7 +32,7 @@ pub(super) enum Column {
     PublishedRatio,
     /// The share of the processors that was in use, by whomever.
     HostShare,
-    /// On the processor time per statement.
+    /// On [`Report::verdict_metric`].
     Verdict,
 }
 
@@ -46,7 +47,7 @@ impl Column {
         }
     }
 
-    fn head(self, report: Report<'_>) -> String {
+    pub(super) fn head(self, report: Report<'_>) -> String {
         let source = words::name(report.source_metric());
         let with_unit = |what: String, metric| format!("{what}, {}", words::unit(metric));
         match self {
@@ -69,11 +70,17 @@ impl Column {
                 format!("published {source} over that of the baseline, ratio")
             }
             Column::HostShare => "processors in use, % of those that the server may use".to_owned(),
-            Column::Verdict => "verdict on the processor time per statement".to_owned(),
+            Column::Verdict => words::verdict_on(report.verdict_metric()),
         }
     }
 
-    fn datum(self, report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes) -> Datum {
+    pub(super) fn datum(
+        self,
+        report: Report<'_>,
+        cell: &Cell,
+        scenario: &str,
+        notes: &mut Notes,
+    ) -> Datum {
         let is_baseline = scenario == report.suite.baseline;
         match self {
             Column::Ours(metric) => ours(report, cell, scenario, metric, notes),
@@ -82,16 +89,14 @@ impl Column {
             Column::PublishedRatio => published_ratio(report, cell, scenario, notes),
             Column::HostShare => host_share(report, cell, scenario, notes),
             _ if is_baseline => Datum::text(BASELINE),
-            Column::Percent(metric) => of(report.answer(cell, scenario, metric), |one| {
-                words::percent_interval(&one.percent)
-            }),
+            Column::Percent(metric) => change(report.answer(cell, scenario, metric), notes),
             Column::Difference(metric) => of(report.answer(cell, scenario, metric), |one| {
                 words::difference(metric, &one.difference)
             }),
             Column::Ratio => of(report.answer(cell, scenario, report.source_metric()), |one| {
                 words::number(1.0 + one.percent.value / 100.0, 3)
             }),
-            Column::Verdict => verdict_of(report.answer(cell, scenario, Metric::CpuPerStatement)),
+            Column::Verdict => verdict_of(report.answer(cell, scenario, report.verdict_metric())),
         }
     }
 }
@@ -131,14 +136,27 @@ pub(super) fn ours(
         };
     }
     match report.answer(cell, scenario, metric) {
+        Ok(one) => below_saturation(Datum::number(words::value(metric, one.arm_value)), one, notes),
+        Err(absent) => absent.datum(),
+    }
+}
+
+/// A change in per cent, marked likewise.
+pub(super) fn change(answer: Result<&Comparison, Absent>, notes: &mut Notes) -> Datum {
+    match answer {
         Ok(one) => {
-            let datum = Datum::number(words::value(metric, one.arm_value));
-            match metric.is_rate() && cell.load == Load::Closed && one.is_saturated == Some(false) {
-                true => datum.note(notes.number(BELOW_SATURATION)),
-                false => datum,
-            }
+            below_saturation(Datum::number(words::percent_interval(&one.percent)), one, notes)
         }
         Err(absent) => absent.datum(),
+    }
+}
+
+/// With a mark where it is a rate and the baseline left processors idle under a closed load.
+fn below_saturation(datum: Datum, one: &Comparison, notes: &mut Notes) -> Datum {
+    let is_closed = !one.cell.load.is_open();
+    match one.metric.is_rate() && is_closed && one.is_saturated == Some(false) {
+        true => datum.note(notes.number(BELOW_SATURATION)),
+        false => datum,
     }
 }
 
@@ -288,7 +306,7 @@ pub(super) fn kind(verdict: &Verdict) -> Kind {
         Verdict::Change => Kind::Change,
         Verdict::Below { .. } => Kind::Below,
         Verdict::Free { .. } => Kind::Free,
-        Verdict::Void(_) => Kind::Void,
+        Verdict::Overloaded(_) | Verdict::Void(_) => Kind::Void,
         Verdict::NotRun(_) => Kind::NotRun,
     }
 }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use crate::analysis::{Metric, RunDifference, RunDifferences};
+use crate::analysis::{RunDifference, RunDifferences};
+use crate::facts::Facts;
+use crate::metric::Metric;
 use crate::report::document::{Block, Datum, Table};
-use crate::report::facts::Facts;
 use crate::report::row::{self, ends, rounded};
 use crate::report::{markdown, words};
 

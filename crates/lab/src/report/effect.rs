@@ -1,8 +1,9 @@
 //! One effect over the cells of a workload.
 
-use crate::analysis::{Analysis, Comparison, Interval, Metric, PooledEffect, Verdict, change_over};
+use crate::analysis::{Analysis, Comparison, Interval, PooledEffect, Verdict, change_over};
+use crate::metric::Metric;
 use crate::report::words;
-use crate::window::{Cell, Load, Window};
+use crate::window::{Cell, Window};
 
 /// An arm against another by a metric, over the cells of one workload, one order and one kind of load.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +73,7 @@ impl Effect<'_> {
             && one.baseline == self.baseline
             && one.cell.workload == self.workload
             && one.cell.order.as_deref() == self.order
-            && (one.cell.load != Load::Closed) == self.is_open
+            && one.cell.load.is_open() == self.is_open
     }
 
     fn is_pooled_as(&self, one: &PooledEffect) -> bool {

@@ -4,7 +4,8 @@ use waggle_instrumentation::profile::{
     Base, ConsumerRule, InstrumentRule, MetricRule, Profile, builtin,
 };
 
-use crate::analysis::{Analysis, Interval, Metric, analyse_against};
+use crate::analysis::{Analysis, Interval, analyse_against};
+use crate::metric::Metric;
 use crate::report::effect::Effect;
 use crate::report::{Report, words};
 use crate::suite::{Order, Scenario, Sequence};
@@ -19,7 +20,9 @@ pub(super) const RULE: &str = "Explanation: the difference is what would have to
                                instruments, consumers, counters of InnoDB or a variable), the 95 % \
                                interval of the arm against the scenario holds the difference, and the \
                                arm costs, gains or changes against it, also among all comparisons of that \
-                               metric (Holm). Arms that follow each other in a fixed order explain \
+                               metric (Holm); and where the same holds under every other workload of which the \
+                               difference needs an explanation: by one workload alone it would be as well one by chance. \
+                               Arms that follow each other in a fixed order explain \
                                nothing. All else is not explained.";
 
 /// Where ours is the same as what was published; and where it would be the same as nothing, too, since its
@@ -33,6 +36,16 @@ pub(super) fn of_the_same(ours: &Interval, published_is_zero: bool) -> &'static 
 
 /// Where no arm does.
 pub(super) const NOT_EXPLAINED: &str = "not explained";
+
+/// What is to be explained: what would have to be added to ours to be at what was published.
+pub(super) struct Difference<'a> {
+    /// Under which workload.
+    pub(super) workload: &'a str,
+    /// Of the workload, those that it is of.
+    pub(super) cells: Vec<&'a Cell>,
+    /// In % or in the unit of the metric.
+    pub(super) size: f64,
+}
 
 /// The arms beside a scenario that differ from it in one factor.
 pub(super) struct Arms<'a> {
@@ -64,39 +77,49 @@ impl<'a> Arms<'a> {
         self.scenario
     }
 
-    /// The arms that explain a difference between ours and what was published, with what they showed.
-    /// Cells: of the workload, those that the difference is of.
+    /// The arms that explain a difference between ours and what was published, and those under the `other` workloads,
+    /// with what they showed of the first.
     pub(super) fn explain(
         &self,
-        workload: &str,
-        cells: &[&Cell],
         metric: Metric,
-        difference: f64,
+        difference: &Difference<'_>,
+        others: &[Difference<'_>],
     ) -> String {
         let mut said = Vec::new();
-        for (other, factor) in &self.others {
+        for (arm, factor) in &self.others {
             for order in self.orders() {
-                let effect = Effect {
-                    arm: &other.name,
-                    baseline: &self.scenario.name,
-                    metric,
-                    workload,
-                    order,
-                    is_open: false,
-                };
-                let cells: Vec<Cell> = cells.iter().map(|cell| in_order(cell, order)).collect();
-                let cells: Vec<&Cell> = cells.iter().collect();
-                let size = effect.size(&self.analysis, self.report.windows, &cells);
-                let explains =
-                    |size: &Interval| size.holds(difference) && effect.is_shown(&self.analysis);
-                if let Some(size) = size.filter(explains) {
+                let explains = |it: &Difference<'_>| self.explains(arm, order, metric, it);
+                let of_others = || others.iter().all(|other| explains(other).is_some());
+                if let Some(size) = explains(difference).filter(|_| of_others()) {
                     let size = words::size_interval(metric, &size);
                     let order = order.map_or_else(String::new, |it| format!(", order {it}"));
-                    said.push(format!("{} (other {factor}{order}): {size}", other.name));
+                    said.push(format!("{} (other {factor}{order}): {size}", arm.name));
                 }
             }
         }
         if said.is_empty() { NOT_EXPLAINED.to_owned() } else { said.join("; ") }
+    }
+
+    /// How far an arm is from the scenario, where that explains a difference.
+    fn explains(
+        &self,
+        arm: &Scenario,
+        order: Option<&str>,
+        metric: Metric,
+        difference: &Difference<'_>,
+    ) -> Option<Interval> {
+        let effect = Effect {
+            arm: &arm.name,
+            baseline: &self.scenario.name,
+            metric,
+            workload: difference.workload,
+            order,
+            is_open: false,
+        };
+        let cells: Vec<Cell> = difference.cells.iter().map(|cell| in_order(cell, order)).collect();
+        let cells: Vec<&Cell> = cells.iter().collect();
+        let size = effect.size(&self.analysis, self.report.windows, &cells)?;
+        (size.holds(difference.size) && effect.is_shown(&self.analysis)).then_some(size)
     }
 
     /// The orders as cells have them, without those that are the same in every block.

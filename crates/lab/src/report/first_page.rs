@@ -155,7 +155,7 @@ fn sharing(report: Report<'_>) -> Option<String> {
     let groups = Group::all(report);
     let changes = |arm: &str, baseline: &str| {
         let change = |group: &Group<'_>| {
-            let metric = verdicts::METRIC;
+            let metric = report.verdict_metric();
             let (workload, order, is_open) =
                 (group.workload, group.order_of_cells(), group.is_open);
             let effect = Effect { arm, baseline, metric, workload, order, is_open };
@@ -165,14 +165,16 @@ fn sharing(report: Report<'_>) -> Option<String> {
         let closed = groups.iter().filter(|group| !group.is_open);
         closed.filter_map(change).collect::<Vec<_>>().join(", ")
     };
-    let (scenario, baseline) = (&report.suite.shared()?.name, &report.suite.baseline);
+    let (scenario, baseline) = (&report.suite.also_alone()?.name, &report.suite.baseline);
     let (alone, again) = (changes(Window::ALONE, scenario), changes(Window::AGAIN, baseline));
+    let alone_against_baseline = changes(Window::ALONE, baseline);
     (!alone.is_empty()).then(|| {
         format!(
             "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own. The {} of the one \
              alone against the one that shares: {alone}; of the baseline against itself: {again}. What is more than that comes \
-             of the server that is shared, and is in the effects of all arms that share it.",
-            words::short(verdicts::METRIC)
+             of the server that is shared, and is in the effects of all arms that share it. The one alone against {baseline}: \
+             {alone_against_baseline}.",
+            words::short(report.verdict_metric())
         )
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::report::{Report, words};
 use crate::suite::{Order, Scenario, Sequence};
-use crate::window::{Cell, Load};
+use crate::window::Cell;
 
 /// Cells of one workload, one kind of load and one order of the scenarios. What an order finds is
 /// never mixed with what another one finds.
@@ -59,7 +59,7 @@ impl<'a> Group<'a> {
         Some(Group {
             name,
             workload: &workload.name,
-            is_open: cell.load != Load::Closed,
+            is_open: cell.load.is_open(),
             order: suite.order(&cell),
             scenarios,
             cells: vec![cell],
@@ -68,7 +68,7 @@ impl<'a> Group<'a> {
 
     fn holds(&self, cell: &Cell) -> bool {
         let is_same = |own: &Cell| own.workload == cell.workload && own.order == cell.order;
-        self.is_open == (cell.load != Load::Closed) && self.cells.first().is_some_and(is_same)
+        self.is_open == cell.load.is_open() && self.cells.first().is_some_and(is_same)
     }
 
     /// The order as cells have it: absent where the suite has only one.

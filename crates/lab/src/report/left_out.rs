@@ -2,7 +2,7 @@
 //! not come to, as groups of many cells; and what was run and is void.
 
 use crate::analysis::Verdict;
-use crate::report::facts::NotRun;
+use crate::facts::NotRun;
 use crate::report::{Report, void, words};
 use crate::suite::Suite;
 use crate::window::{Cell, Load};
@@ -139,7 +139,7 @@ fn threads_in_words(threads: &[u32], all: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use crate::analysis::Analysis;
-    use crate::report::facts::Facts;
+    use crate::facts::Facts;
     use crate::report::sample::{analysis, facts, suite, windows};
 
     use super::*;

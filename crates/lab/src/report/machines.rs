@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::report::facts::Host;
+use crate::facts::Host;
 use crate::report::{Report, circumstances};
 
 /// What a reader has to know where not all windows were made on one computer, or where that is not known,
@@ -57,7 +57,7 @@ fn differences(before: &Host, after: &Host) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::report::facts::{Facts, TakenUp};
+    use crate::facts::{Facts, TakenUp};
     use crate::report::sample::{analysis, facts, report, suite, window};
     use crate::window::Window;
 

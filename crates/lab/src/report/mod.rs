@@ -13,8 +13,8 @@ mod difference;
 mod document;
 mod effect;
 mod element;
+mod every_metric;
 mod explanation;
-pub mod facts;
 mod first_page;
 mod group;
 mod html;
@@ -42,9 +42,10 @@ mod tests;
 #[cfg(feature = "schema")]
 pub use json::{differences_schema, schema};
 
-use crate::analysis::{Analysis, Comparison, Metric, RunDifferences, Verdict};
+use crate::analysis::{Analysis, Comparison, RunDifferences, Verdict};
+use crate::facts::{Facts, NotRun};
+use crate::metric::Metric;
 use crate::report::document::Block;
-use crate::report::facts::{Facts, NotRun};
 use crate::suite::{Published, SourceMetric, Suite};
 use crate::window::{Cell, Load, Measured, Window};
 
@@ -138,6 +139,7 @@ impl<'a> Report<'a> {
         blocks.push(Block::Heading("Charts".to_owned()));
         blocks.push(Block::Figures(chart::of_results(self)));
         blocks.extend(source_tables::blocks(self));
+        blocks.extend(every_metric::blocks(self));
         blocks.push(Block::Heading("Raw windows".to_owned()));
         let windows = words::count(self.windows.len(), "window", "windows");
         let title = format!("{windows}, a mark each, by cell");
@@ -181,6 +183,15 @@ impl<'a> Report<'a> {
         }
     }
 
+    /// What verdicts are on: the processor time of the server per statement, or QPS where nobody could measure that, as on
+    /// a server of another host.
+    fn verdict_metric(&self) -> Metric {
+        let cpu = Metric::CpuPerStatement;
+        let mut counted = self.windows.iter().filter_map(Window::counted).peekable();
+        let is_unknown = counted.peek().is_some() && counted.all(|one| cpu.of(one).is_none());
+        if is_unknown { Metric::Qps } else { cpu }
+    }
+
     /// The comparison with the baseline of the suite where it has numbers, or why it has none.
     fn answer(&self, cell: &Cell, arm: &str, metric: Metric) -> Result<&'a Comparison, Absent> {
         self.answer_against(&self.suite.baseline, cell, arm, metric)
@@ -194,30 +205,16 @@ impl<'a> Report<'a> {
         arm: &str,
         metric: Metric,
     ) -> Result<&'a Comparison, Absent> {
-        match self.comparison(baseline, cell, arm, metric) {
+        match self.analysis.find(baseline, cell, arm, metric) {
             Some(one) if one.verdict.is_known() => Ok(one),
-            Some(Comparison { verdict: Verdict::Void(why), .. }) => {
-                Err(Absent(Verdict::Void(why.clone())))
-            }
+            Some(Comparison {
+                verdict: it @ (Verdict::Overloaded(_) | Verdict::Void(_)), ..
+            }) => Err(Absent(it.clone())),
             Some(Comparison { verdict: Verdict::NotRun(why), .. }) => {
                 Err(self.absent(cell, arm, why))
             }
             _ => Err(self.absent(cell, arm, Verdict::NOT_YET)),
         }
-    }
-
-    fn comparison(
-        &self,
-        baseline: &str,
-        cell: &Cell,
-        arm: &str,
-        metric: Metric,
-    ) -> Option<&'a Comparison> {
-        let is_it = |one: &&Comparison| {
-            let is_of_arms = one.arm == arm && one.baseline == baseline;
-            one.metric == metric && is_of_arms && one.cell == *cell
-        };
-        self.analysis.comparisons.iter().find(is_it)
     }
 
     /// Why something was not run: what the run says of it, else `otherwise`.
@@ -233,7 +230,7 @@ impl<'a> Report<'a> {
     /// counts or could be measured.
     fn was_run(&self, baseline: &str, cell: &Cell, arm: &str) -> bool {
         // That there is no window is true of all metrics.
-        let any = self.comparison(baseline, cell, arm, verdicts::METRIC);
+        let any = self.analysis.find(baseline, cell, arm, Metric::CpuPerStatement);
         any.is_some_and(|one| !one.verdict.is_not_yet())
     }
 
@@ -266,6 +263,20 @@ impl<'a> Report<'a> {
         match cell.load {
             Load::Closed if is_of_source => self.suite.published(cell, scenario),
             _ => None,
+        }
+    }
+
+    /// The same, beside every order in which servers stay, where the metric does not belong to a server life.
+    fn published_in_any_order(
+        &self,
+        cell: &Cell,
+        scenario: &str,
+        metric: Metric,
+    ) -> Option<&'a Published> {
+        let has_restarts = self.suite.order(cell).is_some_and(|order| order.restart);
+        match metric.is_of_life() || has_restarts {
+            true => self.published(cell, scenario, metric),
+            false => self.suite.published(cell, scenario),
         }
     }
 

@@ -3,7 +3,8 @@
 
 use serde::Serialize;
 
-use crate::analysis::{Comparison, Interval, Metric, Verdict};
+use crate::analysis::{Comparison, Interval, Verdict};
+use crate::metric::Metric;
 use crate::report::{Absent, Report, columns};
 use crate::window::Load;
 
@@ -22,7 +23,7 @@ pub(super) struct Row {
     pub(super) open_share: Option<f64>,
     /// The order in which scenarios followed each other; absent where the suite has only one.
     pub(super) order: Option<String>,
-    /// The scenario, or `baseline again`.
+    /// The scenario, `baseline again` or `alone on a server`.
     pub(super) scenario: String,
     /// What it is compared with.
     pub(super) baseline: String,
@@ -30,9 +31,9 @@ pub(super) struct Row {
     pub(super) metric: &'static str,
     /// The unit of the values and of the difference.
     pub(super) unit: &'static str,
-    /// `cost`, `gain`, `below`, `free`, `void` or `not_run`.
+    /// `cost`, `gain`, `change`, `below`, `free`, `overloaded`, `void` or `not_run`.
     pub(super) verdict: &'static str,
-    /// Why it is void or was not run.
+    /// Why it is overloaded or void, or was not run.
     pub(super) reason: Option<String>,
     /// Pairs that count.
     pub(super) pairs: usize,
@@ -149,6 +150,7 @@ pub(super) fn in_a_word(verdict: Verdict) -> (&'static str, Option<String>) {
         Verdict::Change => ("change", None),
         Verdict::Below { .. } => ("below", None),
         Verdict::Free { .. } => ("free", None),
+        Verdict::Overloaded(why) => ("overloaded", Some(why)),
         Verdict::Void(why) => ("void", Some(why)),
         Verdict::NotRun(why) => ("not_run", Some(why)),
     }
@@ -191,7 +193,7 @@ pub(super) fn rounded(value: f64) -> Option<f64> {
 
 /// The low end, the value and the high end.
 pub(super) fn ends(interval: &Interval) -> [Option<f64>; 3] {
-    [interval.low, interval.value, interval.high].map(rounded)
+    interval.ends().map(rounded)
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::analysis::{Analysis, Comparison, Floor, Interval, Metric, PooledEffect, Verdict};
+use crate::analysis::{Analysis, Comparison, Floor, Interval, PooledEffect, Verdict};
+use crate::facts::{Facts, Host, LoadFacts, NotRun, Run, Server};
+use crate::metric::Metric;
 use crate::report::Report;
-use crate::report::facts::{Facts, Host, LoadFacts, NotRun, Run, Server};
 use crate::suite::{Source, SourceMetric, Suite};
 use crate::window::{Cell, Latency, Load, Measured, Window};
 
@@ -91,7 +92,7 @@ pub(super) fn facts() -> Facts {
             buffer_pool_bytes: None,
         },
         load: LoadFacts {
-            sysbench_version: "sysbench 1.0.20".to_owned(),
+            sysbench_version: Some("sysbench 1.0.20".to_owned()),
             tables: Some(10),
             rows_per_table: Some(10_000),
         },

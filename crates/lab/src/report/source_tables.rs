@@ -1,8 +1,9 @@
 //! Tables in the shape of the source, ours beside the published figures.
 
-use crate::analysis::{Comparison, Metric};
+use crate::analysis::Comparison;
+use crate::metric::Metric;
 use crate::report::columns::{self, Column};
-use crate::report::document::{Block, Datum, Table};
+use crate::report::document::{Block, Datum, Notes, Table};
 use crate::report::group::Group;
 use crate::report::words::{self, DEFINITION};
 use crate::report::{Report, explanation, published_ranges};
@@ -21,6 +22,7 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     ];
     let (open, closed): (Vec<Group<'_>>, Vec<Group<'_>>) =
         Group::all(report).into_iter().partition(|group| group.is_open);
+    blocks.extend(summary(report, &closed).map(Block::Table));
     for group in &closed {
         blocks.extend(head(report, group));
         match group.cells.as_slice() {
@@ -63,6 +65,44 @@ fn head(report: Report<'_>, group: &Group<'_>) -> Vec<Block> {
     head
 }
 
+/// Scenarios from top to bottom, workloads from left to right, at the number of threads that also has the loads at a fixed
+/// rate; `None` where fewer than two workloads have it.
+fn summary(report: Report<'_>, closed: &[Group<'_>]) -> Option<Table> {
+    let threads = report.suite.open_threads;
+    let at = |group: &Group<'_>| {
+        let cell = group.cells.iter().find(|cell| cell.threads == threads)?;
+        Some(cell.clone()).filter(|cell| cell.order.is_none())
+    };
+    let cells: Vec<Cell> = closed.iter().filter_map(at).collect();
+    let source = report.source_metric();
+    let (name, unit) = (words::name(source), words::unit(source));
+    let mut heads = vec!["scenario".to_owned()];
+    for Cell { workload, .. } in &cells {
+        heads.extend([
+            format!("{workload}: {name}, {unit}"),
+            format!("published {name}, {unit}"),
+            format!("{name}, d% (95 % interval)"),
+            format!("published {name}, d%"),
+        ]);
+    }
+    let caption = format!("{name} of every workload with {}", words::threads(threads));
+    let mut table = Table::new(caption, heads);
+    for scenario in &report.suite.scenarios {
+        let mut data = vec![Datum::text(&scenario.name)];
+        for cell in &cells {
+            let (name, notes) = (&scenario.name, &mut table.notes);
+            data.extend([
+                columns::ours(report, cell, name, source, notes),
+                columns::published(report, cell, name, source, notes),
+                percent(report, cell, scenario, source, notes),
+                columns::published_percent(report, cell, name, notes),
+            ]);
+        }
+        table.row(data);
+    }
+    (cells.len() > 1).then_some(table)
+}
+
 /// Threads from top to bottom, scenarios from left to right.
 fn grid(report: Report<'_>, group: &Group<'_>) -> Table {
     let source = words::name(report.source_metric());
@@ -92,7 +132,7 @@ fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) 
     let was_run = arms.any(|arm| report.was_run(&report.suite.baseline, cell, arm));
     if was_run {
         rows.push(row(group, cell, format!("{name}, d%"), &mut |scenario| {
-            percent(report, cell, scenario, source)
+            percent(report, cell, scenario, source, &mut notes)
         }));
     }
     rows.push(row(group, cell, format!("published {name}, d%"), &mut |scenario| {
@@ -108,13 +148,14 @@ fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) 
             }
         }));
         rows.push(row(group, cell, "processor time, d%".to_owned(), &mut |scenario| {
-            percent(report, cell, scenario, cpu)
+            percent(report, cell, scenario, cpu, &mut notes)
         }));
-        rows.push(row(group, cell, "verdict on the processor time".to_owned(), &mut |scenario| {
-            match scenario.name == report.suite.baseline {
-                true => Datum::text("baseline"),
-                false => columns::verdict_of(report.answer(cell, &scenario.name, cpu)),
-            }
+        let metric = report.verdict_metric();
+        rows.push(row(group, cell, words::verdict_on(metric), &mut |scenario| match scenario.name
+            == report.suite.baseline
+        {
+            true => Datum::text("baseline"),
+            false => columns::verdict_of(report.answer(cell, &scenario.name, metric)),
         }));
     }
     table.notes = notes;
@@ -135,12 +176,17 @@ fn row(
     data
 }
 
-fn percent(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) -> Datum {
-    if scenario.name == report.suite.baseline {
-        return Datum::text("baseline");
+fn percent(
+    report: Report<'_>,
+    cell: &Cell,
+    scenario: &Scenario,
+    metric: Metric,
+    notes: &mut Notes,
+) -> Datum {
+    match scenario.name == report.suite.baseline {
+        true => Datum::text("baseline"),
+        false => columns::change(report.answer(cell, &scenario.name, metric), notes),
     }
-    let answer = report.answer(cell, &scenario.name, metric);
-    columns::of(answer, |one| words::percent_interval(&one.percent))
 }
 
 /// A line for each scenario, with the columns that the source has. Its own figures of a metric are left
@@ -216,7 +262,7 @@ fn steps(report: Report<'_>, group: &Group<'_>) -> Option<Table> {
         format!("{}, d% (95 % interval)", words::name(source)),
         "processor time, µs/statement (95 % interval)".to_owned(),
         "processor time per statement, d% (95 % interval)".to_owned(),
-        "verdict on the processor time per statement".to_owned(),
+        words::verdict_on(report.verdict_metric()),
     ];
     let caption = format!("{}: beside another scenario than the baseline", group.name);
     let mut table = Table::new(caption, heads.to_vec());
@@ -229,7 +275,7 @@ fn steps(report: Report<'_>, group: &Group<'_>) -> Option<Table> {
             columns::of(answer(source), |it| words::percent_interval(&it.percent)),
             columns::of(answer(cpu), |it| words::difference(cpu, &it.difference)),
             columns::of(answer(cpu), |it| words::percent_interval(&it.percent)),
-            columns::verdict_of(answer(cpu)),
+            columns::verdict_of(answer(report.verdict_metric())),
         ]);
     }
     (!table.rows.is_empty()).then_some(table)

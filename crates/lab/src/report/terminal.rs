@@ -1,6 +1,7 @@
 //! The end of a run, as plain text of less than a screen.
 
-use crate::analysis::{Floor, Interval, Metric, Verdict};
+use crate::analysis::{Floor, Interval, Verdict};
+use crate::metric::Metric;
 use crate::report::group::Group;
 use crate::report::verdicts::{self, Line};
 use crate::report::{Report, first_page, left_out, words};
@@ -31,28 +32,31 @@ pub(super) fn text(report: Report<'_>) -> String {
 /// How many verdicts of each kind there are, and the biggest costs.
 fn found(report: Report<'_>) -> Vec<String> {
     let groups = Group::all(report);
-    let lines: Vec<Line<'_>> = verdicts::lines(report, &groups);
+    let mut lines: Vec<Line<'_>> = verdicts::lines(report, &groups);
+    lines.retain(|line| !line.is_alone());
     let verdicts: Vec<Verdict> = lines.iter().map(Line::verdict).collect();
     let count = |is_it: fn(&Verdict) -> bool| verdicts.iter().filter(|one| is_it(one)).count();
     let counts = format!(
-        "{} cost, {} gain, {} below what we can detect, {} proven small, {} void, {} without a number",
+        "{} cost, {} gain, {} below what we can detect, {} proven small, {} overloaded, {} void, {} without a number",
         count(|one| *one == Verdict::Cost),
         count(|one| *one == Verdict::Gain),
         count(|one| matches!(one, Verdict::Below { .. })),
         count(|one| matches!(one, Verdict::Free { .. })),
+        count(|one| matches!(one, Verdict::Overloaded(_))),
         count(|one| matches!(one, Verdict::Void(_))),
         count(|one| matches!(one, Verdict::NotRun(_))),
     );
-    let what = words::short(verdicts::METRIC);
+    let metric = report.verdict_metric();
+    let what = words::short(metric);
     let baseline = &report.suite.baseline;
     let head = format!("{what} against {baseline}, each scenario under each workload:");
     let mut costs: Vec<(Interval, &Line<'_>)> = lines
         .iter()
         .zip(&verdicts)
         .filter(|(_, verdict)| **verdict == Verdict::Cost)
-        .filter_map(|(line, _)| Some((line.change(verdicts::METRIC)?, line)))
+        .filter_map(|(line, _)| Some((line.change(metric)?, line)))
         .collect();
-    costs.sort_by(|(one, _), (other, _)| other.value.total_cmp(&one.value));
+    costs.sort_by(|(one, _), (other, _)| other.value.abs().total_cmp(&one.value.abs()));
     costs.truncate(COSTS_MAX);
     let warning = costs.iter().find_map(|(_, line)| line.group.warning());
     let mut found = vec![head, format!("  {counts}")];
@@ -60,7 +64,7 @@ fn found(report: Report<'_>) -> Vec<String> {
         found.push("the biggest costs, d% (95 % interval):".to_owned());
     }
     found.extend(costs.into_iter().map(|(change, line)| {
-        let (scenario, workload) = (&line.scenario.name, line.workload());
+        let (scenario, workload) = (line.name(), line.workload());
         let mark = if line.group.warning().is_some() { " *" } else { "" };
         let text = words::percent_interval(&change);
         format!("  {scenario:<24} {workload:<32} {text}{mark}")
@@ -95,10 +99,10 @@ fn noise(report: Report<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::{Analysis, Comparison, Metric, PooledEffect};
+    use crate::analysis::{Analysis, Comparison, PooledEffect};
+    use crate::metric::Metric;
     use crate::report::sample::{analysis, comparison, facts, suite, windows};
     use crate::suite::Suite;
-    use crate::window::Load;
 
     use super::*;
 
@@ -120,7 +124,7 @@ mod tests {
         for (at, cell) in suite.cells().into_iter().enumerate() {
             for (number, scenario) in suite.scenarios[1..].iter().enumerate() {
                 let mut one = comparison(&scenario.name, Metric::CpuPerStatement, Verdict::Cost);
-                if cell.load != Load::Closed {
+                if cell.load.is_open() {
                     one.verdict = Verdict::Void(format!("reason {at} {number}"));
                 }
                 costs.comparisons.push(Comparison { cell: cell.clone(), ..one });

@@ -1,15 +1,13 @@
 //! A verdict for each scenario and workload, over its cells.
 
-use crate::analysis::{Comparison, Interval, Metric, Verdict};
+use crate::analysis::{Comparison, Interval, Verdict};
+use crate::metric::Metric;
 use crate::report::document::{Block, Datum, Row, Table};
 use crate::report::effect::Effect;
 use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
-use crate::window::Cell;
-
-/// What a verdict is on.
-pub(super) const METRIC: Metric = Metric::CpuPerStatement;
+use crate::window::{Cell, Window};
 
 /// A table for each scenario that others are compared with, and how to read them.
 pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
@@ -22,13 +20,23 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     if tables.is_empty() {
         return vec![Block::Paragraph("No comparison has been run.".to_owned())];
     }
-    let text = "Over several cells: their mean effect, each with the same weight. Its interval rests on the \
-                blocks: all cells of a block are measured on the same servers, and what sets two servers \
-                apart is common to them. The verdict is on the processor time of the server per \
-                statement, which is defined at any load; at saturation it is the throughput. It is \
-                corrected by Holm for the number of means in its table, or of cells where a line is of one \
-                cell.";
-    std::iter::once(Block::Paragraph(text.to_owned())).chain(tables).collect()
+    let on = match report.verdict_metric() {
+        Metric::CpuPerStatement => {
+            "the processor time of the server per statement, which is defined at any load; at saturation it is \
+             the throughput"
+        }
+        _ => {
+            "the throughput: the processor time of the server was not measured. Where the server is not \
+             saturated, it shows no cost"
+        }
+    };
+    let text = format!(
+        "Over several cells: their mean effect, each with the same weight. Its interval rests on the \
+         blocks: all cells of a block are measured on the same servers, and what sets two servers \
+         apart is common to them. The verdict is on {on}. It is corrected by Holm for the number of means in its \
+         table, or of cells where a line is of one cell; the arm that is alone on a server is apart from the others."
+    );
+    std::iter::once(Block::Paragraph(text)).chain(tables).collect()
 }
 
 fn table(report: Report<'_>, baseline: &str, lines: &[Line<'_>]) -> Table {
@@ -36,7 +44,7 @@ fn table(report: Report<'_>, baseline: &str, lines: &[Line<'_>]) -> Table {
     let mut heads = vec![
         "scenario".to_owned(),
         "workload".to_owned(),
-        "verdict on the processor time per statement".to_owned(),
+        words::verdict_on(report.verdict_metric()),
         "cells that count (number)".to_owned(),
         "processor time per statement, d% (95 % interval)".to_owned(),
         "processor time, µs/statement, lowest to highest cell".to_owned(),
@@ -67,9 +75,16 @@ fn lines_against<'a>(
     groups: &'a [Group<'a>],
     baseline: &'a str,
 ) -> Vec<Line<'a>> {
+    let alone = report.suite.also_alone().filter(|_| baseline == report.suite.baseline);
     let of_group = |group: &'a Group<'a>| {
         let scenarios = group.scenarios.iter().copied();
-        scenarios.map(move |scenario| Line { report, scenario, baseline, group })
+        let line =
+            move |scenario: &'a Scenario, arm| Line { report, scenario, arm, baseline, group };
+        scenarios.flat_map(move |scenario| {
+            let is_alone = alone.is_some_and(|alone| alone.name == scenario.name);
+            let alone = is_alone.then(|| line(scenario, Window::ALONE));
+            std::iter::once(line(scenario, &scenario.name)).chain(alone)
+        })
     };
     groups.iter().flat_map(of_group).filter(Line::was_run).collect()
 }
@@ -77,7 +92,9 @@ fn lines_against<'a>(
 /// One scenario under one workload, in one order, against another one.
 pub(super) struct Line<'a> {
     report: Report<'a>,
-    pub(super) scenario: &'a Scenario,
+    scenario: &'a Scenario,
+    /// That, or [`Window::ALONE`] with what it sets.
+    arm: &'a str,
     baseline: &'a str,
     pub(super) group: &'a Group<'a>,
 }
@@ -85,28 +102,41 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// `note` is the number of the note on the order.
     fn data(&self, note: Option<usize>) -> Vec<Datum> {
-        let counted = self.counted(METRIC);
+        let cpu = Metric::CpuPerStatement;
+        let counted = self.counted(cpu);
         let workload = Datum::text(self.workload());
-        let absent = self.absent();
-        let or_absent = |text: Option<String>| match (text, &absent) {
-            (Some(text), _) => Datum::number(text),
-            (None, verdict) => columns::verdict(verdict),
+        let source = self.report.source_metric();
+        let or_absent = |text: Option<String>, metric| match text {
+            Some(text) => Datum::number(text),
+            None => columns::verdict(&self.absent(metric)),
         };
-        let change = self.change(METRIC);
-        let source = self.change(self.report.source_metric());
+        let change = |metric| {
+            let change = self.change(metric).map(|it| words::percent_interval(&it));
+            or_absent(change, metric)
+        };
         let mut data = vec![
-            Datum::text(&self.scenario.name),
+            Datum::text(self.name()),
             note.into_iter().fold(workload, Datum::note),
             columns::verdict(&self.verdict()),
             Datum::number(format!("{} of {}", self.parts(), self.group.cells.len())),
-            or_absent(change.map(|it| words::percent_interval(&it))),
-            or_absent(micros(&counted)),
-            or_absent(source.map(|it| words::percent_interval(&it))),
+            change(cpu),
+            or_absent(micros(&counted), cpu),
+            change(source),
         ];
         if self.baseline == self.report.suite.baseline {
             data.push(self.published());
         }
         data
+    }
+
+    /// The scenario, and whether it is alone on a server.
+    pub(super) fn name(&self) -> String {
+        let alone = if self.is_alone() { ", alone on a server" } else { "" };
+        format!("{}{alone}", self.scenario.name)
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.arm == Window::ALONE
     }
 
     /// Its workload, with the order where there are several.
@@ -123,12 +153,12 @@ impl Line<'_> {
     }
 
     fn cells_run(&self) -> impl Iterator<Item = &Cell> {
-        let was_run = |cell: &&Cell| self.report.was_run(self.baseline, cell, &self.scenario.name);
+        let was_run = |cell: &&Cell| self.report.was_run(self.baseline, cell, self.arm);
         self.group.cells.iter().filter(was_run)
     }
 
     fn answer(&self, cell: &Cell, metric: Metric) -> Result<&'_ Comparison, Absent> {
-        self.report.answer_against(self.baseline, cell, &self.scenario.name, metric)
+        self.report.answer_against(self.baseline, cell, self.arm, metric)
     }
 
     /// The comparisons that have numbers.
@@ -139,8 +169,9 @@ impl Line<'_> {
 
     /// How many cells have a part in the verdict.
     fn parts(&self) -> usize {
-        let pooled = self.effect(METRIC).pooled(self.report.analysis);
-        pooled.map_or_else(|| self.counted(METRIC).len(), |pooled| pooled.cells)
+        let metric = self.report.verdict_metric();
+        let pooled = self.effect(metric).pooled(self.report.analysis);
+        pooled.map_or_else(|| self.counted(metric).len(), |pooled| pooled.cells)
     }
 
     /// The mean over cells; that of the cell where only one has numbers.
@@ -150,7 +181,7 @@ impl Line<'_> {
 
     fn effect(&self, metric: Metric) -> Effect<'_> {
         Effect {
-            arm: &self.scenario.name,
+            arm: self.arm,
             baseline: self.baseline,
             metric,
             workload: self.group.workload,
@@ -160,24 +191,25 @@ impl Line<'_> {
     }
 
     /// Why there are no numbers of the cells that were run. One reason stands for all of them where they have the same;
-    /// void ones come first.
-    fn absent(&self) -> Verdict {
-        let answer = |cell| self.answer(cell, METRIC).err().map(|Absent(verdict)| verdict);
-        let is_void = |one: &Verdict| matches!(one, Verdict::Void(_));
-        let first = self.cells_run().filter_map(answer).min_by_key(|one| !is_void(one));
+    /// what was not run comes last.
+    fn absent(&self, metric: Metric) -> Verdict {
+        let answer = |cell| self.answer(cell, metric).err().map(|Absent(verdict)| verdict);
+        let is_not_run = |one: &Verdict| matches!(one, Verdict::NotRun(_));
+        let first = self.cells_run().filter_map(answer).min_by_key(is_not_run);
         first.unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
     }
 
     /// That of the only cell, or that on the mean over cells.
     pub(super) fn verdict(&self) -> Verdict {
-        let pooled = self.effect(METRIC).pooled(self.report.analysis);
-        match (self.counted(METRIC).as_slice(), pooled) {
+        let metric = self.report.verdict_metric();
+        let pooled = self.effect(metric).pooled(self.report.analysis);
+        match (self.counted(metric).as_slice(), pooled) {
             ([one], _) => one.verdict.clone(),
             ([_, _, ..], Some(pooled)) => pooled.verdict.clone(),
             ([_, _, ..], None) => {
                 Verdict::Void("its cells have too few blocks in common".to_owned())
             }
-            ([], _) => self.absent(),
+            ([], _) => self.absent(metric),
         }
     }
 

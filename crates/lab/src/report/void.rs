@@ -1,7 +1,7 @@
 //! What was run and does not count: cells, and windows of each arm.
 
 use crate::analysis::{Comparison, Verdict};
-use crate::report::{Report, verdicts, words};
+use crate::report::{Report, words};
 use crate::window::{Cell, Window};
 
 /// Of the cells that were run no more may be void, %.
@@ -85,7 +85,7 @@ pub(super) fn retries(report: Report<'_>) -> Option<String> {
     })
 }
 
-/// The void cells by the processor time per statement, a line for each cell and reason.
+/// The void cells by what verdicts are on, a line for each cell and reason.
 pub(super) fn lines(report: Report<'_>) -> Vec<String> {
     let mut lines: Vec<(&Cell, &str, Vec<&str>)> = Vec::new();
     for one in cells_run(report) {
@@ -103,9 +103,11 @@ pub(super) fn lines(report: Report<'_>) -> Vec<String> {
 
 /// Every arm in every cell that was run, against the baseline; for the baseline stands its second arm.
 fn cells_run(report: Report<'_>) -> Vec<&Comparison> {
+    let metric = report.verdict_metric();
     let was_run = |one: &&Comparison| {
         let is_of_suite = one.baseline == report.suite.baseline;
-        one.metric == verdicts::METRIC && is_of_suite && !one.verdict.is_not_yet()
+        let is_scenario = one.arm != Window::ALONE;
+        one.metric == metric && is_of_suite && is_scenario && !one.verdict.is_not_yet()
     };
     report.analysis.comparisons.iter().filter(was_run).collect()
 }

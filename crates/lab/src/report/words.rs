@@ -2,7 +2,8 @@
 //!
 //! A number that is not finite is never printed; in its place stands [`NOT_MEASURED`].
 
-use crate::analysis::{Interval, Metric, Verdict};
+use crate::analysis::{Interval, Verdict};
+use crate::metric::Metric;
 use crate::window::{Cell, Load};
 
 /// In place of a number that is not there.
@@ -54,7 +55,7 @@ pub(super) fn percent(value: f64) -> String {
 /// A change in per cent with its interval.
 pub(super) fn percent_interval(interval: &Interval) -> String {
     let Some(digits) = digits_of(interval) else { return NOT_MEASURED.to_owned() };
-    let [low, value, high] = ends(interval).map(|it| signed(it, digits.min(2)));
+    let [low, value, high] = interval.ends().map(|it| signed(it, digits.min(2)));
     format!("{value} % ({low} to {high})")
 }
 
@@ -88,7 +89,7 @@ pub(super) fn value(metric: Metric, value: f64) -> String {
 pub(super) fn difference(metric: Metric, interval: &Interval) -> String {
     let scaled = interval.map(|end| end * factor(metric));
     let Some(digits) = digits_of(&scaled) else { return NOT_MEASURED.to_owned() };
-    let [low, value, high] = ends(&scaled).map(|end| signed(end, digits));
+    let [low, value, high] = scaled.ends().map(|end| signed(end, digits));
     format!("{value} ({low} to {high})")
 }
 
@@ -179,9 +180,15 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
         }
         Verdict::Below { .. } => "below what we can detect".to_owned(),
         Verdict::Free { below_percent } => format!("proven below {}", at_most(*below_percent)),
+        Verdict::Overloaded(why) => format!("overloaded: {why}"),
         Verdict::Void(why) => void(why),
         Verdict::NotRun(why) => not_run(why),
     }
+}
+
+/// The head of a column of verdicts.
+pub(super) fn verdict_on(metric: Metric) -> String {
+    format!("verdict on the {}", short(metric))
 }
 
 /// What stands in a cell that was run and does not count.
@@ -202,11 +209,15 @@ pub(super) fn load(load: Load) -> String {
     }
 }
 
+/// So many sessions, as sysbench calls them.
+pub(super) fn threads(number: u32) -> String {
+    count(number as usize, "thread", "threads")
+}
+
 /// A cell in one line.
 pub(super) fn cell(cell: &Cell) -> String {
-    let threads = if cell.threads == 1 { "thread" } else { "threads" };
-    let mut line = format!("{}, {} {threads}", cell.workload, cell.threads);
-    if cell.load != Load::Closed {
+    let mut line = format!("{}, {}", cell.workload, threads(cell.threads));
+    if cell.load.is_open() {
         line = format!("{line}, {}", load(cell.load));
     }
     match &cell.order {
@@ -284,13 +295,9 @@ fn digits(value: f64, significant: i32) -> usize {
 
 /// Digits that fit all three numbers of an interval: three significant ones of the largest.
 fn digits_of(interval: &Interval) -> Option<usize> {
-    let ends = ends(interval);
+    let ends = interval.ends();
     let largest = ends.iter().fold(0.0_f64, |largest, end| largest.max(end.abs()));
     ends.iter().all(|end| end.is_finite()).then(|| digits(largest, 3))
-}
-
-fn ends(interval: &Interval) -> [f64; 3] {
-    [interval.low, interval.value, interval.high]
 }
 
 #[cfg(test)]
@@ -346,6 +353,7 @@ mod tests {
             (Verdict::Below { detectable_percent: f64::NAN }, "below what we can detect"),
             (Verdict::Free { below_percent: 0.5 }, "proven below 0.50 %"),
             (Verdict::Free { below_percent: 0.841 }, "proven below 0.85 %"),
+            (Verdict::Overloaded("in 1 of 8 blocks".to_owned()), "overloaded: in 1 of 8 blocks"),
             (Verdict::Void("too much steal".to_owned()), "void: too much steal"),
             (Verdict::NotRun("budget".to_owned()), "not run: budget"),
             (Verdict::NotRun(Verdict::NOT_MEASURED.to_owned()), "not measured"),

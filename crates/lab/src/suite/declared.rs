@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::Metric;
+use crate::metric::Metric;
 
 use super::Suite;
 use super::error::Mistake;

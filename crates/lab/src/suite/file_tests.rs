@@ -121,6 +121,10 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
     assert_eq!(suite.orders[0].scenarios, ["off", "on"]);
     assert_eq!(suite.orders[0].against, ["off"]);
     assert!(builtin(suite.scenarios[1].profile.as_deref().unwrap()).is_some());
+    // A name that was kept is not shortened again.
+    for name in ["some/where/mine.v2.toml", "mine.v2", "some/where/mine.v2"] {
+        assert_eq!(Suite::parse(name, SHORT).unwrap().name, "mine.v2", "{name}");
+    }
     let error = Suite::find("./nosuch.toml").unwrap_err();
     assert!(matches!(error, SuiteError::File { .. }), "{error}");
     let error = Suite::find("nosuch").unwrap_err().to_string();

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use waggle_instrumentation::activity::Events;
 use waggle_instrumentation::profile::{BUILTIN, Base, Profile, builtin};
 
-use crate::analysis::Metric;
+use crate::metric::Metric;
 use crate::window::{Cell, Load, Window};
 
 pub use error::{Mistake, SuiteError};
@@ -360,7 +360,7 @@ impl Suite {
     pub fn has(&self, cell: &Cell, arm: &str) -> bool {
         let has = |order: &Order| order.scenarios.iter().any(|scenario| scenario == arm);
         match arm {
-            Window::AGAIN => true,
+            Window::AGAIN => self.has(cell, &self.baseline),
             Window::ALONE => self.keeps_servers(cell),
             _ => self.order(cell).is_none_or(has),
         }
@@ -414,7 +414,7 @@ impl Suite {
     /// The scenario that has a second arm alone on a server ([`Window::ALONE`]): the first that shares
     /// one, and not with the baseline, and that every order has whose servers stay. `None` where there
     /// is none: then all arms have servers of one kind, or the second arm of the baseline tells.
-    pub fn shared(&self) -> Option<&Scenario> {
+    pub fn also_alone(&self) -> Option<&Scenario> {
         let baseline = self.scenarios.iter().find(|one| one.name == self.baseline)?;
         let is_shared = |one: &&Scenario| {
             let alike = self.scenarios.iter().filter(|other| other.start == one.start).count();
@@ -455,7 +455,7 @@ impl Suite {
     /// What the source printed of a scenario in a cell. No source has an open load.
     pub fn published(&self, cell: &Cell, scenario: &str) -> Option<&Published> {
         self.published.iter().find(|published| {
-            cell.load == Load::Closed
+            !cell.load.is_open()
                 && published.workload == cell.workload
                 && published.threads == cell.threads
                 && published.scenario == scenario

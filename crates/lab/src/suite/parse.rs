@@ -81,9 +81,10 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
     let entries = sheet.entries(&file.published)?;
     let published = published(entries, &file)?;
     let detectable_percent = declared::detectable(&file.detectable_percent)?;
-    let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
+    let file_name = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);
     let mut suite = Suite {
-        name: stem.unwrap_or(name).to_owned(),
+        // That of a file without its ending; a name that was kept stays.
+        name: file_name.strip_suffix(".toml").unwrap_or(file_name).to_owned(),
         title: file.title,
         source: file.source,
         baseline: file.baseline,
@@ -122,7 +123,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
 /// that share a server, where some do: what differs between two servers takes no part in that.
 fn complete_orders(suite: &mut Suite) {
     if suite.orders.is_empty() {
-        let shared = suite.shared().map(|scenario| scenario.name.clone());
+        let shared = suite.also_alone().map(|scenario| scenario.name.clone());
         suite.orders.push(Order {
             name: "random".to_owned(),
             title: "every scenario, in a random order in each block".to_owned(),

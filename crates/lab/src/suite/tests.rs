@@ -1,7 +1,7 @@
 //! The suites that come with waggle.
 
 use super::{Figure, Must, Published, Scale, Sequence, Servers, Suite};
-use crate::analysis::Metric;
+use crate::metric::Metric;
 use crate::window::{Cell, Load};
 
 /// A row with its indexes, bytes: LINE names 2.4 GB for 10 tables of 1,000,000 rows.
@@ -46,7 +46,7 @@ fn every_suite_that_comes_with_waggle_can_be_read() {
 fn rds_has_the_198_cells_of_its_source_and_open_ones() {
     let suite = suite("rds");
     let (closed, open): (Vec<Cell>, Vec<Cell>) =
-        suite.cells().into_iter().partition(|cell| cell.load == Load::Closed);
+        suite.cells().into_iter().partition(|cell| !cell.load.is_open());
     assert_eq!((closed.len(), open.len()), (33, 9));
     let mut printed = 0;
     for cell in &closed {
@@ -227,8 +227,7 @@ fn modb_is_read_in_four_orders_and_the_others_in_a_random_one() {
 #[test]
 fn modb_has_all_that_its_source_has_at_a_fixed_rate_too() {
     let suite = suite("modb");
-    let open: Vec<Cell> =
-        suite.cells().into_iter().filter(|cell| cell.load != Load::Closed).collect();
+    let open: Vec<Cell> = suite.cells().into_iter().filter(|cell| cell.load.is_open()).collect();
     assert_eq!(open.len(), 3);
     for (cell, published) in
         open.iter().flat_map(|cell| suite.published.iter().map(move |published| (cell, published)))

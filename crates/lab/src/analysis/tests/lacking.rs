@@ -65,8 +65,30 @@ fn too_few_pairs_are_void_and_what_has_no_window_was_not_run() {
     let on = found(&analysis, "on", Metric::Qps);
     assert!(matches!(&on.verdict, Verdict::Void(why) if why.contains("count: 5")), "{on:?}");
     assert!(!on.percent.is_known() && on.p_holm.is_nan());
-    let unseen = analysis.find(&other, "on", Metric::Qps).unwrap();
+    let unseen = analysis.find("off", &other, "on", Metric::Qps).unwrap();
     assert_eq!(unseen.verdict, Verdict::NotRun(Verdict::NOT_YET.to_owned()));
+}
+
+#[test]
+fn what_cannot_keep_up_with_a_fixed_rate_is_overloaded_and_not_what_is_left_of_it() {
+    let late = |window: &mut Window| {
+        let measured = window.measured.as_mut().unwrap();
+        measured.behind_s = Some([0.0, measured.seconds]);
+        window.void = Some("overloaded".to_owned());
+    };
+    let first = |block: u32| block == 0;
+    let run = || three_arms(0.02, 0.0, 1.1).change("on", first, late);
+    let verdict = |run: Run| {
+        let analysis = run.analyse(&[&closed()], 1.0);
+        found(&analysis, "on", Metric::CpuPerStatement).verdict.clone()
+    };
+    let overloaded = verdict(run());
+    let is_said = matches!(&overloaded, Verdict::Overloaded(why) if why.starts_with("in 1 of"));
+    assert!(is_said, "{overloaded:?}");
+    // Where the baseline cannot either, or the hypervisor took the processors, that says nothing of the arm.
+    assert!(verdict(run().change("off", first, late)).is_known());
+    let stolen = |window: &mut Window| window.measured.as_mut().unwrap().steal_share = Some(0.2);
+    assert!(verdict(run().change("on", first, stolen)).is_known());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The noise floor: what arms that are set alike show when they are compared.
 
-use crate::analysis::{Comparison, Floor, Metric};
+use crate::analysis::{Comparison, Floor};
+use crate::metric::Metric;
 use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};

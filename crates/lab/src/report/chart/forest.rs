@@ -1,11 +1,12 @@
 //! A line for each comparison: its interval, its verdict, and what the source printed.
 
-use crate::analysis::{Metric, Verdict};
+use crate::analysis::Verdict;
+use crate::metric::Metric;
+use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
 use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot, label};
 use crate::report::chart::scale::Scale;
-use crate::report::chart::{Figure, numbers};
 use crate::report::group::Group;
 use crate::report::{Absent, Report, columns, words};
 use crate::suite::Scenario;
@@ -50,7 +51,7 @@ pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> O
 fn line(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) -> Line {
     let answer = report.answer(cell, &scenario.name, metric);
     let (ours, verdict) = match answer {
-        Ok(one) => (one.percent.is_known().then(|| numbers(&one.percent)), one.verdict.clone()),
+        Ok(one) => (one.percent.is_known().then(|| one.percent.ends()), one.verdict.clone()),
         Err(Absent(verdict)) => (None, verdict),
     };
     let name = match cell.load {
@@ -98,6 +99,7 @@ fn draw_line(plot: &mut Plot, row: f64, line: &Line) {
         None => {
             let short = match line.verdict {
                 Verdict::NotRun(_) => "not run",
+                Verdict::Overloaded(_) => "overloaded",
                 Verdict::Void(_) => "void",
                 _ => "no ratio",
             };
@@ -115,7 +117,7 @@ fn look(verdict: &Verdict) -> Look {
         Verdict::Gain => Shape::Wedge,
         Verdict::Below { .. } | Verdict::Change => Shape::Square,
         Verdict::Free { .. } => Shape::Diamond,
-        Verdict::Void(_) | Verdict::NotRun(_) => Shape::Cross,
+        Verdict::Overloaded(_) | Verdict::Void(_) | Verdict::NotRun(_) => Shape::Cross,
     };
     Look { class: columns::kind(verdict).class().to_owned(), shape }
 }

@@ -9,7 +9,9 @@ mod raw;
 mod scale;
 mod threads;
 
-use crate::analysis::{Interval, Metric};
+use std::collections::BTreeSet;
+
+use crate::metric::Metric;
 use crate::report::Report;
 use crate::report::chart::picture::Picture;
 use crate::report::group::Group;
@@ -64,7 +66,7 @@ pub(super) fn of_results(report: Report<'_>) -> Vec<Figure> {
         figures.extend(forest::of(report, &of_name, Metric::CpuPerStatement));
     }
     figures.push(floor::of(report));
-    figures
+    distinct(figures)
 }
 
 /// Every window, a chart for each cell that was run.
@@ -72,7 +74,22 @@ pub(super) fn of_windows(report: Report<'_>) -> Vec<Figure> {
     let run = report.cells_run();
     let mut cells = report.cells();
     cells.retain(|cell| run.contains(&cell));
-    cells.iter().map(|cell| raw::of(report, cell)).collect()
+    distinct(cells.iter().map(|cell| raw::of(report, cell)).collect())
+}
+
+/// With a number at the end of a name that was there before: names of a suite can differ in what a slug leaves out.
+fn distinct(mut figures: Vec<Figure>) -> Vec<Figure> {
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    for figure in &mut figures {
+        let plain = figure.name.clone();
+        for number in 2.. {
+            if taken.insert(figure.name.clone()) {
+                break;
+            }
+            figure.name = format!("{plain}-{number}");
+        }
+    }
+    figures
 }
 
 /// Letters, digits and single hyphens.
@@ -88,14 +105,23 @@ fn slug(title: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// The ends and the value.
-fn numbers(interval: &Interval) -> [f64; 3] {
-    [interval.low, interval.value, interval.high]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_differ_in_what_no_file_has_are_told_apart() {
+        let figure = |title: &str| Figure {
+            name: slug(title),
+            title: title.to_owned(),
+            caption: String::new(),
+            picture: Picture::new("", 0.0, Vec::new()),
+        };
+        let figures =
+            distinct(["one_two", "one-two", "One two", "one two 2", "three"].map(figure).to_vec());
+        let names: Vec<&str> = figures.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names, ["one-two", "one-two-2", "one-two-3", "one-two-2-2", "three"]);
+    }
 
     #[test]
     fn a_name_for_a_file_has_nothing_that_a_shell_minds() {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::analysis::Metric;
+use crate::metric::Metric;
 use crate::report::Report;
 use crate::report::chart::Figure;
 use crate::report::chart::mark::{Look, Shape};
@@ -12,7 +12,6 @@ use crate::report::chart::scale::Scale;
 use crate::report::words;
 use crate::window::{Cell, Window};
 
-const METRIC: Metric = Metric::CpuPerStatement;
 const CAPTION: &str = "A mark for each window; crosses are void and count for nothing, those at the \
                        foot were not measured.";
 
@@ -24,15 +23,23 @@ pub(super) fn of(report: Report<'_>, cell: &Cell) -> Figure {
     arms.extend([Window::AGAIN, Window::ALONE]);
     let begin = report.windows.iter().map(|window| window.begin).min();
     let title = format!("{}: every window", words::cell(cell));
-    let picture = draw(&title, &windows, &arms, begin.unwrap_or(Timestamp::UNIX_EPOCH));
+    let begin = begin.unwrap_or(Timestamp::UNIX_EPOCH);
+    let picture = draw(&title, &windows, &arms, report.verdict_metric(), begin);
     Figure::new(title, CAPTION, picture)
 }
 
-fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Picture {
+fn draw(
+    title: &str,
+    windows: &[&Window],
+    arms: &[&str],
+    metric: Metric,
+    begin: Timestamp,
+) -> Picture {
+    let value = |window: &Window| value(window, metric);
     let minutes = |window: &Window| window.begin.duration_since(begin).as_secs_f64() / 60.0;
     let x = Scale::around(windows.iter().map(|window| minutes(window)));
     let y = Scale::around(windows.iter().filter_map(|window| value(window)));
-    let title_of_y = format!("processor time ({})", words::unit(METRIC));
+    let title_of_y = format!("{} ({})", words::short(metric), words::unit(metric));
     let x = Axis::linear("time since the first window (min)", x);
     let mut plot = Plot::new(x, Axis::linear(title_of_y, y), HEIGHT);
     let foot = plot.foot();
@@ -46,7 +53,7 @@ fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Pi
             Look::of(number).shape
         };
         let look = Look { shape, ..Look::of(number) };
-        plot.draw(look.mark(x, y, "", &tip(window)));
+        plot.draw(look.mark(x, y, "", &tip(window, metric)));
     }
     let legend: Vec<(Look, String)> = arms
         .iter()
@@ -59,15 +66,15 @@ fn draw(title: &str, windows: &[&Window], arms: &[&str], begin: Timestamp) -> Pi
 }
 
 /// In the unit of the axis.
-fn value(window: &Window) -> Option<f64> {
-    let value = METRIC.of(window.measured.as_ref()?)? * words::factor(METRIC);
+fn value(window: &Window, metric: Metric) -> Option<f64> {
+    let value = metric.of(window.measured.as_ref()?)? * words::factor(metric);
     value.is_finite().then_some(value)
 }
 
-fn tip(window: &Window) -> String {
+fn tip(window: &Window, metric: Metric) -> String {
     let Window { number, block, arm, life, .. } = window;
-    let what = match value(window) {
-        Some(value) => format!("{} {}", words::plain(value), words::unit(METRIC)),
+    let what = match value(window, metric) {
+        Some(value) => format!("{} {}", words::plain(value), words::unit(metric)),
         None => words::NOT_MEASURED.to_owned(),
     };
     let void = window.void.as_ref().map_or(String::new(), |why| format!("; {}", words::void(why)));
@@ -86,7 +93,8 @@ mod tests {
         windows[1].void = Some("steal was 9 %".to_owned());
         windows[2].measured = None;
         let windows: Vec<&Window> = windows.iter().collect();
-        let svg = draw("t", &windows, &["off", "on"], windows[0].begin).to_string();
+        let cpu = Metric::CpuPerStatement;
+        let svg = draw("t", &windows, &["off", "on"], cpu, windows[0].begin).to_string();
         assert_well_formed(&svg);
         assert!(svg.contains("void: steal was 9 %"), "{svg}");
         assert!(svg.contains("window 2, block 0, server start 0, on: not measured"), "{svg}");
@@ -94,7 +102,7 @@ mod tests {
 
     #[test]
     fn no_window_makes_a_chart() {
-        let svg = draw("t", &[], &[], Timestamp::UNIX_EPOCH).to_string();
+        let svg = draw("t", &[], &[], Metric::Qps, Timestamp::UNIX_EPOCH).to_string();
         assert_well_formed(&svg);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::analysis::Metric;
+use crate::metric::Metric;
 use crate::report::Report;
+use crate::report::chart::Figure;
 use crate::report::chart::mark::Look;
 use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
-use crate::report::chart::{Figure, numbers};
 use crate::report::columns::contradiction_of_change;
 use crate::report::element::{Element, Pixels};
 use crate::report::group::Group;
@@ -199,14 +199,14 @@ fn rate(report: Report<'_>, cell: &Cell, scenario: &str, metric: Metric) -> Opti
     }
     let one = report.answer(cell, scenario, metric).ok()?;
     let scaled = one.percent.map(|percent| one.baseline_value * (1.0 + percent / 100.0));
-    let [low, value, high] = numbers(&scaled);
+    let [low, value, high] = scaled.ends();
     let tip = format!("{}, {}", tip(one.arm_value), words::percent_interval(&one.percent));
     scaled.is_known().then_some(Point { threads, value, low, high, tip })
 }
 
 fn change(report: Report<'_>, cell: &Cell, scenario: &str, metric: Metric) -> Option<Point> {
     let one = report.answer(cell, scenario, metric).ok()?;
-    let [low, value, high] = numbers(&one.percent);
+    let [low, value, high] = one.percent.ends();
     let change = words::percent_interval(&one.percent);
     let tip = format!("{scenario}, {} threads: {change}", cell.threads);
     one.percent.is_known().then_some(Point { threads: cell.threads, value, low, high, tip })

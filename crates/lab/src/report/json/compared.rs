@@ -17,7 +17,7 @@ pub(super) struct ComparedJson {
     open_share: Option<f64>,
     /// The order of the scenarios; `null` where the suite has only one.
     order: Option<String>,
-    /// The scenario, or `baseline again`.
+    /// The scenario, `baseline again` or `alone on a server`.
     scenario: String,
     /// What it is compared with.
     baseline: String,
@@ -33,9 +33,9 @@ struct MetricJson {
     metric: &'static str,
     /// The unit of the values and of the difference.
     unit: &'static str,
-    /// `cost`, `gain`, `below`, `free`, `void` or `not_run`.
+    /// `cost`, `gain`, `change`, `below`, `free`, `overloaded`, `void` or `not_run`.
     verdict: &'static str,
-    /// Why it is void or was not run.
+    /// Why it is overloaded or void, or was not run.
     reason: Option<String>,
     /// Pairs that count, and pairs that do not because a window of either arm is void.
     pairs: usize,

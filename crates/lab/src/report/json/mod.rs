@@ -9,15 +9,15 @@ use serde::Serialize;
 use compared::ComparedJson;
 
 use crate::analysis::{Floor, PooledEffect, RunDifferences};
+use crate::facts::{Host, LoadFacts, Run, Server, TakenUp};
 use crate::report::difference::DifferenceJson;
-use crate::report::facts::{Host, LoadFacts, Run, Server, TakenUp};
 use crate::report::left_out::{self, LeftOut};
 use crate::report::row::{ends, in_a_word, rounded};
 use crate::report::{Report, machines};
 use crate::suite::{Order, Sequence, Suite};
 
 /// Grows by one when a field changes its meaning or goes.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// What a run says.
 pub(super) fn of_run(report: Report<'_>) -> String {

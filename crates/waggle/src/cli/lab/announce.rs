@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use waggle_lab::analysis::{Foreseen, Metric, NEIGHBOURS_DIFFER_BY_PERCENT, PAIRS_MIN};
+use waggle_lab::Metric;
+use waggle_lab::analysis::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT, PAIRS_MIN};
 use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::schedule::Schedule;
 
@@ -17,12 +18,12 @@ fn lines(reckoning: &Reckoning<'_>, choice: &Choice, budget: Option<Duration>) -
     let suite = reckoning.suite;
     let schedule = Schedule::new(suite, &choice.cells, choice.blocks, 0);
     let mut lines = vec![format!(
-        "{}: {} cells, {} arms, {} blocks: {} windows of {:.1} s, about {:.0} min",
+        "{}: {}, {}, {}: {} of {:.1} s, about {:.0} min",
         suite.title,
-        choice.cells.len(),
-        schedule.arms.len(),
-        choice.blocks,
-        schedule.slots.len(),
+        count(choice.cells.len(), "cell"),
+        count(schedule.arms.len(), "arm"),
+        count(choice.blocks as usize, "block"),
+        count(schedule.slots.len(), "window"),
         reckoning.lengths.window.as_secs_f64(),
         (choice.seconds / 60.0).ceil()
     )];
@@ -36,9 +37,15 @@ fn lines(reckoning: &Reckoning<'_>, choice: &Choice, budget: Option<Duration>) -
     let declared = suite.declared_percent(Metric::CpuPerStatement);
     lines.extend(shown(reckoning.foreseen(&choice.cells, choice.blocks).as_ref(), declared));
     if !choice.left_out.is_empty() {
-        lines.push(format!("not run, for want of time: {} cells", choice.left_out.len()));
+        lines.push(format!("not run, for want of time: {}", count(choice.left_out.len(), "cell")));
     }
     lines
+}
+
+/// So many of them.
+pub(super) fn count(number: usize, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{plural}")
 }
 
 /// What it will show, and whether that is what the suite has `declared`, %: of the half-width of arms that
@@ -92,7 +99,8 @@ mod tests {
     fn said(name: &str, blocks: u32) -> Vec<String> {
         let (suite, scale) = (Suite::find(name).unwrap(), Scale::Tiny);
         let lengths = Lengths::of(scale);
-        let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
+        let reckoning =
+            Reckoning { suite: &suite, scale, lengths, is_foreign: false, has_load: true };
         lines(&reckoning, &reckoning.choose(&suite.cells(), Some(blocks), None), None)
     }
 
@@ -112,7 +120,8 @@ mod tests {
     fn a_budget_that_is_too_short_for_an_answer_is_told() {
         let suite = Suite::find("line").unwrap();
         let (scale, lengths) = (Scale::Full, Lengths::of(Scale::Full));
-        let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
+        let reckoning =
+            Reckoning { suite: &suite, scale, lengths, is_foreign: false, has_load: true };
         let said = |minutes: u64| {
             let budget = Some(Duration::from_secs(60 * minutes));
             lines(&reckoning, &reckoning.choose(&suite.cells(), None, budget), budget).concat()

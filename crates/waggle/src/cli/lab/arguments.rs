@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use jiff::Timestamp;
 use waggle_lab::budget::{Choice, Lengths};
+use waggle_lab::facts::Run;
 use waggle_lab::gate;
-use waggle_lab::report::facts::Run;
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
 

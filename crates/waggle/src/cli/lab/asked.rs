@@ -1,8 +1,8 @@
 //! What `--only` confines a run to.
 
 use anyhow::anyhow;
+use waggle_lab::Cell;
 use waggle_lab::suite::Suite;
-use waggle_lab::{Cell, Load};
 
 use super::super::Failure;
 
@@ -64,7 +64,7 @@ impl Words {
     }
 
     fn has(&self, cell: &Cell) -> bool {
-        let is_open = cell.load != Load::Closed;
+        let is_open = cell.load.is_open();
         (self.workloads.is_empty() || self.workloads.contains(&cell.workload))
             && (self.threads.is_empty() || self.threads.contains(&cell.threads))
             && (self.is_open.is_empty() || self.is_open.contains(&is_open))

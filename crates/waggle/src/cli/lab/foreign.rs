@@ -10,11 +10,11 @@ use waggle_instrumentation::life::Life;
 use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::Ended;
+use waggle_lab::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::foreign::{Confined, Foreign, SCHEMA, Survey, check_rights, preview};
 use waggle_lab::kept::{self, Kept};
 use waggle_lab::load::{Reach, Sysbench, prepare};
-use waggle_lab::needs::Needs;
-use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
+use waggle_lab::needs::{Needs, check_kept};
 use waggle_lab::suite::{Scale, Scenario, Suite};
 use waggle_lab::{Cell, LabError, Origin, check_counters, load};
 use waggle_mysql::{Connection, Options};
@@ -29,11 +29,10 @@ use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::note;
-use super::run::{Windows, finish, goes_on_as_begun, load_facts, now_s, read_suite, sysbench};
+use super::run::{
+    Windows, finish, goes_on_as_begun, load_facts, loads_as_begun, now_s, read_suite, sysbench,
+};
 use super::{asked, failed, found};
-
-/// What the report says of the load where it is not ours.
-const OTHERS: &str = "that of others";
 
 /// A server that runs, before anything is changed on it.
 struct There {
@@ -61,7 +60,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let room = there.survey.sessions_max(suite.data.tables);
     let cells = possible(&confined, &suite, &asked, room)?;
     let (scale, lengths) = (Scale::from(args.scale), args.lengths());
-    let reckoning = Reckoning { suite: &to_run, scale, lengths, is_foreign: true };
+    let has_load = sysbench.is_some();
+    let reckoning = Reckoning { suite: &to_run, scale, lengths, is_foreign: true, has_load };
     let choice = reckoning.choose(&cells, args.blocks, args.time_budget);
     announce(&reckoning, &choice, args.time_budget);
     if confined.baseline != source_baseline {
@@ -71,6 +71,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     if sysbench.is_some() {
         there.check_room(&Needs::of(&to_run, &choice.cells, scale))?;
     }
+    check_kept(&place, choice.windows(&to_run)).map_err(failed)?;
     demand(args.yes)?;
     let seed = args.seed.unwrap_or_else(now_s);
     let facts = Facts {
@@ -132,6 +133,7 @@ pub(super) fn resume(
     goes_on_as_begun(&begun, &to_run, kept.path())?;
     there.describe(confined, &suite, &to_run)?;
     let sysbench = confined.others.is_none().then(|| sysbench(&suite)).transpose()?;
+    sysbench.iter().try_for_each(|sysbench| loads_as_begun(&begun, sysbench))?;
     if sysbench.is_some() && !begun.is_whole(kept.count()) {
         there.check_room(&Needs::of(&to_run, &begun.cells, begun.scale))?;
     }
@@ -211,7 +213,7 @@ fn not_run(
 }
 
 fn others() -> LoadFacts {
-    LoadFacts { sysbench_version: OTHERS.to_owned(), tables: None, rows_per_table: None }
+    LoadFacts { sysbench_version: None, tables: None, rows_per_table: None }
 }
 
 impl There {

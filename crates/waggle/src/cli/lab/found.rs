@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 
 use waggle_calibration::{HostTime, processors};
-use waggle_lab::report::facts::{Host, Pinned};
+use waggle_lab::facts::{Host, Pinned};
 
 /// The first half of the processors that we may use, and the second. Those of one core, which share what
 /// it has, are in one half.

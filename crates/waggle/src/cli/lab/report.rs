@@ -146,6 +146,9 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
             "the suite was changed between the two runs: what is named alike may be set otherwise",
         );
     }
+    if let Some(profile) = one.begun.other_profile(&other.begun.profiles) {
+        note(format!("profile {profile} sets something else in the second run than in the first"));
+    }
     let differences = compare_runs(&one.suite, &one.windows, &other.windows);
     if differences.found.is_empty() {
         return Err(Failure::Cannot(anyhow!(

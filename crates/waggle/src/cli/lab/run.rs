@@ -12,17 +12,17 @@ use jiff::Timestamp;
 use waggle_lab::begun::Begun;
 use waggle_lab::budget::{Choice, Reckoning};
 use waggle_lab::engine::{Ended, Engine, Progress};
+use waggle_lab::facts::{Facts, LoadFacts, NotRun, Server};
 use waggle_lab::kept::{self, Kept};
 use waggle_lab::load::{LoadError, Reach, Request, Sysbench};
-use waggle_lab::needs::Needs;
-use waggle_lab::report::facts::{Facts, LoadFacts, NotRun, Server};
+use waggle_lab::needs::{Needs, check_kept};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite, SuiteError};
 use waggle_lab::{Cell, LabError, Origin, check_counters, connect, load};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use super::super::{Failure, Outcome, private_server, stop_on_signal};
-use super::announce::announce;
+use super::announce::{announce, count};
 use super::arguments::{ResumeArgs, RunArgs, as_typed};
 use super::progress::{Line, note};
 use super::{asked, directory, failed, foreign, found, report, server};
@@ -49,16 +49,17 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);
     let lengths = args.lengths();
-    let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false };
+    let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false, has_load: true };
     let possible = with_memory(&suite, &asked, scale);
     let choice = reckoning.choose(&possible, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
     let sysbench = sysbench(&suite)?;
     check(&suite, &choice.cells, scale, &program)?;
+    check_kept(&place, choice.windows(&suite)).map_err(failed)?;
     announce(&reckoning, &choice, args.time_budget);
     if possible.len() < asked.len() {
         let cells = asked.len() - possible.len();
-        note(format!("not run, {}: {cells} cells", NotRun::MEMORY));
+        note(format!("not run, {}: {}", NotRun::MEMORY, count(cells, "cell")));
     }
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
@@ -131,6 +132,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     is_where_it_was(&begun.server)?;
     let program = server::program(&begun.server, args.servers.as_deref())?;
     let sysbench = sysbench(&suite)?;
+    loads_as_begun(&begun, &sysbench)?;
     check(&suite, &begun.cells, begun.scale, &program)?;
     let launchers = launchers(&begun.pinned)?;
     let stop = stop_on_signal()?;
@@ -181,7 +183,7 @@ fn list(servers: Option<&Path>) -> Vec<OsString> {
 /// Whether this waggle goes on as the run was begun: with the same profiles, and with the windows that are kept in the
 /// places that it gives them.
 pub(super) fn goes_on_as_begun(begun: &Begun, suite: &Suite, place: &Path) -> Result<(), Failure> {
-    if let Some(profile) = begun.changed_profile(suite) {
+    if let Some(profile) = begun.other_profile(&suite.profile_texts()) {
         return Err(Failure::Config(anyhow!(
             "the run was begun by waggle {}, whose profile {profile} sets something else: go on with that one, \
              or begin a new run",
@@ -199,6 +201,19 @@ pub(super) fn goes_on_as_begun(begun: &Begun, suite: &Suite, place: &Path) -> Re
         )));
     }
     Ok(())
+}
+
+/// Whether a sysbench is of the version with which the run was begun.
+pub(super) fn loads_as_begun(begun: &Begun, sysbench: &Sysbench) -> Result<(), Failure> {
+    let (then, now) = (begun.facts.load.sysbench_version.as_deref(), sysbench.version());
+    if then.is_none_or(|then| then == now) {
+        return Ok(());
+    }
+    Err(Failure::Config(anyhow!(
+        "the run was begun with {}, and the sysbench that is found is {now}: windows under two loads cannot be compared; put \
+         the one that it was begun with first in PATH, or begin a new run",
+        then.unwrap_or_default()
+    )))
 }
 
 /// How servers, and how loads are started.
@@ -372,7 +387,7 @@ impl Task<'_> {
 /// What the report says of a load of ours.
 pub(super) fn load_facts(suite: &Suite, scale: Scale, sysbench: &Sysbench) -> LoadFacts {
     LoadFacts {
-        sysbench_version: sysbench.version().to_owned(),
+        sysbench_version: Some(sysbench.version().to_owned()),
         tables: Some(suite.data.tables),
         rows_per_table: Some(u64::from(suite.data.rows.of(scale))),
     }
@@ -396,14 +411,16 @@ impl Windows<'_> {
         let mut line = Line::new();
         let mut tell = |progress: &Progress<'_>| line.tell(progress);
         let mut begun = self.begun.clone();
-        let beyond = self.engine(&begun, &mut tell).beyond_reach(&mut kept)?;
-        let Some(beyond) = beyond else { return Ok(Ended::Stopped) };
+        let beyond = match self.engine(&begun, &mut tell).beyond_reach(&mut kept) {
+            Err(LabError::Stopped) => return Ok(Ended::Stopped),
+            beyond => beyond?,
+        };
         if !beyond.is_empty() && kept.count() == 0 {
             begun.leave_out(self.suite, &beyond);
             kept::write_json(&kept.path().join(kept::RUN), &begun)?;
             note(format!(
-                "not run, since the baseline cannot use so much of the processors: {} cells",
-                beyond.len()
+                "not run, since the baseline cannot use so much of the processors: {}",
+                count(beyond.len(), "cell")
             ));
         }
         if begun.cells.is_empty() {
@@ -457,7 +474,8 @@ pub(super) fn finish(
         }
         // It did what it was asked for.
         Ended::OutOfTime { blocks } => {
-            note(format!("the time is over: {blocks} blocks were made"));
+            let blocks = count(blocks as usize, "block");
+            note(format!("the time is over after {blocks}"));
             resume_with(place, further);
             Ok(Outcome::Done)
         }

@@ -136,8 +136,8 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LoadFacts {
-    /// What sysbench says of its version; where the load was that of others, the words for that.
-    pub sysbench_version: String,
+    /// What sysbench says of its version; absent where the load was that of others.
+    pub sysbench_version: Option<String>,
     /// Tables; absent where the load was that of others.
     pub tables: Option<u32>,
     /// Rows of each table; likewise.
