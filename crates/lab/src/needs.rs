@@ -199,6 +199,7 @@ fn left_in_groups(root: &Path, text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::{Lengths, Reckoning};
 
     const SMALL: Needs = Needs {
         servers: 3,
@@ -251,14 +252,18 @@ mod tests {
         for (name, text) in Suite::builtin() {
             let suite = Suite::parse(name, text).unwrap();
             for scale in Scale::ALL {
-                let needs = Needs::of(&suite, &suite.cells(), scale);
+                let (cells, lengths) = (suite.cells(), Lengths::of(scale));
+                let needs = Needs::of(&suite, &cells, scale);
+                let (suite, is_foreign, has_load) = (&suite, false, true);
+                let reckoning = Reckoning { suite, scale, lengths, is_foreign, has_load };
                 let row = format!(
-                    "| `{name}` | `{}` | {} | {} | {:.1} | {:.1} |",
+                    "| `{name}` | `{}` | {} | {} | {:.1} | {:.1} | {:.1} |",
                     scale.name(),
                     needs.servers,
                     needs.sessions,
                     gib(needs.disk_bytes()),
-                    gib(needs.memory_bytes())
+                    gib(needs.memory_bytes()),
+                    reckoning.choose(&cells, None, None).seconds / 3600.0
                 );
                 assert!(guide.contains(&row), "the guide has no line\n{row}");
             }

@@ -40,6 +40,28 @@ pub enum SuiteError {
         /// What is wrong.
         mistake: Mistake,
     },
+    /// A word of `--only` that it does not have.
+    #[error(
+        "--only {word}: suite {name} has no such workload, number of threads, scenario or order; it has closed, open, {known}"
+    )]
+    NoSuchWord {
+        /// Name of the suite.
+        name: String,
+        /// The word.
+        word: String,
+        /// The words that it has.
+        known: String,
+    },
+    /// No cell has all that `--only` names.
+    #[error(
+        "--only {only} leaves nothing to run: no cell of suite {name} has all of that; leave one of the words out"
+    )]
+    NothingLeft {
+        /// Name of the suite.
+        name: String,
+        /// The words.
+        only: String,
+    },
 }
 
 /// Something in a suite that cannot be.

@@ -11,6 +11,7 @@ mod error;
 mod expect;
 #[cfg(test)]
 mod file_tests;
+mod only;
 mod parse;
 mod published;
 mod tables;

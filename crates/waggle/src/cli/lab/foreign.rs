@@ -32,7 +32,7 @@ use super::progress::note;
 use super::run::{
     Windows, finish, goes_on_as_begun, load_facts, loads_as_begun, now_s, read_suite, sysbench,
 };
-use super::{asked, failed, found};
+use super::{failed, found};
 
 /// A server that runs, before anything is changed on it.
 struct There {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let confined = Confined::of(&suite, &there.survey, server, sysbench.is_some());
     let confined = confined.map_err(failed)?;
     confined.confine(&mut suite);
-    let asked = asked::confine(&mut suite, &args.only)?;
+    let asked = suite.confine(&args.only).map_err(failed)?;
     let mut to_run = suite.clone();
     confined.run_only(&mut to_run).map_err(failed)?;
     let room = there.survey.sessions_max(suite.data.tables);

@@ -2,7 +2,6 @@
 
 mod announce;
 mod arguments;
-mod asked;
 mod foreign;
 mod found;
 mod list;
@@ -16,6 +15,7 @@ use std::path::{Path, PathBuf};
 use waggle_instrumentation::journal;
 use waggle_lab::LabError;
 use waggle_lab::kept::RUN;
+use waggle_lab::suite::SuiteError;
 
 use super::{Failure, Outcome};
 
@@ -75,6 +75,7 @@ fn directory(run: &Path) -> PathBuf {
 fn failed(error: impl Into<LabError>) -> Failure {
     let error = error.into();
     match error {
+        LabError::Suite(SuiteError::NoSuchWord { .. }) => Failure::Usage(error.into()),
         LabError::Suite(_) | LabError::Scenario { .. } | LabError::NoCounter { .. } => {
             Failure::Config(error.into())
         }

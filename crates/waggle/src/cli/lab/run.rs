@@ -25,7 +25,7 @@ use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::{announce, count};
 use super::arguments::{ResumeArgs, RunArgs, as_typed};
 use super::progress::{Line, note};
-use super::{asked, directory, failed, foreign, found, report, server};
+use super::{directory, failed, foreign, found, report, server};
 
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
     match args.server.clone() {
@@ -44,7 +44,7 @@ pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
 /// Runs a suite on private servers of a program.
 fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let (mut suite, suite_text) = read_suite(args)?;
-    let asked = asked::confine(&mut suite, &args.only)?;
+    let asked = suite.confine(&args.only).map_err(failed)?;
     let (begin, until) = (Timestamp::now(), args.until());
     let place = args.place(&suite, begin)?;
     let scale = Scale::from(args.scale);

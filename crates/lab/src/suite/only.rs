@@ -1,39 +1,40 @@
-//! What `--only` confines a run to.
+//! What `--only` confines a suite to.
 
-use anyhow::anyhow;
-use waggle_lab::Cell;
-use waggle_lab::suite::Suite;
+use super::{Suite, SuiteError};
+use crate::window::Cell;
 
-use super::super::Failure;
-
-/// Confines a suite, and gives the cells that stay and in which there is something to compare. A word
-/// names a workload, a number of threads, a scenario, an order where the suite has several, or `closed`
-/// or `open`; words of one kind add up, kinds confine each other.
-pub(super) fn confine(suite: &mut Suite, only: &[String]) -> Result<Vec<Cell>, Failure> {
-    let mut words = Words::default();
-    for word in only {
-        words.take(suite, word)?;
+impl Suite {
+    /// Confines it, and gives the cells that stay and in which there is something to compare. A word names a
+    /// workload, a number of threads, a scenario, an order where the suite has several, or `closed` or `open`;
+    /// words of one kind add up, kinds confine each other.
+    ///
+    /// # Errors
+    /// It has no such word, or nothing is left.
+    pub fn confine(&mut self, only: &[String]) -> Result<Vec<Cell>, SuiteError> {
+        let mut words = Words::default();
+        for word in only {
+            words.take(self, word)?;
+        }
+        let baseline = self.baseline.clone();
+        self.scenarios.retain(|scenario| {
+            words.scenarios.is_empty()
+                || scenario.name == baseline
+                || words.scenarios.contains(&scenario.name)
+        });
+        let is_compared = |cell: &Cell| {
+            let mut others = self.scenarios.iter().filter(|one| one.name != baseline);
+            self.scenarios.len() == 1 || others.any(|one| self.has(cell, &one.name))
+        };
+        let all = self.cells().into_iter();
+        let cells: Vec<Cell> = all.filter(|cell| words.has(cell) && is_compared(cell)).collect();
+        if cells.is_empty() {
+            return Err(SuiteError::NothingLeft {
+                name: self.name.clone(),
+                only: only.join(" --only "),
+            });
+        }
+        Ok(cells)
     }
-    let baseline = suite.baseline.clone();
-    suite.scenarios.retain(|scenario| {
-        words.scenarios.is_empty()
-            || scenario.name == baseline
-            || words.scenarios.contains(&scenario.name)
-    });
-    let is_compared = |cell: &Cell| {
-        let mut others = suite.scenarios.iter().filter(|one| one.name != baseline);
-        suite.scenarios.len() == 1 || others.any(|one| suite.has(cell, &one.name))
-    };
-    let all = suite.cells().into_iter();
-    let cells: Vec<Cell> = all.filter(|cell| words.has(cell) && is_compared(cell)).collect();
-    if cells.is_empty() {
-        return Err(Failure::Config(anyhow!(
-            "--only {} leaves nothing to run: no cell of suite {} has all of that; leave one of the words out",
-            only.join(" --only "),
-            suite.name
-        )));
-    }
-    Ok(cells)
 }
 
 #[derive(Default)]
@@ -46,7 +47,7 @@ struct Words {
 }
 
 impl Words {
-    fn take(&mut self, suite: &Suite, word: &str) -> Result<(), Failure> {
+    fn take(&mut self, suite: &Suite, word: &str) -> Result<(), SuiteError> {
         let is_scenario = suite.scenarios.iter().any(|scenario| scenario.name == word);
         let is_workload = suite.workloads.iter().any(|workload| workload.name == word);
         let is_order = orders(suite).any(|order| order == word);
@@ -58,7 +59,7 @@ impl Words {
             _ if is_workload => self.workloads.push(word.to_owned()),
             _ if is_scenario => self.scenarios.push(word.to_owned()),
             _ if is_order => self.orders.push(word.to_owned()),
-            _ => return Err(Failure::Usage(anyhow!("{}", unknown(suite, word)))),
+            _ => return Err(unknown(suite, word)),
         }
         Ok(())
     }
@@ -79,28 +80,27 @@ fn orders(suite: &Suite) -> impl Iterator<Item = &str> {
     suite.orders.iter().filter(move |_| has_several).map(|order| order.name.as_str())
 }
 
-fn unknown(suite: &Suite, word: &str) -> String {
+fn unknown(suite: &Suite, word: &str) -> SuiteError {
     let workloads = suite.workloads.iter().map(|workload| workload.name.clone());
     let threads = suite.threads.iter().map(u32::to_string);
     let scenarios = suite.scenarios.iter().map(|scenario| scenario.name.clone());
     let orders = orders(suite).map(str::to_owned);
     let known: Vec<String> = workloads.chain(threads).chain(scenarios).chain(orders).collect();
-    format!(
-        "--only {word}: suite {} has no such workload, number of threads, scenario or order; it has \
-         closed, open, {}",
-        suite.name,
-        known.join(", ")
-    )
+    SuiteError::NoSuchWord {
+        name: suite.name.clone(),
+        word: word.to_owned(),
+        known: known.join(", "),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn only(words: &[&str]) -> Result<(Vec<Cell>, Suite), Failure> {
+    fn only(words: &[&str]) -> Result<(Vec<Cell>, Suite), SuiteError> {
         let mut suite = Suite::find("rds").unwrap();
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let cells = confine(&mut suite, &words)?;
+        let cells = suite.confine(&words)?;
         Ok((cells, suite))
     }
 
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn cells_of_an_order_that_has_none_of_the_scenarios_do_not_stay() {
         let mut suite = Suite::find("modb").unwrap();
-        let cells = confine(&mut suite, &["only-memory".to_owned()]).unwrap();
+        let cells = suite.confine(&["only-memory".to_owned()]).unwrap();
         assert!(!cells.is_empty());
         assert!(cells.iter().all(|cell| cell.order.as_deref() == Some("one-factor")), "{cells:?}");
     }
@@ -134,18 +134,19 @@ mod tests {
         let (random, cumulative) = (of("random"), of("cumulative"));
         // The one of the source is closed; the loads at a fixed rate are in the random one.
         assert_eq!((random.len(), cumulative.len()), (4, 1));
-        let cells = confine(&mut suite, &["random".to_owned()]).unwrap();
+        let cells = suite.confine(&["random".to_owned()]).unwrap();
         assert_eq!(cells, random);
         let both = ["random".to_owned(), "cumulative".to_owned()];
-        assert_eq!(confine(&mut suite, &both).unwrap(), [cumulative, random].concat());
+        assert_eq!(suite.confine(&both).unwrap(), [cumulative, random].concat());
         // The only order of a suite has a name, and there is nothing to choose.
-        assert!(matches!(only(&["random"]), Err(Failure::Usage(_))));
+        assert!(matches!(only(&["random"]), Err(SuiteError::NoSuchWord { .. })));
     }
 
     #[test]
     fn an_unknown_word_is_told_with_those_that_are_known() {
-        let Err(Failure::Usage(error)) = only(&["3"]) else { panic!("3 is no level") };
-        let said = error.to_string();
+        let said = only(&["3"]).unwrap_err().to_string();
         assert!(said.contains("read-only") && said.contains("1024"), "{said}");
+        let said = only(&["open", "1"]).unwrap_err().to_string();
+        assert!(said.contains("--only open --only 1 leaves nothing to run"), "{said}");
     }
 }
