@@ -10,14 +10,14 @@ use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION};
 use crate::report::{Absent, Report, left_out, machines, published_ranges};
 use crate::suite::Scenario;
-use crate::window::Cell;
+use crate::window::{Cell, Window};
 
 /// What tables of sources have columns for.
 pub(super) const FIGURES: [Metric; 5] =
     [Metric::Qps, Metric::Tps, Metric::LatencyMean, Metric::ServerShare, Metric::Rss];
 
 /// How to read the table; the rule of explanations comes after it.
-const RULES: [&str; 4] = [
+const RULES: [&str; 5] = [
     "Published: changes in % that follow from the figures of the source: the lowest cell, the highest, and the geometric \
      mean. Left out are cells that contradict the source and, where we ran any of the others, those that we did not run. \
      Memory: what came to that of the baseline.",
@@ -26,6 +26,8 @@ const RULES: [&str; 4] = [
      blocks, 95 %, as that of a single cell is. Beside it the lowest and the highest cell.",
     "Processor time: the change of that of the server per statement in the same cells. It tells the cost also where the \
      throughput does not, below saturation.",
+    "A scenario that shares a server with others is there again, alone on a server of its own: what others leave behind on \
+     the one that is shared is no part of that.",
     "Direction: that of the published mean against ours, where our interval leaves out 0. Each is taken by itself: where \
      there is no effect, a direction is given in about 5 of 100 cases.",
 ];
@@ -98,8 +100,8 @@ fn table(report: Report<'_>) -> Table {
     for group in groups.iter().filter(|group| !group.is_open) {
         for arms in arms.iter().filter(|arms| group.scenarios.contains(&arms.scenario())) {
             for metric in FIGURES {
-                let line = Line { report, group, scenario: arms.scenario(), metric };
-                if let Some(printed) = line.printed() {
+                for line in Line::both(report, group, arms.scenario(), metric) {
+                    let Some(printed) = line.printed() else { continue };
                     let others = line.under_other_workloads(&groups);
                     let data = line.data(&printed, arms, &others, &mut table.notes);
                     table.row(data);
@@ -115,6 +117,8 @@ pub(super) struct Line<'a> {
     pub(super) report: Report<'a>,
     pub(super) group: &'a Group<'a>,
     pub(super) scenario: &'a Scenario,
+    /// That, or [`Window::ALONE`] with what it sets.
+    pub(super) arm: &'a str,
     pub(super) metric: Metric,
 }
 
@@ -130,6 +134,20 @@ struct Printed {
 }
 
 impl<'a> Line<'a> {
+    /// That of a scenario, and that of the arm that is alone on a server with what it sets, where there is one.
+    fn both(
+        report: Report<'a>,
+        group: &'a Group<'a>,
+        scenario: &'a Scenario,
+        metric: Metric,
+    ) -> Vec<Line<'a>> {
+        let was_run = |cell: &Cell| report.was_run(&report.suite.baseline, cell, Window::ALONE);
+        let is_also_alone = report.suite.also_alone().is_some_and(|one| one.name == scenario.name);
+        let is_alone = is_also_alone && group.cells.iter().any(was_run);
+        let arms = std::iter::once(scenario.name.as_str()).chain(is_alone.then_some(Window::ALONE));
+        arms.map(|arm| Line { report, group, scenario, arm, metric }).collect()
+    }
+
     /// The same figure in the same order under each other workload.
     fn under_other_workloads(&self, groups: &'a [Group<'a>]) -> Vec<Line<'a>> {
         let others = groups.iter().map(|group| Line { group, ..*self });
@@ -189,7 +207,7 @@ impl Line<'_> {
 
     /// The size of our effect in a cell.
     fn ours(&self, cell: &Cell) -> Option<f64> {
-        let one = self.report.answer(cell, &self.scenario.name, self.metric).ok()?;
+        let one = self.report.answer(cell, self.arm, self.metric).ok()?;
         let is_absolute = words::is_absolute(self.metric);
         let size = if is_absolute { &one.difference } else { &one.percent };
         size.is_known().then_some(size.value)
@@ -217,7 +235,7 @@ impl Line<'_> {
 
     fn effect_by(&self, metric: Metric) -> Option<Interval> {
         let effect = Effect {
-            arm: &self.scenario.name,
+            arm: self.arm,
             baseline: &self.report.suite.baseline,
             metric,
             workload: self.group.workload,
@@ -271,7 +289,7 @@ impl Line<'_> {
         let workload = Datum::text(&self.group.name);
         let warning = self.group.warning().map(|warning| notes.number(warning));
         [
-            Datum::text(&self.scenario.name),
+            Datum::text(words::arm(&self.scenario.name, self.arm)),
             warning.into_iter().fold(workload, Datum::note),
             Datum::text(words::name(self.metric)),
         ]
@@ -345,7 +363,7 @@ impl Line<'_> {
     /// With a note where the load left processors idle, in which case rates say little, and where it left none idle, in
     /// which case the share of the server does.
     fn marked(&self, ours: Datum, notes: &mut Notes) -> Datum {
-        let answer = |cell: &Cell| self.report.answer(cell, &self.scenario.name, self.metric).ok();
+        let answer = |cell: &Cell| self.report.answer(cell, self.arm, self.metric).ok();
         let cells = self.cells();
         let counted = || cells.iter().filter_map(|cell| answer(cell));
         if self.metric == Metric::ServerShare {
@@ -362,7 +380,7 @@ impl Line<'_> {
 
     /// Why there are no numbers of ours.
     pub(super) fn absent(&self) -> Datum {
-        let answer = |cell| self.report.answer(cell, &self.scenario.name, self.metric).err();
+        let answer = |cell| self.report.answer(cell, self.arm, self.metric).err();
         let first = self.group.cells.iter().find_map(answer);
         let no_ratio = || Absent(Verdict::Void("no ratio could be formed".to_owned()));
         first.unwrap_or_else(no_ratio).datum()

@@ -67,7 +67,7 @@ fn lines<'a>(
     let metric = columns::metric(range.figure);
     groups.iter().filter(|group| is_beside(group, range)).filter_map(move |group| {
         let scenario = group.scenarios.iter().find(|one| one.name == range.scenario)?;
-        Some(Line { report, group, scenario, metric })
+        Some(Line { report, group, scenario, arm: &scenario.name, metric })
     })
 }
 

@@ -131,8 +131,7 @@ impl Line<'_> {
 
     /// The scenario, and whether it is alone on a server.
     pub(super) fn name(&self) -> String {
-        let alone = if self.is_alone() { ", alone on a server" } else { "" };
-        format!("{}{alone}", self.scenario.name)
+        words::arm(&self.scenario.name, self.arm)
     }
 
     pub(super) fn is_alone(&self) -> bool {

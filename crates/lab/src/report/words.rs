@@ -4,7 +4,7 @@
 
 use crate::analysis::{Interval, Verdict};
 use crate::metric::Metric;
-use crate::window::{Cell, Load};
+use crate::window::{Cell, Load, Window};
 
 /// In place of a number that is not there.
 pub(super) const NOT_MEASURED: &str = Verdict::NOT_MEASURED;
@@ -207,6 +207,11 @@ pub(super) fn load(load: Load) -> String {
         Load::Closed => "closed".to_owned(),
         Load::Open { share } => format!("open, {} CPU", self::share(share * 100.0)),
     }
+}
+
+/// An arm that sets what a scenario does: that, or the one that is alone on a server.
+pub(super) fn arm(scenario: &str, arm: &str) -> String {
+    if arm == Window::ALONE { format!("{scenario}, {arm}") } else { scenario.to_owned() }
 }
 
 /// So many sessions, as sysbench calls them.
