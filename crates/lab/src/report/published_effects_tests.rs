@@ -90,6 +90,33 @@ fn every_effect_has_its_direction_and_its_explanation_or_none() {
 }
 
 #[test]
+fn an_arm_explains_nothing_that_it_explains_under_one_workload_alone() {
+    let mut suite = Suite::find("rds").unwrap();
+    suite.threads = vec![32];
+    suite.open_shares.clear();
+    suite.workloads.truncate(2);
+    let is_explained = |of_second: f64| {
+        let mut all = Vec::new();
+        for (workload, arm) in [("read-only", 41_111.0 / 47_176.0), ("read-write", of_second)] {
+            let mut of_workload = windows(&[
+                ("pfsoff", 1.0),
+                ("pfson_conoff_insoff", 0.96),
+                ("pfson_conon_insoff", arm),
+                (Window::AGAIN, 1.0),
+            ]);
+            of_workload.iter_mut().for_each(|one| one.cell.workload = workload.to_owned());
+            all.extend(of_workload);
+        }
+        let analysis = analyse_all(&suite, &all);
+        let text = report(&suite, &facts(), &all, &analysis).effects();
+        let rows = text.lines().filter(|line| line.starts_with("| pfson_conoff_insoff "));
+        rows.map(|row| row.contains("(other consumers)")).collect::<Vec<bool>>()
+    };
+    assert_eq!(is_explained(33_170.0 / 37_999.0), [true, true]);
+    assert_eq!(is_explained(0.96), [false, false]);
+}
+
+#[test]
 fn what_cannot_be_told_from_zero_or_was_not_run_is_said_so() {
     let suite = suite();
     let windows = windows(&[("pfsoff", 1.0), ("pfson_conon_insoff", 1.0)]);
