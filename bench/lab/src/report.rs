@@ -8,10 +8,9 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
 use waggle_bench_kept::in_words;
-use waggle_lab::Metric;
-use waggle_lab::Window;
 use waggle_lab::analysis::{Comparison, Interval, Verdict, analyse_all};
 use waggle_lab::suite::Suite;
+use waggle_lab::{Metric, Window};
 
 use crate::kept::Repetition;
 use crate::repetition::{ByArm, busy_ns};

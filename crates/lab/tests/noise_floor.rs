@@ -12,9 +12,8 @@ use std::sync::LazyLock;
 
 use kept_runs::kept_runs;
 use page::assert_written;
-use waggle_lab::Metric;
 use waggle_lab::analysis::{Floor, Verdict};
-use waggle_lab::{KeptRun, Window};
+use waggle_lab::{KeptRun, Metric, Window};
 use waggle_stats::{mean_interval, percent};
 
 /// So many comparisons show whether the limits hold.

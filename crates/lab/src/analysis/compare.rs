@@ -2,13 +2,13 @@
 
 use waggle_stats::{Estimate, percent};
 
+use crate::metric::Metric;
 use crate::window::{Cell, Window};
 
 use super::interval::Interval;
 use super::pair::{Blocks, Pair, Pairs, Side};
 use super::paired::{self, PAIRS_MIN, Paired};
 use super::verdict::Verdict;
-use crate::metric::Metric;
 
 /// The arm may lack so many blocks more than the baseline does, or fewer, as a share of all. Of eight, two are more.
 const ONE_SIDED_MAX: f64 = 0.2;

@@ -11,11 +11,11 @@ use std::f64::consts::TAU;
 
 use waggle_stats::{Estimate, Random, block_means};
 
+use crate::metric::Metric;
 use crate::window::{Cell, Window};
 
 use super::paired::{self, Intervals, PAIRS_MIN};
 use super::runs::runs_apart;
-use crate::metric::Metric;
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;

@@ -2,11 +2,11 @@
 
 use waggle_stats::most_by_chance;
 
+use crate::metric::Metric;
 use crate::window::Window;
 
 use super::compare::Comparison;
 use super::paired::ERROR;
-use crate::metric::Metric;
 
 /// What the comparisons of the baseline with itself (A/A) say of a metric. Whatever they find is wrong. Of one that
 /// shares a server with itself alone on a server that need not be so: others may leave something behind there.

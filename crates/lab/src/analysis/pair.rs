@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gate;
-use crate::window::{Cell, Measured, Window};
-
 use crate::metric::Metric;
+use crate::window::{Cell, Measured, Window};
 
 /// A metric of one arm in one block, over its windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -113,11 +112,12 @@ impl<'a> Blocks<'a> {
                     let is_alone = |lacks: Option<Side>, windows: &[&Window], has: Option<Side>| {
                         lacks.is_none() && has.is_some() && !any(windows, gate::is_stolen)
                     };
-                    found.void_alone[0] += usize::from(is_alone(arm, of_arm, baseline));
-                    found.void_alone[1] += usize::from(is_alone(baseline, of_baseline, arm));
-                    let is_overloaded = any(of_arm, gate::is_overloaded);
-                    let is_alone = is_alone(arm, of_arm, baseline);
-                    found.overloaded += usize::from(is_alone && is_overloaded);
+                    let is_arm_alone = is_alone(arm, of_arm, baseline);
+                    let is_baseline_alone = is_alone(baseline, of_baseline, arm);
+                    let is_overloaded = is_arm_alone && any(of_arm, gate::is_overloaded);
+                    found.void_alone[0] += usize::from(is_arm_alone);
+                    found.void_alone[1] += usize::from(is_baseline_alone);
+                    found.overloaded += usize::from(is_overloaded);
                 }
             }
         }

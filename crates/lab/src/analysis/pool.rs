@@ -7,13 +7,13 @@
 
 use waggle_stats::{block_means, percent};
 
+use crate::metric::Metric;
 use crate::window::{Cell, Window};
 
 use super::compare::{CellWindows, Compared};
 use super::interval::Interval;
 use super::paired::Paired;
 use super::verdict::{Finding, Verdict, among};
-use crate::metric::Metric;
 
 /// The mean effect of a scenario over cells.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,7 @@
 
 use waggle_stats::{Estimate, difference, holm, percent};
 
+use crate::metric::Metric;
 use crate::suite::Suite;
 use crate::window::{Cell, Window};
 
@@ -9,7 +10,6 @@ use super::Matrix;
 use super::compare::Compared;
 use super::interval::Interval;
 use super::paired::{ERROR, POWER};
-use crate::metric::Metric;
 
 /// How far the effect of a scenario in one run is from that in another.
 #[derive(Clone, Debug, PartialEq)]

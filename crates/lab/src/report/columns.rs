@@ -122,7 +122,7 @@ pub(super) fn table(
 }
 
 /// A metric as it was measured, in its unit, marked where the baseline left processors idle.
-pub(super) fn ours(
+fn ours(
     report: Report<'_>,
     cell: &Cell,
     scenario: &str,
@@ -142,7 +142,7 @@ pub(super) fn ours(
 }
 
 /// A change in per cent, marked likewise.
-pub(super) fn change(answer: Result<&Comparison, Absent>, notes: &mut Notes) -> Datum {
+fn change(answer: Result<&Comparison, Absent>, notes: &mut Notes) -> Datum {
     match answer {
         Ok(one) => {
             below_saturation(Datum::number(words::percent_interval(&one.percent)), one, notes)
@@ -188,7 +188,7 @@ fn host_share(report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes
 }
 
 /// What the source printed, marked where it contradicts itself.
-pub(super) fn published(
+fn published(
     report: Report<'_>,
     cell: &Cell,
     scenario: &str,
@@ -202,12 +202,7 @@ pub(super) fn published(
 }
 
 /// The change that follows from the published figures, marked where they contradict themselves.
-pub(super) fn published_percent(
-    report: Report<'_>,
-    cell: &Cell,
-    scenario: &str,
-    notes: &mut Notes,
-) -> Datum {
+fn published_percent(report: Report<'_>, cell: &Cell, scenario: &str, notes: &mut Notes) -> Datum {
     if scenario == report.suite.baseline {
         return Datum::text(BASELINE);
     }

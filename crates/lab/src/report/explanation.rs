@@ -77,7 +77,7 @@ impl<'a> Arms<'a> {
         self.scenario
     }
 
-    /// The arms that explain a difference between ours and what was published, and those under the `other` workloads,
+    /// The arms that explain a difference between ours and what was published, and `others` under other workloads,
     /// with what they showed of the first.
     pub(super) fn explain(
         &self,

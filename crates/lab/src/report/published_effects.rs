@@ -142,9 +142,9 @@ impl<'a> Line<'a> {
         metric: Metric,
     ) -> Vec<Line<'a>> {
         let was_run = |cell: &Cell| report.was_run(&report.suite.baseline, cell, Window::ALONE);
-        let is_also_alone = report.suite.also_alone().is_some_and(|one| one.name == scenario.name);
-        let is_alone = is_also_alone && group.cells.iter().any(was_run);
-        let arms = std::iter::once(scenario.name.as_str()).chain(is_alone.then_some(Window::ALONE));
+        let is_alone = |arm: &&str| *arm == Window::ALONE;
+        let arms = report.suite.arms_of(scenario);
+        let arms = arms.filter(|arm| !is_alone(arm) || group.cells.iter().any(was_run));
         arms.map(|arm| Line { report, group, scenario, arm, metric }).collect()
     }
 
@@ -277,8 +277,10 @@ impl Line<'_> {
 
     /// Beside a rate: what a statement takes, over the same cells.
     fn processor_time(&self) -> Datum {
+        if !self.metric.is_rate() {
+            return Datum::text("");
+        }
         match self.effect_by(Metric::CpuPerStatement) {
-            _ if !self.metric.is_rate() => Datum::text(""),
             Some(change) => Datum::number(words::percent_interval(&change)),
             None => self.absent(),
         }
@@ -382,7 +384,7 @@ impl Line<'_> {
     pub(super) fn absent(&self) -> Datum {
         let answer = |cell| self.report.answer(cell, self.arm, self.metric).err();
         let first = self.group.cells.iter().find_map(answer);
-        let no_ratio = || Absent(Verdict::Void("no ratio could be formed".to_owned()));
+        let no_ratio = || Absent(Verdict::Void(words::NO_RATIO.to_owned()));
         first.unwrap_or_else(no_ratio).datum()
     }
 }

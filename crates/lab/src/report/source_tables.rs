@@ -3,11 +3,11 @@
 use crate::analysis::Comparison;
 use crate::metric::Metric;
 use crate::report::columns::{self, Column};
-use crate::report::document::{Block, Datum, Notes, Table};
+use crate::report::document::{Block, Datum, Table};
 use crate::report::group::Group;
 use crate::report::words::{self, DEFINITION};
 use crate::report::{Report, explanation, published_ranges};
-use crate::suite::{Order, Published, Scenario};
+use crate::suite::{Order, Published};
 use crate::window::{Cell, Window};
 
 /// Per workload and order: a grid of threads and scenarios where there are several numbers of threads,
@@ -75,28 +75,26 @@ fn summary(report: Report<'_>, closed: &[Group<'_>]) -> Option<Table> {
     };
     let cells: Vec<Cell> = closed.iter().filter_map(at).collect();
     let source = report.source_metric();
-    let (name, unit) = (words::name(source), words::unit(source));
+    let list = [
+        Column::Ours(source),
+        Column::Published(source),
+        Column::Percent(source),
+        Column::PublishedPercent,
+    ];
     let mut heads = vec!["scenario".to_owned()];
     for Cell { workload, .. } in &cells {
-        heads.extend([
-            format!("{workload}: {name}, {unit}"),
-            format!("published {name}, {unit}"),
-            format!("{name}, d% (95 % interval)"),
-            format!("published {name}, d%"),
-        ]);
+        let first = heads.len();
+        heads.extend(list.map(|column| column.head(report)));
+        heads[first] = format!("{workload}: {}", heads[first]);
     }
-    let caption = format!("{name} of every workload with {}", words::threads(threads));
-    let mut table = Table::new(caption, heads);
+    let (name, threads) = (words::name(source), words::threads(threads));
+    let mut table = Table::new(format!("{name} of every workload with {threads}"), heads);
     for scenario in &report.suite.scenarios {
         let mut data = vec![Datum::text(&scenario.name)];
         for cell in &cells {
-            let (name, notes) = (&scenario.name, &mut table.notes);
-            data.extend([
-                columns::ours(report, cell, name, source, notes),
-                columns::published(report, cell, name, source, notes),
-                percent(report, cell, scenario, source, notes),
-                columns::published_percent(report, cell, name, notes),
-            ]);
+            let mut datum =
+                |column: Column| column.datum(report, cell, &scenario.name, &mut table.notes);
+            data.extend(list.map(&mut datum));
         }
         table.row(data);
     }
@@ -121,71 +119,35 @@ fn level(report: Report<'_>, group: &Group<'_>, cell: &Cell, table: &mut Table) 
     let source = report.source_metric();
     let (name, unit) = (words::name(source), words::unit(source));
     let cpu = Metric::CpuPerStatement;
-    let mut notes = std::mem::take(&mut table.notes);
-    let mut rows = vec![row(group, cell, format!("{name}, {unit}"), &mut |scenario| {
-        columns::ours(report, cell, &scenario.name, source, &mut notes)
-    })];
-    rows.push(row(group, cell, format!("published {name}, {unit}"), &mut |scenario| {
-        columns::published(report, cell, &scenario.name, source, &mut notes)
-    }));
     let mut arms = group.scenarios.iter().map(|one| one.name.as_str()).chain([Window::AGAIN]);
     let was_run = arms.any(|arm| report.was_run(&report.suite.baseline, cell, arm));
-    if was_run {
-        rows.push(row(group, cell, format!("{name}, d%"), &mut |scenario| {
-            percent(report, cell, scenario, source, &mut notes)
-        }));
-    }
-    rows.push(row(group, cell, format!("published {name}, d%"), &mut |scenario| {
-        columns::published_percent(report, cell, &scenario.name, &mut notes)
-    }));
-    if was_run {
-        rows.push(row(group, cell, "processor time, µs/statement".to_owned(), &mut |scenario| {
-            match scenario.name == report.suite.baseline {
-                true => columns::ours(report, cell, &scenario.name, cpu, &mut notes),
-                false => columns::of(report.answer(cell, &scenario.name, cpu), |one| {
-                    words::difference(cpu, &one.difference)
-                }),
-            }
-        }));
-        rows.push(row(group, cell, "processor time, d%".to_owned(), &mut |scenario| {
-            percent(report, cell, scenario, cpu, &mut notes)
-        }));
-        let metric = report.verdict_metric();
-        rows.push(row(group, cell, words::verdict_on(metric), &mut |scenario| match scenario.name
-            == report.suite.baseline
-        {
-            true => Datum::text("baseline"),
-            false => columns::verdict_of(report.answer(cell, &scenario.name, metric)),
-        }));
-    }
-    table.notes = notes;
-    let mut rows = rows.into_iter();
-    rows.next().into_iter().for_each(|first| table.first_row(first));
-    rows.for_each(|row| table.row(row));
-}
-
-/// A row with a place for each scenario.
-fn row(
-    group: &Group<'_>,
-    cell: &Cell,
-    figure: String,
-    datum: &mut dyn FnMut(&Scenario) -> Datum,
-) -> Vec<Datum> {
-    let mut data = vec![Datum::text(cell.threads.to_string()), Datum::text(figure)];
-    data.extend(group.scenarios.iter().map(|scenario| datum(scenario)));
-    data
-}
-
-fn percent(
-    report: Report<'_>,
-    cell: &Cell,
-    scenario: &Scenario,
-    metric: Metric,
-    notes: &mut Notes,
-) -> Datum {
-    match scenario.name == report.suite.baseline {
-        true => Datum::text("baseline"),
-        false => columns::change(report.answer(cell, &scenario.name, metric), notes),
+    let figures = [
+        (true, format!("{name}, {unit}"), Column::Ours(source)),
+        (true, format!("published {name}, {unit}"), Column::Published(source)),
+        (was_run, format!("{name}, d%"), Column::Percent(source)),
+        (true, format!("published {name}, d%"), Column::PublishedPercent),
+        (was_run, "processor time, µs/statement".to_owned(), Column::Difference(cpu)),
+        (was_run, "processor time, d%".to_owned(), Column::Percent(cpu)),
+        (was_run, words::verdict_on(report.verdict_metric()), Column::Verdict),
+    ];
+    for (at, (_, figure, column)) in
+        figures.into_iter().filter(|(is_there, ..)| *is_there).enumerate()
+    {
+        let mut row = vec![Datum::text(cell.threads.to_string()), Datum::text(figure)];
+        for scenario in &group.scenarios {
+            let column = match column {
+                // In place of a change against itself.
+                Column::Difference(metric) if scenario.name == report.suite.baseline => {
+                    Column::Ours(metric)
+                }
+                column => column,
+            };
+            row.push(column.datum(report, cell, &scenario.name, &mut table.notes));
+        }
+        match at {
+            0 => table.first_row(row),
+            _ => table.row(row),
+        }
     }
 }
 

@@ -75,15 +75,14 @@ fn lines_against<'a>(
     groups: &'a [Group<'a>],
     baseline: &'a str,
 ) -> Vec<Line<'a>> {
-    let alone = report.suite.also_alone().filter(|_| baseline == report.suite.baseline);
+    let is_of_suite = baseline == report.suite.baseline;
     let of_group = |group: &'a Group<'a>| {
         let scenarios = group.scenarios.iter().copied();
-        let line =
-            move |scenario: &'a Scenario, arm| Line { report, scenario, arm, baseline, group };
         scenarios.flat_map(move |scenario| {
-            let is_alone = alone.is_some_and(|alone| alone.name == scenario.name);
-            let alone = is_alone.then(|| line(scenario, Window::ALONE));
-            std::iter::once(line(scenario, &scenario.name)).chain(alone)
+            let arms = report.suite.arms_of(scenario);
+            // Beside its like that shares a server stands no verdict, but how far the two are apart.
+            let arms = arms.filter(move |arm| is_of_suite || *arm != Window::ALONE);
+            arms.map(move |arm| Line { report, scenario, arm, baseline, group })
         })
     };
     groups.iter().flat_map(of_group).filter(Line::was_run).collect()
@@ -195,7 +194,7 @@ impl Line<'_> {
         let answer = |cell| self.answer(cell, metric).err().map(|Absent(verdict)| verdict);
         let is_not_run = |one: &Verdict| matches!(one, Verdict::NotRun(_));
         let first = self.cells_run().filter_map(answer).min_by_key(is_not_run);
-        first.unwrap_or_else(|| Verdict::Void("no ratio could be formed".to_owned()))
+        first.unwrap_or_else(|| Verdict::Void(words::NO_RATIO.to_owned()))
     }
 
     /// That of the only cell, or that on the mean over cells.

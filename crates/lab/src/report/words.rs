@@ -8,6 +8,8 @@ use crate::window::{Cell, Load, Window};
 
 /// In place of a number that is not there.
 pub(super) const NOT_MEASURED: &str = Verdict::NOT_MEASURED;
+/// Why nothing is said where a value is 0.
+pub(super) const NO_RATIO: &str = "no ratio could be formed";
 /// In place of a figure that the source does not print.
 pub(super) const NOT_PUBLISHED: &str = "not published";
 /// In place of the detectable effect on a metric of which a suite says nothing.

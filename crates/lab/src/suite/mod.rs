@@ -430,6 +430,13 @@ impl Suite {
         found.next().filter(|_| are_beside)
     }
 
+    /// The arms that set what a scenario does: the one of its name and, where it is [`Suite::also_alone`],
+    /// [`Window::ALONE`].
+    pub fn arms_of<'a>(&self, scenario: &'a Scenario) -> impl Iterator<Item = &'a str> + use<'a> {
+        let is_also_alone = self.also_alone().is_some_and(|one| one.name == scenario.name);
+        std::iter::once(scenario.name.as_str()).chain(is_also_alone.then_some(Window::ALONE))
+    }
+
     /// The different ways in which a server is started, in the order of the scenarios.
     pub fn lives(&self) -> Vec<&[String]> {
         let mut lives: Vec<&[String]> = Vec::new();

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use waggle_lab::budget::{Choice, Lengths};
 use waggle_lab::facts::Run;
 use waggle_lab::gate;
-use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite};
 
 use super::super::account::AccountArgs;
@@ -141,7 +140,6 @@ impl RunArgs {
         seed: u64,
         begin: Timestamp,
     ) -> Run {
-        let schedule = Schedule::new(suite, &choice.cells, choice.blocks, seed);
         Run {
             command: as_typed(std::env::args_os()),
             waggle_version: VERSION.to_owned(),
@@ -152,7 +150,7 @@ impl RunArgs {
             budget_s: self.time_budget.map(|budget| budget.as_secs_f64()),
             only: self.only.clone(),
             blocks: choice.blocks,
-            windows_planned: schedule.slots.len() as u32,
+            windows_planned: choice.windows(suite) as u32,
             window_s: lengths.window.as_secs_f64(),
             settle_s: lengths.settle.as_secs_f64(),
             steal_limit: gate::STEAL_MAX,
