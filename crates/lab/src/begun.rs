@@ -77,9 +77,14 @@ impl Begun {
         Ok(suite)
     }
 
+    /// How many windows are missing where so many are there.
+    pub fn missing(&self, windows: usize) -> usize {
+        (self.facts.run.windows_planned as usize).saturating_sub(windows)
+    }
+
     /// Whether so many windows are all that it is to make.
     pub fn is_whole(&self, windows: usize) -> bool {
-        windows as u32 >= self.facts.run.windows_planned
+        self.missing(windows) == 0
     }
 
     /// A profile that sets something else in other texts of profiles, by their names, than in those with which the run
@@ -126,16 +131,22 @@ impl Begun {
         ));
     }
 
-    /// Goes on with the run on a computer, which makes this part of it: what was left out for want of
-    /// time is made now.
-    pub fn take_up(&mut self, part: u32, host: Host) {
+    /// Goes on with the run on a computer, with a version of waggle, which makes this part of it: what was left out for
+    /// want of time is made now.
+    pub fn take_up(&mut self, part: u32, host: Host, waggle_version: &str) {
         self.facts.run.resumed += 1;
         self.facts.caveats.retain(|caveat| !caveat.starts_with(OUT_OF_TIME));
         // A part that made no window is begun anew, and nothing was measured where it was begun before.
         self.facts.taken_up.retain(|one| one.part < part);
         match part {
-            0 => self.facts.host = host,
-            _ => self.facts.taken_up.push(TakenUp { part, host }),
+            0 => {
+                self.facts.host = host;
+                self.facts.run.waggle_version = waggle_version.to_owned();
+            }
+            _ => {
+                let waggle_version = Some(waggle_version.to_owned());
+                self.facts.taken_up.push(TakenUp { part, host, waggle_version });
+            }
         }
     }
 }
@@ -217,21 +228,25 @@ mod tests {
     fn a_run_that_an_earlier_waggle_wrote_is_read_and_tells_the_computers_from_then_on() {
         let mut begun: Begun = serde_json::from_value(kept()).unwrap();
         assert_eq!(serde_json::to_value(&begun).unwrap(), kept(), "it is written as it was");
-        begun.take_up(2, host("two"));
-        begun.take_up(3, host("three"));
+        begun.take_up(2, host("two"), "0.1.0");
+        begun.take_up(3, host("three"), "0.2.0");
         let begun: Begun = serde_json::from_value(serde_json::to_value(&begun).unwrap()).unwrap();
         let name = |part| begun.facts.host_of(part).map(|host| host.name.as_str());
         assert_eq!([0, 1, 2, 3].map(name), [Some("one"), None, Some("two"), Some("three")]);
+        let waggle = |part| begun.facts.waggle_of(part);
+        assert_eq!([0, 1, 3].map(waggle), [Some("0.1.0"), None, Some("0.2.0")]);
         assert_eq!(begun.facts.run.resumed, 3);
     }
 
     #[test]
     fn a_part_that_made_no_window_leaves_no_computer() {
         let mut begun: Begun = serde_json::from_value(kept()).unwrap();
-        begun.take_up(0, host("two"));
+        begun.take_up(0, host("two"), "0.2.0");
+        assert_eq!(begun.facts.waggle_of(0), Some("0.2.0"));
         assert_eq!((begun.facts.host.name.as_str(), begun.facts.taken_up.len()), ("two", 0));
-        begun.take_up(1, host("three"));
-        begun.take_up(1, host("four"));
-        assert_eq!(begun.facts.taken_up, [TakenUp { part: 1, host: host("four") }]);
+        begun.take_up(1, host("three"), "0.2.0");
+        begun.take_up(1, host("four"), "0.2.0");
+        let waggle_version = Some("0.2.0".to_owned());
+        assert_eq!(begun.facts.taken_up, [TakenUp { part: 1, host: host("four"), waggle_version }]);
     }
 }

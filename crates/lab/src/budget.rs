@@ -51,6 +51,10 @@ const AGED_PER_S: f64 = 1000.0;
 pub(crate) const ROW_BYTES: f64 = 260.0;
 const MIB: f64 = 1_048_576.0;
 const COPY_BYTES_PER_S: f64 = 300e6;
+/// Bytes of the redo log per second when it is written through ([`crate::redo`]), counted once.
+const REDO_BYTES_PER_S: f64 = 140e6;
+/// Rows per second when every index is read through ([`crate::pool`]).
+const READ_ROWS_PER_S: f64 = 2.5e6;
 
 /// How long things take at a scale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,14 +251,16 @@ impl Reckoning<'_> {
         SERVER_S + self.rows() / ROWS_PER_S + aged
     }
 
-    /// What a server takes until it is there, on a copy of tables and redo log, s. One of somebody else is
+    /// What a server takes until it is there, on a copy of tables and redo log, of which the one is written through and the
+    /// others are read, s. One of somebody else is
     /// there.
     fn server_s(&self) -> f64 {
         if self.is_foreign {
             return 0.0;
         }
         let redo = f64::from(self.suite.data.redo_log_mib.of(self.scale)) * MIB;
-        SERVER_S + (self.rows() * ROW_BYTES + redo) / COPY_BYTES_PER_S
+        let copied = (self.rows() * ROW_BYTES + redo) / COPY_BYTES_PER_S;
+        SERVER_S + copied + redo / REDO_BYTES_PER_S + self.rows() / READ_ROWS_PER_S
     }
 
     /// Rows of all tables.
@@ -334,167 +340,5 @@ fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_and_the_ends_come_first() {
-        let levels = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-        assert_eq!(spread(&levels)[..3], [32, 1, 1024]);
-        assert_eq!(spread(&levels).len(), levels.len());
-        assert_eq!(spread(&[7]), [7]);
-        assert!(spread(&[]).is_empty());
-    }
-
-    /// A suite at a scale, on servers of our own.
-    fn reckoning(suite: &Suite, scale: Scale) -> Reckoning<'_> {
-        let lengths = Lengths::of(scale);
-        Reckoning { suite, scale, lengths, is_foreign: false, has_load: true }
-    }
-
-    /// Cells of a suite with a closed load.
-    fn closed(suite: &Suite, is_it: impl Fn(&Cell) -> bool) -> Vec<Cell> {
-        let cells = suite.cells().into_iter();
-        cells.filter(|cell| !cell.load.is_open() && is_it(cell)).collect()
-    }
-
-    #[test]
-    fn windows_grow_with_the_sessions_that_have_to_share_them() {
-        let lengths = Lengths::of(Scale::Tiny);
-        let of = |threads| lengths.window_of(threads).as_millis();
-        assert_eq!([1, 256, 512, 1024].map(of), [400, 400, 800, 1600]);
-    }
-
-    #[test]
-    fn a_longer_window_of_more_sessions_has_turns_that_are_longer_and_no_fewer() {
-        let suite = Suite::find("rds").unwrap();
-        let turns = |scale: Scale, threads: u32| {
-            let cells = closed(&suite, |cell| cell.threads == threads);
-            Lengths::of(scale).turns(&suite, &cells[0], false)
-        };
-        let small = |threads| turns(Scale::Small, threads);
-        assert_eq!([1, 16, 128, 256, 512, 1024].map(small), [40, 40, 6, 3, 3, 3]);
-        assert_eq!([1, 32, 128, 1024].map(|threads| turns(Scale::Tiny, threads)), [8, 5, 1, 1]);
-        // Four times as many sessions have four times as long.
-        let lengths = Lengths::of(Scale::Small);
-        let each = |threads| (lengths.window_of(threads) / small(threads)).as_secs_f64();
-        assert!((each(1024) - 4.0 * each(256)).abs() < 1e-6, "{} s", each(1024));
-    }
-
-    #[test]
-    fn there_are_turns_only_where_neither_order_nor_server_nor_queue_would_suffer() {
-        let lengths = Lengths::of(Scale::Full);
-        let [rds, line, modb] = ["rds", "line", "modb"].map(|name| Suite::find(name).unwrap());
-        let of = |suite: &Suite, cell: &Cell| lengths.turns(suite, cell, false);
-        assert!(line.cells().iter().all(|cell| of(&line, cell) == 1));
-        for cell in modb.cells() {
-            let order = cell.order.as_deref().unwrap();
-            let is_at_random = order == "random" || order == "one-factor";
-            let takes_turns = is_at_random && !cell.load.is_open();
-            assert_eq!(of(&modb, &cell) > 1, takes_turns, "{cell:?}");
-        }
-        for cell in rds.cells() {
-            assert_eq!(of(&rds, &cell) > 1, !cell.load.is_open(), "{cell:?}");
-            assert_eq!(lengths.turns(&rds, &cell, true), 1, "{cell:?}");
-        }
-    }
-
-    #[test]
-    fn what_is_set_and_settles_takes_its_time_in_each_turn_that_there_is() {
-        let suite = Suite::find("rds").unwrap();
-        let reckoning = reckoning(&suite, Scale::Tiny);
-        let foreign = Reckoning { is_foreign: true, ..reckoning };
-        let beside = closed(&suite, |cell| cell.threads == 32).remove(0);
-        let open = suite.cells().into_iter().find(|cell| cell.load.is_open()).unwrap();
-        assert_eq!(open.threads, 32);
-        // Each session takes 0.8 ms to stop, twice in a turn.
-        let (set, stops) = (0.045, 0.0016 * 32.0);
-        let in_turns = 0.4 + 5.0 * (set + 0.06 + stops);
-        let at_once = 0.4 + set + 0.3 + stops;
-        for (got, want) in [
-            (reckoning.window_s(&beside), in_turns),
-            // It settles as long as its window is.
-            (reckoning.window_s(&open), at_once + 0.1),
-            (foreign.window_s(&beside), at_once),
-        ] {
-            assert!((got - want).abs() < 1e-6, "{got} s is not {want} s");
-        }
-    }
-
-    #[test]
-    fn the_redo_log_is_copied_for_each_server_and_a_server_that_is_there_is_not_started() {
-        let text = Suite::text("line").unwrap();
-        let (small, large) = ("full = 1024 }", "full = 4096 }");
-        let with_redo = |size: &str| {
-            let from = "redo_log_mib = { tiny = 64, small = 256, ";
-            let text = text.replace(&format!("{from}{small}"), &format!("{from}{size}"));
-            Suite::parse("line", &text).unwrap()
-        };
-        let suites = [small, large].map(with_redo);
-        let [less, more] = [&suites[0], &suites[1]].map(|suite| reckoning(suite, Scale::Full));
-        // 3 GiB at 300 MB/s.
-        let copy = 3.0 * 1024.0 * MIB / 300e6;
-        assert!((more.server_s() - less.server_s() - copy).abs() < 1e-6, "{}", more.server_s());
-        let cells = closed(less.suite, |_| true);
-        let longer = more.seconds(&cells, 8) - less.seconds(&cells, 8);
-        // Ten arms, each on a server of its own, in eight blocks.
-        assert!((longer - 80.0 * copy).abs() < 1e-3, "{longer} s");
-        assert_eq!(Reckoning { is_foreign: true, ..more }.server_s(), 0.0);
-    }
-
-    #[test]
-    fn loads_of_few_sessions_are_warm_at_the_same_time_and_that_of_others_takes_none() {
-        let suite = Suite::find("rds").unwrap();
-        let reckoning = reckoning(&suite, Scale::Tiny);
-        let schedule = Schedule::new(&suite, &suite.cells(), 1, 0);
-        let (arms, servers) = (8.0, 4.0);
-        let loads_s = |threads: u32, reckoning: &Reckoning<'_>| {
-            let cell = closed(&suite, |cell| cell.threads == threads).remove(0);
-            reckoning.cell_s(&schedule, &cell) - arms * reckoning.window_s(&cell)
-        };
-        let lengths = reckoning.lengths;
-        for (threads, times) in [(1, 1.0), (64, 1.0), (128, 2.0), (256, servers), (1024, servers)] {
-            let want = servers * start_s(threads) + times * warm_s(lengths, threads);
-            let got = loads_s(threads, &reckoning);
-            assert!((got - want).abs() < 1e-6, "{threads}: {got} s is not {want} s");
-        }
-        let of_others = Reckoning { is_foreign: true, has_load: false, ..reckoning };
-        assert!(loads_s(64, &of_others).abs() < 1e-6);
-        assert_eq!(of_others.data_s(), 0.0);
-    }
-
-    #[test]
-    fn what_the_baseline_can_do_takes_its_time_once_in_a_run() {
-        let suite = Suite::find("rds").unwrap();
-        let lengths = Lengths::of(Scale::Tiny);
-        let (open, closed): (Vec<Cell>, Vec<Cell>) =
-            suite.cells().into_iter().partition(|cell| cell.load.is_open());
-        let looks = look(&open, lengths, 10.0) - 10.0;
-        let of_one = look(&open[..3], lengths, 10.0) - 10.0;
-        // Three workloads, each at three rates.
-        assert!((looks - 3.0 * of_one).abs() < 1e-9 && of_one > LOOK_FOR.as_secs_f64(), "{looks}");
-        assert_eq!(look(&closed, lengths, 10.0), 0.0);
-        let before_blocks = reckoning(&suite, Scale::Tiny).seconds(&open, 0);
-        assert!(before_blocks > looks, "{before_blocks}");
-    }
-
-    #[test]
-    fn a_budget_takes_levels_before_it_takes_blocks() {
-        let suite = Suite::find("rds").unwrap();
-        let asked = suite.cells();
-        let reckoning = reckoning(&suite, Scale::Tiny);
-        let choose =
-            |budget: Option<u64>| reckoning.choose(&asked, None, budget.map(Duration::from_secs));
-        let (whole, tight) = (choose(None), choose(Some(600)));
-        assert_eq!(whole.cells.len(), asked.len());
-        assert!(whole.left_out.is_empty());
-        assert!(tight.seconds <= 600.0 && tight.blocks >= BLOCKS_MIN, "{tight:?}");
-        // Levels before workloads, and more than one workload.
-        let levels =
-            |workload: &str| tight.cells.iter().filter(|cell| cell.workload == workload).count();
-        assert!(levels("read-only") >= 2 && levels("read-write") >= 1, "{tight:?}");
-        assert_eq!(tight.cells.len() + tight.left_out.len(), asked.len());
-        // Too short for anything: one cell at least.
-        assert_eq!(choose(Some(1)).cells.len(), 1);
-    }
-}
+#[path = "budget_tests.rs"]
+mod tests;

@@ -235,19 +235,18 @@ impl<'a> Engine<'a> {
         let arm = &self.schedule.arms[slot.arm];
         let life = match running.lives.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => {
-                let mut life = self.origin.life(arm.scenario, number)?;
-                // What its sessions allocate when they log in and warm up is of the scenario, too.
-                if !self.schedule.keeps_servers(slot.cell) {
-                    life.set(arm.scenario)?;
-                }
-                free.insert(life)
-            }
+            Entry::Vacant(free) => free.insert(self.origin.life(arm.scenario, number)?),
         };
         let load = match running.loads.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => {
                 let cell = &self.schedule.cells[slot.cell];
+                // What is set when sessions log in and prepare their statements stays with them: memory that they
+                // take, and whether a prepared statement is instrumented.
+                match self.schedule.has_one_arm(slot) {
+                    true => life.set(arm.scenario)?,
+                    false => life.set_as_before()?,
+                }
                 let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
                 free.insert(self.load(life, self.workload(cell)?, cell.threads, seed)?)
             }

@@ -90,8 +90,8 @@ pub enum LabError {
     Stopped,
     /// Window after window fails.
     #[error(
-        "{count} windows in a row failed, the last one since {reason}; when that is mended, waggle lab resume goes on, and \
-         --only makes a run without such cells"
+        "{count} windows in a row failed, the last one since {reason}; when that is mended, waggle lab resume \
+         makes the windows that are left (these stay void), and --only makes a run without such cells"
     )]
     Failing {
         /// How many.

@@ -33,6 +33,14 @@ impl Facts {
         }
         self.taken_up.iter().find(|one| one.part == part).map(|one| &one.host)
     }
+
+    /// The waggle that made a part of the run; `None` where it was not kept.
+    pub fn waggle_of(&self, part: u32) -> Option<&str> {
+        if part == 0 {
+            return Some(&self.run.waggle_version);
+        }
+        self.taken_up.iter().find(|one| one.part == part)?.waggle_version.as_deref()
+    }
 }
 
 /// The run itself.
@@ -101,6 +109,9 @@ pub struct TakenUp {
     pub part: u32,
     /// The computer.
     pub host: Host,
+    /// Version of the waggle that went on; absent where an earlier one did, which did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waggle_version: Option<String>,
 }
 
 /// Who had which processors.

@@ -134,8 +134,12 @@ impl Kept {
             serde_json::to_writer(&mut lines, window).map_err(|error| failed()(error.into()))?;
             lines.push(b'\n');
         }
-        self.windows.write_all(&lines).map_err(failed())?;
-        self.windows.sync_data().map_err(failed())?;
+        let before = self.windows.metadata().map_err(failed())?.len();
+        if let Err(error) = self.windows.write_all(&lines).and_then(|()| self.windows.sync_data()) {
+            // Some of them without the others. Where that fails, too, they are cut off or void when the run is taken up.
+            let _ = self.windows.set_len(before);
+            return Err(failed()(error));
+        }
         self.done.extend(windows.iter().map(|window| window.number));
         Ok(())
     }
@@ -174,6 +178,19 @@ impl Kept {
 /// There is no run, or it is spoiled.
 pub fn read_run<R: DeserializeOwned>(path: &Path) -> Result<R, KeptError> {
     read_json(&path.join(RUN))?.ok_or_else(|| KeptError::NoRun { path: path.to_owned() })
+}
+
+/// The directory of a run that is to go on, and what was asked of it.
+///
+/// # Errors
+/// As [`read_run`] and [`Kept::open`].
+pub fn take_up<R: DeserializeOwned>(path: &Path) -> Result<(Kept, R), KeptError> {
+    if !path.join(RUN).exists() {
+        return Err(KeptError::NoRun { path: path.to_owned() });
+    }
+    let kept = Kept::open(path)?;
+    // Not before: until it ends, another waggle writes it.
+    Ok((kept, read_run(path)?))
 }
 
 /// Reads a file that [`write_json`] wrote; `None` where there is none.

@@ -20,15 +20,18 @@ use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use crate::error::LabError;
 use crate::foreign::Foreign;
-use crate::load::Reach;
+use crate::load::{self, Reach};
 use crate::meter::{Meter, Sample};
+use crate::pool;
 use crate::redo;
 use crate::server_option::is_same;
 use crate::started::first_difference;
-use crate::suite::Scenario;
+use crate::suite::{Scenario, Suite};
 
 /// Rows in one statement at most. Nobody waits for a private server.
 const ROWS_MAX: usize = 10_000;
+/// A variable has no value of a session (`ER_INCORRECT_GLOBAL_LOCAL_VAR`).
+const ONLY_GLOBAL: u16 = 1238;
 /// What profiles set. Other tables are never written to, whoever changes them meanwhile.
 const SET: [Table; 3] = [Table::Instruments, Table::Consumers, Table::Metrics];
 
@@ -113,6 +116,29 @@ pub fn check_counters(connection: &mut Connection, names: &[String]) -> Result<(
     }
 }
 
+/// Whether what scenarios that share a server set takes effect for sessions that are there already.
+///
+/// # Errors
+/// A variable belongs to each session from its login on, or the server has none of that name.
+pub fn check_variables(connection: &mut Connection, suite: &Suite) -> Result<(), LabError> {
+    for scenario in suite.scenarios.iter().filter(|one| suite.shares_server(one)) {
+        for name in scenario.variables.keys() {
+            let refused = |reason| LabError::Scenario { scenario: scenario.name.clone(), reason };
+            match connection.rows(&format!("SELECT @@SESSION.{name} AS {MARK}")) {
+                Err(error) if error.number() == Some(ONLY_GLOBAL) => {}
+                Err(error) => return Err(refused(format!("variables, {name}: {error}"))),
+                Ok(_) => {
+                    return Err(refused(format!(
+                        "a session has its own {name} from its login on, and scenarios that share a server have the same \
+                         sessions: give it under start, or write servers = \"one_after_another\""
+                    )));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The counters of InnoDB.
 fn all_counters(connection: &mut Connection) -> Result<Vec<Counter>, LabError> {
     match metrics::read(connection)? {
@@ -141,6 +167,7 @@ impl<'a> Origin<'a> {
                     return Err(LabError::Scenario { scenario: scenario.name.clone(), reason });
                 }
                 redo::write_through(&mut connection)?;
+                pool::fill(&mut connection, load::SCHEMA)?;
                 let first = State::read(&mut connection)?;
                 let private = Private { server, reach: Reach::private(&socket) };
                 let server = Server::Private(Box::new(private));
@@ -172,6 +199,14 @@ pub(crate) fn plan(
     Ok(Plan::new(first, &wanted).map_err(LabError::plan(&scenario.name))?.changes)
 }
 
+/// What of [`SET`] is otherwise than it is wanted.
+fn changes(connection: &mut Connection, wanted: &State) -> Result<Vec<Change>, LabError> {
+    let now = State::read_of(connection, SET)?;
+    let mut changes = difference(&now, wanted);
+    changes.retain(|change| SET.contains(&change.table));
+    Ok(changes)
+}
+
 impl<'a> Life<'a> {
     fn of(
         server: Server<'a>,
@@ -189,16 +224,35 @@ impl<'a> Life<'a> {
         for (name, value) in &scenario.variables {
             self.connection.rows(&format!("SET GLOBAL {name} = {value}"))?;
         }
+        if scenario.needs_performance_schema()
+            && !self.connection.server_identity().performance_schema
+        {
+            return Err(LabError::Scenario {
+                scenario: scenario.name.clone(),
+                reason: "it has a profile, and Performance Schema is off: add --performance-schema=ON to its start"
+                    .to_owned(),
+            });
+        }
         let changes = self.changes(scenario)?;
+        self.make(&changes)
+    }
+
+    /// Sets what a profile sets as it was before any scenario was.
+    pub(crate) fn set_as_before(&mut self) -> Result<(), LabError> {
+        let changes = changes(&mut self.connection, &self.first)?;
+        self.make(&changes)
+    }
+
+    fn make(&mut self, changes: &[Change]) -> Result<(), LabError> {
         match &self.server {
             Server::Private(_) => {
-                for sql in batches(&changes, ROWS_MAX).filter_map(|batch| batch.sql()) {
+                for sql in batches(changes, ROWS_MAX).filter_map(|batch| batch.sql()) {
                     self.connection.rows(&sql)?;
                 }
+                Ok(())
             }
-            Server::Foreign(server) => server.make(&changes)?,
+            Server::Foreign(server) => server.make(changes),
         }
-        Ok(())
     }
 
     /// Reads back what a scenario has set; what does not read so is returned. After it was measured that also tells
@@ -258,10 +312,7 @@ impl<'a> Life<'a> {
                 free.insert(self.first.with(&plan(scenario, &self.first, self.version)?))
             }
         };
-        let now = State::read_of(&mut self.connection, SET)?;
-        let mut changes = difference(&now, wanted);
-        changes.retain(|change| SET.contains(&change.table));
-        Ok(changes)
+        changes(&mut self.connection, wanted)
     }
 
     /// How a load of ours reaches it, where there is one.

@@ -6,7 +6,7 @@ use crate::window::Measured;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
     /// Processor time of the server per statement, ns. What instruments consume, at any load; at
-    /// saturation it is the throughput.
+    /// saturation throughput follows it.
     CpuPerStatement,
     /// Processor time of sysbench per statement, ns. A host that is slow for a while makes it longer, and so
     /// does an arm at which sysbench has to wait longer, by a multiple of that: it cannot be divided out.

@@ -146,6 +146,13 @@ impl<'a> Schedule<'a> {
         }
     }
 
+    /// Whether the server of a slot has no other arm, or is started for this one.
+    pub(crate) fn has_one_arm(&self, slot: Slot) -> bool {
+        let server = self.arms[slot.arm].server;
+        let arms = self.arms.iter().filter(|arm| arm.server == server);
+        !self.keeps_servers(slot.cell) || arms.count() == 1
+    }
+
     /// Whether the servers of a cell stay until the end of its block.
     pub fn keeps_servers(&self, cell: usize) -> bool {
         self.suite.keeps_servers(&self.cells[cell])
@@ -160,6 +167,22 @@ mod tests {
 
     fn schedule(suite: &Suite, blocks: u32, seed: u64) -> Schedule<'_> {
         Schedule::new(suite, &suite.cells(), blocks, seed)
+    }
+
+    #[test]
+    fn who_has_a_server_alone_follows_from_the_starts_and_the_restarts() {
+        let alone = |suite: &Suite| -> BTreeSet<String> {
+            let schedule = schedule(suite, 1, 0);
+            let slots = schedule.slots.iter().filter(|slot| schedule.has_one_arm(**slot));
+            slots.map(|slot| schedule.arms[slot.arm].name.to_owned()).collect()
+        };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let mut rds = Suite::find("rds").unwrap();
+        let of_one: BTreeSet<String> = names(&["pfsoff", Window::AGAIN, Window::ALONE]);
+        assert_eq!(alone(&rds), of_one);
+        assert_eq!(alone(&suite_of_one_start()), BTreeSet::new());
+        rds.servers = Servers::OneAfterAnother;
+        assert!(alone(&rds).len() > rds.scenarios.len());
     }
 
     /// The suite `rds` with a baseline that starts the server as the other scenarios do.

@@ -26,18 +26,17 @@ fn difference(rows: &[Row], options: &[&str]) -> Option<String> {
     // Sizes of what is not there: 0 with 8.0.12.
     let is_off = value(rows, "performance_schema").as_deref() == Some("OFF");
     let is_there = |name: &str| !is_off || !name.starts_with("performance_schema_");
-    // What has no value may mean `ON`, or a default that only the server knows.
-    let options: Vec<(&str, ServerOption<'_>)> = options
-        .iter()
-        .map(|option| (*option, ServerOption::of(option)))
-        .filter(|(_, option)| option.value.is_some())
-        .collect();
+    let options: Vec<(&str, ServerOption<'_>)> =
+        options.iter().map(|option| (*option, ServerOption::of(option))).collect();
     options.iter().enumerate().find_map(|(at, (written, option))| {
         let is_last = !options[at + 1..].iter().any(|(_, later)| later.name == option.name);
         if !is_last || !is_there(&option.name) {
             return None;
         }
-        let Difference { variable, found } = option.against(|name| value(rows, name))?.err()?;
+        // Without a value it is a switch, or means a default that only the server knows.
+        let is_switch = |found: &String| option.value.is_some() || ["ON", "OFF"].contains(&found.as_str());
+        let variable = |name: &str| value(rows, name).filter(is_switch);
+        let Difference { variable, found } = option.against(variable)?.err()?;
         let remedy = match LOWERED.contains(&variable.as_str()) {
             true => "where it may open too few files it lowers such settings: raise that limit (ulimit -Hn)",
             false => "give it in the suite as the server has it",
@@ -81,6 +80,9 @@ mod tests {
         for option in ["--loose-no-such-option=9", "--max-connections", "--no-such-option=9"] {
             assert_eq!(difference(&rows, &[option]), None, "{option}");
         }
+        let switch = [vec![Some("log_bin".into()), Some("ON".into())]];
+        assert_eq!(difference(&switch, &["--log-bin"]), None);
+        assert!(difference(&switch, &["--skip-log-bin"]).is_some());
         let both = ["--max-connections=9", "--loose-max-connections=7"];
         assert_eq!(difference(&rows, &both), None);
         for option in ["--max-connections=9", "--loose-max-connections=9"] {

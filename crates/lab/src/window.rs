@@ -103,6 +103,15 @@ impl Window {
     }
 }
 
+/// The mean of what windows that count have measured; `None` where none of them has it.
+pub(crate) fn mean<'a>(
+    windows: impl IntoIterator<Item = &'a Window>,
+    of: impl Fn(&Measured) -> Option<f64>,
+) -> Option<f64> {
+    let values: Vec<f64> = windows.into_iter().filter_map(|one| of(one.counted()?)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// What was measured in a window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {

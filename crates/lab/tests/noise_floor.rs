@@ -12,7 +12,8 @@ use std::sync::LazyLock;
 
 use kept_runs::kept_runs;
 use page::assert_written;
-use waggle_lab::analysis::{Floor, Verdict};
+use waggle_lab::analysis::{Floor, PooledEffect, Verdict};
+use waggle_lab::suite::Sequence;
 use waggle_lab::{KeptRun, Metric, Window};
 use waggle_stats::{mean_interval, percent};
 
@@ -45,6 +46,21 @@ const SHARING: &str = "\
     Where arms share a server, one of them is there again, alone on a server of its own. The change is that of the one \
     alone, against the one that shares. About 1 in 20 intervals leaves out 0 by chance; more need not be false alarms: other \
     arms may leave something behind on the server that they share ([0013](decisions/0013-arms-take-turns.md)).";
+
+/// Metrics by which each run is told apart: those of verdicts, of the sources, and those with the widest intervals.
+const OF_RUNS: [Metric; 4] =
+    [Metric::CpuPerStatement, Metric::Qps, Metric::LatencyP99, Metric::ServerShare];
+const BY_RUN: &str = "\
+    The tables above put all runs of a suite together. Runs with more blocks, and those that have two arms and not eight, are \
+    quieter than others: so this is each of them. Half of the 95 % interval of arms that are set alike, median over the \
+    cells, %.";
+const MEANS: &str = "\
+    Reports say means over several cells, too. These are such means of the baseline again against the baseline, with their \
+    95 % intervals: an effect that is smaller than what is seen here is not shown by one run. About 1 in 20 leaves out 0 by \
+    chance.";
+const HEAD_OF_MEANS: &str = "\
+    | run | workload | order | load | cells (number) | processor time per statement (%) | QPS (%) |\n\
+    |---|---|---|---|---:|---:|---:|\n";
 
 /// Every run that is kept, with the name of its directory.
 static RUNS: LazyLock<Vec<(String, KeptRun)>> = LazyLock::new(|| {
@@ -151,10 +167,61 @@ fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
     }
     let rows: String = Line::all(&all).iter().map(Line::of_all).collect();
     sections.push(format!("## All suites together\n\n{HEAD_OF_ALL}{rows}"));
+    let rows: String = runs.iter().map(|(name, run)| half_widths(name, run)).collect();
+    sections
+        .push(format!("## Half-widths of each run\n\n{BY_RUN}\n\n{}{rows}", head_of_half_widths()));
+    let rows: String = runs.iter().map(|(name, run)| means(name, run)).collect();
+    sections.push(format!("## Means over cells\n\n{MEANS}\n\n{HEAD_OF_MEANS}{rows}"));
     let comparisons = all.iter().flat_map(|run| run.analysis.of_noise(&run.suite));
     let rows: String = Floor::of_sharing(comparisons).iter().map(sharing).collect();
     sections.push(format!("## What sharing a server does\n\n{SHARING}\n\n{HEAD_OF_SHARING}{rows}"));
     sections
+}
+
+fn head_of_half_widths() -> String {
+    let metrics = OF_RUNS.map(|metric| format!("| `{}` ", metric.key())).concat();
+    format!("| run | blocks (number) {metrics}|\n|---|---:{}|\n", "|---:".repeat(OF_RUNS.len()))
+}
+
+/// The row of a run in the table of half-widths.
+fn half_widths(name: &str, run: &KeptRun) -> String {
+    let floors = Floor::all(run.analysis.of_noise(&run.suite));
+    let width = |metric: Metric| {
+        let floor = floors.iter().find(|floor| floor.metric == metric);
+        let width = floor.map(|floor| floor.half_width_percent).filter(|it| it.is_finite());
+        width.map_or_else(|| "| not measured ".to_owned(), |width| format!("| {width:.2} "))
+    };
+    format!("| `{name}` | {} {}|\n", run.begun.blocks, OF_RUNS.map(width).concat())
+}
+
+/// The rows of a run in the table of means, one for each workload, order and kind of load.
+fn means(name: &str, run: &KeptRun) -> String {
+    let is_listed = |it: &PooledEffect| {
+        let mut listed = run.suite.orders.iter().filter(|it| it.sequence == Sequence::AsListed);
+        listed.any(|order| Some(&order.name) == it.order.as_ref())
+    };
+    let is_again = |it: &&PooledEffect| {
+        let is_of_suite = it.baseline == run.suite.baseline && it.workload.is_some();
+        it.arm == Window::AGAIN && is_of_suite && !is_listed(it)
+    };
+    let pooled = || run.analysis.pooled.iter().filter(is_again);
+    let size = |it: Option<&PooledEffect>| {
+        let percent = it.map(|it| it.percent).filter(|percent| percent.is_known());
+        percent.map_or_else(
+            || "not measured".to_owned(),
+            |it| format!("{:+.2} ({:+.2} to {:+.2})", it.value, it.low, it.high),
+        )
+    };
+    let row = |cpu: &PooledEffect| {
+        let key = |it: &PooledEffect| (it.workload.clone(), it.order.clone(), it.is_open);
+        let qps = pooled().find(|it| it.metric == Metric::Qps && key(it) == key(cpu));
+        let workload = cpu.workload.as_deref().unwrap_or_default();
+        let order = cpu.order.as_deref().unwrap_or("random");
+        let load = if cpu.is_open { "fixed rates" } else { "closed" };
+        let (cells, cpu, qps) = (cpu.cells, size(Some(cpu)), size(qps));
+        format!("| `{name}` | {workload} | {order} | {load} | {cells} | {cpu} | {qps} |\n")
+    };
+    pooled().filter(|it| it.metric == Metric::CpuPerStatement).map(row).collect()
 }
 
 /// The mean of what was found, in words.
@@ -183,9 +250,9 @@ fn so_far(runs: &[(String, KeptRun)], all: &[&KeptRun]) -> String {
     let shown = counts.iter().filter(|(_, count)| *count >= ENOUGH).map(|(of, _)| of.as_str());
     let (there, shown): (Vec<String>, Vec<&str>) = (there.collect(), shown.collect());
     format!(
-        "A limit takes {ENOUGH} comparisons. There are, by one metric at most: {}. So far limits are shown of: {}.",
+        "Half-widths are judged from {ENOUGH} comparisons on. There are, by one metric at most: {}. So far judged: {}.",
         there.join(", "),
-        if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
+        if shown.is_empty() { "none".to_owned() } else { shown.join(", ") }
     )
 }
 

@@ -3,7 +3,7 @@
 use waggle_stats::{Estimate, percent};
 
 use crate::metric::Metric;
-use crate::window::{Cell, Window};
+use crate::window::{self, Cell, Window};
 
 use super::interval::Interval;
 use super::pair::{Blocks, Pair, Pairs, Side};
@@ -86,11 +86,8 @@ pub(super) struct CellWindows<'a> {
 impl<'a> CellWindows<'a> {
     pub(super) fn of(windows: &'a [Window], cell: &'a Cell, baseline: &'a str) -> CellWindows<'a> {
         let blocks = Blocks::of(windows, cell);
-        let shares: Vec<f64> =
-            blocks.windows(baseline).filter_map(|it| it.counted()?.host_share).collect();
-        let share = shares.iter().sum::<f64>() / shares.len() as f64;
-        let is_saturated =
-            (!shares.is_empty()).then_some(!cell.load.is_open() && share >= SATURATED_FROM);
+        let share = window::mean(blocks.windows(baseline), |measured| measured.host_share);
+        let is_saturated = share.map(|share| !cell.load.is_open() && share >= SATURATED_FROM);
         CellWindows { cell, baseline, blocks, is_saturated }
     }
 

@@ -3,7 +3,7 @@
 use waggle_stats::{Estimate, difference, holm, percent};
 
 use crate::metric::Metric;
-use crate::suite::Suite;
+use crate::suite::{Scenario, Suite};
 use crate::window::{Cell, Window};
 
 use super::Matrix;
@@ -65,9 +65,15 @@ impl RunDifferences {
 
 /// Compares the effects of two runs, wherever both have one. The levels themselves are not compared: two
 /// runs are at different times, and nothing tells what differs between them from what differs between
-/// any two hours of one machine. The baseline against itself (A/A) is among what is compared.
-pub fn compare_runs(suite: &Suite, one: &[Window], other: &[Window]) -> RunDifferences {
-    Matrix::of(suite, &suite.baseline).compare_runs(one, other)
+/// any two hours of one machine. The baseline against itself (A/A) is among what is compared. Each run has the scenarios
+/// of its suite.
+pub fn compare_runs(suites: [&Suite; 2], one: &[Window], other: &[Window]) -> RunDifferences {
+    let [first, second] = suites;
+    // One of them may be confined to some of the scenarios.
+    let mut suite = first.clone();
+    let is_new = |it: &&Scenario| !first.scenarios.iter().any(|known| known.name == it.name);
+    suite.scenarios.extend(second.scenarios.iter().filter(is_new).cloned());
+    Matrix::of(&suite, &suite.baseline).compare_runs(one, other)
 }
 
 /// How much larger an effect is in the second run, with Welch's interval of 95 %.

@@ -41,6 +41,11 @@ pub(super) fn claim(connection: &mut Connection) -> Result<Option<String>, LabEr
         "SELECT TABLE_NAME AS {MARK} FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{SCHEMA}'"
     ))?;
     let tables: Vec<String> = tables.iter().map(|row| text(row, 0)).collect();
+    if tables.is_empty() {
+        return Err(LabError::Foreign(format!(
+            "there is an empty schema {SCHEMA}; nothing was changed: drop it (a run that was killed at its begin may have left it)"
+        )));
+    }
     if !are_ours(&tables) {
         return Err(LabError::Foreign(format!(
             "there is a schema {SCHEMA} that waggle did not make, or in which there is more than \

@@ -19,5 +19,6 @@ pub use count::Count;
 pub use driver::{Driver, Pace};
 pub use error::LoadError;
 pub use reach::Reach;
+pub(crate) use reach::SCHEMA;
 pub use sysbench::{Request, Sysbench, prepare};
 pub(crate) use work::Work;

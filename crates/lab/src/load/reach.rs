@@ -13,7 +13,7 @@ use super::LoadError;
 use crate::life;
 
 /// The schema of the load on private servers (the default of sysbench).
-const SCHEMA: &str = "sbtest";
+pub(crate) const SCHEMA: &str = "sbtest";
 /// sysbench reads a line of 255 bytes (`MAXSTRLEN`, `sb_options.c`).
 const LINE_MAX: usize = 255;
 

@@ -12,16 +12,16 @@ use crate::report::words::{self, NOT_MEASURED};
 pub(super) fn table(facts: &Facts) -> Table {
     let heads = vec!["fact".to_owned(), "value, unit".to_owned()];
     let mut table = Table::new("Where, when and how it was measured", heads);
-    let facts = server(&facts.server)
-        .into_iter()
-        .chain(load(&facts.load))
-        .chain(host(&facts.host))
-        .chain(run(&facts.run))
-        .chain(turns(&facts.server));
-    for (name, value) in facts {
+    for (name, value) in all(facts) {
         table.row(vec![Datum::text(name), Datum::text(value)]);
     }
     table
+}
+
+/// Their names and values.
+pub(super) fn all(facts: &Facts) -> Vec<(&'static str, String)> {
+    let (of_server, of_load) = (server(&facts.server), load(&facts.load));
+    [of_server, of_load, host(&facts.host), run(&facts.run), turns(&facts.server)].concat()
 }
 
 fn server(server: &Server) -> Vec<(&'static str, String)> {

@@ -7,7 +7,7 @@ use crate::facts::Facts;
 use crate::metric::Metric;
 use crate::report::document::{Block, Datum, Table};
 use crate::report::row::{self, ends, rounded};
-use crate::report::{markdown, words};
+use crate::report::{circumstances, markdown, words};
 
 /// Two runs beside each other, as Markdown.
 pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
@@ -72,21 +72,25 @@ fn found(differences: &[RunDifference]) -> String {
     }
 }
 
-/// What the two runs are.
+/// The circumstances in which the two runs differ; the server and the scale always.
 fn runs(one: &Facts, other: &Facts) -> Table {
     let heads = ["fact", "first run", "second run"].map(str::to_owned).to_vec();
-    let mut table = Table::new("The runs", heads);
-    let both = |of: fn(&Facts) -> String| [Datum::text(of(one)), Datum::text(of(other))];
-    let rows = [
-        ("begin", both(|facts| facts.run.begin.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())),
-        ("server", both(|facts| facts.server.version.clone())),
-        ("host", both(|facts| facts.host.name.clone())),
-        ("scale", both(|facts| facts.run.scale.clone())),
-        ("seed of the order", both(|facts| facts.run.seed.to_string())),
-        ("blocks of each cell", both(|facts| facts.run.blocks.to_string())),
-    ];
-    for (name, [one, other]) in rows {
-        table.row(vec![Datum::text(name), one, other]);
+    let mut table = Table::new("The runs, and in what they differ", heads);
+    let (ones, others) = (circumstances::all(one), circumstances::all(other));
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in ones.iter().chain(&others) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let [one, other] = [&ones, &others].map(|facts| {
+            let found = facts.iter().find(|(known, _)| *known == name);
+            found.map_or(words::NOT_MEASURED, |(_, value)| value.as_str())
+        });
+        if one != other || ["server", "scale"].contains(&name) {
+            table.row([name, one, other].map(Datum::text).to_vec());
+        }
     }
     table
 }

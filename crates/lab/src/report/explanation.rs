@@ -1,29 +1,27 @@
 //! Which arm explains why ours is not what was published. The rule is mechanical, and [`RULE`] says it.
 
-use waggle_instrumentation::profile::{
-    Base, ConsumerRule, InstrumentRule, MetricRule, Profile, builtin,
-};
+use waggle_instrumentation::profile::{Base, ConsumerRule, InstrumentRule, MetricRule, Profile};
 
 use crate::analysis::{Analysis, Interval, analyse_against};
 use crate::metric::Metric;
 use crate::report::effect::Effect;
 use crate::report::{Report, words};
-use crate::suite::{Order, Scenario, Sequence};
+use crate::suite::{Scenario, default_profile};
 use crate::window::Cell;
 
 /// When an arm explains a difference.
-pub(super) const RULE: &str = "Explanation: the difference is what would have to be added to ours to be at \
-                               the published mean. It needs none where that mean lies in our interval; \
-                               where zero does, too, ours cannot tell. \
-                               An arm explains it where it was run under the same workload, differs \
+pub(super) const RULE: &str = "Explanation. \"None needed\": the published mean lies in our interval. \"Cannot tell\": so does zero. \
+                               Else there is a difference, what would have to be added to ours to be at the published mean. \
+                               An arm explains it where it was run under the same workload in the same order, differs \
                                from the scenario in exactly one factor (options of the start, \
                                instruments, consumers, counters of InnoDB or a variable), the 95 % \
                                interval of the arm against the scenario holds the difference, and the \
                                arm costs, gains or changes against it, also among all comparisons of that \
                                metric (Holm); and where the same holds under every other workload of which the \
-                               difference needs an explanation: by one workload alone it would be as well one by chance. \
+                               difference needs an explanation, and under one at least: by one workload alone it would be as \
+                               well one by chance, so that in a suite with one workload nothing is explained. \
                                Arms that follow each other in a fixed order explain \
-                               nothing. All else is not explained.";
+                               nothing. All else is \"not explained\".";
 
 /// Where ours is the same as what was published; and where it would be the same as nothing, too, since its
 /// interval is wide.
@@ -41,7 +39,7 @@ pub(super) const NOT_EXPLAINED: &str = "not explained";
 pub(super) struct Difference<'a> {
     /// Under which workload.
     pub(super) workload: &'a str,
-    /// Of the workload, those that it is of.
+    /// Of the workload, those that it is of; all in one order.
     pub(super) cells: Vec<&'a Cell>,
     /// In % or in the unit of the metric.
     pub(super) size: f64,
@@ -87,14 +85,12 @@ impl<'a> Arms<'a> {
     ) -> String {
         let mut said = Vec::new();
         for (arm, factor) in &self.others {
-            for order in self.orders() {
-                let explains = |it: &Difference<'_>| self.explains(arm, order, metric, it);
-                let of_others = || others.iter().all(|other| explains(other).is_some());
-                if let Some(size) = explains(difference).filter(|_| of_others()) {
-                    let size = words::size_interval(metric, &size);
-                    let order = order.map_or_else(String::new, |it| format!(", order {it}"));
-                    said.push(format!("{} (other {factor}{order}): {size}", arm.name));
-                }
+            let explains = |it: &Difference<'_>| self.explains(arm, metric, it);
+            let of_others =
+                || !others.is_empty() && others.iter().all(|other| explains(other).is_some());
+            if let Some(size) = explains(difference).filter(|_| of_others()) {
+                let size = words::size_interval(metric, &size);
+                said.push(format!("{} (other {factor}): {size}", arm.name));
             }
         }
         if said.is_empty() { NOT_EXPLAINED.to_owned() } else { said.join("; ") }
@@ -104,37 +100,24 @@ impl<'a> Arms<'a> {
     fn explains(
         &self,
         arm: &Scenario,
-        order: Option<&str>,
         metric: Metric,
         difference: &Difference<'_>,
     ) -> Option<Interval> {
+        let first = difference.cells.first()?;
+        if self.report.suite.is_as_listed(first) {
+            return None;
+        }
         let effect = Effect {
             arm: &arm.name,
             baseline: &self.scenario.name,
             metric,
             workload: difference.workload,
-            order,
+            order: first.order.as_deref(),
             is_open: false,
         };
-        let cells: Vec<Cell> = difference.cells.iter().map(|cell| in_order(cell, order)).collect();
-        let cells: Vec<&Cell> = cells.iter().collect();
-        let size = effect.size(&self.analysis, self.report.windows, &cells)?;
+        let size = effect.size(&self.analysis, self.report.windows, &difference.cells)?;
         (size.holds(difference.size) && effect.is_shown(&self.analysis)).then_some(size)
     }
-
-    /// The orders as cells have them, without those that are the same in every block.
-    fn orders(&self) -> Vec<Option<&'a str>> {
-        let orders = &self.report.suite.orders;
-        let has_several = orders.len() > 1;
-        let is_random = |order: &&Order| order.sequence == Sequence::Random;
-        let name = |order: &'a Order| has_several.then_some(order.name.as_str());
-        orders.iter().filter(is_random).map(name).collect()
-    }
-}
-
-/// The cell under the same load in another order.
-fn in_order(cell: &Cell, order: Option<&str>) -> Cell {
-    Cell { order: order.map(str::to_owned), ..cell.clone() }
 }
 
 /// What a scenario has of each factor but its start and its variables. A profile that begins with what is
@@ -148,9 +131,9 @@ struct Rules {
 
 impl Rules {
     fn of(scenario: &Scenario) -> Rules {
-        let own = scenario.profile.as_deref().and_then(builtin).and_then(Result::ok);
+        let own = scenario.profile();
         let default = match own.as_ref().map(|profile| profile.base) {
-            Some(Base::Current | Base::Default) => builtin("default").and_then(Result::ok),
+            Some(Base::Current | Base::Default) => default_profile(),
             Some(Base::Off) | None => None,
         };
         let mut rules = Rules::default();

@@ -57,7 +57,8 @@ fn asked(report: Report<'_>) -> Vec<Block> {
         };
         let text = "Orders of the scenarios in a block. Each is reported by itself; the published \
                     figures stand beside the first one, which is that of the source, and those of \
-                    memory beside the one with a server for each scenario, where there is one.";
+                    memory beside the one with a server for each scenario, where there is one; in \
+                    effects.md beside every order that has the scenario.";
         blocks.push(Block::Paragraph(text.to_owned()));
         blocks.push(Block::List(suite.orders.iter().map(order).collect()));
     }

@@ -1,17 +1,24 @@
-//! On which computers the windows were made, where a run was taken up again.
+//! On which computers, and by which waggle, the windows were made, where a run was taken up again.
 
 use std::collections::BTreeMap;
 
 use crate::facts::Host;
 use crate::report::{Report, circumstances};
 
-/// What a reader has to know where not all windows were made on one computer, or where that is not known,
-/// a sentence each.
+/// What a reader has to know where not all windows were made on one computer and by one waggle, or where the computer is
+/// not known, a sentence each.
 pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
     let facts = report.facts;
     let (mut caveats, mut unknown) = (Vec::new(), Vec::new());
-    let mut before = &facts.host;
+    let (mut before, mut by) = (&facts.host, facts.run.waggle_version.as_str());
     for (part, from) in begins(report) {
+        if let Some(now) = facts.waggle_of(part).filter(|now| *now != by) {
+            caveats.push(format!(
+                "Windows from {from} on were made by waggle {now}, those before by waggle {by}, which may have measured \
+                 otherwise. No window is compared with one from before, but means and intervals are over all."
+            ));
+            by = now;
+        }
         let Some(host) = facts.host_of(part) else {
             unknown.push(from.to_string());
             continue;
@@ -71,7 +78,12 @@ mod tests {
     }
 
     fn taken_up(parts: &[(u32, Host)]) -> Facts {
-        let taken_up = parts.iter().map(|(part, host)| TakenUp { part: *part, host: host.clone() });
+        let waggle_version = Some(facts().run.waggle_version);
+        let taken_up = parts.iter().map(|(part, host)| TakenUp {
+            part: *part,
+            host: host.clone(),
+            waggle_version: waggle_version.clone(),
+        });
         Facts { taken_up: taken_up.collect(), ..facts() }
     }
 
@@ -106,6 +118,20 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    #[test]
+    fn windows_of_another_waggle_are_told_and_those_of_one_that_was_not_kept_are_not() {
+        let mut facts = taken_up(&[(1, facts().host), (2, facts().host), (3, facts().host)]);
+        facts.taken_up[1].waggle_version = Some("0.2.0 abc".to_owned());
+        facts.taken_up[2].waggle_version = None;
+        let said = said(&facts, &windows(&[0, 1, 2, 3]));
+        let first = &facts.run.waggle_version;
+        assert_eq!(said.len(), 1, "{said:?}");
+        let begin = format!(
+            "Windows from 4 on were made by waggle 0.2.0 abc, those before by waggle {first}, "
+        );
+        assert!(said[0].starts_with(&begin), "{said:?}");
     }
 
     #[test]

@@ -47,7 +47,7 @@ use crate::facts::{Facts, NotRun};
 use crate::metric::Metric;
 use crate::report::document::Block;
 use crate::suite::{Published, SourceMetric, Suite};
-use crate::window::{Cell, Load, Measured, Window};
+use crate::window::{self, Cell, Load, Measured, Window};
 
 /// A chart as a file of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,17 @@ pub struct Report<'a> {
     pub analysis: &'a Analysis,
 }
 
+/// How to read the tables of [`Report::effects`], as a list of Markdown.
+pub fn effects_rules() -> String {
+    markdown::part(&[published_effects::rules()])
+}
+
+/// The lowest and the highest finite value.
+fn span(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
+    let finite = values.into_iter().filter(|value| value.is_finite());
+    finite.map(|value| (value, value)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+}
+
 /// Why there is no number: a verdict that says so.
 #[derive(Clone, Debug, PartialEq)]
 struct Absent(Verdict);
@@ -99,7 +110,12 @@ impl<'a> Report<'a> {
     /// Direction and size of every effect that the source published, beside ours and with the arm that
     /// explains the difference, as a section of Markdown.
     pub fn effects(self) -> String {
-        markdown::part(&published_effects::blocks(self))
+        markdown::part(&published_effects::blocks(self, true))
+    }
+
+    /// The same without [`effects_rules`], for a page that has several.
+    pub fn effects_without_rules(self) -> String {
+        markdown::part(&published_effects::blocks(self, false))
     }
 
     /// The charts of the HTML report, each by itself.
@@ -294,8 +310,6 @@ impl<'a> Report<'a> {
     }
 
     fn mean(&self, cell: &Cell, arm: &str, of: fn(&Measured) -> Option<f64>) -> Option<f64> {
-        let of_arm = self.windows.iter().filter(|one| one.arm == arm && one.cell == *cell);
-        let values: Vec<f64> = of_arm.filter_map(Window::counted).filter_map(of).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+        window::mean(self.windows.iter().filter(|one| one.arm == arm && one.cell == *cell), of)
     }
 }

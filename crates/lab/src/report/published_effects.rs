@@ -1,5 +1,7 @@
 //! Direction and size of every effect that the source published, beside ours.
 
+use waggle_stats::percent;
+
 use crate::analysis::{Interval, Verdict};
 use crate::metric::Metric;
 use crate::report::columns;
@@ -8,7 +10,7 @@ use crate::report::effect::Effect;
 use crate::report::explanation::{self, Arms, Difference, of_the_same};
 use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION};
-use crate::report::{Absent, Report, left_out, machines, published_ranges};
+use crate::report::{Absent, Report, left_out, machines, published_ranges, span};
 use crate::suite::Scenario;
 use crate::window::{Cell, Window};
 
@@ -20,7 +22,7 @@ pub(super) const FIGURES: [Metric; 5] =
 const RULES: [&str; 5] = [
     "Published: changes in % that follow from the figures of the source: the lowest cell, the highest, and the geometric \
      mean. Left out are cells that contradict the source and, where we ran any of the others, those that we did not run. \
-     Memory: what came to that of the baseline.",
+     Memory: MiB more than the baseline.",
     "Ours: of the same cells as the published figures, over several numbers of threads the mean, each \
      with the same weight, formed in each block; its interval is that of the sign-flip test over the \
      blocks, 95 %, as that of a single cell is. Beside it the lowest and the highest cell.",
@@ -36,8 +38,14 @@ const RULES: [&str; 5] = [
 const FULL: &str = "the processors were full: the share of the server grows only where that of the load shrinks; the \
                     source prints a use of the processors and does not say whose";
 
-/// A section for a run.
-pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
+/// How to read the tables.
+pub(super) fn rules() -> Block {
+    let rules = RULES.into_iter().chain([explanation::RULE]);
+    Block::List(rules.map(str::to_owned).collect())
+}
+
+/// A section for a run, with [`rules`] or without.
+pub(super) fn blocks(report: Report<'_>, with_rules: bool) -> Vec<Block> {
     let Report { suite, facts, .. } = report;
     let (run, host, source) = (&facts.run, &facts.host, &suite.source);
     let model = host.cpu_model.as_deref().unwrap_or("a model that is not known");
@@ -67,8 +75,7 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         blocks.push(Block::Paragraph(text.to_owned()));
         return blocks;
     }
-    let rules = RULES.into_iter().chain([explanation::RULE]);
-    blocks.push(Block::List(rules.map(str::to_owned).collect()));
+    blocks.extend(with_rules.then(rules));
     blocks.extend((!table.rows.is_empty()).then_some(Block::Table(table)));
     blocks.extend(ranges);
     let left_out = left_out::in_words(report);
@@ -83,7 +90,7 @@ fn table(report: Report<'_>) -> Table {
         "scenario",
         "workload",
         "figure",
-        "cells, ours of those published (number)",
+        "cells compared, of those published (number)",
         "published, d% or MiB",
         "ours, d% or MiB (95 % interval)",
         "ours, lowest to highest cell",
@@ -342,7 +349,7 @@ impl Line<'_> {
             true => sizes.iter().sum::<f64>() / count,
             false => {
                 let logs = sizes.iter().map(|percent| (percent / 100.0).ln_1p());
-                100.0 * (logs.sum::<f64>() / count).exp_m1()
+                percent(logs.sum::<f64>() / count)
             }
         }
     }
@@ -350,11 +357,11 @@ impl Line<'_> {
     /// The lowest and the highest of sizes, and their mean where it is asked for; the only one alone.
     pub(super) fn range(&self, sizes: &[f64], with_mean: bool) -> String {
         let size = |size: f64| words::size(self.metric, size);
-        let low = sizes.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = sizes.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        match sizes {
-            [] => words::NOT_MEASURED.to_owned(),
-            [one] => size(*one),
+        let Some((low, high)) = span(sizes.iter().copied()) else {
+            return words::NOT_MEASURED.to_owned();
+        };
+        match sizes.len() {
+            1 => size(low),
             _ if with_mean => {
                 format!("{} to {}, mean {}", size(low), size(high), size(self.mean(sizes)))
             }

@@ -5,7 +5,7 @@ use crate::metric::Metric;
 use crate::report::document::{Block, Datum, Row, Table};
 use crate::report::effect::Effect;
 use crate::report::group::Group;
-use crate::report::{Absent, Report, columns, words};
+use crate::report::{Absent, Report, columns, span, words};
 use crate::suite::Scenario;
 use crate::window::{Cell, Window};
 
@@ -22,8 +22,8 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
     }
     let on = match report.verdict_metric() {
         Metric::CpuPerStatement => {
-            "the processor time of the server per statement, which is defined at any load; at saturation it is \
-             the throughput"
+            "the processor time of the server per statement, which is defined at any load; at saturation \
+             throughput follows it, but less, since the load has a part of the processors"
         }
         _ => {
             "the throughput: the processor time of the server was not measured. Where the server is not \
@@ -219,7 +219,7 @@ impl Line<'_> {
         let percent = |cell| self.report.published_percent(cell, &self.scenario.name);
         let cells = self.group.cells.iter();
         let all: Vec<f64> = cells.filter(trusted).filter_map(percent).collect();
-        match range(&all) {
+        match span(all.iter().copied()) {
             None => Datum::published(words::NOT_PUBLISHED),
             Some((low, high)) => Datum::published(match all.len() {
                 1 => words::percent(low),
@@ -234,15 +234,8 @@ fn micros(counted: &[&Comparison]) -> Option<String> {
     if let [one] = counted {
         return Some(words::difference(one.metric, &one.difference));
     }
-    let values: Vec<f64> = counted.iter().map(|one| one.difference.value).collect();
-    let (low, high) = range(&values)?;
+    let (low, high) = span(counted.iter().map(|one| one.difference.value))?;
     let factor = words::factor(counted.first()?.metric);
     let micros = |ns: f64| words::signed(ns * factor, 2);
     Some(format!("{} to {}", micros(low), micros(high)))
-}
-
-/// The lowest and the highest finite value.
-fn range(values: &[f64]) -> Option<(f64, f64)> {
-    let finite = values.iter().copied().filter(|value| value.is_finite());
-    finite.map(|value| (value, value)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
 }

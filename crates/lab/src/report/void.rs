@@ -11,21 +11,23 @@ const PERCENT_MAX: f64 = 5.0;
 /// the processor time of the server is not measured.
 pub(super) fn cells(report: Report<'_>) -> Option<String> {
     let run = cells_run(report);
-    let void = run.iter().filter(|one| matches!(one.verdict, Verdict::Void(_))).count();
+    let count = |is_it: fn(&Verdict) -> bool| run.iter().filter(|one| is_it(&one.verdict)).count();
+    let void = count(|verdict| matches!(verdict, Verdict::Void(_)));
+    let overloaded = count(|verdict| matches!(verdict, Verdict::Overloaded(_)));
     let percent = 100.0 * void as f64 / run.len() as f64;
     let (share, most) = (words::share(percent), words::share(PERCENT_MAX));
     let answer = if percent > PERCENT_MAX { "more" } else { "not more" };
     (!run.is_empty()).then(|| {
         format!(
-            "Void cells, a scenario under a load each: {void} of {} that were run ({share}), {answer} than \
-             the {most} that may be.",
+            "Void comparisons (a scenario in a cell): {void} of {} that were run ({share}), {answer} than \
+             the {most} that may be; without a number, too, since the arm was overloaded: {overloaded}.",
             run.len()
         )
     })
 }
 
 /// Void windows of each arm; `None` where there is no window. What voids one arm more often than the
-/// others, as an overload does a dear one, hides what that arm costs.
+/// others, as an overload does an expensive one, hides what that arm costs.
 pub(super) fn windows(report: Report<'_>) -> Option<String> {
     let mut arms: Vec<(&str, usize, usize)> = Vec::new();
     for Window { arm, .. } in report.windows {
@@ -128,9 +130,10 @@ mod tests {
     #[test]
     fn void_cells_are_told_beside_what_may_be_and_void_windows_by_arm() {
         let [cells, by_arm] = said(&sample::windows(), &analysis());
-        let begin = "Void cells, a scenario under a load each: ";
+        let begin = "Void comparisons (a scenario in a cell): ";
+        let end = "without a number, too, since the arm was overloaded: 0.";
         let expected =
-            format!("{begin}1 of 6 that were run (17 %), more than the 5.0 % that may be.");
+            format!("{begin}1 of 6 that were run (17 %), more than the 5.0 % that may be; {end}");
         assert_eq!(cells, Some(expected));
         let expected =
             "Void windows by arm: pfsoff 0 of 1 (0 %), pfson_conoff_insoff 1 of 2 (50 %).";
@@ -138,8 +141,9 @@ mod tests {
         let mut sound = analysis();
         sound.comparisons.retain(|one| !matches!(one.verdict, Verdict::Void(_)));
         let [cells, _] = said(&[], &sound);
-        let expected =
-            format!("{begin}0 of 5 that were run (0 %), not more than the 5.0 % that may be.");
+        let expected = format!(
+            "{begin}0 of 5 that were run (0 %), not more than the 5.0 % that may be; {end}"
+        );
         assert_eq!(cells, Some(expected));
     }
 

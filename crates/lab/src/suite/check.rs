@@ -63,12 +63,13 @@ pub(super) fn check(suite: &Suite) -> Checked {
     workloads(&suite.workloads)?;
     levels(suite)?;
     scenarios(&suite.scenarios)?;
+    is_on(suite)?;
     if suite.servers == Servers::SideBySide {
         neighbours(&suite.scenarios)?;
     }
     let names: Vec<&str> = suite.scenarios.iter().map(|one| one.name.as_str()).collect();
     for order in &suite.orders {
-        check_order(order, &names)?;
+        check_order(order, &suite.baseline, &names)?;
         sequence(order, suite.servers)?;
     }
     let orders: Vec<&str> = suite.orders.iter().map(|order| order.name.as_str()).collect();
@@ -204,10 +205,6 @@ fn scenario_alone(scenario: &Scenario) -> Checked {
                 return Err(Mistake::new(key("profile"), reason, remedy));
             }
         }
-        if scenario.start.iter().any(|option| turns_off(option)) {
-            let reason = "its start turns Performance Schema off, and there is nothing to set then";
-            return Err(Mistake::new(key("profile"), reason, "leave out the one or the other"));
-        }
     }
     for (name, value) in &scenario.variables {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -256,15 +253,35 @@ fn neighbours(scenarios: &[Scenario]) -> Checked {
     Ok(())
 }
 
-/// Whether an option starts the server without Performance Schema.
-fn turns_off(option: &str) -> bool {
-    ServerOption::of(option).sets("performance_schema", "OFF")
+/// Where a scenario has a profile its server is not started without Performance Schema: what an option says last counts.
+fn is_on(suite: &Suite) -> Checked {
+    let sets = |option: &&String, value| ServerOption::of(option).sets("performance_schema", value);
+    for scenario in suite.scenarios.iter().filter(|one| one.needs_performance_schema()) {
+        let mut options = suite.options.iter().chain(&scenario.start);
+        let last = options.rfind(|it| sets(it, "ON") || sets(it, "OFF"));
+        if last.is_some_and(|last| sets(&last, "OFF")) {
+            let reason = "its server is started without Performance Schema, and there is nothing to set then";
+            let remedy = "leave out the one or the other";
+            return Err(Mistake::new(
+                format!("scenarios.{}.profile", scenario.name),
+                reason,
+                remedy,
+            ));
+        }
+    }
+    Ok(())
 }
 
-fn check_order(order: &Order, scenarios: &[&str]) -> Checked {
+fn check_order(order: &Order, baseline: &str, scenarios: &[&str]) -> Checked {
     identifier("orders", &order.name)?;
     let key = |what: &str| format!("orders.{}.{what}", order.name);
     some(&key("scenarios"), order.scenarios.len())?;
+    let lacks = |name: &str| !order.scenarios.iter().any(|own| own == name);
+    if order.against == [baseline] && lacks(baseline) {
+        let reason = format!("the baseline {baseline} is not among them");
+        let remedy = "add it, or say with against what the others are compared with";
+        return Err(Mistake::new(key("scenarios"), reason, remedy));
+    }
     distinct(&key("scenarios"), order.scenarios.iter().map(String::as_str))?;
     distinct(&key("against"), order.against.iter().map(String::as_str))?;
     for name in &order.scenarios {

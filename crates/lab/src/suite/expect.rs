@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use waggle_instrumentation::activity::Events;
 use waggle_instrumentation::class::class_of;
 use waggle_instrumentation::pattern::fits;
-use waggle_instrumentation::profile::{
-    Base, ConsumerRule, InstrumentRule, Profile, Servers, builtin,
-};
+use waggle_instrumentation::profile::{Base, ConsumerRule, InstrumentRule, Profile, Servers};
+
+use crate::suite::default_profile;
 
 /// The classes that are looked at. Errors are not: whether they happen is not up to the load.
 pub(super) const CLASSES: [&str; 14] = [
@@ -63,7 +63,7 @@ impl Expect {
     /// What a profile makes of every class, under a load that makes events of the instruments `feeds`.
     pub(super) fn of(profile: &Profile, feeds: &[String]) -> Vec<Expect> {
         let default = match profile.base {
-            Base::Default => builtin("default").and_then(Result::ok),
+            Base::Default => default_profile(),
             Base::Current | Base::Off => None,
         };
         let layers: Vec<&Profile> = default.iter().chain([profile]).collect();
@@ -234,6 +234,8 @@ fn named(pattern: &str, class: &str) -> Share {
 
 #[cfg(test)]
 mod tests {
+    use waggle_instrumentation::profile::builtin;
+
     use super::*;
 
     const FEEDS: [&str; 5] = [

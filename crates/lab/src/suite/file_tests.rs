@@ -132,7 +132,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 69] = [
+const WRONG: [(&str, &str, &[&str]); 71] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -194,7 +194,18 @@ const WRONG: [(&str, &str, &[&str]); 69] = [
     (
         "=OFF\"]",
         "=OFF\"]\nprofile = \"off\"",
-        &["scenarios.off.profile", "turns Performance Schema off"],
+        &["scenarios.off.profile", "started without Performance Schema"],
+    ),
+    (
+        "start = [\"--performance-schema=ON\"]",
+        "start = [\"--performance-schema=ON\", \"--skip-performance-schema\"]",
+        &["scenarios.on.profile", "started without Performance Schema"],
+    ),
+    (
+        "[[scenarios]]\nname = \"off\"",
+        "[[orders]]\nname = \"one\"\ntitle = \"one\"\nsequence = \"random\"\nscenarios = [\"on\"]\n\n\
+         [[scenarios]]\nname = \"off\"",
+        &["orders.one.scenarios: the baseline off is not among them", "against"],
     ),
     ("\"statement/com/Execute\"", "\"error\"", &["feeds: error", "wait/io/table"]),
     ("feeds =", "counters = [\"x y\"]\nfeeds =", &["counters: `x y` is no name"]),
@@ -302,6 +313,16 @@ fn what_a_source_left_out_is_absent_and_not_zero() {
     let [off, on] = ["off", "on"].map(|scenario| suite.published(&cell, scenario).unwrap());
     assert_eq!((off.qps, on.qps, on.percent), (Some(1000.0), None, None));
     assert_eq!(on.recomputed_percent(off), None);
+}
+
+#[test]
+fn the_suite_that_the_guide_shows_is_one() {
+    let guide = include_str!("../../../../docs/guide/lab.md");
+    let blocks = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let suites: Vec<&str> = blocks.filter(|text| text.contains("[[scenarios]]")).collect();
+    assert_eq!(suites.len(), 1);
+    let suite = Suite::parse("mine.toml", suites[0]).unwrap();
+    assert!(suite.scenarios.len() > 1);
 }
 
 proptest! {

@@ -14,6 +14,7 @@ mod file_tests;
 mod only;
 mod parse;
 mod published;
+mod scenario;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -21,8 +22,8 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use waggle_instrumentation::activity::Events;
-use waggle_instrumentation::profile::{BUILTIN, Base, Profile, builtin};
+use waggle_instrumentation::profile::{BUILTIN, Base, Profile};
+use waggle_model::Flavour;
 
 use crate::metric::Metric;
 use crate::window::{Cell, Load, Window};
@@ -30,9 +31,11 @@ use crate::window::{Cell, Load, Window};
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must, Under, counter_disproof};
 pub use published::{Figure, Further, Published, PublishedRange};
+pub use scenario::Scenario;
+pub(crate) use scenario::{DEFAULT, default_profile};
 
-/// The profile with which others may begin.
-pub(crate) const DEFAULT: &str = "default";
+/// From this size on a buffer pool has several instances by default, MiB.
+const POOL_OF_SEVERAL: u32 = 1024;
 
 /// A published experiment, or one of the user's own.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,28 +122,6 @@ pub struct Workload {
     /// What the script is told beside sessions, tables and rows.
     #[serde(default)]
     pub arguments: Vec<String>,
-}
-
-/// What is set in an arm.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Scenario {
-    /// Its name, as in the source where the source has it.
-    pub name: String,
-    /// What it is, in a line.
-    pub title: String,
-    /// What the server is told at its start, as on its command line: the static part.
-    #[serde(default)]
-    pub start: Vec<String>,
-    /// The built-in profile of `waggle_instrumentation` that is applied: the dynamic part.
-    #[serde(default)]
-    pub profile: Option<String>,
-    /// Global variables that are set while the server runs, with their values as SQL writes them.
-    #[serde(default)]
-    pub variables: BTreeMap<String, String>,
-    /// What the events of a window have to show; it follows from the profile.
-    #[serde(skip)]
-    pub expects: Vec<Expect>,
 }
 
 /// An order in which scenarios are measured, and what is read from it.
@@ -255,19 +236,6 @@ impl<T: Copy> ByScale<T> {
     }
 }
 
-impl Scenario {
-    /// Why so many events of Performance Schema, by the name of the instrument, cannot come from this
-    /// scenario; `None` where they can.
-    pub fn disproof(&self, events: &Events, under: Under) -> Option<String> {
-        expect::disproof(&self.expects, events, under)
-    }
-
-    /// Whether the load has to make events of instruments whose names begin so.
-    pub fn is_fed(&self, instruments: &str) -> bool {
-        self.expects.iter().any(|one| one.must == Must::Grow && one.class.starts_with(instruments))
-    }
-}
-
 impl Suite {
     /// Name and text of every built-in suite, in the order in which they are listed.
     pub fn builtin() -> [(&'static str, &'static str); 3] {
@@ -376,11 +344,12 @@ impl Suite {
                 profiles.extend(profile.map(|profile| (name, profile)));
             }
         };
-        for name in self.scenarios.iter().filter_map(|one| one.profile.as_deref()) {
-            // That every profile can be read was checked when the suite was.
-            let Some(Ok(profile)) = builtin(name) else { continue };
+        for scenario in &self.scenarios {
+            let (Some(name), Some(profile)) = (&scenario.profile, scenario.profile()) else {
+                continue;
+            };
             if profile.base == Base::Default {
-                add(DEFAULT, builtin(DEFAULT).and_then(Result::ok));
+                add(DEFAULT, default_profile());
             }
             add(name, Some(profile));
         }
@@ -448,15 +417,27 @@ impl Suite {
         lives
     }
 
-    /// What every server is told at its start, with what depends on the scale.
-    pub fn settings(&self, scale: Scale) -> Vec<String> {
+    /// Whether a scenario is set on a server that others share, while their sessions are there.
+    pub(crate) fn shares_server(&self, scenario: &Scenario) -> bool {
+        let is_like = |other: &&Scenario| other.start == scenario.start;
+        let is_kept = |cell: &Cell| self.keeps_servers(cell) && self.has(cell, &scenario.name);
+        self.scenarios.iter().filter(is_like).count() > 1 && self.cells().iter().any(is_kept)
+    }
+
+    /// What every server of a family is told at its start, with what depends on the scale.
+    pub fn settings(&self, scale: Scale, family: Flavour) -> Vec<String> {
         let pool = self.data.buffer_pool_mib.of(scale);
         let redo = self.data.redo_log_mib.of(scale);
-        let mut settings = self.options.clone();
+        // As servers have it by default until MySQL 8.4, where it began to depend on the processors, and a pool is rounded up
+        // to a multiple of it (MySQL 8.4 manual, innodb_buffer_pool_instances). MariaDB has one.
+        let instances = if pool < POOL_OF_SEVERAL { 1 } else { 8 };
+        let mut settings = vec![format!("--loose-innodb-buffer-pool-instances={instances}")];
+        settings.extend(self.options.iter().cloned());
         settings.push(format!("--innodb-buffer-pool-size={pool}M"));
-        // Before MySQL 8.0.30 two files make the log.
+        // The log of MariaDB is one file (since 10.5), that of MySQL before 8.0.30 has two.
+        let files = if family == Flavour::Mariadb { 1 } else { 2 };
         settings.push(format!("--loose-innodb-redo-log-capacity={redo}M"));
-        settings.push(format!("--loose-innodb-log-file-size={}M", redo / 2));
+        settings.push(format!("--loose-innodb-log-file-size={}M", redo / files));
         settings
     }
 

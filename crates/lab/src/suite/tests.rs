@@ -1,5 +1,7 @@
 //! The suites that come with waggle.
 
+use waggle_model::Flavour;
+
 use super::{Figure, Must, Published, Scale, Sequence, Servers, Suite};
 use crate::metric::Metric;
 use crate::window::{Cell, Load};
@@ -190,9 +192,32 @@ fn what_needs_a_restart_and_what_does_not_is_told_apart() {
     assert_eq!(suite("modb").lives(), [&off[..], &on[..]]);
     assert_eq!(suite("line").lives(), [&on[..]]);
     assert_eq!(suite("line").servers, Servers::OneAfterAnother);
-    let settings = suite("line").settings(Scale::Full);
+    let settings = suite("line").settings(Scale::Full, Flavour::Mysql);
     assert!(settings.contains(&"--innodb-buffer-pool-load-at-startup=OFF".to_owned()));
     assert!(settings.contains(&"--innodb-buffer-pool-size=4096M".to_owned()), "{settings:?}");
+}
+
+#[test]
+fn the_log_and_the_pool_have_the_size_of_the_suite_on_every_server() {
+    let settings = |scale, family| suite("rds").settings(scale, family);
+    let has = |settings: &[String], option: &str| settings.iter().any(|it| it == option);
+    let mysql = settings(Scale::Full, Flavour::Mysql);
+    assert!(has(&mysql, "--loose-innodb-log-file-size=512M"), "{mysql:?}");
+    assert!(has(&mysql, "--loose-innodb-redo-log-capacity=1024M"), "{mysql:?}");
+    assert!(has(&mysql, "--loose-innodb-buffer-pool-instances=8"), "{mysql:?}");
+    let mariadb = settings(Scale::Tiny, Flavour::Mariadb);
+    assert!(has(&mariadb, "--loose-innodb-log-file-size=64M"), "{mariadb:?}");
+    assert!(has(&mariadb, "--loose-innodb-buffer-pool-instances=1"), "{mariadb:?}");
+}
+
+#[test]
+fn who_shares_a_server_while_it_runs_follows_from_the_starts_and_the_orders() {
+    let shares = |name: &str| -> Vec<bool> {
+        let suite = suite(name);
+        suite.scenarios.iter().map(|one| suite.shares_server(one)).collect()
+    };
+    assert_eq!(shares("rds"), [false, true, true, true, true, true]);
+    assert!(shares("line").iter().all(|shares| !shares));
 }
 
 #[test]

@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod load;
 #[cfg(test)]
+mod pool;
+#[cfg(test)]
 mod redo;

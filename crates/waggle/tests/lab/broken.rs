@@ -101,3 +101,23 @@ fn a_counter_that_a_server_lacks_is_named_before_anything_is_measured() {
     assert_eq!(windows(&place.run()), Vec::<Value>::new());
     assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_variable_of_sessions_is_refused_where_they_are_shared() {
+    let place = Place::new();
+    let suite = SUITE
+        .replace(
+            "title = \"it starts\"",
+            "title = \"it starts\"\nvariables = { long_query_time = \"1\" }",
+        )
+        .replace("start = [\"--nosuch-option=1\"]", "variables = { long_query_time = \"2\" }");
+    let output = run(&place, &suite).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("a session has its own long_query_time") && said.contains("start"),
+        "{said}"
+    );
+    assert_eq!(windows(&place.run()), Vec::<Value>::new());
+    assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
+}

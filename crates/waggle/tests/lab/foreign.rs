@@ -242,6 +242,8 @@ fn what_cannot_be_run_on_this_server_is_told_and_nothing_is_changed() {
     let (place, in_use) = (Place::new(), InUse::of(Version::Mysql9));
     let mut root = in_use.root();
     root.run("CREATE DATABASE waggle_lab").unwrap();
+    let said = ended(place.foreign("rds", &in_use.account(), &YES), 4);
+    assert!(said.contains("there is an empty schema waggle_lab"), "{said}");
     root.run("CREATE TABLE waggle_lab.orders (id INT PRIMARY KEY)").unwrap();
     let before = in_use.found();
     let account = in_use.account();

@@ -128,6 +128,17 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
 }
 
 #[test]
+fn a_run_that_is_refused_leaves_no_directory_on_the_way_to_its_own() {
+    let place = Place::new();
+    let mut command = place.lab(&["run", "rds", "--server", "mysql-8.0", "--scale", "tiny"]);
+    command.arg("--servers").arg(place.list()).env("TMPDIR", "/proc");
+    command.arg("--output").arg(place.dir.path().join("not/there/yet"));
+    let (said, code) = refused(command);
+    assert!(said.contains("room on the disk") && code == Some(4), "{said}");
+    assert!(!place.dir.path().join("not").exists());
+}
+
+#[test]
 fn a_run_is_not_written_over() {
     let place = Place::new();
     fs::create_dir_all(place.run()).unwrap();

@@ -54,7 +54,7 @@ impl Strip {
 /// A strip for each metric.
 pub(super) fn of(report: Report<'_>) -> Figure {
     let again: Vec<&Comparison> =
-        report.analysis.comparisons.iter().filter(|one| is_shown(one)).collect();
+        report.analysis.of_noise(report.suite).filter(|one| is_shown(one)).collect();
     let strip = |floor: &Floor| Strip {
         metric: floor.metric,
         half_width_percent: floor.half_width_percent,

@@ -1,5 +1,7 @@
 //! From values to places on an axis.
 
+use crate::report::span;
+
 /// About how many ticks an axis has.
 const TICKS: f64 = 6.0;
 /// What is left free beside the outermost values, as a share of their distance.
@@ -21,21 +23,21 @@ impl Scale {
 
     /// Holds all finite values and some room beside them; 0 to 1 where there are none.
     pub(super) fn around(values: impl IntoIterator<Item = f64>) -> Scale {
-        let Some((low, high)) = ends(values) else { return Scale::between(0.0, 1.0) };
+        let Some((low, high)) = span(values) else { return Scale::between(0.0, 1.0) };
         let margin = margin(low, high);
         Scale::between(low - margin, high + margin)
     }
 
     /// From 0 to a little above the highest finite value.
     pub(super) fn from_zero(values: impl IntoIterator<Item = f64>) -> Scale {
-        let high = ends(values).map_or(0.0, |(_, high)| high);
+        let high = span(values).map_or(0.0, |(_, high)| high);
         Scale::between(0.0, if high > 0.0 { high * (1.0 + MARGIN) } else { 1.0 })
     }
 
     /// Equal steps for equal factors. Only values above 0 have a place.
     pub(super) fn log2(values: impl IntoIterator<Item = f64>) -> Scale {
         let positive = values.into_iter().filter(|value| *value > 0.0).map(f64::log2);
-        let (low, high) = ends(positive).unwrap_or((0.0, 1.0));
+        let (low, high) = span(positive).unwrap_or((0.0, 1.0));
         let margin = margin(low, high).min(0.5);
         Scale { from: low - margin, to: high + margin, is_log2: true }
     }
@@ -64,12 +66,6 @@ impl Scale {
     }
 }
 
-/// The lowest and the highest finite value.
-fn ends(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
-    let finite = values.into_iter().filter(|value| value.is_finite());
-    finite.map(|value| (value, value)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
-}
-
 fn margin(low: f64, high: f64) -> f64 {
     match high - low {
         distance if distance > 0.0 => distance * MARGIN,
@@ -93,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ticks_are_round_and_lie_between_the_ends() {
+    fn ticks_are_round_and_lie_between_the_span() {
         let (ticks, digits) = Scale::between(-31.0, 4.0).ticks();
         assert_eq!((ticks, digits), (vec![-30.0, -20.0, -10.0, 0.0], 0));
         let (ticks, digits) = Scale::between(0.31, 0.52).ticks();

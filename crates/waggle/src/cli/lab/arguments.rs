@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
@@ -122,7 +122,11 @@ impl RunArgs {
                 place.display()
             )));
         }
-        let made = fs::create_dir_all(&place).and_then(|()| fs::remove_dir(&place));
+        // Those on the way to it, too, are there again only when the run is begun.
+        let is_new = |it: &&Path| !it.as_os_str().is_empty() && !it.exists();
+        let new: Vec<&Path> = place.ancestors().take_while(is_new).collect();
+        let made =
+            fs::create_dir_all(&place).and_then(|()| new.iter().try_for_each(fs::remove_dir));
         made.map_err(|error| {
             Failure::Cannot(anyhow!(
                 "directory {} cannot be made: {error}; name another one with --output",

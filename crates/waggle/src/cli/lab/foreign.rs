@@ -25,7 +25,7 @@ use super::super::pfs::hold::begin;
 use super::super::pfs::open;
 use super::super::pfs::process::process_of;
 use super::super::pfs::rights::Rights;
-use super::super::{Failure, Outcome, private_server, stop_on_signal};
+use super::super::{Failure, Outcome, VERSION, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::note;
@@ -137,9 +137,10 @@ pub(super) fn resume(
     if sysbench.is_some() && !begun.is_whole(kept.count()) {
         there.check_room(&Needs::of(&to_run, &begun.cells, begun.scale))?;
     }
-    demand(args.yes)?;
     let place = kept.path().to_owned();
-    begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()])?);
+    check_kept(&place, begun.missing(kept.count())).map_err(failed)?;
+    demand(args.yes)?;
+    begun.take_up(kept.part(), found::host([Vec::new(), Vec::new()])?, VERSION);
     kept::write_json(&place.join(kept::RUN), &begun).map_err(failed)?;
     there.measure(&begun, sysbench.as_ref(), &place, None, || Ok(kept))
 }

@@ -149,7 +149,7 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
     if let Some(profile) = one.begun.other_profile(&other.begun.profiles) {
         note(format!("profile {profile} sets something else in the second run than in the first"));
     }
-    let differences = compare_runs(&one.suite, &one.windows, &other.windows);
+    let differences = compare_runs([&one.suite, &other.suite], &one.windows, &other.windows);
     if differences.found.is_empty() {
         return Err(Failure::Cannot(anyhow!(
             "no effect was measured in both runs: name two that have cells in common, with {PAIRS_MIN} blocks or more"

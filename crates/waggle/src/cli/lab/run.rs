@@ -18,10 +18,10 @@ use waggle_lab::load::{LoadError, Reach, Request, Sysbench};
 use waggle_lab::needs::{Needs, check_kept};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite, SuiteError};
-use waggle_lab::{Cell, LabError, Origin, check_counters, connect, load};
+use waggle_lab::{Cell, LabError, Origin, check_counters, check_variables, connect, load};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
-use super::super::{Failure, Outcome, private_server, stop_on_signal};
+use super::super::{Failure, Outcome, VERSION, private_server, stop_on_signal};
 use super::announce::{announce, count};
 use super::arguments::{ResumeArgs, RunArgs, as_typed};
 use super::progress::{Line, note};
@@ -63,7 +63,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     }
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
-    let settings = suite.settings(scale);
+    let settings = suite.settings(scale, program.flavour);
     let stop = stop_on_signal()?;
     let task = Task {
         suite: &suite,
@@ -110,8 +110,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
 
 pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
-    let mut begun: Begun = kept::read_run(&place).map_err(failed)?;
-    let kept = Kept::open(&place).map_err(failed)?;
+    let (kept, mut begun): (Kept, Begun) = kept::take_up(&place).map_err(failed)?;
     // Also where nothing is missing: one that was killed left its schema there.
     if let Some(confined) = begun.foreign.clone() {
         return foreign::resume(&args, &confined, begun, kept);
@@ -134,6 +133,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
     let sysbench = sysbench(&suite)?;
     loads_as_begun(&begun, &sysbench)?;
     check(&suite, &begun.cells, begun.scale, &program)?;
+    check_kept(&place, begun.missing(kept.count())).map_err(failed)?;
     let launchers = launchers(&begun.pinned)?;
     let stop = stop_on_signal()?;
     let task = Task {
@@ -159,7 +159,7 @@ pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
         )));
     }
     let host = found::host(begun.pinned.clone())?;
-    begun.take_up(kept.part(), host);
+    begun.take_up(kept.part(), host, VERSION);
     kept::write_json(&place.join(kept::RUN), &begun).map_err(failed)?;
     task.measure(&begun, kept, &made, None)
 }
@@ -320,6 +320,7 @@ impl Task<'_> {
         let mut connection = connect(&server)?;
         let version = connection.server_identity().version.clone();
         check_counters(&mut connection, &self.suite.counters)?;
+        check_variables(&mut connection, self.suite)?;
         drop(connection);
         if let Some(workload) = self.suite.workloads.first() {
             let request = Request {

@@ -1,0 +1,53 @@
+//! The buffer pool of a server that has just been started.
+
+use waggle_lab::pool;
+use waggle_mysql::{Connection, Options};
+use waggle_testkit::{Account, Client, Server, Transport, Version};
+
+/// Pages that a server has read from its disk so far.
+fn read(client: &mut Client) -> u64 {
+    let rows = client.run("SHOW GLOBAL STATUS LIKE 'Innodb_pages_read'").unwrap();
+    rows[0].text(0, 1).unwrap().parse().unwrap()
+}
+
+/// Pages that reading a table by both of its indexes takes from the disk, with what was there before and without.
+fn pages(version: Version) -> [u64; 2] {
+    const BOTH: [&str; 2] = [
+        "SELECT SUM(LENGTH(pad)) FROM load_of.one FORCE INDEX (PRIMARY) WHERE id >= 0",
+        "SELECT SUM(k) FROM load_of.one FORCE INDEX (k) WHERE k >= 0",
+    ];
+    let server = Server::builder(version)
+        .arg("--innodb-buffer-pool-dump-at-shutdown=OFF")
+        .arg("--innodb-buffer-pool-load-at-startup=OFF");
+    let mut server = server.start().unwrap();
+    let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+    client.run("CREATE DATABASE load_of").unwrap();
+    let table =
+        "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, pad CHAR(200) NOT NULL, KEY k (k)";
+    client.run(format!("CREATE TABLE load_of.one ({table})")).unwrap();
+    client.run("INSERT INTO load_of.one (k, pad) VALUES (1, REPEAT('a', 200))").unwrap();
+    for _ in 0..14 {
+        client.run("INSERT INTO load_of.one (k, pad) SELECT k + id, pad FROM load_of.one").unwrap();
+    }
+    [false, true].map(|is_filled| {
+        drop(server.restart());
+        let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+        if is_filled {
+            let (user, socket) = (Some("root".to_owned()), Some(server.socket()));
+            let options = Options { user, socket, ..Options::default() };
+            pool::fill(&mut Connection::open(&options, None).unwrap(), "load_of").unwrap();
+        }
+        let before = read(&mut client);
+        BOTH.iter().for_each(|sql| drop(client.run(*sql).unwrap()));
+        read(&mut client) - before
+    })
+}
+
+#[test]
+fn what_was_read_through_is_not_read_from_the_disk_again() {
+    for version in Version::ALL {
+        let [empty, filled] = pages(version);
+        assert!(empty > 200, "{version:?}: {empty} pages");
+        assert_eq!(filled, 0, "{version:?}, of {empty} pages");
+    }
+}
