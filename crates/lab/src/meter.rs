@@ -132,10 +132,7 @@ impl Sample {
         let used = total.saturating_sub(idle + steal) as f64 - own_ticks;
         let seconds = self.at.duration_since(earlier.at).as_secs_f64();
         let server_cpu_ns = self.cpu_ns.saturating_sub(earlier.cpu_ns);
-        let storage = match (&self.storage, &earlier.storage) {
-            (Reading::Value(now), Reading::Value(before)) => Reading::Value(now.since(before)),
-            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::absent(why.clone()),
-        };
+        let storage = self.storage.as_ref().zip(earlier.storage.as_ref());
         Usage {
             seconds,
             server_cpu_ns,
@@ -145,7 +142,7 @@ impl Sample {
             steal_share: share_of_all(of_all(|all| all.steal_ticks)),
             tick_share: share_of_all(1),
             context_switches: ticks(|host| host.context_switches),
-            storage,
+            storage: storage.map(|(now, before)| now.since(before)),
             rss_bytes: self.rss_bytes.clone(),
         }
     }
@@ -167,10 +164,7 @@ impl Usage {
             steal_share: mean(|usage| usage.steal_share),
             tick_share: 1.0 / (1.0 / self.tick_share + 1.0 / later.tick_share),
             context_switches: self.context_switches + later.context_switches,
-            storage: match (self.storage, later.storage) {
-                (Reading::Value(one), Reading::Value(other)) => Reading::Value(one.plus(other)),
-                (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
-            },
+            storage: self.storage.zip(later.storage).map(|(one, other)| one.plus(other)),
             rss_bytes: later.rss_bytes,
         }
     }

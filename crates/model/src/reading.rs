@@ -36,6 +36,30 @@ impl<T> Reading<T> {
         }
     }
 
+    /// The same reading with its value turned into another, or into the reason why there is none.
+    pub fn and_then<U>(self, turn: impl FnOnce(T) -> Result<U, String>) -> Reading<U> {
+        match self {
+            Reading::Value(value) => turn(value).map_or_else(Reading::Absent, Reading::Value),
+            Reading::Absent(why) => Reading::Absent(why),
+        }
+    }
+
+    /// The same reading, of a value that stays where it is.
+    pub fn as_ref(&self) -> Reading<&T> {
+        match self {
+            Reading::Value(value) => Reading::Value(value),
+            Reading::Absent(why) => Reading::Absent(why.clone()),
+        }
+    }
+
+    /// Both values, or the first reason why one is absent.
+    pub fn zip<U>(self, other: Reading<U>) -> Reading<(T, U)> {
+        match (self, other) {
+            (Reading::Value(value), Reading::Value(other)) => Reading::Value((value, other)),
+            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Reading::Absent(why),
+        }
+    }
+
     /// The same reading with its value turned into another.
     pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Reading<U> {
         match self {

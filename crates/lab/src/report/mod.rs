@@ -5,6 +5,7 @@
 //! there is no other way to write it.
 
 mod at_work;
+mod cell_by_cell;
 mod chart;
 mod circumstances;
 mod columns;

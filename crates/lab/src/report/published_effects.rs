@@ -10,7 +10,7 @@ use crate::report::effect::Effect;
 use crate::report::explanation::{self, Arms, Difference, of_the_same};
 use crate::report::group::Group;
 use crate::report::words::{self, BELOW_SATURATION};
-use crate::report::{Absent, Report, left_out, machines, published_ranges, span};
+use crate::report::{Absent, Report, cell_by_cell, left_out, machines, published_ranges, span};
 use crate::suite::Scenario;
 use crate::window::{Cell, Window};
 
@@ -77,6 +77,7 @@ pub(super) fn blocks(report: Report<'_>, with_rules: bool) -> Vec<Block> {
     }
     blocks.extend(with_rules.then(rules));
     blocks.extend((!table.rows.is_empty()).then_some(Block::Table(table)));
+    blocks.extend(cell_by_cell::tables(report));
     blocks.extend(ranges);
     let left_out = left_out::in_words(report);
     if !left_out.is_empty() {

@@ -93,7 +93,10 @@ impl Counters {
                 Some((name.clone(), later.checked_sub(before)?))
             })
             .collect();
-        let events = both(&self.events, &earlier.events)
+        let events = self
+            .events
+            .as_ref()
+            .zip(earlier.events.as_ref())
             .and_then(|(later, before)| self.events_since(earlier, later, before));
         Ok(Difference {
             flavour: self.flavour,
@@ -107,9 +110,15 @@ impl Counters {
             running_before: earlier.running(),
             running_after: self.running(),
             events,
-            connections: both(&self.connections, &earlier.connections)
+            connections: self
+                .connections
+                .as_ref()
+                .zip(earlier.connections.as_ref())
                 .map(|(later, before)| connections_since(later, before, self.own_connection)),
-            digests: both(&self.digests, &earlier.digests)
+            digests: self
+                .digests
+                .as_ref()
+                .zip(earlier.digests.as_ref())
                 .and_then(|(later, before)| self.digests_since(earlier, later, before)),
             digests_lost: status.get("performance_schema_digest_lost").copied().unwrap_or(0),
             status,
@@ -205,29 +214,6 @@ impl Counters {
     }
 }
 
-/// Both values, or the first reason why one is absent.
-struct Both<'a, T>(Result<(&'a T, &'a T), String>);
-
-fn both<'a, T>(later: &'a Reading<T>, earlier: &'a Reading<T>) -> Both<'a, T> {
-    Both(match (later, earlier) {
-        (Reading::Value(later), Reading::Value(earlier)) => Ok((later, earlier)),
-        (Reading::Absent(why), _) | (_, Reading::Absent(why)) => Err(why.clone()),
-    })
-}
-
-impl<'a, T> Both<'a, T> {
-    fn map<U>(self, turn: impl FnOnce((&'a T, &'a T)) -> U) -> Reading<U> {
-        self.and_then(|both| Ok(turn(both)))
-    }
-
-    fn and_then<U>(self, turn: impl FnOnce((&'a T, &'a T)) -> Result<U, String>) -> Reading<U> {
-        match self.0.and_then(turn) {
-            Ok(value) => Reading::Value(value),
-            Err(why) => Reading::Absent(why),
-        }
-    }
-}
-
 fn connections_since(
     later: &BTreeMap<u64, ConnectionCounts>,
     earlier: &BTreeMap<u64, ConnectionCounts>,
@@ -293,18 +279,14 @@ impl Difference {
     /// `COM_STMT_SEND_LONG_DATA`, less the other commands that count there, of which `captured`
     /// tells how often each was answered. The server counts a statement when it begins.
     pub fn statements_by_questions(&self, captured: &BTreeMap<Command, u64>) -> Reading<u64> {
-        let (questions, quits) = match (&self.questions, &self.quits) {
-            (Reading::Value(questions), Reading::Value(quits)) => (questions, quits),
-            (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
-                return Reading::Absent(why.clone());
-            }
-        };
         let long_data = self.status.get("com_stmt_send_long_data").copied().unwrap_or(0);
         let others = captured
             .iter()
             .filter(|(command, _)| is_question(**command) && !command.is_statement())
             .map(|(_, count)| count);
-        Reading::Value(questions.saturating_sub(quits + long_data + others.sum::<u64>()))
+        let not_sent = long_data + others.sum::<u64>();
+        let both = self.questions.as_ref().zip(self.quits.as_ref());
+        both.map(|(questions, quits)| questions.saturating_sub(quits + not_sent))
     }
 }
 
