@@ -1,6 +1,8 @@
 //! The lab on real servers.
 
 #[cfg(test)]
+mod counters;
+#[cfg(test)]
 mod load;
 #[cfg(test)]
 mod pool;
