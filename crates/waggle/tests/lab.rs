@@ -86,6 +86,35 @@ impl Place {
     }
 }
 
+/// What small suites have in common, after their own keys: point selects on next to no data.
+const SMALL: &str = r#"metric = "qps"
+margin_percent = 2.0
+
+[detectable_percent]
+cpu_per_statement = 2.0
+
+[source]
+what = "nobody"
+server = "any"
+load = "point selects"
+caveats = []
+
+[data]
+tables = 1
+rows = { tiny = 100, small = 100, full = 100 }
+buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
+redo_log_mib = { tiny = 32, small = 32, full = 32 }
+
+[[workloads]]
+name = "point-selects"
+script = "oltp_point_select"
+"#;
+
+/// A small suite of these keys, and of these scenarios and orders.
+fn small_suite([keys, scenarios]: [&str; 2]) -> String {
+    [keys, SMALL, scenarios].concat()
+}
+
 /// The windows of a run, as they are kept.
 fn windows(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("windows.jsonl")).unwrap_or_default();

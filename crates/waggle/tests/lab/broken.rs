@@ -5,38 +5,19 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Place, done, is_of_host, stderr, windows};
+use super::{Place, done, is_of_host, small_suite, stderr, windows};
 
 /// A suite with a scenario whose server has an option that no server knows.
-const SUITE: &str = r#"
+const SUITE: [&str; 2] = [
+    r#"
 title = "a server that does not start"
 baseline = "off"
-metric = "qps"
 threads = [2]
 open_shares = []
 open_threads = 2
 servers = "side_by_side"
-margin_percent = 2.0
-
-[detectable_percent]
-cpu_per_statement = 2.0
-
-[source]
-what = "nobody"
-server = "any"
-load = "point selects"
-caveats = []
-
-[data]
-tables = 1
-rows = { tiny = 100, small = 100, full = 100 }
-buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
-redo_log_mib = { tiny = 32, small = 32, full = 32 }
-
-[[workloads]]
-name = "point-selects"
-script = "oltp_point_select"
-
+"#,
+    r#"
 [[scenarios]]
 name = "off"
 title = "it starts"
@@ -45,7 +26,8 @@ title = "it starts"
 name = "broken"
 title = "it does not"
 start = ["--nosuch-option=1"]
-"#;
+"#,
+];
 
 fn run(place: &Place, suite: &str) -> Command {
     let file = place.dir.path().join("mine.toml");
@@ -56,7 +38,7 @@ fn run(place: &Place, suite: &str) -> Command {
 #[test]
 fn windows_of_a_server_that_does_not_start_are_void_and_say_what_it_said() {
     let place = Place::new();
-    done(&run(&place, SUITE).output().unwrap());
+    done(&run(&place, &small_suite(SUITE)).output().unwrap());
     let windows = windows(&place.run());
     assert_eq!(windows.len(), 2 * 3);
     for window in &windows {
@@ -76,8 +58,9 @@ fn windows_of_a_server_that_does_not_start_are_void_and_say_what_it_said() {
 fn a_run_ends_where_no_server_starts_and_what_it_made_is_kept() {
     let place = Place::new();
     let works = "title = \"it starts\"\n";
-    assert!(SUITE.contains(works));
-    let suite = SUITE.replacen(works, &format!("{works}start = [\"--nosuch-option=2\"]\n"), 1);
+    let suite = small_suite(SUITE);
+    assert!(suite.contains(works));
+    let suite = suite.replacen(works, &format!("{works}start = [\"--nosuch-option=2\"]\n"), 1);
     let output = run(&place, &suite).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(4), "{said}");
@@ -92,8 +75,11 @@ fn a_run_ends_where_no_server_starts_and_what_it_made_is_kept() {
 #[test]
 fn a_counter_that_a_server_lacks_is_named_before_anything_is_measured() {
     let place = Place::new();
-    let suite =
-        SUITE.replacen("baseline =", "counters = [\"trx_rw_commits\", \"no_such\"]\nbaseline =", 1);
+    let suite = small_suite(SUITE).replacen(
+        "baseline =",
+        "counters = [\"trx_rw_commits\", \"no_such\"]\nbaseline =",
+        1,
+    );
     let output = run(&place, &suite).output().unwrap();
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{said}");
@@ -105,7 +91,7 @@ fn a_counter_that_a_server_lacks_is_named_before_anything_is_measured() {
 #[test]
 fn a_variable_of_sessions_is_refused_where_they_are_shared() {
     let place = Place::new();
-    let suite = SUITE
+    let suite = small_suite(SUITE)
         .replace(
             "title = \"it starts\"",
             "title = \"it starts\"\nvariables = { long_query_time = \"1\" }",

@@ -4,38 +4,19 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{Place, done, is_empty, stderr, windows};
+use super::{Place, done, is_empty, small_suite, stderr, windows};
 
 /// One session, closed and at fixed rates, and two scenarios on one server.
-const SUITE: &str = r#"
+const SUITE: [&str; 2] = [
+    r#"
 title = "limits"
 baseline = "default"
-metric = "qps"
 threads = [2]
 open_shares = [SHARES]
 open_threads = 1
 servers = "SERVERS"
-margin_percent = 2.0
-
-[detectable_percent]
-cpu_per_statement = 2.0
-
-[source]
-what = "nobody"
-server = "any"
-load = "point selects"
-caveats = []
-
-[data]
-tables = 1
-rows = { tiny = 100, small = 100, full = 100 }
-buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
-redo_log_mib = { tiny = 32, small = 32, full = 32 }
-
-[[workloads]]
-name = "point-selects"
-script = "oltp_point_select"
-
+"#,
+    r#"
 [[scenarios]]
 name = "default"
 title = "as by default"
@@ -45,7 +26,8 @@ profile = "default"
 name = "everything"
 title = "everything"
 profile = "everything"
-"#;
+"#,
+];
 
 /// What one session never reaches: it and its server take turns, so that of two processors one is idle.
 const TOO_MUCH: f64 = 0.9999;
@@ -59,7 +41,8 @@ pub(super) fn suite(place: &Place, servers: &str, others: &[f64]) -> String {
     let share = 0.3 / processors as f64;
     let file = place.dir.path().join("limits.toml");
     let shares: Vec<String> = [&[share], others].concat().iter().map(f64::to_string).collect();
-    let suite = SUITE.replace("SERVERS", servers).replace("SHARES", &shares.join(", "));
+    let suite =
+        small_suite(SUITE).replace("SERVERS", servers).replace("SHARES", &shares.join(", "));
     fs::write(&file, suite).unwrap();
     file.to_str().unwrap().to_owned()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{Place, done, is_empty, is_of_host, reference, windows};
+use super::{Place, done, is_empty, is_of_host, reference, small_suite, windows};
 
 #[test]
 fn servers_side_by_side_are_measured_and_reported_in_the_shape_of_the_source() {
@@ -121,35 +121,16 @@ fn where_every_arm_has_a_restart_servers_come_one_after_another() {
 }
 
 /// A suite whose only order has a restart for each arm.
-const RESTARTS: &str = r#"
+const RESTARTS: [&str; 2] = [
+    r#"
 title = "memory"
 baseline = "off"
-metric = "qps"
 threads = [2]
 open_shares = []
 open_threads = 2
 servers = "side_by_side"
-margin_percent = 2.0
-
-[detectable_percent]
-cpu_per_statement = 2.0
-
-[source]
-what = "nobody"
-server = "any"
-load = "point selects"
-caveats = []
-
-[data]
-tables = 1
-rows = { tiny = 100, small = 100, full = 100 }
-buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
-redo_log_mib = { tiny = 32, small = 32, full = 32 }
-
-[[workloads]]
-name = "point-selects"
-script = "oltp_point_select"
-
+"#,
+    r#"
 [[scenarios]]
 name = "off"
 title = "Performance Schema off"
@@ -173,14 +154,15 @@ title = "each just started"
 sequence = "random"
 restart = true
 scenarios = ["off", "default", "everything"]
-"#;
+"#,
+];
 
 #[test]
 fn memory_is_read_on_servers_that_were_just_started_and_is_0_where_there_is_none() {
     for server in ["mysql-5.7", "mariadb-10.11"] {
         let place = Place::new();
         let file = place.dir.path().join("memory.toml");
-        fs::write(&file, RESTARTS).unwrap();
+        fs::write(&file, small_suite(RESTARTS)).unwrap();
         let blocks = ["--blocks", "2"];
         done(&place.small(file.to_str().unwrap(), server, &blocks).output().unwrap());
         let windows = windows(&place.run());

@@ -4,39 +4,20 @@ use std::fs;
 
 use waggle_lab::suite::Suite;
 
-use super::{Place, done, windows};
+use super::{Place, done, small_suite, windows};
 
 /// Two scenarios that share a server, under two numbers of sessions.
-const SHARED: &str = r#"
+const SHARED: [&str; 2] = [
+    r#"
 title = "all on one server"
 baseline = "off"
-metric = "qps"
 threads = [1, 2]
 open_shares = []
 open_threads = 2
 servers = "side_by_side"
-margin_percent = 2.0
 options = []
-
-[detectable_percent]
-cpu_per_statement = 2.0
-
-[source]
-what = "nobody"
-server = "any"
-load = "point selects"
-caveats = []
-
-[data]
-tables = 1
-rows = { tiny = 100, small = 100, full = 100 }
-buffer_pool_mib = { tiny = 64, small = 64, full = 64 }
-redo_log_mib = { tiny = 32, small = 32, full = 32 }
-
-[[workloads]]
-name = "point-selects"
-script = "oltp_point_select"
-
+"#,
+    r#"
 [[scenarios]]
 name = "off"
 title = "nothing"
@@ -48,7 +29,8 @@ name = "on"
 title = "everything"
 start = ["--performance-schema=ON"]
 profile = "pfson_conon_inson"
-"#;
+"#,
+];
 
 /// A suite whose servers log what they are asked.
 fn logged(text: &str, place: &Place, log: &str) -> String {
@@ -90,7 +72,7 @@ fn a_scenario_with_a_server_for_itself_is_set_before_the_sessions_of_its_load_lo
 fn sessions_of_a_server_that_arms_share_log_in_under_what_it_had_at_its_start() {
     let place = Place::new();
     let log = place.dir.path().join("general.log");
-    let suite = logged(SHARED, &place, log.to_str().unwrap());
+    let suite = logged(&small_suite(SHARED), &place, log.to_str().unwrap());
     done(&place.small(&suite, "mysql-8.0", &["--blocks", "2"]).output().unwrap());
     assert_eq!(windows(&place.run()).len(), 2 * 2 * 3);
 
