@@ -31,7 +31,7 @@ impl Facts {
         if part == 0 {
             return Some(&self.host);
         }
-        self.taken_up.iter().find(|one| one.part == part).map(|one| &one.host)
+        self.later(part).map(|one| &one.host)
     }
 
     /// The waggle that made a part of the run; `None` where it was not kept.
@@ -39,7 +39,11 @@ impl Facts {
         if part == 0 {
             return Some(&self.run.waggle_version);
         }
-        self.taken_up.iter().find(|one| one.part == part)?.waggle_version.as_deref()
+        self.later(part)?.waggle_version.as_deref()
+    }
+
+    fn later(&self, part: u32) -> Option<&TakenUp> {
+        self.taken_up.iter().find(|one| one.part == part)
     }
 }
 

@@ -224,15 +224,6 @@ impl<'a> Life<'a> {
         for (name, value) in &scenario.variables {
             self.connection.rows(&format!("SET GLOBAL {name} = {value}"))?;
         }
-        if scenario.needs_performance_schema()
-            && !self.connection.server_identity().performance_schema
-        {
-            return Err(LabError::Scenario {
-                scenario: scenario.name.clone(),
-                reason: "it has a profile, and Performance Schema is off: add --performance-schema=ON to its start"
-                    .to_owned(),
-            });
-        }
         let changes = self.changes(scenario)?;
         self.make(&changes)
     }
@@ -308,6 +299,14 @@ impl<'a> Life<'a> {
     fn changes(&mut self, scenario: &Scenario) -> Result<Vec<Change>, LabError> {
         let wanted = match self.wanted.entry(scenario.name.clone()) {
             Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(_)
+                if scenario.needs_performance_schema()
+                    && !self.connection.server_identity().performance_schema =>
+            {
+                let reason = "it has a profile, and Performance Schema is off: add --performance-schema=ON to its start";
+                let (scenario, reason) = (scenario.name.clone(), reason.to_owned());
+                return Err(LabError::Scenario { scenario, reason });
+            }
             Entry::Vacant(free) => {
                 free.insert(self.first.with(&plan(scenario, &self.first, self.version)?))
             }

@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use crate::facts::Host;
 use crate::report::{Report, circumstances};
 
+/// Of windows before and after.
+const NOT_COMPARED: &str =
+    "No window is compared with one from before, but means and intervals are over all.";
+
 /// What a reader has to know where not all windows were made on one computer and by one waggle, or where the computer is
 /// not known, a sentence each.
 pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
@@ -15,7 +19,7 @@ pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
         if let Some(now) = facts.waggle_of(part).filter(|now| *now != by) {
             caveats.push(format!(
                 "Windows from {from} on were made by waggle {now}, those before by waggle {by}, which may have measured \
-                 otherwise. No window is compared with one from before, but means and intervals are over all."
+                 otherwise. {NOT_COMPARED}"
             ));
             by = now;
         }
@@ -26,8 +30,8 @@ pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
         let differences = differences(before, host);
         if !differences.is_empty() {
             caveats.push(format!(
-                "Windows from {from} on were made on another machine, or on one that had changed: {}. No \
-                 window is compared with one from before, but means and intervals are over all.",
+                "Windows from {from} on were made on another machine, or on one that had changed: {}. \
+                 {NOT_COMPARED}",
                 differences.join("; ")
             ));
         }

@@ -13,10 +13,15 @@ const NOISE: [f64; 8] = [0.004, -0.004, -0.004, 0.004, 0.004, -0.004, -0.004, 0.
 
 /// The suite `rds` under one workload with 32 sessions.
 fn suite() -> Suite {
+    suite_of(1)
+}
+
+/// The same under so many workloads.
+fn suite_of(workloads: usize) -> Suite {
     let mut suite = Suite::find("rds").unwrap();
     suite.threads = vec![32];
     suite.open_shares.clear();
-    suite.workloads.truncate(1);
+    suite.workloads.truncate(workloads);
     suite
 }
 
@@ -63,10 +68,7 @@ fn row(text: &str, scenario: &str) -> Vec<String> {
 /// The source: −12.9 %, −11.5 %, −15.4 %, one that contradicts itself, −17.0 %. Of ours the first would
 /// be there with the consumers of the second, under both workloads.
 fn rendered() -> String {
-    let mut suite = Suite::find("rds").unwrap();
-    suite.threads = vec![32];
-    suite.open_shares.clear();
-    suite.workloads.truncate(2);
+    let suite = suite_of(2);
     let read_only = under("read-only", [41_111.0, 39_168.0].map(|qps| qps / 47_176.0));
     let read_write = under("read-write", [33_170.0, 32_280.0].map(|qps| qps / 37_999.0));
     let windows = [read_only, read_write].concat();
@@ -102,10 +104,7 @@ fn every_effect_has_its_direction_and_its_explanation_or_none() {
 
 #[test]
 fn an_arm_explains_nothing_that_it_explains_under_one_workload_alone() {
-    let mut suite = Suite::find("rds").unwrap();
-    suite.threads = vec![32];
-    suite.open_shares.clear();
-    suite.workloads.truncate(2);
+    let mut suite = suite_of(2);
     let is_explained = |suite: &Suite, of_second: f64| {
         let mut all = Vec::new();
         for (workload, arm) in [("read-only", 41_111.0 / 47_176.0), ("read-write", of_second)] {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::Deserialize;
-use waggle_instrumentation::profile::builtin;
 
 use super::agree;
 use super::check;
@@ -112,8 +111,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
     check::check(&suite)?;
     let Suite { scenarios, feeds, .. } = &mut suite;
     for scenario in scenarios {
-        // That every profile can be read was checked before.
-        let profile = scenario.profile.as_deref().and_then(builtin).and_then(Result::ok);
+        let profile = scenario.profile();
         scenario.expects = profile.map_or(Vec::new(), |profile| Expect::of(&profile, feeds));
     }
     Ok(suite)

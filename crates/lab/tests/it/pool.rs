@@ -1,8 +1,9 @@
 //! The buffer pool of a server that has just been started.
 
 use waggle_lab::pool;
-use waggle_mysql::{Connection, Options};
 use waggle_testkit::{Account, Client, Server, Transport, Version};
+
+use super::connect;
 
 /// Pages that a server has read from its disk so far.
 fn read(client: &mut Client) -> u64 {
@@ -33,9 +34,7 @@ fn pages(version: Version) -> [u64; 2] {
         drop(server.restart());
         let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
         if is_filled {
-            let (user, socket) = (Some("root".to_owned()), Some(server.socket()));
-            let options = Options { user, socket, ..Options::default() };
-            pool::fill(&mut Connection::open(&options, None).unwrap(), "load_of").unwrap();
+            pool::fill(&mut connect(&server), "load_of").unwrap();
         }
         let before = read(&mut client);
         BOTH.iter().for_each(|sql| drop(client.run(*sql).unwrap()));

@@ -1,8 +1,9 @@
 //! The redo log of a server that has just been started.
 
 use waggle_lab::redo;
-use waggle_mysql::{Connection, Options};
 use waggle_testkit::{Account, Client, Server, Transport, Version};
+
+use super::connect;
 
 fn status(client: &mut Client, name: &str) -> Option<u64> {
     let rows = client.run(format!("SHOW GLOBAL STATUS LIKE '{name}'")).unwrap();
@@ -15,9 +16,7 @@ fn written(version: Version) -> Option<(u64, u64)> {
     let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
     let capacity = status(&mut client, "Innodb_redo_log_capacity_resized");
     let before = status(&mut client, "Innodb_redo_log_current_lsn");
-    let (user, socket) = (Some("root".to_owned()), Some(server.socket()));
-    let options = Options { user, socket, ..Options::default() };
-    redo::write_through(&mut Connection::open(&options, None).unwrap()).unwrap();
+    redo::write_through(&mut connect(&server)).unwrap();
     let left = client.run("SHOW DATABASES LIKE 'waggle%'").unwrap();
     assert_eq!(left[0].rows.len(), 0);
     let after = status(&mut client, "Innodb_redo_log_current_lsn");

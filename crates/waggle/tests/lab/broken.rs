@@ -107,3 +107,21 @@ fn a_variable_of_sessions_is_refused_where_they_are_shared() {
     assert_eq!(windows(&place.run()), Vec::<Value>::new());
     assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_profile_is_refused_where_the_server_has_no_performance_schema() {
+    let place = Place::new();
+    let suite = small_suite(SUITE)
+        .replace("title = \"it starts\"", "title = \"it starts\"\nprofile = \"default\"")
+        .replace("start = [\"--nosuch-option=1\"]", "profile = \"everything\"");
+    let file = place.dir.path().join("mine.toml");
+    fs::write(&file, suite).unwrap();
+    // MariaDB has it off by default.
+    let mut command = place.small(file.to_str().unwrap(), "mariadb-10.11", &["--blocks", "2"]);
+    let output = command.output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("add --performance-schema=ON to its start"), "{said}");
+    assert_eq!(windows(&place.run()), Vec::<Value>::new());
+    assert_eq!(fs::read_dir(place.servers()).unwrap().count(), 0);
+}

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::{Place, stderr};
+use super::{Place, small_suite, stderr};
 
 /// A suite that takes more memory than this host has, and little of its disk: many servers side by side,
 /// each with as many sessions as can be.
@@ -20,7 +20,7 @@ fn too_large_for_the_memory() -> String {
         )
     };
     let scenarios: Vec<String> = (0..servers).map(scenario).collect();
-    LARGE.to_owned() + &scenarios.concat()
+    small_suite([LARGE, &scenarios.concat()])
 }
 
 const SCENARIO: &str = "[[scenarios]]\nname = \"s0\"\ntitle = \"one\"\n";
@@ -28,32 +28,10 @@ const SCENARIO: &str = "[[scenarios]]\nname = \"s0\"\ntitle = \"one\"\n";
 const LARGE: &str = r#"
 title = "more than there is"
 baseline = "s0"
-metric = "qps"
 threads = [4096]
 open_shares = []
 open_threads = 1
 servers = "side_by_side"
-margin_percent = 2.0
-
-[detectable_percent]
-cpu_per_statement = 2.0
-
-[source]
-what = "nobody"
-server = "any"
-load = "point selects"
-caveats = []
-
-[data]
-tables = 1
-rows = { tiny = 1, small = 1, full = 1 }
-buffer_pool_mib = { tiny = 5, small = 5, full = 5 }
-redo_log_mib = { tiny = 16, small = 16, full = 16 }
-
-[[workloads]]
-name = "point-selects"
-script = "oltp_point_select"
-
 "#;
 
 /// What is said, and how it ends.
@@ -89,8 +67,8 @@ fn each_thing_that_is_wrong_or_missing_is_named_and_nothing_is_started() {
     };
     let of_workload = |name: &str, script: &str| {
         let path = place.dir.path().join(name);
-        let lines =
-            format!("{}{SCENARIO}", LARGE.replace("script = \"oltp_point_select\"", script));
+        let suite = small_suite([LARGE, SCENARIO]);
+        let lines = suite.replace("script = \"oltp_point_select\"", script);
         fs::write(&path, lines.replace("[4096]", "[1]")).unwrap();
         place.small(path.to_str().unwrap(), "mysql-8.0", &[])
     };
