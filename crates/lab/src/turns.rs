@@ -82,7 +82,12 @@ impl<'a> Engine<'a> {
         kept: &mut Kept,
         making: &mut [Making],
     ) -> Result<(), LabError> {
-        for at in 0..making.len() {
+        let mut starts: Vec<usize> = (0..making.len()).collect();
+        starts.sort_by_key(|at| {
+            let Slot { block, arm, .. } = making[*at].slot;
+            self.schedule.place_of_start(self.schedule.arms[arm].server, block)
+        });
+        for at in starts {
             let slot = making[at].slot;
             let server = self.schedule.arms[slot.arm].server;
             if making[at].is_broken {
