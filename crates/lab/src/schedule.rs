@@ -147,6 +147,7 @@ impl<'a> Schedule<'a> {
     pub(crate) fn place_of_start(&self, server: usize, block: u32) -> usize {
         let count = self.servers_at_once();
         let (round, turn) = (block as usize / count, block as usize % count);
+        // Not the sequence from which a block has the order of its windows.
         let mut random = Random::seeded(!self.seed ^ ((round as u64) << 32));
         let first = shuffled(0..count, &mut random).iter().position(|it| *it == server);
         (first.unwrap_or(0) + turn) % count
