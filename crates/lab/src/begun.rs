@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use waggle_instrumentation::profile::Profile;
 
-use crate::budget::Lengths;
 use crate::error::LabError;
 use crate::facts::{Facts, Host, NotRun, TakenUp};
 use crate::foreign::Confined;
+use crate::lengths::Lengths;
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite, SuiteError};
 use crate::window::{Cell, Load};

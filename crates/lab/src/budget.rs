@@ -3,29 +3,20 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use crate::analysis::Foreseen;
 use crate::capacity::{CAPACITY_LOOKS, LOOK_FOR};
+use crate::lengths::Lengths;
 use crate::load::AGE_ROWS;
 use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
-use crate::window::{Cell, Load};
+use crate::warm_up::warm_at_once;
+use crate::window::Cell;
 
 /// Fewer blocks are made only where somebody asks for them: the smallest p of 8 pairs by their signs is 0.008, that of 6,
 /// the fewest that have an interval, is 0.03.
 pub const BLOCKS_MIN: u32 = 8;
 /// More blocks are made only where somebody asks for them.
 const BLOCKS_MAX: u32 = 40;
-/// Up to so many sessions a window is as long as asked.
-pub const THREADS: u32 = 256;
-/// The shortest turn of a window, and what it has at least for each session: a transaction of a stock
-/// script takes about 1 ms of two processors.
-pub(crate) const TURN_S: f64 = 0.05;
-pub(crate) const SESSION_TURN_S: f64 = 0.0025;
-/// Time under load at the beginning of a turn, which does not count, is at least this: what was read and
-/// set has been through the caches of the processors.
-const SETTLE_TURN: Duration = Duration::from_millis(25);
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a turn.
 const STOP_S: f64 = 0.0008;
@@ -37,10 +28,6 @@ const SESSION_S: f64 = 0.014;
 /// Until a load and its server are warm, and what each session adds.
 const WARM_S: f64 = 1.5;
 const WARM_SESSION_S: f64 = 0.01;
-/// Loads are made warm side by side as long as they have no more sessions than this together: a load of few is idle for
-/// most of that time. Of four loads with 1,024 sessions each, one had the processors nearly for itself, and the
-/// warm-up took 170 s in place of 60.
-const SESSIONS_AT_ONCE: u32 = 256;
 /// Starting a server, with the copy of what it has beside its tables and its redo log.
 const SERVER_S: f64 = 2.0;
 /// Rows per second when data is made, and bytes of a row with its index.
@@ -55,71 +42,6 @@ const COPY_BYTES_PER_S: f64 = 300e6;
 const REDO_BYTES_PER_S: f64 = 140e6;
 /// Rows per second when every index is read through ([`crate::pool`]).
 const READ_ROWS_PER_S: f64 = 2.5e6;
-
-/// How long things take at a scale.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lengths {
-    /// A window, with up to [`THREADS`] sessions; see [`Lengths::window_of`].
-    pub window: Duration,
-    /// Time under load before each window, which does not count; see [`Lengths::settle_of`].
-    pub settle: Duration,
-    /// Longest warm-up of a server and its load, with up to [`THREADS`] sessions; it ends when the
-    /// throughput is steady. See [`Lengths::warm_up_of`].
-    pub warm_up: Duration,
-}
-
-impl Lengths {
-    /// Those of a scale.
-    pub fn of(scale: Scale) -> Lengths {
-        let ms = Duration::from_millis;
-        match scale {
-            Scale::Tiny => Lengths { window: ms(400), settle: ms(300), warm_up: ms(3000) },
-            Scale::Small => Lengths { window: ms(2000), settle: ms(600), warm_up: ms(10_000) },
-            Scale::Full => Lengths { window: ms(10_000), settle: ms(2000), warm_up: ms(60_000) },
-        }
-    }
-
-    /// How often the arms of a cell take turns until each has a window: a turn is 50 ms, or as long as a few
-    /// transactions where sessions are so many that these are longer.
-    ///
-    /// Once, where the order in which arms come is what is measured, where each has a server for itself,
-    /// where the queue of an open load would be empty at the beginning of each turn, and where a server of
-    /// somebody else (`is_foreign`) would be changed each time.
-    pub fn turns(self, suite: &Suite, cell: &Cell, is_foreign: bool) -> u32 {
-        let is_at_random = suite.keeps_servers(cell) && !suite.is_as_listed(cell);
-        if is_foreign || !is_at_random || cell.load.is_open() {
-            return 1;
-        }
-        let turn = TURN_S.max(SESSION_TURN_S * f64::from(cell.threads));
-        ((self.window_of(cell.threads).as_secs_f64() / turn).round() as u32).max(1)
-    }
-
-    /// Time under load before each turn of a window with so many. An open load has as long as a window has: its queue
-    /// takes time to form. From [`THREADS`] sessions on there is none: a turn has more than half a second then, and
-    /// stopping so many sessions takes longer than settling.
-    pub fn settle_of(self, cell: &Cell, turns: u32) -> Duration {
-        match cell.load {
-            Load::Closed if cell.threads >= THREADS => Duration::ZERO,
-            Load::Closed => (self.settle / turns).max(SETTLE_TURN),
-            Load::Open { .. } => self.settle.max(self.window_of(cell.threads)),
-        }
-    }
-
-    /// A window with so many sessions. The more there are, the longer each of their transactions takes,
-    /// and a window has to hold whole ones of each.
-    pub fn window_of(self, threads: u32) -> Duration {
-        self.window.mul_f64(longer_by(threads))
-    }
-
-    /// The longest warm-up with so many sessions, each of which has to be warm.
-    pub fn warm_up_of(self, threads: u32) -> Duration {
-        self.warm_up.mul_f64(longer_by(threads))
-    }
-}
-
-fn longer_by(threads: u32) -> f64 {
-    (f64::from(threads) / f64::from(THREADS)).max(1.0)
-}
 
 /// What is run, and what is not.
 #[derive(Clone, Debug, PartialEq)]
@@ -191,6 +113,16 @@ impl Reckoning<'_> {
         self.lengths.turns(self.suite, cell, self.is_foreign)
     }
 
+    /// A window of a cell. What others do needs no longer one where they have more sessions: most of these may be idle.
+    pub(crate) fn window(&self, cell: &Cell) -> Duration {
+        if self.has_load { self.lengths.window_of(cell.threads) } else { self.lengths.window }
+    }
+
+    /// Time under load before each turn of a window of a cell. The sessions of others are never stopped.
+    pub(crate) fn settle(&self, cell: &Cell, turns: u32) -> Duration {
+        if self.has_load { self.lengths.settle_of(cell, turns) } else { self.lengths.settle }
+    }
+
     /// How long a run takes, s.
     fn seconds(&self, cells: &[Cell], blocks: u32) -> f64 {
         let suite = self.suite;
@@ -235,10 +167,14 @@ impl Reckoning<'_> {
     /// What a window takes with all that is around its turns, s.
     fn window_s(&self, cell: &Cell) -> f64 {
         let turns = self.turns(cell);
-        let settle = self.lengths.settle_of(cell, turns);
-        let stops = if settle.is_zero() { 1.0 } else { 2.0 };
+        let settle = self.settle(cell, turns);
+        let stops = match (self.has_load, settle.is_zero()) {
+            (false, _) => 0.0,
+            (true, true) => 1.0,
+            (true, false) => 2.0,
+        };
         let turn = SET_S + settle.as_secs_f64() + stops * STOP_S * f64::from(cell.threads);
-        self.lengths.window_of(cell.threads).as_secs_f64() + f64::from(turns) * turn
+        self.window(cell).as_secs_f64() + f64::from(turns) * turn
     }
 
     /// What it takes until the tables are there, s.
@@ -319,11 +255,6 @@ fn start_s(threads: u32) -> f64 {
 fn warm_s(lengths: Lengths, threads: u32) -> f64 {
     let longest = lengths.warm_up_of(threads).as_secs_f64();
     longest.min(WARM_S + WARM_SESSION_S * f64::from(threads))
-}
-
-/// How many loads with so many sessions are made warm side by side.
-pub(crate) fn warm_at_once(threads: u32) -> usize {
-    (SESSIONS_AT_ONCE / threads.max(1)).max(1) as usize
 }
 
 /// How long it takes to see what the baseline can do with the workloads that have loads at a fixed rate, s;

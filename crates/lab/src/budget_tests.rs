@@ -24,47 +24,6 @@ fn closed(suite: &Suite, is_it: impl Fn(&Cell) -> bool) -> Vec<Cell> {
 }
 
 #[test]
-fn windows_grow_with_the_sessions_that_have_to_share_them() {
-    let lengths = Lengths::of(Scale::Tiny);
-    let of = |threads| lengths.window_of(threads).as_millis();
-    assert_eq!([1, 256, 512, 1024].map(of), [400, 400, 800, 1600]);
-}
-
-#[test]
-fn a_longer_window_of_more_sessions_has_turns_that_are_longer_and_no_fewer() {
-    let suite = Suite::find("rds").unwrap();
-    let turns = |scale: Scale, threads: u32| {
-        let cells = closed(&suite, |cell| cell.threads == threads);
-        Lengths::of(scale).turns(&suite, &cells[0], false)
-    };
-    let small = |threads| turns(Scale::Small, threads);
-    assert_eq!([1, 16, 128, 256, 512, 1024].map(small), [40, 40, 6, 3, 3, 3]);
-    assert_eq!([1, 32, 128, 1024].map(|threads| turns(Scale::Tiny, threads)), [8, 5, 1, 1]);
-    // Four times as many sessions have four times as long.
-    let lengths = Lengths::of(Scale::Small);
-    let each = |threads| (lengths.window_of(threads) / small(threads)).as_secs_f64();
-    assert!((each(1024) - 4.0 * each(256)).abs() < 1e-6, "{} s", each(1024));
-}
-
-#[test]
-fn there_are_turns_only_where_neither_order_nor_server_nor_queue_would_suffer() {
-    let lengths = Lengths::of(Scale::Full);
-    let [rds, line, modb] = ["rds", "line", "modb"].map(|name| Suite::find(name).unwrap());
-    let of = |suite: &Suite, cell: &Cell| lengths.turns(suite, cell, false);
-    assert!(line.cells().iter().all(|cell| of(&line, cell) == 1));
-    for cell in modb.cells() {
-        let order = cell.order.as_deref().unwrap();
-        let is_at_random = order == "random" || order == "one-factor";
-        let takes_turns = is_at_random && !cell.load.is_open();
-        assert_eq!(of(&modb, &cell) > 1, takes_turns, "{cell:?}");
-    }
-    for cell in rds.cells() {
-        assert_eq!(of(&rds, &cell) > 1, !cell.load.is_open(), "{cell:?}");
-        assert_eq!(lengths.turns(&rds, &cell, true), 1, "{cell:?}");
-    }
-}
-
-#[test]
 fn what_is_set_and_settles_takes_its_time_in_each_turn_that_there_is() {
     let suite = Suite::find("rds").unwrap();
     let reckoning = reckoning(&suite, Scale::Tiny);
@@ -125,6 +84,9 @@ fn loads_of_few_sessions_are_warm_at_the_same_time_and_that_of_others_takes_none
     }
     let of_others = Reckoning { is_foreign: true, has_load: false, ..reckoning };
     assert!(loads_s(64, &of_others).abs() < 1e-6);
+    // However many there are, nobody stops them.
+    let many = closed(&suite, |cell| cell.threads == 1024).remove(0);
+    assert!((of_others.window_s(&many) - (0.4 + 0.3 + SET_S)).abs() < 1e-6);
     assert_eq!(of_others.data_s(), 0.0);
 }
 

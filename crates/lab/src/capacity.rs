@@ -1,13 +1,12 @@
-//! How much a server can do: when it is warm, and at which rate an open load arrives.
+//! How much the baseline can do, and at which rate an open load arrives.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{SESSION_TURN_S, THREADS};
-use crate::engine::{Engine, StartedLoad};
+use crate::engine::Engine;
 use crate::error::LabError;
 use crate::gate;
 use crate::kept::{Kept, read_json, write_json};
@@ -16,27 +15,6 @@ use crate::load::{Pace, Work};
 use crate::span::Span;
 use crate::window::{Cell, Load};
 
-/// How often the throughput is looked at while a server warms up, and how near four looks have to be to
-/// their mean: on a shared host neighbours differ by a tenth. A look has some transactions of each session
-/// ([`SESSION_TURN_S`]): all of them have begun together, and in less time now many of them would end and now few.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
-const LOOKS: usize = 4;
-const STEADY: f64 = 0.10;
-/// Transactions of a session after which its script is compiled (`hotloop` in `lab.lua`) and what the
-/// server keeps for it is there: seen on 8 and 64 sessions.
-const WARM_AFTER: u64 = 10;
-/// How often the longest warm-up may pass until they have done that: 1,024 sessions need 25 s on two slow processors.
-const PATIENCE: u32 = 4;
-/// Pauses of a load after which each further one costs it as much as the last: until then its sessions compile what
-/// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
-/// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
-const PAUSES: u32 = 8;
-/// From [`THREADS`] sessions on: each takes more than half a second, and loads have few turns.
-const PAUSES_OF_MANY: u32 = 3;
-/// How long it works between two of them: about as long as each session needs for a transaction on two processors. In
-/// 10 ms only some of 64 sessions leave a pause (`docs/decisions/0013` has what that did).
-const PAUSE_EVERY: Duration = Duration::from_millis(10);
-const SESSION_PAUSE_EVERY: Duration = Duration::from_millis(1);
 /// For how long a load shows what the baseline can do, and how often: the middle one counts, since neighbours of the host
 /// take something of one and not of another. One at a fixed rate settles for half of that time.
 pub(crate) const LOOK_FOR: Duration = Duration::from_secs(2);
@@ -173,72 +151,6 @@ impl Engine<'_> {
         looks.sort_by(|one, other| one.rate(1.0).total_cmp(&other.rate(1.0)));
         Ok(looks.swap_remove(looks.len() / 2))
     }
-
-    /// Lets loads run side by side as fast as they go until the sessions of each have done what they need to be
-    /// warm and looks at the throughput of all are near each other, or for as long as the warm-ups may take.
-    pub(crate) fn warm_up(
-        &self,
-        loads: &mut [&mut StartedLoad],
-        cell: &Cell,
-    ) -> Result<(), LabError> {
-        let mut warmed = self.run_until_warm(loads, cell.threads);
-        for load in &mut *loads {
-            let paused = load.work.pause().map_err(LabError::from);
-            warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
-        }
-        // Where a server has one arm, each load stands still as often as the next.
-        if warmed.is_ok() && self.suite.keeps_servers(cell) {
-            self.pause_often(loads, cell.threads)?;
-        }
-        for load in loads {
-            load.is_warm = warmed.is_ok();
-            load.is_steady = matches!(warmed, Ok(true));
-        }
-        warmed.map(drop)
-    }
-
-    /// Lets loads stand still as often as they have to until they do that as quickly as ever.
-    fn pause_often(&self, loads: &mut [&mut StartedLoad], threads: u32) -> Result<(), LabError> {
-        let every = PAUSE_EVERY.max(SESSION_PAUSE_EVERY * threads);
-        let pauses = if threads < THREADS { PAUSES } else { PAUSES_OF_MANY };
-        for _ in 0..pauses {
-            for load in &mut *loads {
-                load.work.go(Pace::Closed)?;
-                self.wait(every)?;
-                load.work.pause()?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the throughput is steady at the end.
-    fn run_until_warm(
-        &self,
-        loads: &mut [&mut StartedLoad],
-        threads: u32,
-    ) -> Result<bool, LabError> {
-        let begin = Instant::now();
-        let look = LOOK_EVERY.max(Duration::from_secs_f64(SESSION_TURN_S * f64::from(threads)));
-        let longest = self.lengths.warm_up_of(threads) * loads.len() as u32;
-        // Twice the looks that it takes at least.
-        let longest = longest.max(2 * LOOKS as u32 * look);
-        let enough = WARM_AFTER * u64::from(threads);
-        loads.iter_mut().try_for_each(|load| load.work.go(Pace::Closed))?;
-        let firsts = transactions(loads)?;
-        let (mut before, mut looks, mut is_enough) = (firsts.clone(), Vec::new(), false);
-        while (!is_enough || !is_steady(&looks))
-            && begin.elapsed() < (if is_enough { longest } else { PATIENCE * longest })
-        {
-            self.wait(look)?;
-            let now = transactions(loads)?;
-            let of_all = |counts: &[u64]| counts.iter().sum::<u64>();
-            looks.push(of_all(&now).saturating_sub(of_all(&before)) as f64);
-            is_enough =
-                now.iter().zip(&firsts).all(|(now, first)| now.saturating_sub(*first) >= enough);
-            before = now;
-        }
-        Ok(is_enough && is_steady(&looks))
-    }
 }
 
 /// What was seen of a load. How many transactions an open one ends differs by chance, and so does what they use: the one
@@ -249,23 +161,6 @@ fn seen(span: &Span) -> Result<Look, LabError> {
         (Some(per_second), Some(share)) => Ok(Look { per_second, share }),
         _ => Err(LabError::Foreign(NO_RATE.to_owned())),
     }
-}
-
-/// Transactions of each load since its start.
-fn transactions(loads: &mut [&mut StartedLoad]) -> Result<Vec<u64>, LabError> {
-    let count = |load: &mut &mut StartedLoad| -> Result<u64, LabError> {
-        Ok(load.work.transactions()?.unwrap_or(0))
-    };
-    loads.iter_mut().map(count).collect()
-}
-
-/// Whether the last looks are near their mean, and do not rise from each to the next.
-fn is_steady(looks: &[f64]) -> bool {
-    let Some(from) = looks.len().checked_sub(LOOKS) else { return false };
-    let last = &looks[from..];
-    let mean = last.iter().sum::<f64>() / LOOKS as f64;
-    let is_rising = last.windows(2).all(|two| two[1] > two[0]);
-    mean > 0.0 && !is_rising && last.iter().all(|look| (look - mean).abs() <= STEADY * mean)
 }
 
 #[cfg(test)]
@@ -297,14 +192,5 @@ mod tests {
         for cell in [high, cell("writes", Load::Open { share: 0.25 })] {
             assert!(matches!(capacities.rate(&cell), Err(LabError::NoRate { .. })), "{cell:?}");
         }
-    }
-
-    #[test]
-    fn steady_is_near_its_mean_and_no_longer_rising() {
-        assert!(is_steady(&[10.0, 100.0, 101.0, 99.0, 100.0]));
-        assert!(!is_steady(&[100.0, 101.0, 102.0, 103.0]));
-        assert!(!is_steady(&[50.0, 100.0, 101.0, 99.0]));
-        assert!(!is_steady(&[100.0, 100.0, 100.0]));
-        assert!(!is_steady(&[0.0; 4]));
     }
 }

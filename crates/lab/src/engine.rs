@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use waggle_private_server::Launcher;
 
-use crate::budget::{Lengths, Reckoning};
+use crate::budget::Reckoning;
 use crate::error::LabError;
 use crate::kept::Kept;
+use crate::lengths::Lengths;
 use crate::life::{Life, Lost, Origin};
 use crate::load::{Driver, Request, Sysbench, Work};
 use crate::schedule::{Schedule, Slot};
@@ -47,7 +48,7 @@ pub struct Engine<'a> {
     pub sysbench: Option<&'a Sysbench>,
     /// When no block is begun any more, if one was made before; `None`: never.
     pub until: Option<Instant>,
-    /// Set to stop after the window that is being made.
+    /// Set to stop as soon as can be: the windows of the cell that is being measured are not kept.
     pub stop: &'a AtomicBool,
     /// Told before servers are made warm, and before each turn of a window.
     pub tell: &'a mut dyn FnMut(&Progress<'_>),
@@ -305,7 +306,7 @@ impl<'a> Engine<'a> {
         self.go_on()
     }
 
-    fn go_on(&self) -> Result<(), LabError> {
+    pub(crate) fn go_on(&self) -> Result<(), LabError> {
         match self.stop.load(Ordering::Relaxed) {
             true => Err(LabError::Stopped),
             false => Ok(()),

@@ -37,12 +37,12 @@ pub enum LabError {
     /// A server that somebody else started is not as it has to be: what, why, and what to do.
     #[error("{0}")]
     Foreign(String),
-    /// A profile that a scenario names.
+    /// What a scenario wants of its server cannot be had.
     #[error("scenario {scenario}: {reason}")]
     Scenario {
         /// The scenario.
         scenario: String,
-        /// Why it cannot be set.
+        /// Why not.
         reason: String,
     },
     /// A counter of InnoDB that shall prove a scenario, and cannot.

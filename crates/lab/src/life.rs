@@ -26,12 +26,10 @@ use crate::pool;
 use crate::redo;
 use crate::server_option::is_same;
 use crate::started::first_difference;
-use crate::suite::{Scenario, Suite};
+use crate::suite::Scenario;
 
 /// Rows in one statement at most. Nobody waits for a private server.
 const ROWS_MAX: usize = 10_000;
-/// A variable has no value of a session (`ER_INCORRECT_GLOBAL_LOCAL_VAR`).
-const ONLY_GLOBAL: u16 = 1238;
 /// What profiles set. Other tables are never written to, whoever changes them meanwhile.
 const SET: [Table; 3] = [Table::Instruments, Table::Consumers, Table::Metrics];
 
@@ -60,7 +58,7 @@ pub(crate) struct Life<'a> {
     server: Server<'a>,
     /// `None` where its process is not on this host.
     meter: Option<Meter>,
-    connection: Connection,
+    pub(crate) connection: Connection,
     version: ServerVersion,
     /// What was set before any scenario was.
     first: State,
@@ -116,29 +114,6 @@ pub fn check_counters(connection: &mut Connection, names: &[String]) -> Result<(
     }
 }
 
-/// Whether what scenarios that share a server set takes effect for sessions that are there already.
-///
-/// # Errors
-/// A variable belongs to each session from its login on, or the server has none of that name.
-pub fn check_variables(connection: &mut Connection, suite: &Suite) -> Result<(), LabError> {
-    for scenario in suite.scenarios.iter().filter(|one| suite.shares_server(one)) {
-        for name in scenario.variables.keys() {
-            let refused = |reason| LabError::Scenario { scenario: scenario.name.clone(), reason };
-            match connection.rows(&format!("SELECT @@SESSION.{name} AS {MARK}")) {
-                Err(error) if error.number() == Some(ONLY_GLOBAL) => {}
-                Err(error) => return Err(refused(format!("variables, {name}: {error}"))),
-                Ok(_) => {
-                    return Err(refused(format!(
-                        "a session has its own {name} from its login on, and scenarios that share a server have the same \
-                         sessions: give it under start, or write servers = \"one_after_another\""
-                    )));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// The counters of InnoDB.
 fn all_counters(connection: &mut Connection) -> Result<Vec<Counter>, LabError> {
     match metrics::read(connection)? {
@@ -154,8 +129,19 @@ pub(crate) fn status(connection: &mut Connection, name: &str) -> Result<u64, Lab
 }
 
 impl<'a> Origin<'a> {
-    /// A server as a scenario wants it to be started.
+    /// A server as a scenario wants it to be started, as one is that has been at work for long: nothing that it writes or
+    /// reads is met for the first time.
     pub(crate) fn life(self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
+        let mut life = self.start(scenario, number)?;
+        if let Server::Private(_) = life.server {
+            redo::write_through(&mut life.connection)?;
+            pool::fill(&mut life.connection, load::SCHEMA)?;
+        }
+        Ok(life)
+    }
+
+    /// The same, as it comes up.
+    pub(crate) fn start(self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
         match self {
             Origin::Private { program, launcher, template, settings } => {
                 let settings: Vec<&str> =
@@ -166,8 +152,6 @@ impl<'a> Origin<'a> {
                 if let Some(reason) = first_difference(&mut connection, &settings)? {
                     return Err(LabError::Scenario { scenario: scenario.name.clone(), reason });
                 }
-                redo::write_through(&mut connection)?;
-                pool::fill(&mut connection, load::SCHEMA)?;
                 let first = State::read(&mut connection)?;
                 let private = Private { server, reach: Reach::private(&socket) };
                 let server = Server::Private(Box::new(private));

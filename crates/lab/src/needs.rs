@@ -80,9 +80,13 @@ impl Needs {
         self.servers * (SERVER_MEMORY + pool + self.sessions * SESSION_MEMORY)
     }
 
-    /// Whether there is memory for it.
-    pub fn has_memory(&self) -> bool {
-        available_memory().is_none_or(|available| self.memory_bytes() <= available)
+    /// Whether there is memory for it, and for the data where their place is in memory.
+    pub fn has_memory(&self, place: &Path) -> bool {
+        available_memory().is_none_or(|available| self.memory_bytes_with(place) <= available)
+    }
+
+    fn memory_bytes_with(&self, place: &Path) -> u64 {
+        self.memory_bytes() + if is_in_memory(place) { self.disk_bytes() } else { 0 }
     }
 
     /// Looks whether there is room for it at a place.
@@ -121,10 +125,9 @@ impl Needs {
     /// It has too little: how much, and what to do.
     pub fn check_memory(&self, place: &Path) -> Result<(), LabError> {
         let available = available_memory().unwrap_or(u64::MAX);
-        let data = if is_in_memory(place) { self.disk_bytes() } else { 0 };
         enough(
             "memory".to_owned(),
-            self.memory_bytes() + data,
+            self.memory_bytes_with(place),
             available,
             "choose a smaller --scale, or fewer threads with --only",
         )
@@ -199,7 +202,8 @@ fn left_in_groups(root: &Path, text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::budget::{Lengths, Reckoning};
+    use crate::budget::Reckoning;
+    use crate::lengths::Lengths;
 
     const SMALL: Needs = Needs {
         servers: 3,

@@ -47,12 +47,11 @@ pub struct Schedule<'a> {
 /// has a server of its own where scenarios do not all share one, since it shall differ from the baseline
 /// as they do. That goes by the whole suite: what a run leaves out changes nothing about the others.
 ///
-/// A server that several arms share rests less between its windows, and does more, than one that an arm
-/// has for itself. So one of those that share is there once more, alone on a server: see
-/// [`Window::ALONE`].
+/// On a server that several arms share something of each may be left for the next, and its sessions log in under none of
+/// them. So one of those that share is there once more, alone on a server: see [`Window::ALONE`].
 pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
-    let lives = suite.lives();
-    let shared = |scenario: &Scenario| lives.iter().position(|start| *start == scenario.start);
+    let starts = suite.starts();
+    let shared = |scenario: &Scenario| starts.iter().position(|start| *start == scenario.start);
     let server = |(at, scenario): (usize, &Scenario)| match suite.servers {
         Servers::SideBySide => shared(scenario).unwrap_or(at),
         Servers::OneAfterAnother => at,

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use waggle_calibration::Awake;
 use waggle_stats::Random;
 
-use crate::budget::warm_at_once;
 use crate::capacity::Capacities;
 use crate::engine::{Engine, Remaining, Running};
 use crate::error::LabError;
@@ -20,6 +19,7 @@ use crate::life::Origin;
 use crate::load::Pace;
 use crate::schedule::Slot;
 use crate::span::Span;
+use crate::warm_up::warm_at_once;
 use crate::window::{Measured, Window};
 
 /// A window while it is made.
@@ -88,6 +88,7 @@ impl<'a> Engine<'a> {
             self.schedule.place_of_start(self.schedule.arms[arm].server, block)
         });
         for at in starts {
+            self.go_on()?;
             let slot = making[at].slot;
             let server = self.schedule.arms[slot.arm].server;
             if making[at].is_broken {
@@ -163,7 +164,6 @@ impl<'a> Engine<'a> {
     ) -> Result<(), LabError> {
         let arm = &self.schedule.arms[making.slot.arm];
         let window = &mut making.window;
-        let threads = window.cell.threads;
         window.life = running.life(arm.server).unwrap_or_else(|| kept.next_life());
         let (life, load) = self.at_work(running, making.slot, window.life)?;
         life.set(arm.scenario)?;
@@ -171,8 +171,8 @@ impl<'a> Engine<'a> {
         // Once in a window: it takes long on servers with many sessions.
         let written = making.sum.is_none().then(|| life.written()).transpose()?;
         let before = Counted::so_far(life, &self.suite.counters)?;
-        let settle = self.lengths.settle_of(&window.cell, turns);
-        let length = self.lengths.window_of(threads) / turns;
+        let settle = self.reckoning().settle(&window.cell, turns);
+        let length = self.reckoning().window(&window.cell) / turns;
         let mut tries = 0;
         let span = loop {
             let begin = Timestamp::now();
@@ -216,7 +216,7 @@ impl<'a> Engine<'a> {
         let Some(sum) = sum.filter(|_| !is_broken) else { return window };
         let measured = Measured { performance_schema_bytes, ..sum.measured() };
         let threads = window.cell.threads;
-        let seconds = self.lengths.window_of(threads).as_secs_f64();
+        let seconds = self.reckoning().window(&window.cell).as_secs_f64();
         let asked = Asked { seconds, turns };
         let scenario = self.schedule.arms[slot.arm].scenario;
         let proof = || evidence.disproof(scenario, threads, measured.transactions);

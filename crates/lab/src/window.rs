@@ -88,11 +88,11 @@ pub struct Window {
 impl Window {
     /// The arm that is set as the baseline is: what differs between the two is noise (A/A).
     pub const AGAIN: &str = "baseline again";
-    /// The arm that is set as one of those that share a server, on a server that it has for itself:
-    /// what differs between the two comes of how long a server rests, and of noise (A/A).
+    /// The arm that is set as one of those that share a server, on a server that it has for itself, whose sessions log in
+    /// under what it sets: what differs between the two comes of that, of what other arms leave on a server, and of noise.
     pub const ALONE: &str = "alone on a server";
 
-    /// Whether an arm is there to be compared with one that is set alike.
+    /// Whether an arm is there beside the scenarios, and sets what one of them does.
     pub fn is_control(arm: &str) -> bool {
         [Window::AGAIN, Window::ALONE].contains(&arm)
     }
@@ -136,7 +136,7 @@ pub struct Measured {
     pub server_share: Option<f64>,
     /// Share of them that was in use, by whomever, 0 to 1.
     pub host_share: Option<f64>,
-    /// Share of them that the hypervisor took, 0 to 1.
+    /// Share of these and of those that waggle itself may use that the hypervisor took, 0 to 1.
     pub steal_share: Option<f64>,
     /// Context switches of the whole host.
     pub context_switches: Option<u64>,

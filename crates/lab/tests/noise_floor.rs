@@ -12,16 +12,13 @@ use std::sync::LazyLock;
 
 use kept_runs::kept_runs;
 use page::assert_written;
-use waggle_lab::analysis::{Floor, PooledEffect, Verdict};
+use waggle_lab::analysis::{Floor, PooledEffect};
 use waggle_lab::suite::Sequence;
 use waggle_lab::{KeptRun, Metric, Window};
 use waggle_stats::{mean_interval, percent};
 
 /// So many comparisons show whether the limits hold.
 const ENOUGH: usize = 200;
-
-/// Share of the cells that were run that may be void.
-const VOID_MAX: f64 = 0.05;
 
 const HEAD_OF_RUNS: &str = "\
     | suite | run | server | windows (number) | of these void (number) \
@@ -30,11 +27,11 @@ const HEAD_OF_RUNS: &str = "\
     | A/A comparisons by one metric, at most (number) |\n\
     |---|---|---|---:|---:|---:|---:|---:|\n";
 const HEAD_OF_SUITE: &str = "\
-    | metric | comparisons (number) | false alarms (number, share) | allowed (number) \
+    | metric | comparisons (number) | false alarms (number, share) | allowed by itself, and as one of 13 (number) \
     | half-width of the 95 % interval, median (%) | declared detectable (%) | limits |\n\
     |---|---:|---:|---:|---:|---:|---|\n";
 const HEAD_OF_ALL: &str = "\
-    | metric | comparisons (number) | false alarms (number, share) | allowed (number) \
+    | metric | comparisons (number) | false alarms (number, share) | allowed by itself, and as one of 13 (number) \
     | mean of what was found (%) | limit |\n\
     |---|---:|---:|---:|---:|---|\n";
 
@@ -45,7 +42,7 @@ const HEAD_OF_SHARING: &str = "\
 const SHARING: &str = "\
     Where arms share a server, one of them is there again, alone on a server of its own. The change is that of the one \
     alone, against the one that shares. About 1 in 20 intervals leaves out 0 by chance; more need not be false alarms: other \
-    arms may leave something behind on the server that they share ([0013](decisions/0013-arms-take-turns.md)).";
+    arms may leave something behind on the server that they share, and its sessions log in before any of them is set ([0013](decisions/0013-arms-take-turns.md)).";
 
 /// Metrics by which each run is told apart: those of verdicts, of the sources, and those with the widest intervals.
 const OF_RUNS: [Metric; 4] =
@@ -128,9 +125,11 @@ impl Line {
     fn alarms(&self) -> String {
         let Floor { metric, comparisons, false_alarms, .. } = &self.floor;
         let share = 100.0 * *false_alarms as f64 / *comparisons as f64;
-        let allowed = self.floor.false_alarms_max();
+        let (alone, allowed) = (self.floor.false_alarms_max_alone(), self.floor.false_alarms_max());
         let metric = metric.key();
-        format!("| `{metric}` | {comparisons} | {false_alarms} ({share:.1} %) | {allowed} ")
+        format!(
+            "| `{metric}` | {comparisons} | {false_alarms} ({share:.1} %) | {alone}, {allowed} "
+        )
     }
 
     fn answer(&self, is_kept: bool) -> String {
@@ -325,12 +324,8 @@ fn few_alarms_are_false_in_all_suites_together() {
 /// Of the cells that were run: those of which a scenario has too few windows that count.
 #[test]
 fn few_cells_of_a_run_are_void() {
-    for (name, KeptRun { analysis, .. }) in RUNS.iter() {
-        let by_qps = || analysis.comparisons.iter().filter(|one| one.metric == Metric::Qps);
-        let void = by_qps().filter(|one| matches!(one.verdict, Verdict::Void(_))).count();
-        let run = by_qps().filter(|one| !matches!(one.verdict, Verdict::NotRun(_))).count();
-        assert!(run > 0, "{name}");
-        assert!(void as f64 <= VOID_MAX * run as f64, "{name}: {void} of {run} cells are void");
+    for (name, run) in RUNS.iter() {
+        assert!(!run.report().has_too_many_void(), "{name}");
     }
 }
 
@@ -376,9 +371,9 @@ fn too_few_comparisons_show_no_limit_and_may_break_one() {
 fn a_row_has_as_many_places_as_its_head() {
     let places = |text: &str| text.lines().map(|line| line.matches('|').count()).max();
     let with_ratio = by_qps(250, 10, 1.234, Some(5.0)).of_suite();
-    assert_eq!(with_ratio, "| `qps` | 250 | 10 (4.0 %) | 23 | 1.23 % | 5 % | kept |\n");
+    assert_eq!(with_ratio, "| `qps` | 250 | 10 (4.0 %) | 18, 23 | 1.23 % | 5 % | kept |\n");
     let without = by_qps(250, 10, f64::NAN, None).of_suite();
-    assert_eq!(without, "| `qps` | 250 | 10 (4.0 %) | 23 | no ratio | not declared | kept |\n");
+    assert_eq!(without, "| `qps` | 250 | 10 (4.0 %) | 18, 23 | no ratio | not declared | kept |\n");
     assert_eq!(places(&with_ratio), places(HEAD_OF_SUITE));
     assert_eq!(places(&by_qps(250, 10, 1.0, None).of_all()), places(HEAD_OF_ALL));
     for (name, run) in RUNS.iter() {

@@ -1,10 +1,11 @@
-//! Whether the pictures of the guide are charts of the runs that are kept.
+//! Whether the pictures of the guide are charts of the runs that are kept, and the figures of README theirs.
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 
 use std::fs;
 use std::path::Path;
 
-use waggle_lab::KeptRun;
+use waggle_lab::analysis::PooledEffect;
+use waggle_lab::{KeptRun, Metric, Window};
 
 /// The command of the guide, as it stands there.
 const TINY: &str = "bench/results/2026-11-26-lab-rds-tiny";
@@ -38,4 +39,54 @@ fn the_pictures_of_the_guide_are_charts_of_the_runs_that_are_kept() {
         let how = "run UPDATE=1 cargo test -p waggle-lab --test pictures, and commit it";
         assert!(kept == chart.svg, "{file} is not the chart of {run}: {how}");
     }
+}
+
+/// The means of an arm under each workload, over all closed loads.
+fn means<'a>(
+    run: &'a KeptRun,
+    arm: &'a str,
+    baseline: &'a str,
+    metric: Metric,
+) -> impl Iterator<Item = &'a PooledEffect> {
+    run.analysis.pooled.iter().filter(move |it| {
+        let is_of = it.arm == arm && it.baseline == baseline && it.metric == metric;
+        is_of && it.workload.is_some() && !it.is_open
+    })
+}
+
+/// The lowest and the highest, with so many digits after the point.
+fn range(values: impl Iterator<Item = f64>, digits: usize) -> String {
+    let values: Vec<f64> = values.collect();
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("{low:.digits$} to {high:.digits$} %")
+}
+
+#[test]
+fn the_figures_of_the_readme_are_those_of_the_run_with_all_closed_loads() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let run = KeptRun::read(&root.join(WHOLE)).unwrap();
+    let (cpu, qps) = (Metric::CpuPerStatement, Metric::Qps);
+    let (off, idle) = ("pfsoff", "pfson_conoff_insoff");
+    let more = |arm, baseline| means(&run, arm, baseline, cpu).map(|it| it.percent.value);
+    let fewer = means(&run, "pfson_conon_inson", off, qps).map(|it| -it.percent.value);
+    let apart = more(Window::AGAIN, off).map(f64::abs).fold(0.0, f64::max);
+    let alone = |arm| means(&run, arm, idle, cpu).map(|it| it.proven_percent);
+    let proven = alone("pfson_conon_insoff").chain(alone("pfson_conoff_inson"));
+    let said = [
+        format!(
+            "everything on takes {} more processor time for a statement than off",
+            range(more("pfson_conon_inson", off), 0)
+        ),
+        format!("costs {} of the queries per second", range(fewer, 0)),
+        format!("takes {} more, by workload", range(more(Window::ALONE, off), 1)),
+        format!("differed by up to {apart:.1} % in that run"),
+        format!("less than {:.1} %", proven.fold(0.0, f64::max) + 0.05),
+        format!("the instruments of statements {}", range(more("pfson_conon_ins_sqlon", idle), 0)),
+        format!("with all instruments {}", range(more("pfson_conon_inson", idle), 0)),
+    ];
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lacking: Vec<&String> = said.iter().filter(|one| !readme.contains(*one)).collect();
+    assert!(lacking.is_empty(), "README does not say: {lacking:#?}");
 }

@@ -185,8 +185,7 @@ impl<'a> CellWindows<'a> {
 }
 
 impl Comparison {
-    /// Whether it compares two arms that are set alike (A/A): the baseline, or one that shares a server,
-    /// with itself.
+    /// Whether its arm is none of the scenarios, but sets what one of them does.
     pub fn is_control(&self) -> bool {
         Window::is_control(&self.arm)
     }

@@ -76,7 +76,8 @@ fn comparisons(suite: &Suite, cells: &[Cell]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::budget::{Lengths, Reckoning};
+    use crate::budget::Reckoning;
+    use crate::lengths::Lengths;
     use crate::suite::Scale;
 
     use super::*;

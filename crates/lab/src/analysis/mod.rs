@@ -68,16 +68,19 @@ impl Analysis {
         self.comparisons.iter().find(is_it)
     }
 
-    /// The comparisons that tell the noise. Not those of an order that is always the same: there the second arm of the
-    /// baseline comes next to the first. And of what belongs to a server life only those of one cell: other cells
-    /// have the same servers, and would say the same again. The arm that is alone on a server tells something of
-    /// sharing beside its like only, not beside the baseline.
+    /// The comparisons of arms with those that set the same: [`Window::AGAIN`], which tells the noise, and
+    /// [`Window::ALONE`], which tells what sharing a server does. Not those of an order that is always the same: there the
+    /// second arm of the baseline comes next to the first. And of what belongs to a server life only those of one cell:
+    /// other cells have the same servers, and would say the same again.
     pub fn of_noise<'a>(&'a self, suite: &'a Suite) -> impl Iterator<Item = &'a Comparison> {
         let mut told = BTreeSet::new();
-        let is_effect =
-            |one: &&Comparison| one.arm == Window::ALONE && one.baseline == suite.baseline;
+        let is_alike = |one: &&Comparison| match one.arm.as_str() {
+            Window::AGAIN => true,
+            Window::ALONE => one.baseline != suite.baseline,
+            _ => false,
+        };
         let told_at_random = self.comparisons.iter().filter(|one| !suite.is_as_listed(&one.cell));
-        told_at_random.filter(move |one| !is_effect(one)).filter(move |one| {
+        told_at_random.filter(is_alike).filter(move |one| {
             let mut is_first =
                 || told.insert((one.metric, &one.arm, suite.keeps_servers(&one.cell)));
             !one.metric.is_of_life() || (one.verdict.is_known() && is_first())

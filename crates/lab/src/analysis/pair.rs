@@ -6,19 +6,17 @@ use crate::gate;
 use crate::metric::Metric;
 use crate::window::{Cell, Measured, Window};
 
-/// A metric of one arm in one block, over its windows.
+/// A metric of one arm in one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Side {
-    /// Mean.
     pub(super) value: f64,
-    /// Mean of the logarithms; absent where a value is not above 0.
+    /// Its logarithm; absent where it is not above 0.
     pub(super) log: Option<f64>,
 }
 
-/// An arm and its baseline in one block, or in all blocks that had the same two server lives.
+/// An arm and its baseline in one block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pair {
-    /// The block; the first one of several.
     pub(super) block: u32,
     pub(super) baseline: Side,
     pub(super) arm: Side,
@@ -43,17 +41,16 @@ pub(super) struct Pairs {
 
 /// The windows of a cell: by block, by arm.
 pub(super) struct Blocks<'a> {
-    blocks: BTreeMap<u32, BTreeMap<&'a str, Vec<&'a Window>>>,
+    blocks: BTreeMap<u32, BTreeMap<&'a str, &'a Window>>,
     /// Server lives that several arms had, in whatever cells.
     shared: BTreeSet<u32>,
 }
 
 impl<'a> Blocks<'a> {
     pub(super) fn of(windows: &'a [Window], cell: &Cell) -> Blocks<'a> {
-        let mut blocks: BTreeMap<u32, BTreeMap<&str, Vec<&Window>>> = BTreeMap::new();
+        let mut blocks: BTreeMap<u32, BTreeMap<&str, &Window>> = BTreeMap::new();
         for window in windows.iter().filter(|window| window.cell == *cell) {
-            let arms = blocks.entry(window.block).or_default();
-            arms.entry(&window.arm).or_default().push(window);
+            blocks.entry(window.block).or_default().insert(&window.arm, window);
         }
         let mut arms: BTreeMap<u32, &str> = BTreeMap::new();
         let has_other =
@@ -64,12 +61,12 @@ impl<'a> Blocks<'a> {
 
     /// The windows of an arm.
     pub(super) fn windows(&self, arm: &str) -> impl Iterator<Item = &'a Window> {
-        self.blocks.values().filter_map(move |arms| arms.get(arm)).flatten().copied()
+        self.blocks.values().filter_map(move |arms| arms.get(arm)).copied()
     }
 
     /// In how many blocks an arm has a window.
     pub(super) fn count(&self, arm: &str) -> usize {
-        self.blocks.values().filter(|arms| arms.contains_key(arm)).count()
+        self.windows(arm).count()
     }
 
     /// Whether windows of an arm count and none of them has the metric.
@@ -78,64 +75,51 @@ impl<'a> Blocks<'a> {
         counted.peek().is_some() && counted.all(|it| metric.of(it).is_none())
     }
 
-    /// An arm beside its baseline. Blocks in which the two had the same pair of different lives are one
-    /// pair: what sets two lives apart (where memory lies, what is cached) is the same in all of them,
-    /// and more blocks do not average it out (Kalibera and Jones, "Rigorous benchmarking in reasonable
-    /// time", ISMM 2013: repeat at the level that varies).
+    /// An arm beside its baseline. Servers are started anew for each block: what sets two of them apart (where memory lies,
+    /// what is cached) differs from pair to pair, and so averages out (Kalibera and Jones, "Rigorous benchmarking in
+    /// reasonable time", ISMM 2013: repeat at the level that varies).
     pub(super) fn pairs(&self, baseline: &str, arm: &str, metric: Metric) -> Pairs {
         let mut found = Pairs::default();
-        let mut units: BTreeMap<([u32; 2], u32), Vec<Pair>> = BTreeMap::new();
         for (block, arms) in &self.blocks {
             let (Some(of_baseline), Some(of_arm)) = (arms.get(baseline), arms.get(arm)) else {
                 continue;
             };
-            let lives = [of_baseline, of_arm].map(|windows| windows[0].life);
-            let is_one_life = lives[0] == lives[1];
-            if metric.is_of_life() && lives.iter().any(|life| self.shared.contains(life)) {
+            let both = [of_baseline, of_arm];
+            if metric.is_of_life() && both.iter().any(|it| self.shared.contains(&it.life)) {
                 found.shared += 1;
                 continue;
             }
-            // They are no neighbours in time: the level may be another one.
-            let mut parts = of_baseline.iter().chain(of_arm).map(|window| window.part);
-            let first = parts.next();
-            let is_parted = parts.any(|part| Some(part) != first);
-            match (Side::of(of_baseline, metric), Side::of(of_arm, metric)) {
-                (Some(baseline), Some(arm)) if !is_parted => {
-                    let unit = (lives, if is_one_life { *block } else { 0 });
-                    units.entry(unit).or_default().push(Pair { block: *block, baseline, arm });
+            match both.map(|it| Side::of(it, metric)) {
+                // Of two parts of a run they are no neighbours in time: the level may be another one.
+                [Some(baseline), Some(arm)] if of_baseline.part == of_arm.part => {
+                    found.pairs.push(Pair { block: *block, baseline, arm });
                 }
-                (baseline, arm) => {
+                [baseline, arm] => {
                     found.void += 1;
-                    let any = |windows: &[&Window], is_it: fn(&Measured) -> bool| {
-                        windows.iter().filter_map(|it| it.measured.as_ref()).any(is_it)
+                    let is = |window: &Window, is_it: fn(&Measured) -> bool| {
+                        window.measured.as_ref().is_some_and(is_it)
                     };
-                    let is_alone = |lacks: Option<Side>, windows: &[&Window], has: Option<Side>| {
-                        lacks.is_none() && has.is_some() && !any(windows, gate::is_stolen)
+                    let is_alone = |lacks: Option<Side>, window: &Window, has: Option<Side>| {
+                        lacks.is_none() && has.is_some() && !is(window, gate::is_stolen)
                     };
                     let is_arm_alone = is_alone(arm, of_arm, baseline);
                     let is_baseline_alone = is_alone(baseline, of_baseline, arm);
-                    let is_overloaded = is_arm_alone && any(of_arm, gate::is_overloaded);
+                    let is_overloaded = is_arm_alone && is(of_arm, gate::is_overloaded);
                     found.void_alone[0] += usize::from(is_arm_alone);
                     found.void_alone[1] += usize::from(is_baseline_alone);
                     found.overloaded += usize::from(is_overloaded);
                 }
             }
         }
-        found.pairs = units.values().map(|pairs| Pair::mean(pairs)).collect();
         found
     }
 }
 
 impl Side {
     /// `None` where a window does not count or lacks the metric.
-    fn of(windows: &[&Window], metric: Metric) -> Option<Side> {
-        let value = |window: &&Window| window.counted().and_then(|measured| metric.of(measured));
-        let values: Vec<f64> = windows.iter().map(value).collect::<Option<_>>()?;
-        let sides = values.into_iter().map(|value| {
-            let log = (value > 0.0).then(|| value.ln());
-            Side { value, log }
-        });
-        Some(Side::mean(sides))
+    fn of(window: &Window, metric: Metric) -> Option<Side> {
+        let value = metric.of(window.counted()?)?;
+        Some(Side { value, log: (value > 0.0).then(|| value.ln()) })
     }
 
     pub(super) fn mean(sides: impl Iterator<Item = Side> + Clone) -> Side {
@@ -147,14 +131,6 @@ impl Side {
 }
 
 impl Pair {
-    fn mean(pairs: &[Pair]) -> Pair {
-        Pair {
-            block: pairs.iter().map(|pair| pair.block).min().unwrap_or_default(),
-            baseline: Side::mean(pairs.iter().map(|pair| pair.baseline)),
-            arm: Side::mean(pairs.iter().map(|pair| pair.arm)),
-        }
-    }
-
     /// `ln(arm / baseline)`, where both are above 0.
     pub(super) fn log_ratio(&self) -> Option<f64> {
         Some(self.arm.log? - self.baseline.log?)

@@ -16,7 +16,7 @@ use super::paired::{ERROR, POWER};
 pub struct RunDifference {
     /// Under what.
     pub cell: Cell,
-    /// The scenario, or [`Window::AGAIN`].
+    /// The scenario, [`Window::AGAIN`] or [`Window::ALONE`].
     pub arm: String,
     /// The scenario that it is compared with.
     pub baseline: String,
@@ -65,15 +65,17 @@ impl RunDifferences {
 
 /// Compares the effects of two runs, wherever both have one. The levels themselves are not compared: two
 /// runs are at different times, and nothing tells what differs between them from what differs between
-/// any two hours of one machine. The baseline against itself (A/A) is among what is compared. Each run has the scenarios
-/// of its suite.
+/// any two hours of one machine. The baseline against itself (A/A) is among what is compared, and so is the arm that is
+/// alone on a server; what orders compare with other scenarios is not. Each run has the scenarios of its suite.
 pub fn compare_runs(suites: [&Suite; 2], one: &[Window], other: &[Window]) -> RunDifferences {
     let [first, second] = suites;
     // One of them may be confined to some of the scenarios.
     let mut suite = first.clone();
     let is_new = |it: &&Scenario| !first.scenarios.iter().any(|known| known.name == it.name);
     suite.scenarios.extend(second.scenarios.iter().filter(is_new).cloned());
-    Matrix::of(&suite, &suite.baseline).compare_runs(one, other)
+    let alone = suite.also_alone().map(|_| Matrix::alone(&suite, &suite.baseline));
+    let matrices = std::iter::once(Matrix::of(&suite, &suite.baseline)).chain(alone);
+    apart(&matrices.collect::<Vec<_>>(), one, other)
 }
 
 /// How much larger an effect is in the second run, with Welch's interval of 95 %.
@@ -81,46 +83,45 @@ pub(super) fn runs_apart(one: &Estimate, other: &Estimate) -> Option<Estimate> {
     difference(one, other, 1.0 - ERROR)
 }
 
-impl Matrix<'_> {
-    pub(super) fn compare_runs(&self, one: &[Window], other: &[Window]) -> RunDifferences {
-        let both = self.compare(one).into_iter().zip(self.compare(other));
-        let is_known = |it: &Compared| it.comparison.effect().is_known();
-        let (both, in_one): (Vec<_>, Vec<_>) = both
-            .filter(|(one, other)| is_known(one) || is_known(other))
-            .partition(|(one, other)| is_known(one) && is_known(other));
-        let measured = both.len();
-        let mut differences: Vec<(RunDifference, Estimate)> = both
-            .into_iter()
-            .filter_map(|(one, other)| {
-                let between = runs_apart(&one.log_ratio?, &other.log_ratio?)?;
-                let p_student = between.p_value(0.0)?;
-                let interval =
-                    Interval { low: between.low, value: between.value, high: between.high };
-                let found = RunDifference {
-                    cell: one.comparison.cell,
-                    arm: one.comparison.arm,
-                    baseline: one.comparison.baseline,
-                    metric: one.comparison.metric,
-                    one: one.comparison.percent,
-                    other: other.comparison.percent,
-                    percent: interval.map(percent),
-                    p_student,
-                    p_holm: p_student,
-                    detectable_percent: f64::NAN,
-                };
-                Some((found, between))
-            })
-            .collect();
-        let p: Vec<f64> = differences.iter().map(|(it, _)| it.p_student).collect();
-        let error = ERROR / p.len().max(1) as f64;
-        for ((it, between), p_holm) in differences.iter_mut().zip(holm(&p)) {
-            it.p_holm = p_holm;
-            it.detectable_percent = between.detectable(error, POWER).map_or(f64::NAN, percent);
-        }
-        RunDifferences {
-            without_ratio: measured - differences.len(),
-            in_one_only: in_one.len(),
-            found: differences.into_iter().map(|(it, _)| it).collect(),
-        }
+/// The effects of these matrices in one run against those in another.
+pub(super) fn apart(matrices: &[Matrix<'_>], one: &[Window], other: &[Window]) -> RunDifferences {
+    let of_run = |run| matrices.iter().flat_map(move |matrix| matrix.compare(run));
+    let both = of_run(one).zip(of_run(other));
+    let is_known = |it: &Compared| it.comparison.effect().is_known();
+    let (both, in_one): (Vec<_>, Vec<_>) = both
+        .filter(|(one, other)| is_known(one) || is_known(other))
+        .partition(|(one, other)| is_known(one) && is_known(other));
+    let measured = both.len();
+    let mut differences: Vec<(RunDifference, Estimate)> = both
+        .into_iter()
+        .filter_map(|(one, other)| {
+            let between = runs_apart(&one.log_ratio?, &other.log_ratio?)?;
+            let p_student = between.p_value(0.0)?;
+            let interval = Interval { low: between.low, value: between.value, high: between.high };
+            let found = RunDifference {
+                cell: one.comparison.cell,
+                arm: one.comparison.arm,
+                baseline: one.comparison.baseline,
+                metric: one.comparison.metric,
+                one: one.comparison.percent,
+                other: other.comparison.percent,
+                percent: interval.map(percent),
+                p_student,
+                p_holm: p_student,
+                detectable_percent: f64::NAN,
+            };
+            Some((found, between))
+        })
+        .collect();
+    let p: Vec<f64> = differences.iter().map(|(it, _)| it.p_student).collect();
+    let error = ERROR / p.len().max(1) as f64;
+    for ((it, between), p_holm) in differences.iter_mut().zip(holm(&p)) {
+        it.p_holm = p_holm;
+        it.detectable_percent = between.detectable(error, POWER).map_or(f64::NAN, percent);
+    }
+    RunDifferences {
+        without_ratio: measured - differences.len(),
+        in_one_only: in_one.len(),
+        found: differences.into_iter().map(|(it, _)| it).collect(),
     }
 }

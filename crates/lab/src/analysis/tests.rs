@@ -232,21 +232,6 @@ fn a_mean_rate_is_called_free_only_where_all_its_cells_were_saturated() {
 }
 
 #[test]
-fn blocks_with_the_same_two_lives_are_one_pair() {
-    let in_one = three_arms(0.02, 0.0, 1.1).change("on", |_| true, |window| window.life = 1);
-    let analysis = in_one.analyse(&[&closed()], 1.0);
-    let on = found(&analysis, "on", Metric::CpuPerStatement);
-    assert!(on.pairs == 1 && matches!(on.verdict, Verdict::Void(_)), "{on:?}");
-
-    // Ten pairs of lives, with two blocks in each.
-    let lives = |life: u32| move |window: &mut Window| window.life = window.block / 2 * 2 + life;
-    let run = three_arms(0.02, 0.0, 1.1).change("off", |_| true, lives(0));
-    let analysis = run.change("on", |_| true, lives(1)).analyse(&[&closed()], 1.0);
-    let on = found(&analysis, "on", Metric::CpuPerStatement);
-    assert!(on.pairs == 10 && on.verdict == Verdict::Cost, "{on:?}");
-}
-
-#[test]
 fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_none_before() {
     let with = |life: u32, bytes: u64| {
         move |window: &mut Window| {
@@ -281,7 +266,7 @@ fn noise_of_memory_is_told_by_one_of_the_cells_that_have_the_same_servers() {
     let run = run.change(Window::AGAIN, |_| true, life(300));
     let analysis = run.analyse(&[&cells[0], &cells[1]], 1.0);
     let suite = Suite::find("rds").unwrap();
-    let noise: Vec<&Comparison> = analysis.of_noise(&suite).filter(|it| it.is_control()).collect();
+    let noise: Vec<&Comparison> = analysis.of_noise(&suite).collect();
     let count = |metric| noise.iter().filter(|it| it.metric == metric).count();
     assert_eq!([Metric::Rss, Metric::CpuPerStatement].map(count), [1, 2]);
 }
@@ -403,7 +388,7 @@ fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
         run.cell(&closed(), &arms).windows
     };
     let (one, other) = (run(1, 0.0, 1.1), run(2, 0.05, 1.2));
-    let differences = matrix(&[&closed()], 1.0).compare_runs(&one, &other).found;
+    let differences = runs::apart(&[matrix(&[&closed()], 1.0)], &one, &other).found;
     let of_cpu = |arm: &str| {
         let is_it = |it: &&RunDifference| it.arm == arm && it.metric == Metric::CpuPerStatement;
         differences.iter().find(is_it).unwrap()

@@ -52,12 +52,18 @@ impl Survey {
 
     /// Sessions that there is room for, each with the prepared statements of so many tables.
     pub fn sessions_max(&self, tables: u32) -> u32 {
-        let number = |name: &str| {
-            self.number(name).map_or(u32::MAX, |it| it.min(u64::from(u32::MAX)) as u32)
-        };
-        let sessions = number("max_connections").saturating_sub(self.connected + LEFT);
-        let statements = number("max_prepared_stmt_count").saturating_sub(self.prepared);
+        let statements = self.limit("max_prepared_stmt_count").saturating_sub(self.prepared);
+        let sessions = self.connections_left().saturating_sub(LEFT);
         sessions.min(statements / (STATEMENTS + STATEMENTS_A_TABLE * tables))
+    }
+
+    /// Sessions that may still log in.
+    pub fn connections_left(&self) -> u32 {
+        self.limit("max_connections").saturating_sub(self.connected)
+    }
+
+    fn limit(&self, name: &str) -> u32 {
+        self.number(name).map_or(u32::MAX, |it| it.min(u64::from(u32::MAX)) as u32)
     }
 
     /// Where it has its data, as it calls that place.

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use waggle_calibration::Awake;
 
-use crate::budget::{SESSION_TURN_S, THREADS, TURN_S};
 use crate::facts::{Facts, Host, LoadFacts, Run, Server};
+use crate::lengths::{LONGER_ABOVE_THREADS, SESSION_TURN_S, TURN_S};
 use crate::report::document::{Datum, Table};
 use crate::report::words::{self, NOT_MEASURED};
 
@@ -21,14 +21,16 @@ pub(super) fn table(facts: &Facts) -> Table {
 /// Their names and values.
 pub(super) fn all(facts: &Facts) -> Vec<(&'static str, String)> {
     let (of_server, of_load) = (server(&facts.server), load(&facts.load));
-    [of_server, of_load, host(&facts.host), run(&facts.run), turns(&facts.server)].concat()
+    let has_load = facts.load.sysbench_version.is_some();
+    [of_server, of_load, host(&facts.host), run(&facts.run, has_load), turns(&facts.server)]
+        .concat()
 }
 
 fn server(server: &Server) -> Vec<(&'static str, String)> {
     let whose = match (&server.program, server.is_foreign) {
         (_, true) => "a server that runs already; only dynamic scenarios were measured".to_owned(),
-        (Some(program), false) => format!("private servers of {program}"),
-        (None, false) => "private servers".to_owned(),
+        (Some(program), false) => format!("private servers of {program}, without a binary log"),
+        (None, false) => "private servers, without a binary log".to_owned(),
     };
     let options = match server.options.is_empty() {
         true => "those of its configuration".to_owned(),
@@ -44,8 +46,11 @@ fn server(server: &Server) -> Vec<(&'static str, String)> {
 }
 
 fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
-    let of_others = || "that of others".to_owned();
-    let mut facts = vec![("load", load.sysbench_version.clone().unwrap_or_else(of_others))];
+    let what = match &load.sysbench_version {
+        Some(version) => format!("sysbench {version}"),
+        None => "that of others".to_owned(),
+    };
+    let mut facts = vec![("load", what)];
     if let Some((tables, rows)) = load.tables.zip(load.rows_per_table) {
         let rows = words::number(rows as f64, 0);
         facts.push(("tables", format!("{tables} of {rows} rows each")));
@@ -88,15 +93,26 @@ fn turns(server: &Server) -> Vec<(&'static str, String)> {
     vec![("turns of the arms", turn), ("processors kept from halting", awake)]
 }
 
-fn run(run: &Run) -> Vec<(&'static str, String)> {
+/// The lengths of the windows. The sessions of others are never stopped, and most of them may be idle.
+fn window(run: &Run, has_load: bool) -> String {
+    let window = words::duration(run.window_s);
+    let settle = words::duration(run.settle_s);
+    let settle = format!("before it {settle} under load that do not count");
+    match has_load {
+        false => format!("{window}; {settle}"),
+        true => format!(
+            "{window}, longer in proportion with more than {LONGER_ABOVE_THREADS} sessions; {settle}, shared among its turns, none in closed loads from {LONGER_ABOVE_THREADS} sessions on"
+        ),
+    }
+}
+
+fn run(run: &Run, has_load: bool) -> Vec<(&'static str, String)> {
     let end = run.end.map_or("not finished".to_owned(), time);
     let budget = run.budget_s.map_or("none".to_owned(), words::duration);
     let only = match run.only.is_empty() {
         true => "everything".to_owned(),
         false => run.only.join(", "),
     };
-    let window = words::duration(run.window_s);
-    let settle = words::duration(run.settle_s);
     vec![
         ("waggle", run.waggle_version.clone()),
         ("command", run.command.clone()),
@@ -107,12 +123,7 @@ fn run(run: &Run) -> Vec<(&'static str, String)> {
         ("time budget", budget),
         ("seed of the order", run.seed.to_string()),
         ("blocks of each cell", run.blocks.to_string()),
-        (
-            "window",
-            format!(
-                "{window}, longer in proportion with more than {THREADS} sessions; before it {settle} under load that do not count, shared among its turns, none in closed loads from {THREADS} sessions on"
-            ),
-        ),
+        ("window", window(run, has_load)),
         ("a window is void above a steal of", words::share(run.steal_limit * 100.0)),
     ]
 }

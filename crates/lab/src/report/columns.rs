@@ -151,6 +151,15 @@ fn change(answer: Result<&Comparison, Absent>, notes: &mut Notes) -> Datum {
     }
 }
 
+/// A note on a mean of rates over cells, where the load left processors idle in some of them.
+pub(super) fn cells_below_saturation<'a>(
+    counted: impl Iterator<Item = &'a Comparison>,
+) -> Option<String> {
+    let saturated: Vec<bool> = counted.map(|one| one.is_saturated != Some(false)).collect();
+    let below = saturated.iter().filter(|is_saturated| !**is_saturated).count();
+    (below > 0).then(|| format!("{below} of {} cells are {BELOW_SATURATION}", saturated.len()))
+}
+
 /// With a mark where it is a rate and the baseline left processors idle under a closed load.
 fn below_saturation(datum: Datum, one: &Comparison, notes: &mut Notes) -> Datum {
     let is_closed = !one.cell.load.is_open();

@@ -120,7 +120,8 @@ fn noise(report: Report<'_>) -> Vec<Block> {
     let text = "In every block a second arm is set as the baseline is. What differs between the two is noise, \
                 and an interval that leaves out 0 is a false alarm; 1 in 20 is to be expected. The suite \
                 declares how large an effect on a metric a run shall be able to show; the half-width is to \
-                be at most that. What chance explains is reckoned for comparisons that are independent; those \
+                be at most that. Where the mean of what was found is far from 0, not all of it is chance, and smaller effects are \
+                not shown by this run. What chance explains is reckoned for comparisons that are independent; those \
                 of one block share their servers, and may be wrong together.";
     let text = Block::Paragraph(text.to_owned());
     let heads = [
@@ -130,6 +131,7 @@ fn noise(report: Report<'_>) -> Vec<Block> {
         "most false alarms that chance explains (number)",
         "half-width of the 95 % interval, median (%)",
         "declared detectable (%)",
+        "mean of what was found (%)",
     ];
     let mut table =
         Table::new("The baseline compared with itself", heads.map(str::to_owned).to_vec());
@@ -141,6 +143,7 @@ fn noise(report: Report<'_>) -> Vec<Block> {
             Datum::number(words::number(floor.false_alarms_max() as f64, 0)),
             Datum::number(words::share(floor.half_width_percent)),
             Datum::number(words::declared(report.suite.declared_percent(floor.metric))),
+            Datum::number(words::percent(floor.mean_percent)),
         ]);
     }
     let table = match table.rows.is_empty() {
@@ -173,7 +176,8 @@ fn sharing(report: Report<'_>) -> Option<String> {
         format!(
             "Where arms share a server, one of them, {scenario}, is there again, alone on a server of its own. The {} of the one \
              alone against the one that shares: {alone}; of the baseline against itself: {again}. What is more than that comes \
-             of the server that is shared, and is in the effects of all arms that share it. The one alone against {baseline}: \
+             of what the others leave on a server that is shared, or of its sessions, which log in before any of them is set; it \
+             is in the effects of all arms that share it. The one alone against {baseline}: \
              {alone_against_baseline}.",
             words::short(report.verdict_metric())
         )

@@ -59,6 +59,11 @@ pub struct Chart {
     pub svg: String,
 }
 
+/// A cell in one line: its workload, its sessions, its rate, and the order of its scenarios where there are several.
+pub fn cell_in_words(cell: &Cell) -> String {
+    words::cell(cell)
+}
+
 /// Whether two runs differ, as Markdown.
 pub fn differences(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
     difference::in_words(one, other, differences)
@@ -101,6 +106,11 @@ impl<'a> Report<'a> {
     /// One file of HTML, which needs nothing beside it.
     pub fn html(self) -> String {
         html::of(&self.title(), &self.blocks())
+    }
+
+    /// Whether more of the cells that were run are void than may be: then it is not to be quoted.
+    pub fn has_too_many_void(self) -> bool {
+        void::CellsRun::of(self).are_too_many_void()
     }
 
     /// Markdown.

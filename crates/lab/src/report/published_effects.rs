@@ -9,7 +9,7 @@ use crate::report::document::{Block, Datum, Notes, Table};
 use crate::report::effect::Effect;
 use crate::report::explanation::{self, Arms, Difference, of_the_same};
 use crate::report::group::Group;
-use crate::report::words::{self, BELOW_SATURATION};
+use crate::report::words;
 use crate::report::{Absent, Report, cell_by_cell, left_out, machines, published_ranges, span};
 use crate::suite::Scenario;
 use crate::window::{Cell, Window};
@@ -380,12 +380,8 @@ impl Line<'_> {
             let is_full = counted().any(|one| one.is_saturated == Some(true));
             return if is_full { ours.note(notes.number(FULL)) } else { ours };
         }
-        let below = counted().filter(|one| one.is_saturated == Some(false)).count();
-        if !self.metric.is_rate() || below == 0 {
-            return ours;
-        }
-        let of = counted().count();
-        ours.note(notes.number(&format!("{below} of {of} cells are {BELOW_SATURATION}")))
+        let note = columns::cells_below_saturation(counted()).filter(|_| self.metric.is_rate());
+        note.into_iter().fold(ours, |ours, note| ours.note(notes.number(&note)))
     }
 
     /// Why there are no numbers of ours.

@@ -25,6 +25,8 @@ pub(super) struct Row {
     pub(super) order: Option<String>,
     /// The scenario, `baseline again` or `alone on a server`.
     pub(super) scenario: String,
+    /// The scenario that is set in it.
+    pub(super) sets: String,
     /// What it is compared with.
     pub(super) baseline: String,
     /// By what.
@@ -110,6 +112,7 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
         open_share: open_share(one.cell.load),
         order: one.cell.order.clone(),
         scenario: one.arm.clone(),
+        sets: report.suite.set_by(&one.arm).to_owned(),
         baseline: one.baseline.clone(),
         metric: one.metric.key(),
         unit: base_unit(one.metric),

@@ -92,7 +92,7 @@ pub(super) fn facts() -> Facts {
             buffer_pool_bytes: None,
         },
         load: LoadFacts {
-            sysbench_version: Some("sysbench 1.0.20".to_owned()),
+            sysbench_version: Some("1.0.20".to_owned()),
             tables: Some(10),
             rows_per_table: Some(10_000),
         },

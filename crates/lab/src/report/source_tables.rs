@@ -41,7 +41,7 @@ pub(super) fn blocks(report: Report<'_>) -> Vec<Block> {
         blocks.push(Block::Heading("Loads at a fixed rate (open loop)".to_owned()));
         blocks.push(Block::Paragraph(
             "The same rate for every scenario, at which the named share of the processors is in use with the \
-             baseline: by the server, the load and all else. Throughput is given here, so read the processor time \
+             baseline: of those that the server may use, by whatever runs there. Throughput is given here, so read the processor time \
              and the latency. Latency counts from the instant at which a transaction was due."
                 .to_owned(),
         ));

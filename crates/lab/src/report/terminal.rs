@@ -29,12 +29,14 @@ pub(super) fn text(report: Report<'_>) -> String {
     lines.iter().map(|line| line.chars().map(shown).chain(['\n']).collect::<String>()).collect()
 }
 
-/// How many verdicts of each kind there are, and the biggest costs.
+/// How many verdicts of each kind there are, and the biggest costs. For a scenario that is alone on a server, too, that
+/// one stands: it is what the scenario costs by itself.
 fn found(report: Report<'_>) -> Vec<String> {
     let groups = Group::all(report);
-    let mut lines: Vec<Line<'_>> = verdicts::lines(report, &groups);
-    lines.retain(|line| !line.is_alone());
-    let verdicts: Vec<Verdict> = lines.iter().map(Line::verdict).collect();
+    let all: Vec<Line<'_>> = verdicts::lines(report, &groups);
+    let is_told = |line: &&Line<'_>| !all.iter().any(|other| other.is_alone_of(line));
+    let lines: Vec<&Line<'_>> = all.iter().filter(is_told).collect();
+    let verdicts: Vec<Verdict> = lines.iter().map(|line| line.verdict()).collect();
     let count = |is_it: fn(&Verdict) -> bool| verdicts.iter().filter(|one| is_it(one)).count();
     let counts = format!(
         "{} cost, {} gain, {} below what we can detect, {} proven small, {} overloaded, {} void, {} without a number",
@@ -54,7 +56,7 @@ fn found(report: Report<'_>) -> Vec<String> {
         .iter()
         .zip(&verdicts)
         .filter(|(_, verdict)| **verdict == Verdict::Cost)
-        .filter_map(|(line, _)| Some((line.change(metric)?, line)))
+        .filter_map(|(line, _)| Some((line.change(metric)?, *line)))
         .collect();
     costs.sort_by(|(one, _), (other, _)| other.value.abs().total_cmp(&one.value.abs()));
     costs.truncate(COSTS_MAX);

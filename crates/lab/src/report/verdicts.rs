@@ -51,15 +51,16 @@ fn table(report: Report<'_>, baseline: &str, lines: &[Line<'_>]) -> Table {
         format!("{source}, d% (95 % interval)"),
     ];
     if baseline == report.suite.baseline {
-        heads.push(format!("published {source}, d%, lowest to highest cell"));
+        heads.push(format!("published {source} of these cells, d%, lowest to highest"));
     }
     let mut table = Table::new(format!("Change against {baseline}"), heads);
     let mut last = None;
     for line in lines {
-        let note = line.group.warning().map(|warning| table.notes.number(warning));
+        let order = line.group.warning().map(|warning| table.notes.number(warning));
+        let rate = line.cells_below_saturation().map(|note| table.notes.number(&note));
         let workload = line.workload();
         let is_first = last.as_ref() != Some(&workload);
-        table.rows.push(Row { data: line.data(note), is_first });
+        table.rows.push(Row { data: line.data(order, rate), is_first });
         last = Some(workload);
     }
     table
@@ -99,8 +100,8 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// `note` is the number of the note on the order.
-    fn data(&self, note: Option<usize>) -> Vec<Datum> {
+    /// With the numbers of the notes on the order, and on the throughput.
+    fn data(&self, order: Option<usize>, rate: Option<usize>) -> Vec<Datum> {
         let cpu = Metric::CpuPerStatement;
         let counted = self.counted(cpu);
         let workload = Datum::text(self.workload());
@@ -115,12 +116,12 @@ impl Line<'_> {
         };
         let mut data = vec![
             Datum::text(self.name()),
-            note.into_iter().fold(workload, Datum::note),
+            order.into_iter().fold(workload, Datum::note),
             columns::verdict(&self.verdict()),
-            Datum::number(format!("{} of {}", self.parts(), self.group.cells.len())),
+            Datum::number(self.cells()),
             change(cpu),
             or_absent(micros(&counted), cpu),
-            change(source),
+            rate.into_iter().fold(change(source), Datum::note),
         ];
         if self.baseline == self.report.suite.baseline {
             data.push(self.published());
@@ -133,8 +134,11 @@ impl Line<'_> {
         words::arm(&self.scenario.name, self.arm)
     }
 
-    pub(super) fn is_alone(&self) -> bool {
-        self.arm == Window::ALONE
+    /// Whether it is of the same scenario as another one, alone on a server.
+    pub(super) fn is_alone_of(&self, other: &Line<'_>) -> bool {
+        let is_same =
+            self.scenario.name == other.scenario.name && self.workload() == other.workload();
+        self.arm == Window::ALONE && other.arm != Window::ALONE && is_same
     }
 
     /// Its workload, with the order where there are several.
@@ -163,6 +167,28 @@ impl Line<'_> {
     fn counted(&self, metric: Metric) -> Vec<&Comparison> {
         let answer = |cell| self.answer(cell, metric).ok();
         self.group.cells.iter().filter_map(answer).collect()
+    }
+
+    /// How many cells have a part in the verdict, and in which the arm could not keep up: these are missing in a mean.
+    fn cells(&self) -> String {
+        let metric = self.report.verdict_metric();
+        let is_overloaded =
+            |cell: &&Cell| matches!(self.answer(cell, metric), Err(Absent(Verdict::Overloaded(_))));
+        let overloaded =
+            self.group.cells.iter().filter(is_overloaded).map(|cell| words::load(cell.load));
+        let overloaded: Vec<String> = overloaded.collect();
+        let count = format!("{} of {}", self.parts(), self.group.cells.len());
+        match overloaded.is_empty() {
+            true => count,
+            false => format!("{count}; overloaded: {}", overloaded.join(", ")),
+        }
+    }
+
+    /// A note on the throughput, where the load left processors idle. At a fixed rate it does in every cell.
+    fn cells_below_saturation(&self) -> Option<String> {
+        let source = self.report.source_metric();
+        let counted = self.counted(source).into_iter();
+        columns::cells_below_saturation(counted).filter(|_| source.is_rate() && !self.group.is_open)
     }
 
     /// How many cells have a part in the verdict.
@@ -211,14 +237,14 @@ impl Line<'_> {
         }
     }
 
+    /// That of the cells that were run.
     fn published(&self) -> Datum {
         let trusted = |cell: &&Cell| {
             let name = &self.scenario.name;
             columns::contradiction_of_change(self.report, cell, name).is_none()
         };
         let percent = |cell| self.report.published_percent(cell, &self.scenario.name);
-        let cells = self.group.cells.iter();
-        let all: Vec<f64> = cells.filter(trusted).filter_map(percent).collect();
+        let all: Vec<f64> = self.cells_run().filter(trusted).filter_map(percent).collect();
         match span(all.iter().copied()) {
             None => Datum::published(words::NOT_PUBLISHED),
             Some((low, high)) => Datum::published(match all.len() {

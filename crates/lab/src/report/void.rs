@@ -7,21 +7,46 @@ use crate::window::{Cell, Window};
 /// Of the cells that were run no more may be void, %.
 const PERCENT_MAX: f64 = 5.0;
 
-/// How many of the cells that were run are void, and how many may be; `None` where none was run, or where
-/// the processor time of the server is not measured.
+/// Every arm in every cell that was run, by what verdicts are on.
+pub(super) struct CellsRun {
+    run: usize,
+    void: usize,
+    /// Without a number, too.
+    overloaded: usize,
+}
+
+impl CellsRun {
+    pub(super) fn of(report: Report<'_>) -> CellsRun {
+        let run = cells_run(report);
+        let count =
+            |is_it: fn(&Verdict) -> bool| run.iter().filter(|one| is_it(&one.verdict)).count();
+        CellsRun {
+            run: run.len(),
+            void: count(|verdict| matches!(verdict, Verdict::Void(_))),
+            overloaded: count(|verdict| matches!(verdict, Verdict::Overloaded(_))),
+        }
+    }
+
+    fn void_percent(&self) -> f64 {
+        100.0 * self.void as f64 / self.run as f64
+    }
+
+    /// Whether more are void than may be. Of none it is not said.
+    pub(super) fn are_too_many_void(&self) -> bool {
+        self.void_percent() > PERCENT_MAX
+    }
+}
+
+/// How many of the cells that were run are void, and how many may be; `None` where none was run.
 pub(super) fn cells(report: Report<'_>) -> Option<String> {
-    let run = cells_run(report);
-    let count = |is_it: fn(&Verdict) -> bool| run.iter().filter(|one| is_it(&one.verdict)).count();
-    let void = count(|verdict| matches!(verdict, Verdict::Void(_)));
-    let overloaded = count(|verdict| matches!(verdict, Verdict::Overloaded(_)));
-    let percent = 100.0 * void as f64 / run.len() as f64;
-    let (share, most) = (words::share(percent), words::share(PERCENT_MAX));
-    let answer = if percent > PERCENT_MAX { "more" } else { "not more" };
-    (!run.is_empty()).then(|| {
+    let cells = CellsRun::of(report);
+    let (share, most) = (words::share(cells.void_percent()), words::share(PERCENT_MAX));
+    let answer = if cells.are_too_many_void() { "more" } else { "not more" };
+    let CellsRun { run, void, overloaded } = cells;
+    (run > 0).then(|| {
         format!(
-            "Void comparisons (a scenario in a cell): {void} of {} that were run ({share}), {answer} than \
+            "Void comparisons (a scenario in a cell): {void} of {run} that were run ({share}), {answer} than \
              the {most} that may be; without a number, too, since the arm was overloaded: {overloaded}.",
-            run.len()
         )
     })
 }

@@ -10,6 +10,7 @@ use crate::server_option::ServerOption;
 use super::declared;
 use super::error::Mistake;
 use super::expect::CLASSES;
+use super::only::{self, CLOSED, OPEN};
 use super::{Data, Figure, Order, Scale, Scenario, Sequence, Servers, Suite, Workload};
 
 /// More sessions than any server of ours can have.
@@ -18,8 +19,9 @@ const TABLES_MAX: u32 = 1000;
 /// The least that every server takes, MiB.
 const POOL_MIN: u32 = 5;
 const REDO_MIN: u32 = 16;
-/// Options that are the lab's own: where a server is and who reaches it; those that end with `-` are beginnings.
-const OWN_OPTIONS: [&str; 19] = [
+/// Options that are the lab's own: where a server is and who reaches it, and what `data` has; those that end with `-` are
+/// beginnings.
+const OWN_OPTIONS: [&str; 23] = [
     "basedir",
     "bind-address",
     "daemonize",
@@ -34,8 +36,12 @@ const OWN_OPTIONS: [&str; 19] = [
     "tmpdir",
     "user",
     "init-file",
+    "innodb-buffer-pool-size",
     "innodb-data-home-dir",
+    "innodb-log-file-size",
+    "innodb-log-files-in-group",
     "innodb-log-group-home-dir",
+    "innodb-redo-log-capacity",
     "innodb-undo-directory",
     "log-error",
     "mysqlx-",
@@ -74,6 +80,7 @@ pub(super) fn check(suite: &Suite) -> Checked {
     }
     let orders: Vec<&str> = suite.orders.iter().map(|order| order.name.as_str()).collect();
     distinct("orders", orders.iter().copied())?;
+    words(suite)?;
     if let Some(order) = &suite.open_order {
         known("open_order", order, &orders)?;
     }
@@ -115,6 +122,24 @@ pub(super) fn columns(
             remedy: "name the baseline among columns".to_owned(),
             ..mistake
         })?;
+    }
+    Ok(())
+}
+
+/// `--only` tells by its word alone what it confines a run to.
+fn words(suite: &Suite) -> Checked {
+    let workloads = suite.workloads.iter().map(|one| one.name.as_str());
+    let scenarios = suite.scenarios.iter().map(|one| one.name.as_str());
+    let mut seen = BTreeSet::new();
+    for name in workloads.chain(scenarios).chain(only::orders(suite)) {
+        let is_taken = [CLOSED, OPEN].contains(&name) || name.parse::<u32>().is_ok();
+        if is_taken || !seen.insert(name) {
+            let reason = format!("--only {name} could mean something else");
+            let remedy = format!(
+                "give each workload, scenario and order a name of its own, that is no number and neither {CLOSED} nor {OPEN}"
+            );
+            return Err(Mistake::new("name", reason, remedy));
+        }
     }
     Ok(())
 }

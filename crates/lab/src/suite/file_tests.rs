@@ -132,7 +132,7 @@ fn a_suite_of_the_users_own_is_found_by_its_path() {
 }
 
 /// What is changed in a short suite, into what, and what the message says of it.
-const WRONG: [(&str, &str, &[&str]); 71] = [
+const WRONG: [(&str, &str, &[&str]); 74] = [
     // Of the wrong shape: with the line.
     ("metric = \"qps\"", "metric = \"qpm\"", &["line 4", "unknown variant"]),
     ("metric = \"qps\"", "metrics = \"qps\"", &["line 4", "unknown field"]),
@@ -186,6 +186,8 @@ const WRONG: [(&str, &str, &[&str]); 71] = [
     ("columns = [\"off\", \"on\"]", "columns = [\"on\", \"on\"]", &["columns: on is there twice"]),
     ("columns = [\"off\", \"on\"]", "columns = [\"on\"]", &["baseline", "among columns"]),
     ("name = \"reads\"", "name = \"re/ads\"", &["workloads: `re/ads` is no name"]),
+    ("name = \"reads\"", "name = \"on\"", &["name: --only on could mean something else"]),
+    ("name = \"reads\"", "name = \"open\"", &["--only open could", "neither closed nor open"]),
     (
         "profile = \"basic\"",
         "profile = \"basics\"",
@@ -217,6 +219,11 @@ const WRONG: [(&str, &str, &[&str]); 71] = [
     ("--rand-type=uniform", "rand-type", &["`rand-type` is no option"]),
     ("--max-connections=100", "--loose-datadir=/x", &["options: --datadir is set by the lab"]),
     ("schema=ON\"]", "schema=ON\", \"--socket=x\"]", &["scenarios.on.start: --socket"]),
+    (
+        "--max-connections=100",
+        "--innodb_buffer_pool_size=1G",
+        &["options: --innodb-buffer-pool-size is set by the lab"],
+    ),
     ("--rand-type=uniform", "--config-file=/x", &["workloads.reads.arguments", "--config-file"]),
     ("--max-connections=100", "--init-file=/x", &["options: --init-file is set by the lab"]),
     ("--max-connections=100", "--mysqlx-port=1", &["options: --mysqlx-port is set by the lab"]),

@@ -26,6 +26,7 @@ use waggle_instrumentation::profile::{BUILTIN, Base, Profile};
 use waggle_model::Flavour;
 
 use crate::metric::Metric;
+use crate::server_option::ServerOption;
 use crate::window::{Cell, Load, Window};
 
 pub use error::{Mistake, SuiteError};
@@ -34,6 +35,8 @@ pub use published::{Figure, Further, Published, PublishedRange};
 pub use scenario::Scenario;
 pub(crate) use scenario::{DEFAULT, default_profile};
 
+/// Whether a commit is on the disk when it is told.
+const DURABLE: &str = "innodb_flush_log_at_trx_commit";
 /// From this size on a buffer pool has several instances by default, MiB.
 const POOL_OF_SEVERAL: u32 = 1024;
 
@@ -399,6 +402,15 @@ impl Suite {
         found.next().filter(|_| are_beside)
     }
 
+    /// The name of the scenario that an arm sets.
+    pub(crate) fn set_by<'a>(&'a self, arm: &'a str) -> &'a str {
+        match arm {
+            Window::AGAIN => &self.baseline,
+            Window::ALONE => self.also_alone().map_or(arm, |one| &one.name),
+            scenario => scenario,
+        }
+    }
+
     /// The arms that set what a scenario does: the one of its name and, where it is [`Suite::also_alone`],
     /// [`Window::ALONE`].
     pub fn arms_of<'a>(&self, scenario: &'a Scenario) -> impl Iterator<Item = &'a str> + use<'a> {
@@ -407,14 +419,14 @@ impl Suite {
     }
 
     /// The different ways in which a server is started, in the order of the scenarios.
-    pub fn lives(&self) -> Vec<&[String]> {
-        let mut lives: Vec<&[String]> = Vec::new();
+    pub fn starts(&self) -> Vec<&[String]> {
+        let mut starts: Vec<&[String]> = Vec::new();
         for scenario in &self.scenarios {
-            if !lives.contains(&scenario.start.as_slice()) {
-                lives.push(&scenario.start);
+            if !starts.contains(&scenario.start.as_slice()) {
+                starts.push(&scenario.start);
             }
         }
-        lives
+        starts
     }
 
     /// Whether a scenario is set on a server that others share, while their sessions are there.
@@ -422,6 +434,15 @@ impl Suite {
         let is_like = |other: &&Scenario| other.start == scenario.start;
         let is_kept = |cell: &Cell| self.keeps_servers(cell) && self.has(cell, &scenario.name);
         self.scenarios.iter().filter(is_like).count() > 1 && self.cells().iter().any(is_kept)
+    }
+
+    /// A scenario of two suites that shares a server in one of them only.
+    pub fn served_otherwise(&self, other: &Suite) -> Option<&str> {
+        let is_otherwise = |one: &&Scenario| {
+            let there = other.scenarios.iter().find(|it| it.name == one.name);
+            there.is_some_and(|it| other.shares_server(it) != self.shares_server(one))
+        };
+        self.scenarios.iter().find(is_otherwise).map(|one| one.name.as_str())
     }
 
     /// What every server of a family is told at its start, with what depends on the scale.
@@ -432,6 +453,11 @@ impl Suite {
         // to a multiple of it (MySQL 8.4 manual, innodb_buffer_pool_instances). MariaDB has one.
         let instances = if pool < POOL_OF_SEVERAL { 1 } else { 8 };
         let mut settings = vec![format!("--loose-innodb-buffer-pool-instances={instances}")];
+        // Private servers that serve for something else need not be durable; what servers have by default is measured here.
+        let is_said = |option: &String| ServerOption::of(option).name == DURABLE;
+        if !self.options.iter().any(is_said) {
+            settings.push(format!("--{DURABLE}=1"));
+        }
         settings.extend(self.options.iter().cloned());
         settings.push(format!("--innodb-buffer-pool-size={pool}M"));
         // The log of MariaDB is one file (since 10.5), that of MySQL before 8.0.30 has two.

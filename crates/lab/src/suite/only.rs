@@ -3,6 +3,10 @@
 use super::{Suite, SuiteError};
 use crate::window::Cell;
 
+/// The words that choose loads by their kind.
+pub(super) const CLOSED: &str = "closed";
+pub(super) const OPEN: &str = "open";
+
 impl Suite {
     /// Confines it, and gives the cells that stay and in which there is something to compare. A word names a
     /// workload, a number of threads, a scenario, an order where the suite has several, or `closed` or `open`;
@@ -53,8 +57,8 @@ impl Words {
         let is_order = orders(suite).any(|order| order == word);
         let threads = word.parse().ok().filter(|count| suite.threads.contains(count));
         match (word, threads) {
-            ("closed", _) => self.is_open.push(false),
-            ("open", _) => self.is_open.push(true),
+            (CLOSED, _) => self.is_open.push(false),
+            (OPEN, _) => self.is_open.push(true),
             (_, Some(threads)) => self.threads.push(threads),
             _ if is_workload => self.workloads.push(word.to_owned()),
             _ if is_scenario => self.scenarios.push(word.to_owned()),
@@ -75,7 +79,7 @@ impl Words {
 }
 
 /// The names of the orders that can be told apart: of several.
-fn orders(suite: &Suite) -> impl Iterator<Item = &str> {
+pub(super) fn orders(suite: &Suite) -> impl Iterator<Item = &str> {
     let has_several = suite.orders.len() > 1;
     suite.orders.iter().filter(move |_| has_several).map(|order| order.name.as_str())
 }

@@ -106,7 +106,7 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         published,
         published_ranges: file.published_ranges,
     };
-    suite.starts_differ = suite.lives().len() > 1;
+    suite.starts_differ = suite.starts().len() > 1;
     complete_orders(&mut suite);
     check::check(&suite)?;
     let Suite { scenarios, feeds, .. } = &mut suite;

@@ -188,13 +188,26 @@ fn the_buffer_pool_holds_the_data_at_every_scale() {
 fn what_needs_a_restart_and_what_does_not_is_told_apart() {
     let on = ["--performance-schema=ON".to_owned()];
     let off = ["--performance-schema=OFF".to_owned()];
-    assert_eq!(suite("rds").lives(), [&off[..], &on[..]]);
-    assert_eq!(suite("modb").lives(), [&off[..], &on[..]]);
-    assert_eq!(suite("line").lives(), [&on[..]]);
+    assert_eq!(suite("rds").starts(), [&off[..], &on[..]]);
+    assert_eq!(suite("modb").starts(), [&off[..], &on[..]]);
+    assert_eq!(suite("line").starts(), [&on[..]]);
     assert_eq!(suite("line").servers, Servers::OneAfterAnother);
     let settings = suite("line").settings(Scale::Full, Flavour::Mysql);
     assert!(settings.contains(&"--innodb-buffer-pool-load-at-startup=OFF".to_owned()));
     assert!(settings.contains(&"--innodb-buffer-pool-size=4096M".to_owned()), "{settings:?}");
+}
+
+#[test]
+fn commits_are_durable_unless_a_suite_says_otherwise() {
+    let settings = |options: &[&str]| {
+        let mut suite = suite("rds");
+        suite.options = options.iter().map(|option| (*option).to_owned()).collect();
+        let settings = suite.settings(Scale::Tiny, Flavour::Mysql).into_iter();
+        settings.filter(|it| it.contains("trx_commit")).collect::<Vec<String>>()
+    };
+    assert_eq!(settings(&[]), ["--innodb_flush_log_at_trx_commit=1"]);
+    let said = "--innodb_flush_log_at_trx_commit=2";
+    assert_eq!(settings(&[said]), [said]);
 }
 
 #[test]

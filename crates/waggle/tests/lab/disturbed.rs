@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::Duration;
@@ -24,11 +24,15 @@ fn connect(socket: PathBuf) -> Option<Connection> {
     Connection::open_for_changes(&Options { user, socket, ..Options::default() }).ok()
 }
 
-/// Has every server of a run switch its instruments off, again and again.
-fn disturb(servers: &Path, stop: &AtomicBool) {
+/// Has every server of a run switch its instruments off, again and again, once it has been begun: on one that scenarios are
+/// tried on before, they would be refused.
+fn disturb(place: &Place, stop: &AtomicBool) {
     let mut connections: BTreeMap<PathBuf, Connection> = BTreeMap::new();
+    while !stop.load(Ordering::Relaxed) && !place.run().exists() {
+        sleep(EVERY);
+    }
     while !stop.load(Ordering::Relaxed) {
-        for entry in fs::read_dir(servers).unwrap().flatten() {
+        for entry in fs::read_dir(place.servers()).unwrap().flatten() {
             let socket = entry.path().join("socket");
             if !connections.contains_key(&socket) {
                 connections.extend(connect(socket.clone()).map(|one| (socket, one)));
@@ -43,9 +47,8 @@ fn disturb(servers: &Path, stop: &AtomicBool) {
 #[test]
 fn a_window_is_void_where_somebody_else_changes_what_its_arm_has_set() {
     let (place, stop) = (Place::new(), AtomicBool::new(false));
-    let servers = place.servers();
     scope(|threads| {
-        threads.spawn(|| disturb(&servers, &stop));
+        threads.spawn(|| disturb(&place, &stop));
         let output = place.small("rds", "mysql-8.0", &ONLY).output();
         stop.store(true, Ordering::Relaxed);
         done(&output.unwrap());

@@ -125,3 +125,17 @@ fn a_run_is_not_written_over() {
     assert!(said.contains("is there already: name another directory") && code == Some(4), "{said}");
     assert!(!said.contains("data:"), "{said}");
 }
+
+#[test]
+fn a_plan_says_what_a_run_takes_and_starts_nothing() {
+    let place = Place::new();
+    let words = ["--plan", "--only", "4", "--only", "closed"];
+    let (said, code) = refused(place.small("rds", "mysql-8.0", &words));
+    assert_eq!(code, Some(0), "{said}");
+    for part in
+        ["3 cells, 8 arms", "able to detect", "GiB of memory, for 4 servers", "nothing was started"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!place.run().exists() && fs::read_dir(place.servers()).unwrap().next().is_none());
+}

@@ -19,6 +19,8 @@ pub(super) struct ComparedJson {
     order: Option<String>,
     /// The scenario, `baseline again` or `alone on a server`.
     scenario: String,
+    /// The scenario that is set in it.
+    sets: String,
     /// What it is compared with.
     baseline: String,
     /// Whether the baseline left no processor idle. Else rates say nothing of the cost. `null`: not measured.
@@ -96,6 +98,7 @@ impl ComparedJson {
             open_share: row.open_share,
             order: row.order.clone(),
             scenario: row.scenario.clone(),
+            sets: row.sets.clone(),
             baseline: row.baseline.clone(),
             saturated: row.saturated,
             metrics: vec![MetricJson::of(row)],

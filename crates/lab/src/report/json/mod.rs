@@ -152,7 +152,7 @@ struct NotRunJson {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct FloorJson {
     metric: &'static str,
-    /// How many comparisons there were, one or two for each cell.
+    /// How many comparisons there were, one for each cell.
     comparisons: usize,
     /// Those whose interval leaves out 0.
     false_alarms: usize,

@@ -90,7 +90,7 @@ fn detected(foreseen: &Foreseen) -> String {
 
 #[cfg(test)]
 mod tests {
-    use waggle_lab::budget::Lengths;
+    use waggle_lab::lengths::Lengths;
     use waggle_lab::suite::{Scale, Suite};
 
     use super::*;

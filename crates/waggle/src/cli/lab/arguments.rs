@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use waggle_lab::budget::{Choice, Lengths};
+use waggle_lab::budget::Choice;
 use waggle_lab::facts::Run;
 use waggle_lab::gate;
+use waggle_lab::lengths::Lengths;
 use waggle_lab::suite::{Scale, Suite};
 
 use super::super::account::AccountArgs;
@@ -64,6 +65,9 @@ pub(super) struct RunArgs {
     /// Give half of the processors to the server and half to the load.
     #[arg(long, conflicts_with = "dsn")]
     pub(super) pin: bool,
+    /// Say what would be measured, how long that takes and what it needs, and start nothing.
+    #[arg(long, conflicts_with = "dsn")]
+    pub(super) plan: bool,
     /// Directory of the run; unset: one in the state directory, named by suite and time.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,

@@ -29,9 +29,8 @@ use super::super::{Failure, Outcome, VERSION, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs};
 use super::progress::note;
-use super::run::{
-    Windows, finish, goes_on_as_begun, load_facts, loads_as_begun, now_s, read_suite, sysbench,
-};
+use super::resume::{goes_on_as_begun, loads_as_begun};
+use super::run::{Windows, finish, load_facts, now_s, read_suite, sysbench};
 use super::{failed, found};
 
 /// A server that runs, before anything is changed on it.

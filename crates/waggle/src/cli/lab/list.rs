@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 use waggle_lab::begun::Begun;
 use waggle_lab::kept::{self, KeptError};
+use waggle_lab::report::cell_in_words;
 use waggle_lab::suite::Suite;
 
 use super::super::{Failure, Outcome};
@@ -159,8 +160,8 @@ pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
     }
     for line in lines {
         let state = match line.windows as u32 >= line.of {
-            true => "whole".to_owned(),
-            false => format!("{} of {} windows", line.windows, line.of),
+            true => format!("whole, {} void", line.void),
+            false => format!("{} of {} windows, {} void", line.windows, line.of, line.void),
         };
         writeln!(
             out,
@@ -196,8 +197,10 @@ pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
         let why = on_a_line(window.void.as_deref().unwrap_or_default());
         writeln!(
             out,
-            "  void      window {}: {} with {} threads, {}: {why}",
-            window.number, window.cell.workload, window.cell.threads, window.arm
+            "  void      window {}: {}, {}: {why}",
+            window.number,
+            cell_in_words(&window.cell),
+            window.arm
         )?;
     }
     Ok(Outcome::Done)

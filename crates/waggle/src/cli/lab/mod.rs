@@ -7,6 +7,7 @@ mod found;
 mod list;
 mod progress;
 mod report;
+mod resume;
 mod run;
 mod server;
 
@@ -47,7 +48,7 @@ enum Command {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     match args.command {
         Command::Run(args) => run::run(args),
-        Command::Resume(args) => run::resume(args),
+        Command::Resume(args) => resume::resume(args),
         Command::Suites(args) => list::suites(args),
         Command::List(args) => list::list(args),
         Command::Show(args) => list::show(args),

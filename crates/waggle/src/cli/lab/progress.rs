@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use rustix::termios::tcgetwinsize;
 use waggle_lab::engine::Progress;
+use waggle_lab::report::cell_in_words;
 
 use super::run::now_s;
 
@@ -48,18 +49,16 @@ pub(super) fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Where it is; the order of the scenarios is named where the suite has several.
+/// Where it is.
 fn text(progress: &Progress<'_>) -> String {
     let minutes = progress.remaining.as_secs().div_ceil(60);
-    let order = progress.cell.order.as_ref().map_or_else(String::new, |it| format!(", order {it}"));
     format!(
-        "window {} of {}, block {} of {}, {minutes} min left: {} with {} threads{order}, {}",
+        "window {} of {}, block {} of {}, {minutes} min left: {}, {}",
         progress.done + 1,
         progress.of,
         progress.block[0],
         progress.block[1],
-        progress.cell.workload,
-        progress.cell.threads,
+        cell_in_words(progress.cell),
         progress.arm.unwrap_or("warming up")
     )
 }
@@ -82,9 +81,9 @@ mod tests {
         };
         assert_eq!(
             line("modb"),
-            "window 3 of 40, block 1 of 8, 2 min left: read-update with 256 threads, \
+            "window 3 of 40, block 1 of 8, 2 min left: read-update, 256 threads, \
              order cumulative, basic"
         );
-        assert!(line("rds").ends_with("read-only with 1 threads, basic"), "{}", line("rds"));
+        assert!(line("rds").ends_with("read-only, 1 thread, basic"), "{}", line("rds"));
     }
 }

@@ -55,6 +55,8 @@ enum Format {
     Json,
     /// Direction and size of every published effect beside ours, as text for people.
     Effects,
+    /// The most telling of it, as a run prints at its end.
+    Summary,
 }
 
 /// The files of a report, in the directory of its run.
@@ -78,6 +80,7 @@ fn text(report: Report<'_>, format: Format) -> String {
         Format::Windows => report.windows_csv(),
         Format::Json => report.json() + "\n",
         Format::Effects => report.effects(),
+        Format::Summary => report.summary(),
     }
 }
 
@@ -104,7 +107,7 @@ pub(super) fn end(place: &Path) -> Result<(), Failure> {
     let run = KeptRun::read(place).map_err(failed)?;
     write_all(run.report(), place)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", run.report().summary())?;
+    writeln!(out, "{}", text(run.report(), Format::Summary))?;
     writeln!(out, "the whole report: {}", place.join(FILES[0].1).display())?;
     Ok(())
 }
@@ -148,6 +151,12 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
     }
     if let Some(profile) = one.begun.other_profile(&other.begun.profiles) {
         note(format!("profile {profile} sets something else in the second run than in the first"));
+    }
+    if let Some(scenario) = one.suite.served_otherwise(&other.suite) {
+        note(format!(
+            "scenario {scenario} shares a server with others in one of the runs, and has one for itself in the other: what \
+             differs may be that"
+        ));
     }
     let differences = compare_runs([&one.suite, &other.suite], &one.windows, &other.windows);
     if differences.found.is_empty() {

@@ -1,4 +1,4 @@
-//! `waggle lab run` and `waggle lab resume`
+//! `waggle lab run`: a suite on private servers, and what other ways to a run have in common with that.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,14 +18,15 @@ use waggle_lab::load::{LoadError, Reach, Request, Sysbench};
 use waggle_lab::needs::{Needs, check_kept};
 use waggle_lab::schedule::Schedule;
 use waggle_lab::suite::{Scale, Suite, SuiteError};
-use waggle_lab::{Cell, LabError, Origin, check_counters, check_variables, connect, load};
+use waggle_lab::trial::try_scenarios;
+use waggle_lab::{Cell, LabError, Origin, connect, load};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
-use super::super::{Failure, Outcome, VERSION, private_server, stop_on_signal};
+use super::super::{Failure, Outcome, private_server, stop_on_signal};
 use super::announce::{announce, count};
-use super::arguments::{ResumeArgs, RunArgs, as_typed};
+use super::arguments::{RunArgs, as_typed};
 use super::progress::{Line, note};
-use super::{directory, failed, foreign, found, report, server};
+use super::{failed, foreign, found, report, server};
 
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
     match args.server.clone() {
@@ -50,9 +51,9 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     let scale = Scale::from(args.scale);
     let lengths = args.lengths();
     let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false, has_load: true };
-    let possible = with_memory(&suite, &asked, scale);
-    let choice = reckoning.choose(&possible, args.blocks, args.time_budget);
     let program = server::program(&named, args.servers.as_deref())?;
+    let possible = with_memory(&suite, &asked, scale, &program.place());
+    let choice = reckoning.choose(&possible, args.blocks, args.time_budget);
     let sysbench = sysbench(&suite)?;
     check(&suite, &choice.cells, scale, &program)?;
     check_kept(&place, choice.windows(&suite)).map_err(failed)?;
@@ -60,6 +61,10 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     if possible.len() < asked.len() {
         let cells = asked.len() - possible.len();
         note(format!("not run, {}: {}", NotRun::MEMORY, count(cells, "cell")));
+    }
+    if args.plan {
+        tell_needs(&Needs::of(&suite, &choice.cells, scale), &program.place());
+        return Ok(Outcome::Done);
     }
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
     let launchers = launchers(&pinned)?;
@@ -74,7 +79,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         stop: &stop,
         resume_with: list(args.servers.as_deref()),
     };
-    let Some(made) = task.make(&settings).map_err(failed)? else {
+    let Some(made) = task.make(&settings, &choice.cells).map_err(failed)? else {
         note("stopped before the first window; nothing is left of it");
         return Ok(Outcome::No);
     };
@@ -108,121 +113,30 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
     task.measure(&begun, kept, &made, until)
 }
 
-pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
-    let place = directory(&args.run);
-    let (kept, mut begun): (Kept, Begun) = kept::take_up(&place).map_err(failed)?;
-    // Also where nothing is missing: one that was killed left its schema there.
-    if let Some(confined) = begun.foreign.clone() {
-        return foreign::resume(&args, &confined, begun, kept);
-    }
-    if args.account.is_given() || args.yes {
-        return Err(Failure::Usage(anyhow!(
-            "an account and --yes are for a run on a server that runs already, and this one is on private servers: leave \
-             them out"
-        )));
-    }
-    if begun.is_whole(kept.count()) {
-        note("every window is there: nothing is left to be made");
-        report::end(&place)?;
-        return Ok(Outcome::Done);
-    }
-    let suite = begun.suite().map_err(failed)?;
-    goes_on_as_begun(&begun, &suite, &place)?;
-    is_where_it_was(&begun.server)?;
-    let program = server::program(&begun.server, args.servers.as_deref())?;
-    let sysbench = sysbench(&suite)?;
-    loads_as_begun(&begun, &sysbench)?;
-    check(&suite, &begun.cells, begun.scale, &program)?;
-    check_kept(&place, begun.missing(kept.count())).map_err(failed)?;
-    let launchers = launchers(&begun.pinned)?;
-    let stop = stop_on_signal()?;
-    let task = Task {
-        suite: &suite,
-        scale: begun.scale,
-        program: &program,
-        launchers: &launchers,
-        sysbench: &sysbench,
-        stop: &stop,
-        resume_with: list(args.servers.as_deref()),
-    };
-    let Some(made) = task.make(&begun.settings).map_err(failed)? else {
-        resume_with(&place, &task.resume_with);
-        return Ok(Outcome::No);
-    };
-    if made.version != begun.facts.server.version {
-        return Err(Failure::Config(anyhow!(
-            "the run was begun with {} and {} is {}: windows of two versions cannot be compared; name \
-             the one that it was begun with, or begin a new run",
-            begun.facts.server.version,
-            begun.server,
-            made.version
-        )));
-    }
-    let host = found::host(begun.pinned.clone())?;
-    begun.take_up(kept.part(), host, VERSION);
-    kept::write_json(&place.join(kept::RUN), &begun).map_err(failed)?;
-    task.measure(&begun, kept, &made, None)
-}
-
-/// Whether the program that a run was begun with can be found by the path that was given then.
-fn is_where_it_was(server: &str) -> Result<(), Failure> {
-    if !server.contains('/') || Path::new(server).exists() {
-        return Ok(());
-    }
-    Err(Failure::Config(anyhow!(
-        "the run was begun with --server {server}, where no program is now: put it back, or go on from the directory in \
-         which the run was begun"
-    )))
+/// Says what a run takes of the host at most.
+fn tell_needs(needs: &Needs, place: &Path) {
+    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+    note(format!(
+        "it takes up to {} on the disk of {} and {} of memory, for {} at once; nothing was started",
+        gib(needs.disk_bytes()),
+        place.display(),
+        gib(needs.memory_bytes()),
+        count(needs.servers as usize, "server")
+    ));
 }
 
 /// The list of servers as an argument of `waggle lab resume`.
-fn list(servers: Option<&Path>) -> Vec<OsString> {
+pub(super) fn list(servers: Option<&Path>) -> Vec<OsString> {
     servers.map_or_else(Vec::new, |path| vec!["--servers".into(), path.into()])
 }
 
-/// Whether this waggle goes on as the run was begun: with the same profiles, and with the windows that are kept in the
-/// places that it gives them.
-pub(super) fn goes_on_as_begun(begun: &Begun, suite: &Suite, place: &Path) -> Result<(), Failure> {
-    if let Some(profile) = begun.other_profile(&suite.profile_texts()) {
-        return Err(Failure::Config(anyhow!(
-            "the run was begun by waggle {}, whose profile {profile} sets something else: go on with that one, \
-             or begin a new run",
-            begun.facts.run.waggle_version
-        )));
-    }
-    let schedule = Schedule::new(suite, &begun.cells, begun.blocks, begun.seed);
-    let windows = kept::read_windows(place).map_err(failed)?;
-    let is_another = schedule.slots.len() as u32 != begun.facts.run.windows_planned;
-    if is_another || !windows.iter().all(|window| schedule.has(window)) {
-        return Err(Failure::Config(anyhow!(
-            "the run was begun by waggle {}, which has another schedule: go on with that one, or begin a \
-             new run",
-            begun.facts.run.waggle_version
-        )));
-    }
-    Ok(())
-}
-
-/// Whether a sysbench is of the version with which the run was begun.
-pub(super) fn loads_as_begun(begun: &Begun, sysbench: &Sysbench) -> Result<(), Failure> {
-    let (then, now) = (begun.facts.load.sysbench_version.as_deref(), sysbench.version());
-    if then.is_none_or(|then| then == now) {
-        return Ok(());
-    }
-    Err(Failure::Config(anyhow!(
-        "the run was begun with {}, and the sysbench that is found is {now}: windows under two loads cannot be compared; put \
-         the one that it was begun with first in PATH, or begin a new run",
-        then.unwrap_or_default()
-    )))
-}
-
 /// How servers, and how loads are started.
-struct Launchers {
-    server: Launcher,
-    load: Launcher,
+pub(super) struct Launchers {
+    pub(super) server: Launcher,
+    pub(super) load: Launcher,
 }
 
-fn launchers([server, load]: &[Vec<usize>; 2]) -> Result<Launchers, Failure> {
+pub(super) fn launchers([server, load]: &[Vec<usize>; 2]) -> Result<Launchers, Failure> {
     let launcher = private_server::launcher()?;
     Ok(Launchers {
         server: Launcher { processors: server.clone(), ..launcher.clone() },
@@ -231,9 +145,9 @@ fn launchers([server, load]: &[Vec<usize>; 2]) -> Result<Launchers, Failure> {
 }
 
 /// Data that was made.
-struct Made {
+pub(super) struct Made {
     template: Template,
-    version: String,
+    pub(super) version: String,
 }
 
 /// A path as it is from the directory in which waggle runs, where it lies below: reports that are kept with a project
@@ -264,14 +178,19 @@ pub(super) fn read_suite(args: &RunArgs) -> Result<(Suite, String), Failure> {
 }
 
 /// The cells whose sessions the memory has room for; all of them where it has for none, since that is to be said.
-fn with_memory(suite: &Suite, asked: &[Cell], scale: Scale) -> Vec<Cell> {
-    let has_memory = |cell: &&Cell| Needs::of(suite, from_ref(*cell), scale).has_memory();
+fn with_memory(suite: &Suite, asked: &[Cell], scale: Scale, place: &Path) -> Vec<Cell> {
+    let has_memory = |cell: &&Cell| Needs::of(suite, from_ref(*cell), scale).has_memory(place);
     let possible: Vec<Cell> = asked.iter().filter(has_memory).cloned().collect();
     if possible.is_empty() { asked.to_vec() } else { possible }
 }
 
 /// Whether the host has what a run of these cells takes.
-fn check(suite: &Suite, cells: &[Cell], scale: Scale, program: &Program) -> Result<(), Failure> {
+pub(super) fn check(
+    suite: &Suite,
+    cells: &[Cell],
+    scale: Scale,
+    program: &Program,
+) -> Result<(), Failure> {
     // What a killed run left takes room.
     program.sweep().map_err(failed)?;
     let needs = |cells: &[Cell]| Needs::of(suite, cells, scale);
@@ -299,29 +218,37 @@ pub(super) fn now_s() -> u64 {
 }
 
 /// A suite, and what it is run with.
-struct Task<'a> {
-    suite: &'a Suite,
-    scale: Scale,
-    program: &'a Program,
-    launchers: &'a Launchers,
-    sysbench: &'a Sysbench,
-    stop: &'a AtomicBool,
+pub(super) struct Task<'a> {
+    pub(super) suite: &'a Suite,
+    pub(super) scale: Scale,
+    pub(super) program: &'a Program,
+    pub(super) launchers: &'a Launchers,
+    pub(super) sysbench: &'a Sysbench,
+    pub(super) stop: &'a AtomicBool,
     /// What `waggle lab resume` has to be told beside the run.
-    resume_with: Vec<OsString>,
+    pub(super) resume_with: Vec<OsString>,
 }
 
 impl Task<'_> {
-    /// Makes the data. `None` where somebody stopped it.
-    fn make(&self, settings: &[String]) -> Result<Option<Made>, LabError> {
+    /// Makes the data, where servers take what these cells need. `None` where somebody stopped it.
+    pub(super) fn make(
+        &self,
+        settings: &[String],
+        cells: &[Cell],
+    ) -> Result<Option<Made>, LabError> {
         let (tables, rows) = (self.suite.data.tables, self.suite.data.rows.of(self.scale));
+        let (program, launcher) = (self.program, &self.launchers.server);
+        let as_given: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let empty = Template::of(PrivateServer::start(program, launcher, &as_given)?)?;
+        try_scenarios(
+            self.suite,
+            cells,
+            Origin::Private { program, launcher, template: &empty, settings },
+        )?;
+        let server = empty.start(program, launcher, &as_given)?;
+        drop(empty);
+        let version = connect(&server)?.server_identity().version.clone();
         note(format!("data: {tables} tables of {rows} rows"));
-        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-        let server = PrivateServer::start(self.program, &self.launchers.server, &settings)?;
-        let mut connection = connect(&server)?;
-        let version = connection.server_identity().version.clone();
-        check_counters(&mut connection, &self.suite.counters)?;
-        check_variables(&mut connection, self.suite)?;
-        drop(connection);
         if let Some(workload) = self.suite.workloads.first() {
             let request = Request {
                 sysbench: self.sysbench,
@@ -359,7 +286,7 @@ impl Task<'_> {
     }
 
     /// Makes the windows that are missing, and writes the reports of those that are there.
-    fn measure(
+    pub(super) fn measure(
         &self,
         begun: &Begun,
         kept: Kept,
@@ -418,14 +345,14 @@ impl Windows<'_> {
         };
         if !beyond.is_empty() && kept.count() == 0 {
             begun.leave_out(self.suite, &beyond);
+            if begun.cells.is_empty() {
+                return Ok(Ended::OutOfReach);
+            }
             kept::write_json(&kept.path().join(kept::RUN), &begun)?;
             note(format!(
                 "not run, since the baseline cannot use so much of the processors: {}",
                 count(beyond.len(), "cell")
             ));
-        }
-        if begun.cells.is_empty() {
-            return Ok(Ended::OutOfReach);
         }
         let ended = self.engine(&begun, &mut tell).run(&mut kept);
         line.end();
@@ -484,7 +411,7 @@ pub(super) fn finish(
 }
 
 /// Says how to go on with a run that was begun.
-fn resume_with(place: &Path, further: &[OsString]) {
+pub(super) fn resume_with(place: &Path, further: &[OsString]) {
     if let Ok(place) = fs::canonicalize(place) {
         let words =
             std::iter::once(place.as_os_str()).chain(further.iter().map(OsString::as_os_str));
