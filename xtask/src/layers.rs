@@ -106,7 +106,7 @@ const LAYERS: [Layer; 12] = [
     },
     Layer {
         name: "lab",
-        budget: Duration::from_secs(600),
+        budget: Duration::from_secs(700),
         steps: &[
             Step::Tests(
                 "crates/lab",

@@ -122,6 +122,13 @@ impl Begun {
         self.facts.run.windows_planned = schedule.slots.len() as u32;
     }
 
+    /// Says in the report that nothing could be run. The cells stay: so nothing of it seems to be whole.
+    pub fn say_out_of_reach(&mut self) {
+        let caveat = "Nothing was measured: the baseline cannot use as much of the processors as any rate asks for.";
+        self.facts.caveats.retain(|one| one != caveat);
+        self.facts.caveats.push(caveat.to_owned());
+    }
+
     /// Says in the report that the time was over when so many blocks were whole.
     pub fn say_out_of_time(&mut self, blocks: u32) {
         self.facts.caveats.push(format!(

@@ -184,7 +184,9 @@ impl Reckoning<'_> {
         }
         let is_aged = !self.is_foreign && self.suite.data.age_with.is_some();
         let aged = if is_aged { self.rows() / AGE_ROWS as f64 / AGED_PER_S } else { 0.0 };
-        SERVER_S + self.rows() / ROWS_PER_S + aged
+        // Those on which scenarios are tried, and the one that they are copied from.
+        let tried = if self.is_foreign { 0 } else { self.suite.starts().len() + 1 };
+        (1 + tried) as f64 * SERVER_S + self.rows() / ROWS_PER_S + aged
     }
 
     /// What a server takes until it is there, on a copy of tables and redo log, of which the one is written through and the

@@ -1,6 +1,6 @@
 //! The directory of a run: what was asked, and every window that was measured.
 //!
-//! `run.json` is written before anything is started, and again each time that the run is taken up: under
+//! `run.json` is written before the first window, and again each time that the run is taken up: under
 //! another name, brought to the disk and renamed, so that the one or the other is there whole.
 //! `windows.jsonl` has a line for each window, appended and brought to the disk when it and those made with it have ended;
 //! nothing that is in it is ever written again. Whatever ends a run, the lines that are whole are kept,

@@ -85,7 +85,8 @@ impl Needs {
         available_memory().is_none_or(|available| self.memory_bytes_with(place) <= available)
     }
 
-    fn memory_bytes_with(&self, place: &Path) -> u64 {
+    /// Memory, with the data where their place is in memory.
+    pub fn memory_bytes_with(&self, place: &Path) -> u64 {
         self.memory_bytes() + if is_in_memory(place) { self.disk_bytes() } else { 0 }
     }
 

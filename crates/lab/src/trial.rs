@@ -1,8 +1,11 @@
 //! Whether the servers of a run start as a suite wants them and take what its scenarios set: tried on empty ones, so that
 //! what only a server knows to be wrong is told before data is made.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use waggle_mysql::Connection;
 use waggle_mysql::connection::MARK;
+use waggle_private_server::PrivateServerError;
 
 use crate::error::LabError;
 use crate::foreign::Survey;
@@ -16,62 +19,90 @@ const ONLY_GLOBAL: u16 = 1238;
 /// Starts a server in each way in which scenarios want one, and sets each of them on it.
 ///
 /// # Errors
-/// One does not start or has too few connections for the sessions of a cell, a counter or a variable is not there, or
-/// what was set does not read so.
-pub fn try_scenarios(suite: &Suite, cells: &[Cell], origin: Origin<'_>) -> Result<(), LabError> {
-    for start in suite.starts() {
-        let mut scenarios = suite.scenarios.iter().filter(|one| one.start == start).peekable();
-        let Some(first) = scenarios.peek() else { continue };
-        let mut life = origin.start(first, 0).map_err(|error| refused(first, error))?;
+/// One does not start or has too few connections, a counter or a variable is not there, or what was set does not read so;
+/// or somebody stopped it.
+pub fn try_scenarios(
+    suite: &Suite,
+    cells: &[Cell],
+    origin: Origin<'_>,
+    stop: &AtomicBool,
+) -> Result<(), LabError> {
+    for scenarios in on_one_server(suite) {
+        if stop.load(Ordering::Relaxed) {
+            return Err(LabError::Stopped);
+        }
+        let first = scenarios[0];
+        let mut life = origin.start(first, 0).map_err(|error| did_not_start(first, error))?;
         check_counters(&mut life.connection, &suite.counters)?;
-        check_connections(&mut life.connection, suite, cells)?;
         for scenario in scenarios {
             check_variables(&mut life.connection, suite, scenario)?;
-            take(&mut life, scenario).map_err(|error| refused(scenario, error))?;
+            take(&mut life, scenario)?;
+            check_connections(&mut life.connection, suite, cells)?;
         }
     }
     Ok(())
 }
 
-/// Sets a scenario and reads it back.
-fn take(life: &mut Life<'_>, scenario: &Scenario) -> Result<(), LabError> {
-    life.set(scenario)?;
-    match life.misread(scenario)? {
-        Some(reason) => Err(LabError::Scenario {
-            scenario: scenario.name.clone(),
-            reason: format!(
-                "{reason}; mend the scenario, or end what changes the settings of private servers"
-            ),
-        }),
-        None => Ok(()),
+/// The scenarios that can be set on a server one after another: each takes back what the one before has set.
+fn on_one_server(suite: &Suite) -> Vec<Vec<&Scenario>> {
+    let mut all: Vec<Vec<&Scenario>> = Vec::new();
+    for scenario in &suite.scenarios {
+        let is_like = |other: &Scenario| {
+            other.start == scenario.start && other.variables.keys().eq(scenario.variables.keys())
+        };
+        match all.iter_mut().find(|some| is_like(some[0])) {
+            Some(some) => some.push(scenario),
+            None => all.push(vec![scenario]),
+        }
     }
+    all
 }
 
-/// It is the scenario that has to be mended.
-fn refused(scenario: &Scenario, error: LabError) -> LabError {
+/// Others of the same program start: it is what the suite says.
+fn did_not_start(scenario: &Scenario, error: LabError) -> LabError {
     match error {
-        LabError::Server(_) | LabError::Connection(_) => {
-            LabError::Scenario { scenario: scenario.name.clone(), reason: error.to_string() }
-        }
+        LabError::Server(PrivateServerError::DidNotStart { reason, log }) => LabError::Scenario {
+            scenario: scenario.name.clone(),
+            reason: format!(
+                "its server did not start: {reason}; mend its start, or options of the suite\n{log}"
+            ),
+        },
         other => other,
     }
 }
 
-/// Whether a server has room for the sessions of every cell.
+/// Sets a scenario and reads it back.
+fn take(life: &mut Life<'_>, scenario: &Scenario) -> Result<(), LabError> {
+    let refused = |reason: String| LabError::Scenario { scenario: scenario.name.clone(), reason };
+    life.set(scenario).map_err(|error| match error {
+        LabError::Connection(error) => refused(format!("{error}; mend its variables")),
+        other => other,
+    })?;
+    match life.misread(scenario)? {
+        Some(reason) => Err(refused(format!(
+            "{reason}; mend the scenario, or end what changes the settings of private servers"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a server has room for the sessions of every cell, and for those that make the tables, one for each.
 fn check_connections(
     connection: &mut Connection,
     suite: &Suite,
     cells: &[Cell],
 ) -> Result<(), LabError> {
-    let most = cells.iter().map(|cell| cell.threads).max().unwrap_or(0);
+    let most = cells.iter().map(|cell| cell.threads).chain([suite.data.tables]).max().unwrap_or(0);
     let room = Survey::of(connection)?.connections_left();
     if most <= room {
         return Ok(());
     }
     let mistake = Mistake {
-        key: "threads".to_owned(),
-        reason: format!("{most} sessions, and max_connections leaves room for {room}"),
-        remedy: "give --max-connections under options, or choose fewer with --only".to_owned(),
+        key: "options".to_owned(),
+        reason: format!(
+            "max_connections leaves room for {room} sessions, and there will be {most}"
+        ),
+        remedy: "give --max-connections there, or choose fewer threads with --only".to_owned(),
     };
     Err(SuiteError::Wrong { name: suite.name.clone(), mistake }.into())
 }
@@ -99,4 +130,24 @@ fn check_variables(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenarios_share_a_server_where_each_takes_back_what_the_one_before_has_set() {
+        let groups = |suite: &Suite| -> Vec<Vec<String>> {
+            let names = |some: Vec<&Scenario>| some.iter().map(|one| one.name.clone()).collect();
+            on_one_server(suite).into_iter().map(names).collect()
+        };
+        let mut suite = Suite::find("line").unwrap();
+        assert_eq!(groups(&suite).len(), 1);
+        suite.scenarios[3].variables.insert("max_connections".to_owned(), "50".to_owned());
+        let name = suite.scenarios[3].name.clone();
+        assert_eq!(groups(&suite)[1], [name]);
+        let rds = groups(&Suite::find("rds").unwrap());
+        assert_eq!(rds.iter().map(Vec::len).collect::<Vec<_>>(), [1, 5]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Whether the pictures of the guide are charts of the runs that are kept, and the figures of README theirs.
+//! Whether the pictures of the guide are charts of the runs that are kept, and the figures of ours in README theirs.
 #![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
 
 use std::fs;
@@ -42,16 +42,15 @@ fn the_pictures_of_the_guide_are_charts_of_the_runs_that_are_kept() {
 }
 
 /// The means of an arm under each workload, over all closed loads.
-fn means<'a>(
-    run: &'a KeptRun,
-    arm: &'a str,
-    baseline: &'a str,
-    metric: Metric,
-) -> impl Iterator<Item = &'a PooledEffect> {
-    run.analysis.pooled.iter().filter(move |it| {
+fn means<'a>(run: &'a KeptRun, arm: &str, baseline: &str, metric: Metric) -> Vec<&'a PooledEffect> {
+    let is_it = |it: &&PooledEffect| {
         let is_of = it.arm == arm && it.baseline == baseline && it.metric == metric;
         is_of && it.workload.is_some() && !it.is_open
-    })
+    };
+    let means: Vec<&PooledEffect> = run.analysis.pooled.iter().filter(is_it).collect();
+    let is_known = |it: &&PooledEffect| it.percent.is_known() && it.proven_percent.is_finite();
+    assert!(means.len() == 3 && means.iter().all(is_known), "{arm}: {means:?}");
+    means
 }
 
 /// The lowest and the highest, with so many digits after the point.
@@ -68,11 +67,12 @@ fn the_figures_of_the_readme_are_those_of_the_run_with_all_closed_loads() {
     let run = KeptRun::read(&root.join(WHOLE)).unwrap();
     let (cpu, qps) = (Metric::CpuPerStatement, Metric::Qps);
     let (off, idle) = ("pfsoff", "pfson_conoff_insoff");
-    let more = |arm, baseline| means(&run, arm, baseline, cpu).map(|it| it.percent.value);
-    let fewer = means(&run, "pfson_conon_inson", off, qps).map(|it| -it.percent.value);
+    let more =
+        |arm, baseline| means(&run, arm, baseline, cpu).into_iter().map(|it| it.percent.value);
+    let fewer = means(&run, "pfson_conon_inson", off, qps).into_iter().map(|it| -it.percent.value);
     let apart = more(Window::AGAIN, off).map(f64::abs).fold(0.0, f64::max);
-    let alone = |arm| means(&run, arm, idle, cpu).map(|it| it.proven_percent);
-    let proven = alone("pfson_conon_insoff").chain(alone("pfson_conoff_inson"));
+    let proven = |arm| means(&run, arm, idle, cpu).into_iter().map(|it| it.proven_percent);
+    let proven = proven("pfson_conon_insoff").chain(proven("pfson_conoff_inson"));
     let said = [
         format!(
             "everything on takes {} more processor time for a statement than off",

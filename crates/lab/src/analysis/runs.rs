@@ -73,7 +73,10 @@ pub fn compare_runs(suites: [&Suite; 2], one: &[Window], other: &[Window]) -> Ru
     let mut suite = first.clone();
     let is_new = |it: &&Scenario| !first.scenarios.iter().any(|known| known.name == it.name);
     suite.scenarios.extend(second.scenarios.iter().filter(is_new).cloned());
-    let alone = suite.also_alone().map(|_| Matrix::alone(&suite, &suite.baseline));
+    // What is alone on a server depends on the scenarios that are run.
+    let [one_alone, other_alone] = suites.map(|it| it.also_alone().map(|one| one.name.as_str()));
+    let is_same = one_alone.is_some() && one_alone == other_alone;
+    let alone = is_same.then(|| Matrix::alone(&suite, &suite.baseline));
     let matrices = std::iter::once(Matrix::of(&suite, &suite.baseline)).chain(alone);
     apart(&matrices.collect::<Vec<_>>(), one, other)
 }

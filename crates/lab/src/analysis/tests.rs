@@ -402,6 +402,30 @@ fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
 }
 
 #[test]
+fn what_is_alone_on_a_server_is_compared_between_runs_that_have_the_same_there() {
+    let whole = Suite::find("rds").unwrap();
+    let shared = whole.also_alone().unwrap().name.clone();
+    let mut without = whole.clone();
+    without.scenarios.retain(|one| one.name != shared);
+    assert!(without.also_alone().is_some());
+    let run = |seed, alone| {
+        let arms =
+            [("pfsoff", 1.0), (Window::AGAIN, 1.0), (shared.as_str(), 1.2), (Window::ALONE, alone)];
+        let run = Run { random: Random::seeded(seed), ..Run::new(0.01, 0.0) };
+        run.cell(&closed(), &arms).windows
+    };
+    let (one, other) = (run(1, 1.2), run(2, 1.3));
+    let of_alone = |suites: [&Suite; 2]| {
+        let mut found = compare_runs(suites, &one, &other).found;
+        found.retain(|it| it.arm == Window::ALONE && it.metric == Metric::CpuPerStatement);
+        found
+    };
+    let found = of_alone([&whole, &whole]);
+    assert!(found.len() == 1 && found[0].is_different(), "{found:?}");
+    assert!(of_alone([&whole, &without]).is_empty());
+}
+
+#[test]
 fn an_order_compares_each_pair_of_its_scenarios_once() {
     let suite = Suite::find("modb").unwrap();
     let analysis = analyse_all(&suite, &[]);

@@ -7,6 +7,7 @@ use crate::facts::{Facts, Host, LoadFacts, Run, Server};
 use crate::lengths::{LONGER_ABOVE_THREADS, SESSION_TURN_S, TURN_S};
 use crate::report::document::{Datum, Table};
 use crate::report::words::{self, NOT_MEASURED};
+use crate::server_option::ServerOption;
 
 /// Every fact with its unit.
 pub(super) fn table(facts: &Facts) -> Table {
@@ -27,10 +28,12 @@ pub(super) fn all(facts: &Facts) -> Vec<(&'static str, String)> {
 }
 
 fn server(server: &Server) -> Vec<(&'static str, String)> {
+    let has_log = server.options.iter().any(|it| ServerOption::of(it).name == "log_bin");
+    let without_log = if has_log { "" } else { ", without a binary log" };
     let whose = match (&server.program, server.is_foreign) {
         (_, true) => "a server that runs already; only dynamic scenarios were measured".to_owned(),
-        (Some(program), false) => format!("private servers of {program}, without a binary log"),
-        (None, false) => "private servers, without a binary log".to_owned(),
+        (Some(program), false) => format!("private servers of {program}{without_log}"),
+        (None, false) => format!("private servers{without_log}"),
     };
     let options = match server.options.is_empty() {
         true => "those of its configuration".to_owned(),

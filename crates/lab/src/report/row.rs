@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::analysis::{Comparison, Interval, Verdict};
 use crate::metric::Metric;
 use crate::report::{Absent, Report, columns};
-use crate::window::Load;
+use crate::window::{Load, Window};
 
 /// One arm against its baseline, in one cell, by one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -95,7 +95,12 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
     };
     let (verdict, reason) = in_a_word(verdict);
     let is_of_suite = one.baseline == report.suite.baseline;
-    let published = report.published(&one.cell, &one.arm, one.metric).filter(|_| is_of_suite);
+    // The baseline again stands beside nothing.
+    let scenario = match one.arm == Window::ALONE {
+        true => report.suite.set_by(&one.arm),
+        false => &one.arm,
+    };
+    let published = report.published(&one.cell, scenario, one.metric).filter(|_| is_of_suite);
     let is_of_source = one.metric == report.source_metric();
     let value = published.and_then(|it| columns::published_value(it, one.metric));
     let contradicts =
@@ -139,7 +144,7 @@ fn row(report: Report<'_>, one: &Comparison) -> Row {
         published_value: value,
         published_unit: value.map(|_| crate::report::words::unit(one.metric)),
         published_percent: report
-            .published_percent(&one.cell, &one.arm)
+            .published_percent(&one.cell, scenario)
             .filter(|_| is_of_source && is_of_suite),
         printed_percent: published.and_then(|it| it.percent).filter(|_| is_of_source),
         published_contradicts: contradicts.map(str::to_owned),

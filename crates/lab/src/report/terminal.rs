@@ -29,12 +29,15 @@ pub(super) fn text(report: Report<'_>) -> String {
     lines.iter().map(|line| line.chars().map(shown).chain(['\n']).collect::<String>()).collect()
 }
 
-/// How many verdicts of each kind there are, and the biggest costs. For a scenario that is alone on a server, too, that
-/// one stands: it is what the scenario costs by itself.
+/// How many verdicts of each kind there are, and the biggest costs. For a scenario that was also measured alone on a server,
+/// that one stands: it is what the scenario costs by itself.
 fn found(report: Report<'_>) -> Vec<String> {
     let groups = Group::all(report);
     let all: Vec<Line<'_>> = verdicts::lines(report, &groups);
-    let is_told = |line: &&Line<'_>| !all.iter().any(|other| other.is_alone_of(line));
+    let is_told = |line: &&Line<'_>| {
+        let mut alone = all.iter().filter(|other| other.is_alone_of(line));
+        !alone.any(|other| other.verdict().is_known())
+    };
     let lines: Vec<&Line<'_>> = all.iter().filter(is_told).collect();
     let verdicts: Vec<Verdict> = lines.iter().map(|line| line.verdict()).collect();
     let count = |is_it: fn(&Verdict) -> bool| verdicts.iter().filter(|one| is_it(one)).count();
@@ -103,8 +106,9 @@ fn noise(report: Report<'_>) -> Vec<String> {
 mod tests {
     use crate::analysis::{Analysis, Comparison, PooledEffect};
     use crate::metric::Metric;
-    use crate::report::sample::{analysis, comparison, facts, suite, windows};
+    use crate::report::sample::{analysis, comparison, facts, suite, unknown, windows};
     use crate::suite::Suite;
+    use crate::window::Window;
 
     use super::*;
 
@@ -165,6 +169,24 @@ mod tests {
         let highest = words::percent_interval(&sample_pooled().percent.map(|it| it + 14.0));
         assert!(costs[0].ends_with(&highest), "{text}");
         assert!(costs[0].contains("write-only") && costs[0].contains("conon_inson"), "{text}");
+    }
+
+    #[test]
+    fn a_scenario_stands_there_as_it_is_alone_on_a_server_where_that_is_known() {
+        let (suite, facts) = (Suite::find("rds").unwrap(), facts());
+        let shared = &suite.also_alone().unwrap().name;
+        let said = |alone: Comparison| {
+            let cost = comparison(shared, Metric::CpuPerStatement, Verdict::Cost);
+            let comparisons = vec![cost, alone];
+            let analysis = Analysis { comparisons, ..Analysis::default() };
+            text(Report { suite: &suite, facts: &facts, windows: &[], analysis: &analysis })
+        };
+        let metric = Metric::CpuPerStatement;
+        let below = Verdict::Below { detectable_percent: 1.2 };
+        let said_below = said(comparison(Window::ALONE, metric, below));
+        assert!(said_below.contains("0 cost, 0 gain, 1 below"), "{said_below}");
+        let void = said(unknown(Window::ALONE, metric, Verdict::Void("nothing".to_owned())));
+        assert!(void.contains("1 cost, 0 gain") && void.contains(shared.as_str()), "{void}");
     }
 
     #[test]

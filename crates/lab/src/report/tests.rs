@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::sample::{analysis, cell, facts, report, suite, unknown, windows};
+use super::sample::{analysis, cell, comparison, facts, report, suite, unknown, windows};
 use super::*;
 use crate::analysis::{Interval, RunDifference};
 
@@ -327,4 +327,23 @@ fn a_fixed_rate_that_misses_its_share_of_the_processors_is_marked() {
     assert!(said(0.67).contains(far), "{}", said(0.67));
     let near = said(0.64);
     assert!(near.contains("64.00") && !near.contains("the rate was chosen"), "{near}");
+}
+
+#[test]
+fn fixed_rates_that_an_arm_could_not_hold_are_named_beside_the_mean_of_the_others() {
+    let suite = Suite::find("rds").unwrap();
+    let arm = "pfson_conon_inson";
+    let at = |share: f64| {
+        let metric = Metric::CpuPerStatement;
+        let mut one = match share > 0.7 {
+            true => unknown(arm, metric, Verdict::Overloaded("in 2 of 8 blocks".to_owned())),
+            false => comparison(arm, metric, Verdict::Cost),
+        };
+        one.cell = cell(32, Load::Open { share });
+        one
+    };
+    let comparisons = [0.3, 0.6, 0.8].map(at).to_vec();
+    let analysis = Analysis { comparisons, ..Analysis::default() };
+    let text = report(&suite, &facts(), &[], &analysis).markdown();
+    assert!(text.contains("2 of 3; overloaded: open, 80 % CPU"), "{text}");
 }

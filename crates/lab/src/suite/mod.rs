@@ -431,18 +431,24 @@ impl Suite {
 
     /// Whether a scenario is set on a server that others share, while their sessions are there.
     pub(crate) fn shares_server(&self, scenario: &Scenario) -> bool {
-        let is_like = |other: &&Scenario| other.start == scenario.start;
-        let is_kept = |cell: &Cell| self.keeps_servers(cell) && self.has(cell, &scenario.name);
-        self.scenarios.iter().filter(is_like).count() > 1 && self.cells().iter().any(is_kept)
+        self.shares_server_in(&self.cells(), scenario)
     }
 
-    /// A scenario of two suites that shares a server in one of them only.
-    pub fn served_otherwise(&self, other: &Suite) -> Option<&str> {
+    fn shares_server_in(&self, cells: &[Cell], scenario: &Scenario) -> bool {
+        let is_like = |other: &&Scenario| other.start == scenario.start;
+        let is_kept = |cell: &Cell| self.keeps_servers(cell) && self.has(cell, &scenario.name);
+        self.scenarios.iter().filter(is_like).count() > 1 && cells.iter().any(is_kept)
+    }
+
+    /// The scenarios of two suites that share a server in one of them only, in these cells.
+    pub fn served_otherwise<'a>(&'a self, other: &Suite, cells: &[Cell]) -> Vec<&'a str> {
         let is_otherwise = |one: &&Scenario| {
             let there = other.scenarios.iter().find(|it| it.name == one.name);
-            there.is_some_and(|it| other.shares_server(it) != self.shares_server(one))
+            there.is_some_and(|it| {
+                other.shares_server_in(cells, it) != self.shares_server_in(cells, one)
+            })
         };
-        self.scenarios.iter().find(is_otherwise).map(|one| one.name.as_str())
+        self.scenarios.iter().filter(is_otherwise).map(|one| one.name.as_str()).collect()
     }
 
     /// What every server of a family is told at its start, with what depends on the scale.

@@ -99,7 +99,12 @@ fn a_counter_that_a_server_lacks_is_named_before_anything_is_measured() {
 fn what_only_the_server_knows_to_be_wrong_is_told_before_anything_is_measured() {
     let start = "start = [\"--max-prepared-stmt-count=0\"]";
     for (from, to, expected) in [
-        (start, "start = [\"--nosuch-option=1\"]", &["scenario broken", "nosuch-option"][..]),
+        (
+            start,
+            "start = [\"--nosuch-option=1\"]",
+            &["scenario broken", "nosuch-option", "mend its start"][..],
+        ),
+        ("baseline =", "options = [\"--nosuch-option=1\"]\nbaseline =", &["nosuch-option", "mend"]),
         (
             start,
             "start = [\"--back-log=51\"]\nvariables = { nosuch_variable = \"1\" }",
@@ -108,7 +113,7 @@ fn what_only_the_server_knows_to_be_wrong_is_told_before_anything_is_measured() 
         (
             "baseline =",
             "options = [\"--max-connections=2\"]\nbaseline =",
-            &["threads: 2 sessions", "room for 1", "--max-connections"],
+            &["options: max_connections", "room for 1", "there will be 2"],
         ),
     ] {
         let place = Place::new();

@@ -28,7 +28,7 @@ fn connect(socket: PathBuf) -> Option<Connection> {
 /// tried on before, they would be refused.
 fn disturb(place: &Place, stop: &AtomicBool) {
     let mut connections: BTreeMap<PathBuf, Connection> = BTreeMap::new();
-    while !stop.load(Ordering::Relaxed) && !place.run().exists() {
+    while !stop.load(Ordering::Relaxed) && !place.run().join("run.json").exists() {
         sleep(EVERY);
     }
     while !stop.load(Ordering::Relaxed) {

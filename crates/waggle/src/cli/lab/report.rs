@@ -152,10 +152,13 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
     if let Some(profile) = one.begun.other_profile(&other.begun.profiles) {
         note(format!("profile {profile} sets something else in the second run than in the first"));
     }
-    if let Some(scenario) = one.suite.served_otherwise(&other.suite) {
+    let mut common = one.begun.cells.clone();
+    common.retain(|cell| other.begun.cells.contains(cell));
+    let otherwise = one.suite.served_otherwise(&other.suite, &common);
+    if !otherwise.is_empty() {
         note(format!(
-            "scenario {scenario} shares a server with others in one of the runs, and has one for itself in the other: what \
-             differs may be that"
+            "in one of the runs a server is shared with others, in the other not, and what differs may be that: {}",
+            otherwise.join(", ")
         ));
     }
     let differences = compare_runs([&one.suite, &other.suite], &one.windows, &other.windows);

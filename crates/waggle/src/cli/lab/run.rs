@@ -63,7 +63,7 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
         note(format!("not run, {}: {}", NotRun::MEMORY, count(cells, "cell")));
     }
     if args.plan {
-        tell_needs(&Needs::of(&suite, &choice.cells, scale), &program.place());
+        tell_needs(&suite, &choice.cells, scale, &program.place());
         return Ok(Outcome::Done);
     }
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
@@ -114,13 +114,15 @@ fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
 }
 
 /// Says what a run takes of the host at most.
-fn tell_needs(needs: &Needs, place: &Path) {
+fn tell_needs(suite: &Suite, cells: &[Cell], scale: Scale, place: &Path) {
+    let needs = Needs::of(suite, cells, scale);
+    let memory = most_memory(suite, cells, scale).map_or(0, |most| most.memory_bytes_with(place));
     let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
     note(format!(
         "it takes up to {} on the disk of {} and {} of memory, for {} at once; nothing was started",
         gib(needs.disk_bytes()),
         place.display(),
-        gib(needs.memory_bytes()),
+        gib(memory),
         count(needs.servers as usize, "server")
     ));
 }
@@ -195,10 +197,14 @@ pub(super) fn check(
     program.sweep().map_err(failed)?;
     let needs = |cells: &[Cell]| Needs::of(suite, cells, scale);
     needs(cells).check_disk(&program.place()).map_err(failed)?;
-    // Those that take most of it need not be those that have most servers.
-    let each = cells.iter().map(|cell| needs(from_ref(cell)));
-    let most = each.max_by_key(Needs::memory_bytes);
+    let most = most_memory(suite, cells, scale);
     most.map_or(Ok(()), |most| most.check_memory(&program.place())).map_err(failed)
+}
+
+/// What the cell takes that takes most of the memory. It need not be one of those that have most servers.
+fn most_memory(suite: &Suite, cells: &[Cell], scale: Scale) -> Option<Needs> {
+    let each = cells.iter().map(|cell| Needs::of(suite, from_ref(cell), scale));
+    each.max_by_key(Needs::memory_bytes)
 }
 
 /// The cells that are not run: those that nobody asked for, and those for which there is no memory or no time.
@@ -239,12 +245,12 @@ impl Task<'_> {
         let (tables, rows) = (self.suite.data.tables, self.suite.data.rows.of(self.scale));
         let (program, launcher) = (self.program, &self.launchers.server);
         let as_given: Vec<&str> = settings.iter().map(String::as_str).collect();
-        let empty = Template::of(PrivateServer::start(program, launcher, &as_given)?)?;
-        try_scenarios(
-            self.suite,
-            cells,
-            Origin::Private { program, launcher, template: &empty, settings },
-        )?;
+        let empty = Template::of(PrivateServer::start(program, launcher, &[])?)?;
+        let origin = Origin::Private { program, launcher, template: &empty, settings };
+        match try_scenarios(self.suite, cells, origin, self.stop) {
+            Err(LabError::Stopped) => return Ok(None),
+            tried => tried?,
+        }
         let server = empty.start(program, launcher, &as_given)?;
         drop(empty);
         let version = connect(&server)?.server_identity().version.clone();
@@ -344,10 +350,12 @@ impl Windows<'_> {
             beyond => beyond?,
         };
         if !beyond.is_empty() && kept.count() == 0 {
-            begun.leave_out(self.suite, &beyond);
-            if begun.cells.is_empty() {
+            if beyond.len() == begun.cells.len() {
+                begun.say_out_of_reach();
+                kept::write_json(&kept.path().join(kept::RUN), &begun)?;
                 return Ok(Ended::OutOfReach);
             }
+            begun.leave_out(self.suite, &beyond);
             kept::write_json(&kept.path().join(kept::RUN), &begun)?;
             note(format!(
                 "not run, since the baseline cannot use so much of the processors: {}",
