@@ -155,9 +155,10 @@ fn change(answer: Result<&Comparison, Absent>, notes: &mut Notes) -> Datum {
 pub(super) fn cells_below_saturation<'a>(
     counted: impl Iterator<Item = &'a Comparison>,
 ) -> Option<String> {
-    let saturated: Vec<bool> = counted.map(|one| one.is_saturated != Some(false)).collect();
-    let below = saturated.iter().filter(|is_saturated| !**is_saturated).count();
-    (below > 0).then(|| format!("{below} of {} cells are {BELOW_SATURATION}", saturated.len()))
+    let (below, others): (Vec<_>, Vec<_>) =
+        counted.partition(|one| one.is_saturated == Some(false));
+    let (below, all) = (below.len(), below.len() + others.len());
+    (below > 0).then(|| format!("{below} of {all} cells are {BELOW_SATURATION}"))
 }
 
 /// With a mark where it is a rate and the baseline left processors idle under a closed load.

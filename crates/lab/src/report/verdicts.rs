@@ -186,9 +186,8 @@ impl Line<'_> {
 
     /// A note on the throughput, where the load left processors idle. At a fixed rate it does in every cell.
     fn cells_below_saturation(&self) -> Option<String> {
-        let source = self.report.source_metric();
-        let counted = self.counted(source).into_iter();
-        columns::cells_below_saturation(counted).filter(|_| source.is_rate() && !self.group.is_open)
+        let counted = self.counted(self.report.source_metric()).into_iter();
+        columns::cells_below_saturation(counted).filter(|_| !self.group.is_open)
     }
 
     /// How many cells have a part in the verdict.
