@@ -7,7 +7,14 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use git_version::git_version;
 use serde_json::{Value, json};
+
+/// The version, and the commit that it was built from where that is known.
+const VERSION: &str = git_version!(
+    prefix = concat!(env!("CARGO_PKG_VERSION"), " "),
+    fallback = env!("CARGO_PKG_VERSION")
+);
 
 /// On what it is measured, and when it begins. No host name: results are public. `date` is the day in
 /// UTC, `YYYY-MM-DD`; `load_before` how many tasks were runnable in the minute before (`/proc/loadavg`);
@@ -30,7 +37,7 @@ pub fn machine() -> Value {
         "virtual_machine": of(&cpuinfo, "flags").map(|flags| flags.contains("hypervisor")),
         "memory_gib": kib.map(|kib: f64| kib / f64::from(1 << 20)),
         "load_before": read("/proc/loadavg").split(' ').next(),
-        "waggle": env!("CARGO_PKG_VERSION"),
+        "waggle": VERSION,
     })
 }
 

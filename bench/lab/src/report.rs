@@ -100,12 +100,15 @@ impl Outcome {
 
     pub(crate) fn markdown(&self) -> String {
         let parts: Vec<String> = self.parts.iter().map(Part::in_words).collect();
+        let Settings { server, blocks, turns, turn_ms, settle_ms, always_us, .. } = &self.settings;
         let mut text = format!(
-            "# The lab and costs of known size\n\n{}. Server {}; {:.0} s.\n\n\
+            "# The lab and costs of known size\n\n{}. Server {server}; {:.0} s.\n\n\
+             In every arm a thread is busy for {always_us} µs before it sends a reply, and the cost comes on top. One \
+             session; server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
+             {turn_ms} ms in a window, {settle_ms} ms under load before each.\n\n\
              | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
              holds the truth | called a cost | limits |\n|---|---|---|---|---|---|---|\n",
             parts.join(". "),
-            self.settings.server,
             self.seconds
         );
         for arm in &self.arms {

@@ -4,7 +4,7 @@
 use crate::meter::Usage;
 use crate::window::Measured;
 
-/// The hypervisor may take so much of the processors.
+/// The hypervisor may take so much of the processors, 0 to 1.
 pub const STEAL_MAX: f64 = 0.05;
 /// A window may be so much longer than asked, besides the transactions that were under way at its end:
 /// where it is, the lab itself had to wait.

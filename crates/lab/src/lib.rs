@@ -8,6 +8,7 @@
 pub mod analysis;
 pub mod begun;
 pub mod budget;
+pub mod buffer_pool;
 mod capacity;
 pub mod engine;
 mod error;
@@ -23,7 +24,6 @@ pub mod load;
 pub mod meter;
 mod metric;
 pub mod needs;
-pub mod pool;
 pub mod redo;
 pub mod report;
 pub mod schedule;

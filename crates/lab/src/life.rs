@@ -18,11 +18,11 @@ use waggle_mysql::connection::{MARK, Row, absent_or, text};
 use waggle_mysql::{Connection, Options};
 use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
+use crate::buffer_pool;
 use crate::error::LabError;
 use crate::foreign::Foreign;
 use crate::load::{self, Reach};
 use crate::meter::{Meter, Sample};
-use crate::pool;
 use crate::redo;
 use crate::server_option::is_same;
 use crate::started::first_difference;
@@ -135,7 +135,7 @@ impl<'a> Origin<'a> {
         let mut life = self.start(scenario, number)?;
         if let Server::Private(_) = life.server {
             redo::write_through(&mut life.connection)?;
-            pool::fill(&mut life.connection, load::SCHEMA)?;
+            buffer_pool::fill(&mut life.connection, load::SCHEMA)?;
         }
         Ok(life)
     }

@@ -10,7 +10,7 @@ use crate::typical::EXACT_MAX;
 /// whose mean is at least as far from zero as the one seen (Fisher, "The design of experiments",
 /// 1935, section 21). All patterns up to 14 values; else `draws` random ones, where the one seen
 /// counts with them, so that p is never zero (Phipson and Smyth, "Permutation p-values should
-/// never be zero", 2010). `None` without values.
+/// never be zero", Statistical Applications in Genetics and Molecular Biology 9, 2010). `None` without values.
 pub fn sign_flip(values: &[f64], draws: usize, random: &mut Random) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -34,7 +34,7 @@ pub fn sign_flip(values: &[f64], draws: usize, random: &mut Random) -> Option<f6
 
 /// The interval of the mean by the bias-corrected and accelerated bootstrap (Efron, "Better
 /// bootstrap confidence intervals", JASA 1987; with the acceleration by the jackknife, Efron and
-/// Tibshirani 1993, equation 14.15). It follows skewed data, where Student's interval is
+/// Tibshirani, "An introduction to the bootstrap", 1993, equation 14.15). It follows skewed data, where Student's interval is
 /// symmetric. `None` below two values, without draws, or where all values are equal.
 pub fn bootstrap_interval(
     values: &[f64],

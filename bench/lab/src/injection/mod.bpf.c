@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * A cost of known size: each time that a thread of one process has received a request, a loop that is
+ * A cost of known size: each time that a thread of one process begins to send a reply, a loop that is
  * busy for so long.
  *
  * It hangs on a tracepoint, since a breakpoint would itself cost more than what is to be injected; and
- * not on a send, after which some of the time was charged to the client that it woke: see
+ * on the begin of a send, since after one some of the time was charged to the client that it woke: see
  * README.md.
  */
 #include <linux/types.h>
@@ -37,11 +37,8 @@ struct {
 	__type(value, struct runs);
 } runs SEC(".maps");
 
-/*
- * A request is received in two parts: its head has 4 bytes, and what is longer is its body. (The source
- * of MySQL, `net_serv.cc`.)
- */
-#define HEAD_BYTES 4
+/* `send(2)` is this system call on x86-64 (`arch/x86/entry/syscalls/syscall_64.tbl`). */
+#define SENDTO 44
 
 /* A look at the clock takes some 20 ns: more looks than the longest loop needs. */
 #define LOOKS_MAX 16384
@@ -60,16 +57,16 @@ static __always_inline __s64 be_busy(__u32 busy_ns)
 	return -1;
 }
 
-SEC("tp_btf/sock_recv_length")
-int BPF_PROG(on_receipt, void *sk, int result, int flags)
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_send, void *registers, long call)
 {
 	__u32 only = 0;
 	struct runs *sum;
 	__s64 passed_ns;
 
-	if (bpf_get_current_pid_tgid() >> 32 != injected.process)
+	if (call != SENDTO)
 		return 0;
-	if (result <= HEAD_BYTES)
+	if (bpf_get_current_pid_tgid() >> 32 != injected.process)
 		return 0;
 	passed_ns = be_busy(injected.busy_ns);
 	if (passed_ns < 0)

@@ -22,7 +22,7 @@ pub(crate) struct Injection {
 /// What the program did since it was attached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// How often a thread has been busy for as long as was set: once each time that it has received a request.
+    /// How often a thread has been busy for as long as was set: once each time that it began to send.
     pub(crate) count: u64,
     /// How long that was by the clock of the program, ns.
     pub(crate) busy_ns: u64,
@@ -35,9 +35,9 @@ impl Injection {
         let aligned = OBJECT.to_vec();
         let object = ObjectBuilder::default().open_memory(&aligned)?.load();
         let object = object.context("the program that injects a cost cannot be loaded")?;
-        let program = object.progs_mut().find(|program| program.name() == "on_receipt");
+        let program = object.progs_mut().find(|program| program.name() == "on_send");
         let link = program.context("the object has no program")?.attach();
-        let link = link.context("the tracepoint sock_recv_length, which kernels have since 6.3")?;
+        let link = link.context("the tracepoint sys_enter")?;
         let injection = Injection { object, _link: link, process };
         injection.set(0)?;
         Ok(injection)

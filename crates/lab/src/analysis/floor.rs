@@ -56,7 +56,8 @@ impl Floor {
     }
 
     /// The most false alarms that intervals of 95 % explain: more have a chance of at most `0.05 / 13`, so that in
-    /// 95 of 100 studies none of the 13 metrics has more (Bonferroni), if comparisons are independent.
+    /// 95 of 100 studies none of the 13 metrics has more, if comparisons are independent (the inequality of Bonferroni, as in Dunn,
+    /// "Multiple comparisons among means", JASA 1961).
     pub fn false_alarms_max(&self) -> usize {
         self.most(ERROR / Metric::ALL.len() as f64)
     }

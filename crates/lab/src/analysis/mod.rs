@@ -14,7 +14,7 @@ mod foreseen;
 mod interval;
 mod pair;
 mod paired;
-mod pool;
+mod pooled;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -31,8 +31,8 @@ pub use floor::Floor;
 pub use foreseen::{Foreseen, NEIGHBOURS_DIFFER_BY_PERCENT};
 pub use interval::Interval;
 pub use paired::PAIRS_MIN;
-pub use pool::PooledEffect;
-pub(crate) use pool::change_over;
+pub use pooled::PooledEffect;
+pub(crate) use pooled::change_over;
 pub use runs::{RunDifference, RunDifferences, compare_runs};
 pub use verdict::Verdict;
 

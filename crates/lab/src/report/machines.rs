@@ -13,15 +13,19 @@ const NOT_COMPARED: &str =
 /// not known, a sentence each.
 pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
     let facts = report.facts;
-    let (mut caveats, mut unknown) = (Vec::new(), Vec::new());
+    let (mut caveats, mut unknown, mut unknown_waggle) = (Vec::new(), Vec::new(), Vec::new());
     let (mut before, mut by) = (&facts.host, facts.run.waggle_version.as_str());
     for (part, from) in begins(report) {
-        if let Some(now) = facts.waggle_of(part).filter(|now| *now != by) {
-            caveats.push(format!(
-                "Windows from {from} on were made by waggle {now}, those before by waggle {by}, which may have measured \
-                 otherwise. {NOT_COMPARED}"
-            ));
-            by = now;
+        match facts.waggle_of(part) {
+            Some(now) if now != by => {
+                caveats.push(format!(
+                    "Windows from {from} on were made by waggle {now}, those before by waggle {by}, which may have \
+                     measured otherwise. {NOT_COMPARED}"
+                ));
+                by = now;
+            }
+            Some(_) => {}
+            None => unknown_waggle.push(from.to_string()),
         }
         let Some(host) = facts.host_of(part) else {
             unknown.push(from.to_string());
@@ -42,6 +46,12 @@ pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
             "The run was interrupted before window {}; whether the machine was the same afterwards was not \
              kept.",
             unknown.join(", ")
+        ));
+    }
+    if !unknown_waggle.is_empty() {
+        caveats.push(format!(
+            "The run was interrupted before window {}; which waggle went on with it was not kept.",
+            unknown_waggle.join(", ")
         ));
     }
     caveats
@@ -125,17 +135,20 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_another_waggle_are_told_and_those_of_one_that_was_not_kept_are_not() {
+    fn windows_of_another_waggle_are_told_and_those_of_one_that_was_not_kept() {
         let mut facts = taken_up(&[(1, facts().host), (2, facts().host), (3, facts().host)]);
         facts.taken_up[1].waggle_version = Some("0.2.0 abc".to_owned());
         facts.taken_up[2].waggle_version = None;
         let said = said(&facts, &windows(&[0, 1, 2, 3]));
         let first = &facts.run.waggle_version;
-        assert_eq!(said.len(), 1, "{said:?}");
+        assert_eq!(said.len(), 2, "{said:?}");
         let begin = format!(
             "Windows from 4 on were made by waggle 0.2.0 abc, those before by waggle {first}, "
         );
         assert!(said[0].starts_with(&begin), "{said:?}");
+        let unknown =
+            "The run was interrupted before window 6; which waggle went on with it was not kept.";
+        assert_eq!(said[1], unknown);
     }
 
     #[test]
@@ -148,8 +161,8 @@ mod tests {
     #[test]
     fn a_machine_that_was_not_kept_is_not_taken_for_the_same() {
         let said = said(&taken_up(&[(3, facts().host)]), &windows(&[0, 1, 2, 3]));
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(said[0].contains("before window 2, 4;"), "{said:?}");
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said.iter().all(|one| one.contains("before window 2, 4;")), "{said:?}");
     }
 
     #[test]

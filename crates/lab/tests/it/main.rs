@@ -1,11 +1,11 @@
 //! The lab on real servers.
 
 #[cfg(test)]
+mod buffer_pool;
+#[cfg(test)]
 mod counters;
 #[cfg(test)]
 mod load;
-#[cfg(test)]
-mod pool;
 #[cfg(test)]
 mod redo;
 

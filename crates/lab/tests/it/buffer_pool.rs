@@ -1,6 +1,6 @@
 //! The buffer pool of a server that has just been started.
 
-use waggle_lab::pool;
+use waggle_lab::buffer_pool;
 use waggle_testkit::{Account, Client, Server, Transport, Version};
 
 use super::connect;
@@ -38,7 +38,7 @@ fn pages(version: Version) -> [u64; 2] {
         drop(server.restart());
         let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
         if is_filled {
-            pool::fill(&mut connect(&server), "load_of").unwrap();
+            buffer_pool::fill(&mut connect(&server), "load_of").unwrap();
         }
         let before = read(&mut client);
         BOTH.iter().for_each(|sql| drop(client.run(*sql).unwrap()));
