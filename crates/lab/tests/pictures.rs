@@ -8,9 +8,9 @@ use waggle_lab::analysis::PooledEffect;
 use waggle_lab::{KeptRun, Metric, Window};
 
 /// The command of the guide, as it stands there.
-const TINY: &str = "bench/results/2026-11-26-lab-rds-tiny";
+const TINY: &str = "bench/results/2026-11-27-lab-rds-tiny";
 /// Every number of threads.
-const WHOLE: &str = "bench/results/2026-11-26-lab-rds";
+const WHOLE: &str = "bench/results/2026-11-27-lab-rds";
 /// Pictures of the guide, the runs that they are of, and the names of the charts.
 const CHARTS: [(&str, &str, &str); 5] = [
     ("lab-qps.svg", WHOLE, "read-only-qps-by-threads"),
