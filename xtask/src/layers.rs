@@ -106,7 +106,7 @@ const LAYERS: [Layer; 12] = [
     },
     Layer {
         name: "lab",
-        budget: Duration::from_secs(700),
+        budget: Duration::from_secs(760),
         steps: &[
             Step::Tests(
                 "crates/lab",
