@@ -13,7 +13,7 @@ const NOT_COMPARED: &str =
 /// not known, a sentence each.
 pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
     let facts = report.facts;
-    let (mut caveats, mut unknown, mut unknown_waggle) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut caveats, mut hosts, mut waggles) = (Vec::new(), Vec::new(), Vec::new());
     let (mut before, mut by) = (&facts.host, facts.run.waggle_version.as_str());
     for (part, from) in begins(report) {
         match facts.waggle_of(part) {
@@ -25,10 +25,10 @@ pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
                 by = now;
             }
             Some(_) => {}
-            None => unknown_waggle.push(from.to_string()),
+            None => waggles.push(from.to_string()),
         }
         let Some(host) = facts.host_of(part) else {
-            unknown.push(from.to_string());
+            hosts.push(from.to_string());
             continue;
         };
         let differences = differences(before, host);
@@ -41,20 +41,17 @@ pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
         }
         before = host;
     }
-    if !unknown.is_empty() {
-        caveats.push(format!(
-            "The run was interrupted before window {}; whether the machine was the same afterwards was not \
-             kept.",
-            unknown.join(", ")
-        ));
-    }
-    if !unknown_waggle.is_empty() {
-        caveats.push(format!(
-            "The run was interrupted before window {}; which waggle went on with it was not kept.",
-            unknown_waggle.join(", ")
-        ));
-    }
+    caveats.extend(not_kept(&hosts, "whether the machine was the same afterwards"));
+    caveats.extend(not_kept(&waggles, "which waggle went on with it"));
     caveats
+}
+
+/// What is not known of the parts that begin with these windows; `None` where there are none.
+fn not_kept(begins: &[String], what: &str) -> Option<String> {
+    (!begins.is_empty()).then(|| {
+        let begins = begins.join(", ");
+        format!("The run was interrupted before window {begins}; {what} was not kept.")
+    })
 }
 
 /// The parts of the run that made windows, each with the number of its first one.

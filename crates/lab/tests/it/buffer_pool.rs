@@ -14,7 +14,7 @@ fn read(client: &mut Client) -> u64 {
 }
 
 /// Reads that reading a table by both of its indexes takes from the disk, with what was there before and without.
-fn pages(version: Version) -> [u64; 2] {
+fn reads(version: Version) -> [u64; 2] {
     const BOTH: [&str; 2] = [
         "SELECT SUM(LENGTH(pad)) FROM load_of.one FORCE INDEX (PRIMARY) WHERE id >= 0",
         "SELECT SUM(k) FROM load_of.one FORCE INDEX (k) WHERE k >= 0",
@@ -49,7 +49,7 @@ fn pages(version: Version) -> [u64; 2] {
 #[test]
 fn what_was_read_through_is_not_read_from_the_disk_again() {
     for version in Version::ALL {
-        let [empty, filled] = pages(version);
+        let [empty, filled] = reads(version);
         assert!(empty > 200, "{version:?}: {empty} reads");
         assert_eq!(filled, 0, "{version:?}, of {empty} reads");
     }
