@@ -30,7 +30,8 @@ const WARM_UP: Duration = Duration::from_secs(2);
 pub(crate) struct Subject<'a> {
     suite: &'a Suite,
     settings: &'a Settings,
-    injection: Injection,
+    in_server: Injection,
+    in_load: Injection,
     meter: Meter,
     load_meter: Meter,
     load: Driver,
@@ -74,13 +75,15 @@ impl<'a> Subject<'a> {
         keep_on(load.pid(), &[processor])?;
         let meter = Meter::of(server.pid())?;
         let load_meter = Meter::of(load.pid())?;
-        let injection = Injection::attach(server.pid())?;
+        let in_server = Injection::attach(server.pid())?;
+        let in_load = Injection::attach(load.pid())?;
         load.go(Pace::Closed)?;
         sleep(WARM_UP);
         Ok(Subject {
             suite,
             settings,
-            injection,
+            in_server,
+            in_load,
             meter,
             load_meter,
             load,
@@ -134,13 +137,21 @@ impl<'a> Subject<'a> {
             for at in order {
                 let (slot, made) = slots.get(at).zip(made.get_mut(at)).context("a slot")?;
                 let arm = schedule.arms.get(slot.arm).context("an arm")?;
-                let always_ns = 1000 * self.settings.always_us;
-                self.injection.set(always_ns + busy_ns(&arm.scenario.name))?;
+                self.inject(busy_ns(&arm.scenario.name))?;
                 sleep(self.settings.settle());
                 self.turn(made)?;
             }
         }
         Ok(made)
+    }
+
+    /// Makes statements cost the server so much, ns. Their load is busy for what is left of the largest cost, so
+    /// that a statement takes as long in every arm.
+    fn inject(&self, cost_ns: u32) -> Result<()> {
+        let costs_ns = self.suite.scenarios.iter().map(|scenario| busy_ns(&scenario.name));
+        let left_ns = costs_ns.max().unwrap_or(0).saturating_sub(cost_ns);
+        self.in_server.set(1000 * self.settings.always_us + cost_ns)?;
+        self.in_load.set(left_ns)
     }
 
     /// One turn, made anew where the hypervisor took too much of it.
@@ -170,17 +181,24 @@ impl<'a> Subject<'a> {
         let (turns, turn) = (self.settings.turns(), self.settings.turn());
         let seconds = (turn * turns).as_secs_f64();
         let asked = Asked { seconds, turns };
-        let void = disproof(made.runs.map(|runs| runs.count), measured.statements);
-        let void = void.or_else(|| gate::judge(&measured, &asked));
+        let disproof = |of: &str, runs: [Runs; 2]| {
+            disproof(of, runs.map(|runs| runs.count), measured.statements)
+        };
+        let void = disproof("server", made.in_server)
+            .or_else(|| disproof("load", made.in_load))
+            .or_else(|| gate::judge(&measured, &asked));
         Ok((measured, void))
     }
 
     fn look(&mut self) -> Result<Look> {
-        let before = self.injection.runs()?;
+        let before = [self.in_server.runs()?, self.in_load.runs()?];
         let count = self.load.count()?;
         // Beside each other: one is divided by the other.
         let (used, of_load) = (self.meter.read()?, self.load_meter.read()?);
-        Ok(Look { runs: [before, self.injection.runs()?], count, used, of_load })
+        let [in_server, in_load] = before;
+        let in_server = [in_server, self.in_server.runs()?];
+        let in_load = [in_load, self.in_load.runs()?];
+        Ok(Look { in_server, in_load, count, used, of_load })
     }
 }
 
@@ -193,8 +211,9 @@ struct Made {
     /// What was done and used in all turns.
     sum: Option<(Count, Usage)>,
     load_cpu_ns: u64,
-    /// The fewest and the most runs of the program that there may have been.
-    runs: [Runs; 2],
+    /// The fewest and the most runs of the program that there may have been, in the server and in its load.
+    in_server: [Runs; 2],
+    in_load: [Runs; 2],
 }
 
 /// A number for each arm, by its name.
@@ -210,7 +229,7 @@ struct Busy {
 impl Busy {
     /// Half way between the least and the most that there may have been in a window.
     fn add(&mut self, made: &Made, measured: &Measured) {
-        let [fewest, most] = made.runs.map(|runs| runs.busy_ns as f64);
+        let [fewest, most] = made.in_server.map(|runs| runs.busy_ns as f64);
         self.ns += f64::midpoint(fewest, most);
         self.statements += measured.statements;
     }
@@ -229,7 +248,8 @@ impl Made {
             stolen: Vec::new(),
             sum: None,
             load_cpu_ns: 0,
-            runs: [Runs::default(); 2],
+            in_server: [Runs::default(); 2],
+            in_load: [Runs::default(); 2],
         }
     }
 
@@ -241,26 +261,29 @@ impl Made {
         });
         self.end = Timestamp::now();
         self.load_cpu_ns += after.of_load.since(&before.of_load).server_cpu_ns;
-        let runs = after.runs_since(before);
-        self.runs = [self.runs[0] + runs[0], self.runs[1] + runs[1]];
+        self.in_server = plus(self.in_server, since(after.in_server, before.in_server));
+        self.in_load = plus(self.in_load, since(after.in_load, before.in_load));
     }
+}
+
+/// The fewest and the most runs that there may have been between two looks: of each, those before and after all
+/// else was read.
+fn since(later: [Runs; 2], earlier: [Runs; 2]) -> [Runs; 2] {
+    [later[0].since(earlier[1]), later[1].since(earlier[0])]
+}
+
+fn plus(one: [Runs; 2], other: [Runs; 2]) -> [Runs; 2] {
+    [one[0] + other[0], one[1] + other[1]]
 }
 
 /// What was done so far.
 struct Look {
     /// Runs of the program, before and after all else was read.
-    runs: [Runs; 2],
+    in_server: [Runs; 2],
+    in_load: [Runs; 2],
     count: Count,
     used: Sample,
     of_load: Sample,
-}
-
-impl Look {
-    /// The fewest and the most runs that there may have been since an earlier look.
-    fn runs_since(&self, earlier: &Look) -> [Runs; 2] {
-        let since = |at: usize, before: usize| self.runs[at].since(earlier.runs[before]);
-        [since(0, 1), since(1, 0)]
-    }
 }
 
 /// The windows of a repetition in their order.

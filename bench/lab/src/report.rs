@@ -103,8 +103,9 @@ impl Outcome {
         let Settings { server, blocks, turns, turn_ms, settle_ms, always_us, .. } = &self.settings;
         let mut text = format!(
             "# The lab and costs of known size\n\n{}. Server {server}; {:.0} s.\n\n\
-             In every arm a thread is busy for {always_us} µs before it sends a reply, and the cost comes on top. One \
-             session; server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
+             In every arm a thread of the server is busy for {always_us} µs before it sends a reply. The cost comes on \
+             top, and what is left of the largest one is spent by the load before it sends a statement. One session; \
+             server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
              {turn_ms} ms in a window, {settle_ms} ms under load before each.\n\n\
              | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
              holds the truth | called a cost | limits |\n|---|---|---|---|---|---|---|\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * A cost of known size: each time that a thread of one process begins to send a reply, a loop that is
- * busy for so long.
+ * A cost of known size: each time that a thread of one process begins to send, a loop that is busy for
+ * so long.
  *
  * It hangs on a tracepoint, since a breakpoint would itself cost more than what is to be injected; and
  * on the begin of a send, since after one some of the time was charged to the client that it woke: see

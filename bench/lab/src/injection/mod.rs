@@ -43,7 +43,7 @@ impl Injection {
         Ok(injection)
     }
 
-    /// Makes every statement busy for so long, ns.
+    /// Makes a thread busy for so long each time that it begins to send, ns.
     pub(crate) fn set(&self, busy_ns: u32) -> Result<()> {
         let maps = &mut self.object.maps();
         let bss = maps.find(|map| map.name().to_string_lossy().ends_with(".bss"));
@@ -98,14 +98,16 @@ impl Sum for Runs {
     }
 }
 
-/// Why a window does not show a cost of known size: the program did not run once a statement. `runs` are the
-/// fewest and the most that there may have been in the window. `None` where it ran.
-pub(crate) fn disproof(runs: [u64; 2], statements: u64) -> Option<String> {
+/// Why a window does not show a cost of known size: the program did not run once a statement in what is named.
+/// `runs` are the fewest and the most that there may have been in the window. `None` where it ran.
+pub(crate) fn disproof(of: &str, runs: [u64; 2], statements: u64) -> Option<String> {
     let share = |runs: u64| runs as f64 / statements as f64;
     let [fewest, most] = runs;
     let is_active = share(fewest) <= 1.0 + OFF_MAX && share(most) >= 1.0 - OFF_MAX;
     (statements > 0 && !is_active).then(|| {
-        format!("the injection ran {fewest} to {most} times while {statements} statements ended")
+        format!(
+            "the injection ran {fewest} to {most} times in the {of} while {statements} statements ended"
+        )
     })
 }
 
@@ -116,13 +118,14 @@ mod tests {
     #[test]
     fn a_window_counts_where_the_program_ran_about_once_a_statement() {
         for runs in [[1000, 1000], [960, 960], [1040, 1040], [900, 1010], [1000, 3000], [0, 960]] {
-            assert_eq!(disproof(runs, 1000), None, "{runs:?}");
+            assert_eq!(disproof("server", runs, 1000), None, "{runs:?}");
         }
         for runs in [[0, 0], [900, 940], [1060, 1070], [2000, 2000]] {
-            let why = disproof(runs, 1000).unwrap();
-            assert!(why.contains(&format!("{} to {}", runs[0], runs[1])), "{why}");
+            let why = disproof("server", runs, 1000).unwrap();
+            let said = format!("{} to {} times in the server", runs[0], runs[1]);
+            assert!(why.contains(&said), "{why}");
         }
         // The gate of the lab says so.
-        assert_eq!(disproof([0, 0], 0), None);
+        assert_eq!(disproof("server", [0, 0], 0), None);
     }
 }
