@@ -137,31 +137,34 @@ impl<'a> Subject<'a> {
             for at in order {
                 let (slot, made) = slots.get(at).zip(made.get_mut(at)).context("a slot")?;
                 let arm = schedule.arms.get(slot.arm).context("an arm")?;
-                self.inject(busy_ns(&arm.scenario.name))?;
+                let busy_ns = self.inject(busy_ns(&arm.scenario.name))?;
                 sleep(self.settings.settle());
-                self.turn(made)?;
+                self.turn(made, busy_ns)?;
             }
         }
         Ok(made)
     }
 
     /// Makes statements cost the server so much, ns. Their load is busy for what is left of the largest cost, so
-    /// that a statement takes as long in every arm.
-    fn inject(&self, cost_ns: u32) -> Result<()> {
+    /// that a statement takes as long in every arm. How long both are busy in a statement, ns.
+    fn inject(&self, cost_ns: u32) -> Result<[u32; 2]> {
         let costs_ns = self.suite.scenarios.iter().map(|scenario| busy_ns(&scenario.name));
         let left_ns = costs_ns.max().unwrap_or(0).saturating_sub(cost_ns);
-        self.in_server.set(1000 * self.settings.always_us + cost_ns)?;
-        self.in_load.set(left_ns)
+        let busy_ns = [cost_ns, left_ns].map(|ns| ns + 1000 * self.settings.always_us);
+        self.in_server.set(busy_ns[0])?;
+        self.in_load.set(busy_ns[1])?;
+        Ok(busy_ns)
     }
 
-    /// One turn, made anew where the hypervisor took too much of it.
-    fn turn(&mut self, made: &mut Made) -> Result<()> {
+    /// One turn, made anew where the hypervisor took too much of it. `busy_ns` as [`Subject::inject`] gives it.
+    fn turn(&mut self, made: &mut Made, busy_ns: [u32; 2]) -> Result<()> {
         for tries in 0.. {
             let before = self.look()?;
             sleep(self.settings.turn());
             let after = self.look()?;
             let used = after.used.since(&before.used);
-            if let Some(share) = gate::stolen(&used).filter(|_| tries < gate::ANEW_MAX) {
+            let stolen = gate::stolen(&used).or_else(|| after.held(&before, busy_ns, used.seconds));
+            if let Some(share) = stolen.filter(|_| tries < gate::ANEW_MAX) {
                 made.stolen.push(share);
                 continue;
             }
@@ -284,6 +287,16 @@ struct Look {
     count: Count,
     used: Sample,
     of_load: Sample,
+}
+
+impl Look {
+    /// The share of the time since an earlier look for which the hypervisor held the processor and did not say so, where
+    /// that is more than it may take: loops were longer than they were to be.
+    fn held(&self, earlier: &Look, busy_ns: [u32; 2], seconds: f64) -> Option<f64> {
+        let in_server = since(self.in_server, earlier.in_server)[1].longer_than(busy_ns[0]);
+        let in_load = since(self.in_load, earlier.in_load)[1].longer_than(busy_ns[1]);
+        Some((in_server + in_load) as f64 / 1e9 / seconds).filter(|share| *share > gate::STEAL_MAX)
+    }
 }
 
 /// The windows of a repetition in their order.

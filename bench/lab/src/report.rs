@@ -69,6 +69,8 @@ pub(crate) struct Outcome {
     windows_made: usize,
     windows_void: usize,
     void_share: f64,
+    /// Turns that were made anew, since the hypervisor took too much of them.
+    turns_anew: usize,
     /// Whether all limits are kept.
     pub(crate) is_kept: bool,
 }
@@ -86,6 +88,7 @@ impl Outcome {
         let windows_made = windows.len();
         let windows_void = windows.iter().filter(|window| window.counted().is_none()).count();
         let void_share = windows_void as f64 / windows_made.max(1) as f64;
+        let turns_anew = windows.iter().map(|window| window.stolen.len()).sum();
         Outcome {
             parts: Part::all(repetitions),
             settings: settings.clone(),
@@ -95,6 +98,7 @@ impl Outcome {
             windows_made,
             windows_void,
             void_share,
+            turns_anew,
         }
     }
 
@@ -103,9 +107,8 @@ impl Outcome {
         let Settings { server, blocks, turns, turn_ms, settle_ms, always_us, .. } = &self.settings;
         let mut text = format!(
             "# The lab and costs of known size\n\n{}. Server {server}; {:.0} s.\n\n\
-             In every arm a thread of the server is busy for {always_us} µs before it sends a reply. The cost comes on \
-             top, and what is left of the largest one is spent by the load before it sends a statement. One session; \
-             server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
+             In every arm server and load are busy for {always_us} µs each before they send. The cost comes on top in the \
+             server, and what is left of the largest one in the load. One session; server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
              {turn_ms} ms in a window, {settle_ms} ms under load before each.\n\n\
              | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
              holds the truth | called a cost | limits |\n|---|---|---|---|---|---|---|\n",
@@ -129,10 +132,12 @@ impl Outcome {
         }
         let _ = writeln!(
             text,
-            "\nVoid windows: {}; at most {:.0} % may be: {}. Each is kept with its reason.",
+            "\nVoid windows: {}; at most {:.0} % may be: {}. Each is kept with its reason. Turns made anew, since the \
+             hypervisor took too much of them: {}.",
             out_of(self.windows_void, self.windows_made),
             VOID_MAX * 100.0,
-            kept(self.void_share <= VOID_MAX)
+            kept(self.void_share <= VOID_MAX),
+            self.turns_anew
         );
         text
     }

@@ -75,6 +75,11 @@ impl Runs {
         Some(Runs { count: number(count)?, busy_ns: number(busy_ns)? })
     }
 
+    /// How much longer than each was to be they were in all, ns.
+    pub(crate) fn longer_than(self, busy_ns: u32) -> u64 {
+        self.busy_ns.saturating_sub(self.count * u64::from(busy_ns))
+    }
+
     /// Those since an earlier look.
     pub(crate) fn since(self, earlier: Runs) -> Runs {
         Runs {
@@ -114,6 +119,14 @@ pub(crate) fn disproof(of: &str, runs: [u64; 2], statements: u64) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_are_longer_than_they_were_to_be_by_what_they_took_beyond_that() {
+        let runs = Runs { count: 100, busy_ns: 100 * 40_000 + 2_000_000 };
+        assert_eq!(runs.longer_than(40_000), 2_000_000);
+        // Those under way when that was set anew.
+        assert_eq!(runs.longer_than(90_000), 0);
+    }
 
     #[test]
     fn a_window_counts_where_the_program_ran_about_once_a_statement() {
