@@ -150,7 +150,8 @@ impl<'a> Subject<'a> {
     fn inject(&self, cost_ns: u32) -> Result<[u32; 2]> {
         let costs_ns = self.suite.scenarios.iter().map(|scenario| busy_ns(&scenario.name));
         let left_ns = costs_ns.max().unwrap_or(0).saturating_sub(cost_ns);
-        let busy_ns = [cost_ns, left_ns].map(|ns| ns + 1000 * self.settings.always_us);
+        let Settings { always_us, always_load_us, .. } = self.settings;
+        let busy_ns = [cost_ns + 1000 * always_us, left_ns + 1000 * always_load_us];
         self.in_server.set(busy_ns[0])?;
         self.in_load.set(busy_ns[1])?;
         Ok(busy_ns)

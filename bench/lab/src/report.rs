@@ -104,11 +104,14 @@ impl Outcome {
 
     pub(crate) fn markdown(&self) -> String {
         let parts: Vec<String> = self.parts.iter().map(Part::in_words).collect();
-        let Settings { server, blocks, turns, turn_ms, settle_ms, always_us, .. } = &self.settings;
+        let Settings {
+            server, blocks, turns, turn_ms, settle_ms, always_us, always_load_us, ..
+        } = &self.settings;
         let mut text = format!(
             "# The lab and costs of known size\n\n{}. Server {server}; {:.0} s.\n\n\
-             In every arm server and load are busy for {always_us} µs each before they send. The cost comes on top in the \
-             server, and what is left of the largest one in the load. One session; server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
+             In every arm the server is busy for {always_us} µs and the load for {always_load_us} µs before they send. The \
+             cost comes on top in the server, and what is left of the largest one in the load, so that a statement takes \
+             as long in every arm. One session; server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
              {turn_ms} ms in a window, {settle_ms} ms under load before each.\n\n\
              | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
              holds the truth | called a cost | limits |\n|---|---|---|---|---|---|---|\n",

@@ -53,9 +53,12 @@ pub(crate) struct Settings {
     /// Time under load before each turn, ms.
     #[arg(long, value_name = "MS", default_value_t = 5)]
     pub(crate) settle_ms: u64,
-    /// How long server and load are busy for a statement in every arm, each, without the cost, µs.
-    #[arg(long, value_name = "US", default_value_t = 40)]
+    /// How long the server is busy for a statement in every arm, without the cost, µs.
+    #[arg(long, value_name = "US", default_value_t = 80)]
     pub(crate) always_us: u32,
+    /// How long the load is busy for a statement in every arm, without what is left of the largest cost, µs.
+    #[arg(long, value_name = "US", default_value_t = 20)]
+    pub(crate) always_load_us: u32,
     /// A small form for tests: it shows that everything works, not what is found.
     #[arg(long)]
     pub(crate) quick: bool,
