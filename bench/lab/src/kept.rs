@@ -36,7 +36,8 @@ pub(crate) struct Repetition {
     pub(crate) machine: Value,
     /// How long it took, s.
     pub(crate) seconds: f64,
-    /// How long the program was busy by its own clock, ns per statement, what it is in every arm included.
+    /// How long the server was made busy by the clock of the program, ns per statement, what it is in every arm
+    /// included.
     pub(crate) busy_ns: ByArm,
     pub(crate) windows: Vec<Window>,
 }
@@ -122,7 +123,11 @@ fn read(path: &Path) -> Result<(usize, Begun, Vec<Repetition>)> {
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let parsed = parse(&text[..whole]);
     let (begun, repetitions) = parsed.with_context(|| {
-        format!("{} is not as it was written: put back the file that was there", path.display())
+        format!(
+            "{} is not as this bench writes it: put back the file that was there, or go on with the bench that \
+             wrote it",
+            path.display()
+        )
     })?;
     Ok((whole, begun, repetitions))
 }

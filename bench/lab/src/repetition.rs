@@ -103,7 +103,7 @@ impl<'a> Subject<'a> {
                 let (measured, void) = self.judged(&made)?;
                 let arm = schedule.arms.get(slot.arm).context("an arm")?.name;
                 if void.is_none() {
-                    busy.entry(arm.to_owned()).or_insert_with(Busy::default).add(&made, &measured);
+                    busy.entry(arm.to_owned()).or_insert_with(Busy::default).add(&made);
                 }
                 windows.push(Window {
                     number: slot.number,
@@ -164,11 +164,13 @@ impl<'a> Subject<'a> {
             sleep(self.settings.turn());
             let after = self.look()?;
             let used = after.used.since(&before.used);
-            let stolen = gate::stolen(&used).or_else(|| after.held(&before, busy_ns, used.seconds));
+            let held = after.held(&before, busy_ns, used.seconds);
+            let stolen = gate::stolen(&used).or(held);
             if let Some(share) = stolen.filter(|_| tries < gate::ANEW_MAX) {
                 made.stolen.push(share);
                 continue;
             }
+            made.held = made.held.or(held);
             made.add(&before, &after, used);
             break;
         }
@@ -190,6 +192,7 @@ impl<'a> Subject<'a> {
         };
         let void = disproof("server", made.in_server)
             .or_else(|| disproof("load", made.in_load))
+            .or_else(|| made.held.map(why_held))
             .or_else(|| gate::judge(&measured, &asked));
         Ok((measured, void))
     }
@@ -212,6 +215,8 @@ struct Made {
     end: Timestamp,
     /// As in [`Window::stolen`].
     stolen: Vec<f64>,
+    /// As [`Look::held`] of a turn that was not made anew once more.
+    held: Option<f64>,
     /// What was done and used in all turns.
     sum: Option<(Count, Usage)>,
     load_cpu_ns: u64,
@@ -223,23 +228,21 @@ struct Made {
 /// A number for each arm, by its name.
 pub(crate) type ByArm = BTreeMap<String, f64>;
 
-/// How long the program was busy in the windows of an arm that count.
+/// How long the server was made busy in the windows of an arm that count.
 #[derive(Default)]
 struct Busy {
-    ns: f64,
-    statements: u64,
+    all: Runs,
 }
 
 impl Busy {
-    /// Half way between the least and the most that there may have been in a window.
-    fn add(&mut self, made: &Made, measured: &Measured) {
-        let [fewest, most] = made.in_server.map(|runs| runs.busy_ns as f64);
-        self.ns += f64::midpoint(fewest, most);
-        self.statements += measured.statements;
+    /// Adds the least and the most that there may have been in a window: half of the sum is between them.
+    fn add(&mut self, made: &Made) {
+        self.all = self.all + made.in_server[0] + made.in_server[1];
     }
 
+    /// A statement has one reply. It is counted here and not by the load, with which the estimate counts.
     fn per_statement_ns(&self) -> f64 {
-        self.ns / self.statements.max(1) as f64
+        self.all.busy_ns as f64 / self.all.count.max(1) as f64
     }
 }
 
@@ -250,6 +253,7 @@ impl Made {
             begin,
             end: begin,
             stolen: Vec::new(),
+            held: None,
             sum: None,
             load_cpu_ns: 0,
             in_server: [Runs::default(); 2],
@@ -268,6 +272,13 @@ impl Made {
         self.in_server = plus(self.in_server, since(after.in_server, before.in_server));
         self.in_load = plus(self.in_load, since(after.in_load, before.in_load));
     }
+}
+
+fn why_held(share: f64) -> String {
+    format!(
+        "the hypervisor held the processor for {:.0} % of a turn, and of each of those made in its place",
+        100.0 * share
+    )
 }
 
 /// The fewest and the most runs that there may have been between two looks: of each, those before and after all

@@ -69,7 +69,7 @@ pub(crate) struct Outcome {
     windows_made: usize,
     windows_void: usize,
     void_share: f64,
-    /// Turns that were made anew, since the hypervisor took too much of them.
+    /// Turns that were made anew, since the hypervisor took too much of them; one may have been more than once.
     turns_anew: usize,
     /// Whether all limits are kept.
     pub(crate) is_kept: bool,
@@ -136,11 +136,11 @@ impl Outcome {
         let _ = writeln!(
             text,
             "\nVoid windows: {}; at most {:.0} % may be: {}. Each is kept with its reason. Turns made anew, since the \
-             hypervisor took too much of them: {}.",
+             hypervisor took too much of them, by what it says or by the length of loops: {}.",
             out_of(self.windows_void, self.windows_made),
             VOID_MAX * 100.0,
             kept(self.void_share <= VOID_MAX),
-            self.turns_anew
+            out_of(self.turns_anew, self.windows_made * self.settings.turns() as usize)
         );
         text
     }

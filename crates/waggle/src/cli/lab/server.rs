@@ -28,7 +28,7 @@ fn list_of(named: Option<&Path>, server: &str) -> Result<PathBuf, Failure> {
         let places = LISTS.join(" or ");
         Failure::Config(anyhow!(
             "there is no list of servers in which to find {server}: name a list with --servers, write one to \
-             {places}, or begin a run with the path of a mysqld or mariadbd"
+             {places} (in the sources of waggle `cargo xtask setup` does), or give the path of a mysqld or mariadbd"
         ))
     })
 }
