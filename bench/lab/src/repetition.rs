@@ -26,6 +26,9 @@ use crate::settings::Settings;
 /// Until the caches are warm.
 const WARM_UP: Duration = Duration::from_secs(2);
 
+/// Until the loops have ended in which threads are, which are counted then: longer than a statement takes.
+const ENDED: Duration = Duration::from_micros(500);
+
 /// A server under load, with the program that makes it slower.
 pub(crate) struct Subject<'a> {
     suite: &'a Suite,
@@ -202,6 +205,7 @@ impl<'a> Subject<'a> {
         let count = self.load.count()?;
         // Beside each other: one is divided by the other.
         let (used, of_load) = (self.meter.read()?, self.load_meter.read()?);
+        sleep(ENDED);
         let [in_server, in_load] = before;
         let in_server = [in_server, self.in_server.runs()?];
         let in_load = [in_load, self.in_load.runs()?];
