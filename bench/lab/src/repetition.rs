@@ -26,7 +26,7 @@ use crate::settings::Settings;
 /// Until the caches are warm.
 const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Until the loops have ended in which threads are, which are counted then: longer than a statement takes.
+/// Until a loop has ended that a look meets, since it is counted then: longer than a statement takes.
 const ENDED: Duration = Duration::from_micros(500);
 
 /// A server under load, with the program that makes it slower.
