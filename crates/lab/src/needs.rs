@@ -39,7 +39,7 @@ const SERVER_MEMORY: u64 = 1 << 30;
 const SESSION_MEMORY: u64 = 4 << 20;
 
 /// A server takes such a part of its buffer pool at its start, for what describes its pages, however few it reads: 8 % in
-/// MySQL 5.7.22 and 8.0.12, and "approximately 10 %" by the manual (`innodb_buffer_pool_size`).
+/// MySQL 5.7.22 and 8.0.12, about 10 % by the manual ("InnoDB Startup Options", `innodb_buffer_pool_size`).
 const DESCRIBED: u64 = 10;
 
 /// What a run takes.
