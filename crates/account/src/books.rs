@@ -1,12 +1,14 @@
-//! The running account of one server: the interval that is open, and the one that follows.
+//! The open interval of one server, and how it becomes the next one.
 
 use std::collections::HashSet;
 
 use waggle_model::{
-    DigestKey, DigestsMax, Interval, Losses, RunningStatement, Server, Statement, StatementKey,
+    DigestKey, DigestsMax, Interval, Losses, Origin, RunningStatement, Sample, Server, Statement,
+    StatementKey,
 };
 
-use crate::{Digests, Grouping};
+use crate::last::LastStatements;
+use crate::{Digests, Grouping, head_without_secrets};
 
 /// Digests of an interval that are kept apart; it bounds the memory of an interval.
 pub const DIGESTS_MAX: DigestsMax = DigestsMax(5_000);
@@ -16,8 +18,15 @@ pub struct Books {
     digests: Digests,
     current: Interval,
     next: Interval,
+    last: LastStatements,
     /// While an interval is being closed: its end, and the statements that ended after it.
     closing: Option<Closing>,
+}
+
+/// A statement as it is kept for a sample.
+fn kept(statement: &Statement<'_>) -> Sample {
+    let head = statement.text.map(|text| head_without_secrets(text, statement.settings));
+    Sample::of(statement, head)
 }
 
 struct Closing {
@@ -32,8 +41,14 @@ impl Books {
             digests: Digests::of(server, grouping),
             current: Interval::begin(now_ns),
             next: Interval::default(),
+            last: LastStatements::default(),
             closing: None,
         }
+    }
+
+    /// Takes over what is newly known of the server.
+    pub fn follow(&mut self, server: &Server) {
+        self.digests.follow(server);
     }
 
     /// The interval that is open.
@@ -45,6 +60,7 @@ impl Books {
     /// a prepare) is not counted. Returns its digest where the interval meets it for the first time.
     pub fn count(&mut self, statement: &Statement<'_>) -> Option<DigestKey> {
         if statement.command.is_some_and(|command| !command.is_statement()) {
+            self.book_after_reply(statement, None);
             return None;
         }
         let (key, name) = self.digests.digest(statement);
@@ -59,15 +75,37 @@ impl Books {
                 // It ran beyond the end: its time up to there belongs to the interval that closes.
                 let name = name();
                 let again = name.clone();
-                let start_ns = statement.start_ns();
                 let current = self.current.of(origin);
-                current.book_time(start_ns, closing.end_ns, key, DIGESTS_MAX, || name);
-                self.next.of(origin).count(statement, key, DIGESTS_MAX, || again);
+                current.book_ended_after(statement, closing.end_ns, key, DIGESTS_MAX, || name);
+                self.next.of(origin).count(statement, key, DIGESTS_MAX, || again, kept);
                 closing.ended_after.insert(statement.key());
             }
-            _ => self.current.of(origin).count(statement, key, DIGESTS_MAX, name),
+            _ => self.current.of(origin).count(statement, key, DIGESTS_MAX, name, kept),
         }
+        self.book_after_reply(statement, Some(key));
         is_new.then_some(key)
+    }
+
+    /// Counts the waits for locks of a statement that ended without a reply: else it is not counted.
+    pub fn count_lock_waits(&mut self, statement: &Statement<'_>) {
+        let (key, name) = self.digests.digest(statement);
+        self.current.book_lock_waits(statement, key, DIGESTS_MAX, name);
+    }
+
+    /// Books what a session tells of the statement before this one. `digest` is the one of this.
+    fn book_after_reply(&mut self, statement: &Statement<'_>, digest: Option<DigestKey>) {
+        if statement.origin != Origin::Client {
+            return;
+        }
+        let before = self.last.replace(statement, digest);
+        let Some(ns) = statement.after_reply_before_ns else { return };
+        // After a command that is no statement it is no statement's.
+        if before.as_ref().is_some_and(|before| before.digest.is_none()) {
+            return;
+        }
+        let is_after = self.closing.as_ref().is_some_and(|it| statement.end_ns > it.end_ns);
+        let interval = if is_after { &mut self.next } else { &mut self.current };
+        interval.book_after_reply(before.and_then(|before| before.digest), ns);
     }
 
     /// Counts a statement of waggle itself: as left out.
@@ -85,23 +123,25 @@ impl Books {
     }
 
     /// Closes the interval with what was running at its end, and opens the next one.
-    pub fn close(&mut self, running: Vec<RunningStatement>, losses: Losses) -> Interval {
+    pub fn close(&mut self, running: &[RunningStatement], losses: Losses) -> Interval {
         let closing = self.closing.take();
         let end_ns = closing.as_ref().map_or(self.next.start_ns, |closing| closing.end_ns);
-        for statement in &running {
+        for statement in running {
             let was_counted = closing
                 .as_ref()
                 .is_some_and(|closing| closing.ended_after.contains(&statement.key()));
             if !was_counted && statement.command.is_statement() {
                 let (key, name) = self.digests.digest_running(statement);
                 self.current.book_time(statement.start_ns, end_ns, key, DIGESTS_MAX, name);
+                if let Some(now) = statement.waits {
+                    self.current.book_now(now, statement.start_ns, end_ns, key);
+                }
             }
         }
         self.current.end_ns = end_ns;
         if let Some(nested) = &mut self.current.nested {
             nested.end_ns = end_ns;
         }
-        self.current.running = running;
         self.current.losses = losses;
         std::mem::replace(&mut self.current, std::mem::take(&mut self.next))
     }

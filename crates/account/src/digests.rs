@@ -1,13 +1,14 @@
 //! The digest of every statement, by the rules of the server that ran it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use waggle_model::{
     Command, DigestKey, DigestName, Flavour, RunningStatement, Server, ServerVersion,
     SessionSettings, Statement, Text,
 };
-use waggle_sql::{Dialect, Digest, Fingerprinter, Normaliser, mask_secrets, stable_hash};
+use waggle_sql::{
+    DIGEST_LENGTH, Dialect, Digest, Fingerprinter, Normaliser, mask_secrets, stable_hash,
+};
 
 /// By which text statements are put together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub enum Grouping {
 /// Turns statements into digests. Nothing is allocated for a digest that is known.
 pub struct Digests {
     normaliser: Normaliser,
+    /// Bytes of a digest of the normaliser.
+    length: usize,
     /// Where fingerprints take the place of digests.
     fingerprinter: Option<Fingerprinter>,
     /// The settings that were met last, as the normaliser takes them: most sessions have the same.
@@ -32,21 +35,28 @@ pub struct Digests {
 #[derive(Clone, Copy)]
 enum Group<'a> {
     Digest(Digest<'a>),
-    Fingerprint(&'a str),
+    Fingerprint { text: &'a str, cut: bool },
 }
 
 impl<'a> Group<'a> {
     fn hash(self) -> u64 {
         match self {
             Group::Digest(digest) => digest.hash,
-            Group::Fingerprint(text) => stable_hash(text),
+            Group::Fingerprint { text, .. } => stable_hash(text),
         }
     }
 
     fn text(self) -> &'a str {
         match self {
             Group::Digest(digest) => digest.text(),
-            Group::Fingerprint(text) => text,
+            Group::Fingerprint { text, .. } => text,
+        }
+    }
+
+    fn is_cut(self) -> bool {
+        match self {
+            Group::Digest(digest) => digest.cut,
+            Group::Fingerprint { cut, .. } => cut,
         }
     }
 }
@@ -55,10 +65,21 @@ impl Digests {
     /// By the rules of one server.
     pub fn of(server: &Server, grouping: Grouping) -> Digests {
         let is_digest = grouping == Grouping::Digest;
+        let length = length_of(server);
         Digests {
-            normaliser: Normaliser::new(dialect_of(server)),
+            normaliser: Normaliser::with_length(dialect_of(server), length),
+            length,
             fingerprinter: (!is_digest).then(Fingerprinter::new),
             settings: None,
+        }
+    }
+
+    /// Makes digests as long as the server keeps them: one that starts has not read its options yet.
+    pub fn follow(&mut self, server: &Server) {
+        let length = length_of(server);
+        if length != self.length {
+            self.length = length;
+            self.normaliser = Normaliser::with_length(dialect_of(server), length);
         }
     }
 
@@ -117,9 +138,14 @@ impl Digests {
         let settings = settings.and_then(|settings| self.settings(settings));
         let masked = mask_secrets(text.bytes, settings);
         let settings = settings.unwrap_or_default();
-        let text =
-            self.fingerprinter.as_mut().map_or("", |one| one.fingerprint_in(&masked, settings));
-        Group::Fingerprint(text)
+        let Some(fingerprinter) = &mut self.fingerprinter else {
+            return Group::Fingerprint { text: "", cut: true };
+        };
+        if text.is_truncated() {
+            let (text, is_whole) = fingerprinter.fingerprint_cut_in(&masked, settings);
+            return Group::Fingerprint { text, cut: !is_whole };
+        }
+        Group::Fingerprint { text: fingerprinter.fingerprint_in(&masked, settings), cut: false }
     }
 
     fn digest_of<'a>(
@@ -132,15 +158,16 @@ impl Digests {
         let group = text.map(|text| self.group(text, settings));
         let hash = match group {
             Some(group) => group.hash(),
-            None => hash_of(&command),
+            None => stable_hash(without_text(command)),
         };
-        let key = DigestKey { text: hash, schema: hash_of(&database) };
+        let key = DigestKey { text: hash, schema: database.map_or(0, stable_hash) };
         let name = move || DigestName {
             text: match group {
                 Some(group) => Arc::from(group.text()),
                 None => Arc::from(without_text(command)),
             },
             schema: database.map(|name| Arc::from(String::from_utf8_lossy(name))),
+            cut: group.is_some_and(Group::is_cut),
         };
         (key, name)
     }
@@ -154,18 +181,20 @@ fn without_text(command: Option<Command>) -> String {
     }
 }
 
-fn hash_of(value: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
+/// Bytes of a digest on a server. Where that is not known, and where the server makes none, as many as
+/// by default.
+fn length_of(server: &Server) -> usize {
+    let length = server.max_digest_length.value().filter(|length| **length > 0);
+    length.and_then(|length| usize::try_from(*length).ok()).unwrap_or(DIGEST_LENGTH)
 }
 
 /// Whose rules a server follows.
 fn dialect_of(server: &Server) -> Dialect {
-    let [major, ..] = ServerVersion::parse(server.flavour, &server.version).number;
+    let [major, minor, ..] = ServerVersion::parse(server.flavour, &server.version).number;
     match (server.flavour, major) {
         (Flavour::Mariadb, 1..=10) => Dialect::Mariadb,
-        (Flavour::Mariadb, _) => Dialect::Mariadb11,
+        (Flavour::Mariadb, 11) if minor <= 4 => Dialect::Mariadb11,
+        (Flavour::Mariadb, _) => Dialect::Mariadb118,
         (Flavour::Mysql, 1..=5) => Dialect::Mysql57,
         (Flavour::Mysql, 8) => Dialect::Mysql80,
         (Flavour::Mysql, _) => Dialect::Mysql9,

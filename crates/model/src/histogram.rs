@@ -1,4 +1,4 @@
-//! A histogram of times with a bounded relative error.
+//! A histogram of times. Its relative error has a limit.
 
 /// Counts of values in buckets whose width is at most 1/64 of their lower edge, so that a
 /// percentile is off by less than 0.8 % (the middle of the bucket is reported).
@@ -64,14 +64,30 @@ impl Histogram {
         self.sum
     }
 
-    /// The exact largest value; `None` where nothing was counted.
+    /// The exact largest value; `None` if nothing was counted.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
 
-    /// The mean; `None` where nothing was counted.
+    /// The mean; `None` if nothing was counted.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// Number of each bucket that holds something, ascending, and how many values it holds. With the sum and the
+    /// largest value, [`Histogram::of`] makes the same histogram again.
+    pub fn counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.buckets.iter().copied()
+    }
+
+    /// The histogram of these counts, as [`Histogram::counts`] gives them, in any order.
+    pub fn of(counts: impl IntoIterator<Item = (u16, u64)>, sum: u64, max: u64) -> Histogram {
+        let mut histogram = Histogram { sum, max, ..Histogram::default() };
+        for (index, n) in counts.into_iter().filter(|(_, n)| *n > 0) {
+            histogram.add_to_bucket(index.min(index_of(u64::MAX)), n);
+            histogram.count += n;
+        }
+        histogram
     }
 
     /// The buckets that hold something, ascending: the value in their middle, and how many.
@@ -83,7 +99,7 @@ impl Histogram {
     }
 
     /// The value at or below which the share `quantile` (0 to 1) of all values lies: the smallest
-    /// value whose rank is at least `quantile × count`. `None` where nothing was counted.
+    /// value whose rank is at least `quantile × count`. `None` if nothing was counted.
     pub fn quantile(&self, quantile: f64) -> Option<u64> {
         let rank = ((quantile * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -155,5 +171,7 @@ mod tests {
         }
         one.merge(&two);
         assert_eq!(one, both);
+        let again = Histogram::of(both.counts(), both.sum(), both.max().unwrap());
+        assert_eq!(again, both, "it is made again from what can be kept");
     }
 }

@@ -4,17 +4,22 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use crate::{Histogram, Losses, Origin, Reading, RunningStatement, Samples, Statement};
+use crate::spent::parts_inside;
+use crate::{
+    Histogram, LockWaits, Losses, NowWait, Origin, Reading, Sample, Samples, Spent, Statement,
+};
 
-/// Calls by user are kept for so many users of a digest; the rest is one sum.
+/// The most users per digest whose calls are counted apart; the rest is one sum.
 const USERS_MAX: usize = 32;
+/// The sum of the others.
+const OTHER_USERS: &[u8] = b"(other)";
 
 /// What statements are grouped by: small, because it is looked up for every statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DigestKey {
     /// Hash of the digest text.
     pub text: u64,
-    /// Hash of the default database of the session.
+    /// Hash of the default database of the session; 0 if none was chosen.
     pub schema: u64,
 }
 
@@ -23,11 +28,14 @@ pub struct DigestKey {
 pub struct DigestName {
     /// The digest text.
     pub text: Arc<str>,
-    /// The default database of the session; `None` where none was chosen.
+    /// The default database of the session; `None` if none was chosen.
     pub schema: Option<Arc<str>>,
+    /// The digest is that of a text that was cut too early: nobody knows which one it has on the
+    /// server. It is never one with the digest of a whole text.
+    pub cut: bool,
 }
 
-/// A sum of which a part may not have been measured.
+/// A sum. Parts of it may not have been measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     total: u64,
@@ -43,7 +51,7 @@ impl Sum {
         }
     }
 
-    /// The sum; `None` where any part of it was not measured.
+    /// The sum; `None` if any part of it was not measured.
     pub fn get(&self) -> Option<u64> {
         (self.absent == 0).then_some(self.total)
     }
@@ -57,7 +65,7 @@ impl Sum {
 /// Everything that is counted of one digest.
 #[derive(Clone, Debug, Default)]
 pub struct DigestTotals {
-    /// What it is called; `None` for the sum of those beyond the limit.
+    /// Its name; `None` for the sum of the digests beyond the limit.
     pub name: Option<DigestName>,
     /// Statements that ended.
     pub calls: u64,
@@ -79,17 +87,19 @@ pub struct DigestTotals {
     pub latency_ns: Histogram,
     /// Time of these statements inside the interval, nanoseconds, those still running included.
     pub active_ns: u64,
+    /// Where their time went.
+    pub spent: Spent,
     /// Calls by user.
     pub users: HashMap<Vec<u8>, u64>,
     /// A few of the statements as they were.
     pub samples: Samples,
     /// The hash under which the server itself files the digest (`STATEMENT_DIGEST()`), or why it is
-    /// not known; `None` where nobody asked the server.
+    /// not known; `None` if nobody asked the server.
     pub server_digest: Option<Reading<Arc<str>>>,
 }
 
 impl DigestTotals {
-    fn count(&mut self, statement: &Statement<'_>) {
+    fn count(&mut self, statement: &Statement<'_>, keep: impl Fn(&Statement<'_>) -> Sample) {
         self.calls += 1;
         self.errors.add(statement.error.map(|number| u64::from(number != 0)));
         self.rows_sent.add(statement.rows_sent);
@@ -104,20 +114,22 @@ impl DigestTotals {
         if let Some(latency) = statement.latency_ns {
             self.latency_ns.record(latency);
         }
-        self.count_user(statement.identity.user.as_deref().unwrap_or_default());
-        self.samples.offer(statement, self.calls);
+        self.spent.count(statement);
+        self.count_user(statement.identity.user.as_deref().unwrap_or_default(), 1);
+        self.samples.offer(statement, self.calls, keep);
     }
 
-    fn count_user(&mut self, user: &[u8]) {
-        if let Some(calls) = self.users.get_mut(user) {
-            *calls += 1;
+    fn count_user(&mut self, user: &[u8], calls: u64) {
+        if let Some(known) = self.users.get_mut(user) {
+            *known += calls;
         } else {
-            let name = if self.users.len() < USERS_MAX { user } else { b"(other)" };
-            *self.users.entry(name.to_vec()).or_default() += 1;
+            let named = self.users.len() - usize::from(self.users.contains_key(OTHER_USERS));
+            let name = if named < USERS_MAX { user } else { OTHER_USERS };
+            *self.users.entry(name.to_vec()).or_default() += calls;
         }
     }
 
-    /// Adds all that another part of the same digest counted.
+    /// Adds all that another part of the same digest counted. The server's own digest is kept where either knows it.
     pub fn merge(&mut self, other: &DigestTotals) {
         self.calls += other.calls;
         self.errors.merge(&other.errors);
@@ -129,10 +141,15 @@ impl DigestTotals {
         self.no_index.merge(&other.no_index);
         self.latency_ns.merge(&other.latency_ns);
         self.active_ns += other.active_ns;
+        self.spent.merge(&other.spent);
         for (user, calls) in &other.users {
-            *self.users.entry(user.clone()).or_default() += calls;
+            self.count_user(user, *calls);
         }
         self.samples.merge(&other.samples);
+        let is_known = self.server_digest.as_ref().is_some_and(|digest| digest.value().is_some());
+        if !is_known && other.server_digest.is_some() {
+            self.server_digest.clone_from(&other.server_digest);
+        }
     }
 }
 
@@ -154,12 +171,15 @@ pub struct Interval {
     pub active_ns: u64,
     /// Latency of all statements, nanoseconds.
     pub latency_ns: Histogram,
+    /// Where their time went. What was told after a reply is in it also where no digest has it: it is not known
+    /// which statement was before, or its digest did not end in this interval.
+    pub spent: Spent,
+    /// The longest waits for locks, each by itself.
+    pub lock_waits: LockWaits,
     /// By digest, at most `digests_max` and one for the rest.
     pub digests: HashMap<DigestKey, DigestTotals>,
     /// The statements beyond the limit of digests.
     pub other: DigestTotals,
-    /// What ran when the interval ended.
-    pub running: Vec<RunningStatement>,
     /// What was lost in it.
     pub losses: Losses,
     /// Statements of waggle's own connection, which are in nothing else here.
@@ -190,13 +210,15 @@ impl Interval {
         }
     }
 
-    /// Counts a statement that ended in this interval. `name` is asked where the digest is new.
+    /// Counts a statement that ended in this interval. `name` is asked where the digest is new, `keep`
+    /// where the statement becomes a sample of it.
     pub fn count(
         &mut self,
         statement: &Statement<'_>,
         key: DigestKey,
         limit: DigestsMax,
         name: impl FnOnce() -> DigestName,
+        keep: impl Fn(&Statement<'_>) -> Sample,
     ) {
         self.statements += 1;
         self.errors.add(statement.error.map(|number| u64::from(number != 0)));
@@ -204,14 +226,19 @@ impl Interval {
         if let Some(latency) = statement.latency_ns {
             self.latency_ns.record(latency);
         }
-        let active_ns = self.overlap(statement.start_ns(), statement.end_ns);
-        self.active_ns += active_ns;
+        self.spent.count(statement);
+        self.lock_waits.add(statement, key);
+        let inside_ns = self.overlap(statement.start_ns(), statement.end_ns);
+        let inside = parts_inside(statement, inside_ns);
+        self.active_ns += inside_ns;
+        self.spent.book(statement, inside.as_ref());
         let totals = self.totals(key, limit, name);
-        totals.count(statement);
-        totals.active_ns += active_ns;
+        totals.count(statement, keep);
+        totals.active_ns += inside_ns;
+        totals.spent.book(statement, inside.as_ref());
     }
 
-    fn totals(
+    pub(crate) fn totals(
         &mut self,
         key: DigestKey,
         limit: DigestsMax,
@@ -227,8 +254,8 @@ impl Interval {
         }
     }
 
-    /// Books the time of a statement that ran beyond the end of this interval: it will be counted
-    /// where it ends, its time belongs to every interval in which it ran.
+    /// Books the time of a statement that runs beyond the end of this interval: it will be counted
+    /// where it ends, its time belongs to every interval in which it ran. Where that time went is not told yet.
     pub fn book_time(
         &mut self,
         start_ns: Option<u64>,
@@ -242,13 +269,232 @@ impl Interval {
         self.totals(key, limit, name).active_ns += active_ns;
     }
 
+    /// Books what a statement that runs beyond the end of this interval does there, since it began to do that:
+    /// of the time that [`Interval::book_time`] has booked.
+    pub fn book_now(&mut self, now: NowWait, start_ns: Option<u64>, until_ns: u64, key: DigestKey) {
+        let Some(start_ns) = start_ns else { return };
+        let ns = self.overlap(Some(start_ns.max(now.since_ns)), until_ns);
+        self.spent.book_now(now.class, ns);
+        self.digests.get_mut(&key).unwrap_or(&mut self.other).spent.book_now(now.class, ns);
+    }
+
+    /// The same for a statement that has ended after the end of this interval, `until_ns`.
+    pub fn book_ended_after(
+        &mut self,
+        statement: &Statement<'_>,
+        until_ns: u64,
+        key: DigestKey,
+        limit: DigestsMax,
+        name: impl FnOnce() -> DigestName,
+    ) {
+        let inside_ns = self.overlap(statement.start_ns(), until_ns);
+        let inside = parts_inside(statement, inside_ns);
+        self.active_ns += inside_ns;
+        self.spent.book(statement, inside.as_ref());
+        let totals = self.totals(key, limit, name);
+        totals.active_ns += inside_ns;
+        totals.spent.book(statement, inside.as_ref());
+    }
+
+    /// Books what the thread of a session worked after the reply of its statement before, nanoseconds. `digest` is
+    /// that of this statement, where it is known.
+    pub fn book_after_reply(&mut self, digest: Option<DigestKey>, ns: u64) {
+        self.spent.after_reply.add(ns);
+        if let Some(totals) = digest.and_then(|key| self.digests.get_mut(&key)) {
+            totals.spent.after_reply.add(ns);
+        }
+    }
+
     fn overlap(&self, start_ns: Option<u64>, end_ns: u64) -> u64 {
         start_ns.map_or(0, |start| end_ns.saturating_sub(start.max(self.start_ns)))
+    }
+
+    /// Bytes of the texts in it: of its digests and their samples.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let of_digest = |totals: &DigestTotals| {
+            let Samples { slowest, random } = &totals.samples;
+            let samples = [slowest, random].into_iter().flatten();
+            let samples = samples.filter_map(|sample| sample.text.as_ref()).map(Vec::len);
+            totals.name.as_ref().map_or(0, |name| name.text.len()) + samples.sum::<usize>()
+        };
+        let nested = self.nested.as_ref().map_or(0, |nested| nested.text_bytes());
+        self.digests.values().map(of_digest).sum::<usize>() + self.lock_waits.text_bytes() + nested
     }
 
     /// The average number of active sessions; `None` while the interval goes on.
     pub fn active_sessions(&self) -> Option<f64> {
         let length = self.end_ns.checked_sub(self.start_ns).filter(|length| *length > 0)?;
         Some(self.active_ns as f64 / length as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AfterReply, Parts, TimeClass, Usage};
+
+    fn of_users(names: std::ops::Range<usize>) -> DigestTotals {
+        let mut totals = DigestTotals::default();
+        names.for_each(|at| totals.count_user(at.to_string().as_bytes(), 1));
+        totals
+    }
+
+    #[test]
+    fn merged_digests_keep_the_limit_of_users_and_every_call() {
+        let mut totals = of_users(0..20);
+        totals.merge(&of_users(10..60));
+        assert_eq!(totals.users.len(), USERS_MAX + 1);
+        assert_eq!(totals.users.values().sum::<u64>(), 70);
+        assert!(totals.users[OTHER_USERS] >= 28);
+    }
+
+    const NOBODY: crate::Identity = crate::Identity { user: None, host: None, database: None };
+    const KEY: DigestKey = DigestKey { text: 1, schema: 0 };
+    const LIMIT: DigestsMax = DigestsMax(10);
+
+    fn parts(of: &[(TimeClass, u64)]) -> Parts {
+        let mut parts = Parts::default();
+        of.iter().for_each(|(class, ns)| parts.add(*class, *ns));
+        parts
+    }
+
+    /// A statement that ran a third of its time on a processor and waited for a row lock in the rest.
+    fn waited(start_ns: u64, end_ns: u64) -> Statement<'static> {
+        let latency = end_ns - start_ns;
+        let of = [(TimeClass::Cpu, latency / 3), (TimeClass::RowLock, latency - latency / 3)];
+        Statement {
+            latency_ns: Some(latency),
+            parts: Some(parts(&of)),
+            usage: Some(Usage { read_bytes: 4096, ..Usage::default() }),
+            ..Statement::unread(end_ns, &NOBODY)
+        }
+    }
+
+    fn name() -> DigestName {
+        DigestName { text: "SELECT ?".into(), schema: None, cut: false }
+    }
+
+    fn count(interval: &mut Interval, statement: &Statement<'_>) {
+        interval.count(statement, KEY, LIMIT, name, |one| Sample::of(one, None));
+    }
+
+    #[test]
+    fn the_parts_of_an_interval_sum_to_its_latencies_and_its_load_to_the_time_inside() {
+        let mut interval = Interval::begin(1_000);
+        // One began before the interval, one is all inside.
+        for statement in [waited(400, 1_300), waited(1_100, 1_200)] {
+            count(&mut interval, &statement);
+        }
+        interval.book_time(Some(1_500), 2_000, KEY, LIMIT, name);
+        let digest = &interval.digests[&KEY];
+        for (spent, active_ns) in
+            [(&interval.spent, interval.active_ns), (&digest.spent, digest.active_ns)]
+        {
+            let parts = spent.parts.get().unwrap();
+            assert_eq!(parts.total(), interval.latency_ns.sum());
+            assert_eq!(parts.get(TimeClass::Cpu), 300 + 33);
+            let load = spent.load(false).unwrap();
+            assert_eq!((active_ns, load.total()), (300 + 100 + 500, 300 + 100));
+            assert_eq!(load.get(TimeClass::Cpu), 100 + 33, "a third of the time inside");
+            assert_eq!(spent.not_told_ns(active_ns, false), Some(500), "one still runs");
+            assert_eq!(spent.usage.get().unwrap().read_bytes, 8192);
+        }
+    }
+
+    #[test]
+    fn what_a_statement_that_runs_does_at_the_end_is_told_since_when_it_does_it() {
+        let mut interval = Interval::begin(1_000);
+        let now = |since_ns| NowWait { class: TimeClass::RowLock, since_ns };
+        // It has waited since before the interval; the other one for the last 300 of 500.
+        for (start, since_ns) in [(200, 300), (1_500, 1_700)] {
+            interval.book_time(Some(start), 2_000, KEY, LIMIT, name);
+            interval.book_now(now(since_ns), Some(start), 2_000, KEY);
+        }
+        interval.book_now(now(0), None, 2_000, KEY);
+        let digest = &interval.digests[&KEY];
+        for (spent, active_ns) in
+            [(&interval.spent, interval.active_ns), (&digest.spent, digest.active_ns)]
+        {
+            let load = spent.load(true).unwrap();
+            assert_eq!((active_ns, load.get(TimeClass::RowLock)), (1_500, 1_300));
+            assert_eq!(spent.not_told_ns(active_ns, true), Some(200));
+        }
+    }
+
+    #[test]
+    fn a_sum_of_which_a_part_was_not_measured_is_not_known_and_nothing_is_not_zero() {
+        let mut interval = Interval::begin(1_000);
+        assert_eq!((interval.spent.parts.get(), interval.spent.load(false)), (None, None));
+        count(&mut interval, &waited(1_100, 1_200));
+        assert!(interval.spent.parts.get().is_some());
+        count(&mut interval, &Statement { parts: None, usage: None, ..waited(1_100, 1_200) });
+        let Spent { parts, usage, .. } = &interval.spent;
+        assert_eq!((parts.get(), usage.get(), interval.spent.load(false)), (None, None, None));
+        assert_eq!(interval.spent.not_told_ns(interval.active_ns, false), None);
+    }
+
+    #[test]
+    fn where_nothing_has_ended_all_is_not_told_yet_if_parts_are_measured_at_all() {
+        let mut interval = Interval::begin(1_000);
+        interval.book_time(Some(1_500), 2_000, KEY, LIMIT, name);
+        let not_told = |is_measured| interval.spent.not_told_ns(interval.active_ns, is_measured);
+        assert_eq!((not_told(true), not_told(false)), (Some(500), None));
+    }
+
+    #[test]
+    fn parts_that_do_not_sum_to_the_latency_are_not_those_of_the_statement() {
+        let mut interval = Interval::begin(1_000);
+        count(&mut interval, &Statement { latency_ns: Some(99), ..waited(1_100, 1_200) });
+        assert_eq!(interval.spent.parts.get(), None);
+        assert_eq!(interval.digests[&KEY].samples.slowest.as_ref().unwrap().parts, None);
+    }
+
+    #[test]
+    fn a_statement_without_a_start_is_missing_in_latencies_and_parts_alike() {
+        let mut interval = Interval::begin(1_000);
+        count(&mut interval, &Statement { latency_ns: None, ..waited(1_100, 1_200) });
+        count(&mut interval, &waited(1_100, 1_200));
+        assert_eq!(interval.spent.parts.get().unwrap().total(), interval.latency_ns.sum());
+        assert_eq!(interval.spent.load(false).unwrap().total(), interval.active_ns);
+    }
+
+    #[test]
+    fn merging_keeps_where_the_time_went() {
+        let mut intervals = [Interval::begin(1_000), Interval::begin(1_000)];
+        for (interval, end_ns) in intervals.iter_mut().zip([1_300, 1_600]) {
+            count(interval, &waited(700, end_ns));
+            interval.book_after_reply(Some(KEY), 7);
+            interval.book_after_reply(None, 5);
+            let of_digest = interval.digests[&KEY].spent.after_reply;
+            assert_eq!((interval.spent.after_reply.get(), of_digest.get()), (Some(12), Some(7)));
+        }
+        let [mut first, second] = intervals.map(|interval| interval.digests[&KEY].clone());
+        first.merge(&second);
+        let spent = &first.spent;
+        assert_eq!(spent.parts.get().unwrap().total(), 600 + 900);
+        assert_eq!(spent.load(false).unwrap().total(), first.active_ns);
+        assert_eq!(spent.usage.get().unwrap().read_bytes, 8192);
+        assert_eq!(spent.after_reply, AfterReply { ns: 14, statements: 2 });
+        // The sum of the digests beyond a limit may have nothing yet.
+        let mut other = DigestTotals::default();
+        other.merge(&first);
+        assert_eq!(other.spent, first.spent);
+    }
+
+    #[test]
+    fn merged_digests_keep_what_a_server_calls_them() {
+        let digest = |of: Option<Reading<&str>>| DigestTotals {
+            server_digest: of.map(|reading| reading.map(Arc::from)),
+            ..DigestTotals::default()
+        };
+        let known = digest(Some(Reading::Value("7f")));
+        for mut other in [digest(None), digest(Some(Reading::absent("not asked yet")))] {
+            let mut first = known.clone();
+            first.merge(&other);
+            other.merge(&known);
+            for merged in [first, other] {
+                assert_eq!(merged.server_digest, known.server_digest);
+            }
+        }
     }
 }

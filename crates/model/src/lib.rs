@@ -1,30 +1,48 @@
-//! The nouns of waggle: what a server is, what a statement is, what was read and what was lost.
+//! The nouns of waggle: servers, statements, readings and losses.
 //!
-//! This crate does no input or output, starts no task and reads no clock; it is given bytes and
-//! times. Domain types are not serialisable on purpose: what leaves the program is a type of the
-//! room that prints it.
+//! This crate does no input or output, starts no task and reads no clock. It takes bytes and times.
+//! Its types are not serialisable on purpose: the crate that prints them has types of its own for
+//! that.
 #![forbid(unsafe_code)]
 
+mod command;
 mod cost;
 mod histogram;
 mod interval;
+mod lock;
+mod lock_wait;
 mod loss;
+mod named;
+mod parts;
+mod processor_sample;
 mod reading;
+mod record;
 mod sample;
 mod server;
 mod session;
 mod settings;
+mod spent;
 mod statement;
 mod version;
+pub mod visible;
+mod waiting;
 
+pub use command::{Command, CommandKind};
 pub use cost::Cost;
 pub use histogram::Histogram;
 pub use interval::{DigestKey, DigestName, DigestTotals, DigestsMax, Interval, Sum};
+pub use lock::{SeenLocks, SeenMetadataLock, SeenRowWait, SeenSession};
+pub use lock_wait::{LONG_WAIT_NS, LockWait, LockWaitNews, LockWaits, StatementLockWait};
 pub use loss::{Loss, Losses};
+pub use parts::{Parts, TimeClass, Usage};
+pub use processor_sample::{ProcessorSample, Waited};
 pub use reading::Reading;
-pub use sample::{Sample, Samples};
+pub use record::Record;
+pub use sample::{SAMPLE_TEXT_MAX, Sample, Samples};
 pub use server::{BuildKey, Clock, Flavour, Server};
-pub use session::RunningStatement;
+pub use session::{Blocked, Blocker, NowWait, Ran, RunningStatement};
 pub use settings::{CharsetName, SessionSettings};
-pub use statement::{Command, Identity, Origin, ServerStatus, Statement, StatementKey, Text};
+pub use spent::{AfterReply, Spent, SumOf};
+pub use statement::{Identity, Origin, ServerStatus, Statement, StatementKey, Text};
 pub use version::ServerVersion;
+pub use waiting::{WaitsFor, idle_states, other_waiting_states};

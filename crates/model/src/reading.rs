@@ -1,4 +1,4 @@
-//! A value, or the reason why there is none.
+//! A value, or the reason why it is missing.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! A few statements of a digest as they were, so that a digest can be read and explained.
+//! A few statements of a digest with their text, so that a reader sees what the digest stands for.
 
-use crate::{Identity, SessionSettings, Statement, StatementKey};
+use crate::{Identity, Parts, SessionSettings, Statement, StatementKey};
 
 /// Bytes of text that are kept of a sample: as many as the server keeps of its own
 /// (`performance_schema_max_sql_text_length`).
-const TEXT_MAX: usize = 1024;
+pub const SAMPLE_TEXT_MAX: usize = 1024;
 
 /// A statement that ended, kept as it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,13 +13,13 @@ pub struct Sample {
     pub statement: StatementKey,
     /// Its end, `CLOCK_MONOTONIC` nanoseconds.
     pub end_ns: u64,
-    /// Its latency, nanoseconds; `None` where its start is not known.
+    /// Its latency, nanoseconds; `None` if its start is not known.
     pub latency_ns: Option<u64>,
-    /// The first bytes of its text, with its literals; `None` where the text was not captured.
+    /// The first bytes of its text without secrets, with its literals; `None` if the text was not captured.
     pub text: Option<Vec<u8>>,
-    /// The true length of the text in bytes.
+    /// The length of the whole text in bytes, without secrets.
     pub text_length: u64,
-    /// The settings of its session; `None` where they are not known.
+    /// The settings of its session; `None` if they are not known.
     pub settings: Option<SessionSettings>,
     /// Who sent it, from where and in which database.
     pub identity: Identity,
@@ -33,18 +33,20 @@ pub struct Sample {
     pub lock_ns: Option<u64>,
     /// The error number, 0 for none.
     pub error: Option<u32>,
+    /// Where its time went: classes whose sum is the latency.
+    pub parts: Option<Parts>,
 }
 
 impl Sample {
-    /// Keeps a statement. It copies the text, so it is for few of them.
-    pub fn of(statement: &Statement<'_>) -> Self {
-        let text = statement.text;
+    /// Keeps a statement. `head` is what is kept of its text, and how long the whole of it is.
+    pub fn of(statement: &Statement<'_>, head: Option<(Vec<u8>, u64)>) -> Self {
+        let (text, text_length) = head.unzip();
         Self {
             statement: statement.key(),
             end_ns: statement.end_ns,
             latency_ns: statement.latency_ns,
-            text: text.map(|text| text.bytes[..text.bytes.len().min(TEXT_MAX)].to_vec()),
-            text_length: text.map_or(0, |text| text.length),
+            text,
+            text_length: text_length.unwrap_or(0),
             settings: statement.settings,
             identity: statement.identity.clone(),
             rows_sent: statement.rows_sent,
@@ -52,6 +54,7 @@ impl Sample {
             rows_affected: statement.rows_affected,
             lock_ns: statement.lock_ns,
             error: statement.error,
+            parts: statement.parts_of_latency().copied(),
         }
     }
 }
@@ -66,16 +69,21 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Offers the `nth` statement of the interval, counted from 1. On average few are copied: the
+    /// Offers the `nth` statement of the interval, counted from 1. On average few are kept, by `keep`: the
     /// nth one is the slowest so far, or takes the place of the random one, with chance 1/n
     /// (Vitter, "Random Sampling with a Reservoir", 1985, algorithm R with a reservoir of one).
-    pub(crate) fn offer(&mut self, statement: &Statement<'_>, nth: u64) {
+    pub(crate) fn offer(
+        &mut self,
+        statement: &Statement<'_>,
+        nth: u64,
+        keep: impl Fn(&Statement<'_>) -> Sample,
+    ) {
         let slowest = self.slowest.as_ref().map(|sample| sample.latency_ns);
         if slowest.is_none_or(|slowest| statement.latency_ns > slowest) {
-            self.slowest = Some(Box::new(Sample::of(statement)));
+            self.slowest = Some(Box::new(keep(statement)));
         }
         if is_chosen(statement.end_ns, nth) {
-            self.random = Some(Box::new(Sample::of(statement)));
+            self.random = Some(Box::new(keep(statement)));
         }
     }
 
@@ -115,7 +123,7 @@ mod tests {
                 latency_ns: Some(latency),
                 ..Statement::unread(at as u64 * 1_000, &NOBODY)
             };
-            samples.offer(&statement, at as u64 + 1);
+            samples.offer(&statement, at as u64 + 1, |one| Sample::of(one, None));
         }
         samples
     }
@@ -135,7 +143,8 @@ mod tests {
             let mut samples = Samples::default();
             for at in 0..50_u64 {
                 let end_ns = run * 1_000_003 + at * 997;
-                samples.offer(&Statement::unread(end_ns, &NOBODY), at + 1);
+                let statement = Statement::unread(end_ns, &NOBODY);
+                samples.offer(&statement, at + 1, |one| Sample::of(one, None));
             }
             let chosen = samples.random.unwrap().end_ns - run * 1_000_003;
             in_first_half += u64::from(chosen < 25 * 997);

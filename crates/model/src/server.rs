@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::Reading;
+
 /// The family of a server. The families differ in layout, clock and in the meaning of counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Flavour {
@@ -57,4 +59,7 @@ pub struct Server {
     pub build: BuildKey,
     /// The executable as the server's own mount namespace names it.
     pub executable: PathBuf,
+    /// Its `max_digest_length`: the bytes of tokens that tell one digest from another. 0: it makes
+    /// no digests.
+    pub max_digest_length: Reading<u64>,
 }

@@ -1,4 +1,4 @@
-//! What a session has set that changes how the server reads its statements.
+//! Session settings that change how the server reads its statements.
 
 /// Longest name of a character set (`MY_CS_NAME_SIZE` is 32; the servers' own have 8 at most).
 const NAME_MAX: usize = 16;
@@ -17,7 +17,7 @@ pub struct SessionSettings {
 pub struct CharsetName([u8; NAME_MAX]);
 
 impl CharsetName {
-    /// From the bytes of the name; `None` where they are none: empty, longer than 16, or other
+    /// From the bytes of the name; `None` if they are none: empty, longer than 16, or other
     /// characters than letters, digits and `_`.
     pub fn new(name: &[u8]) -> Option<CharsetName> {
         let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

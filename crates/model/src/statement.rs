@@ -1,8 +1,6 @@
 //! One statement that ended, as the tap saw it.
 
-use std::fmt;
-
-use crate::SessionSettings;
+use crate::{Command, LockWait, Parts, SessionSettings, Usage};
 
 /// What tells a statement from every other of its server: the session, its connection id, and the
 /// start as the server notes it (microseconds of its own clock). It is the same while the statement
@@ -17,80 +15,12 @@ pub struct StatementKey {
     pub noted_start_us: u64,
 }
 
-/// A command of the client protocol, by its number
-/// (`enum_server_command` in `include/my_command.h` of MySQL, `include/mysql_com.h` of MariaDB).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Command(pub u8);
-
-impl Command {
-    /// No command: the session waits for its client.
-    pub const SLEEP: Command = Command(0);
-    /// A statement in text form.
-    pub const QUERY: Command = Command(3);
-    /// The login.
-    pub const CONNECT: Command = Command(11);
-    /// A replica, or `mysqlbinlog`, reads the binary log.
-    pub const BINLOG_DUMP: Command = Command(18);
-    /// A statement is prepared.
-    pub const PREPARE: Command = Command(22);
-    /// A prepared statement is executed.
-    pub const EXECUTE: Command = Command(23);
-    /// Rows are fetched from a cursor.
-    pub const FETCH: Command = Command(28);
-    /// A thread of the server itself.
-    pub const DAEMON: Command = Command(29);
-
-    /// Whether this command runs a statement: what the server counts in `Questions`, less
-    /// `COM_QUIT`.
-    pub fn is_statement(self) -> bool {
-        self == Command::QUERY || self == Command::EXECUTE
-    }
-}
-
-impl fmt::Display for Command {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self.0 {
-            0 => "Sleep",
-            1 => "Quit",
-            2 => "Init DB",
-            3 => "Query",
-            4 => "Field List",
-            9 => "Statistics",
-            11 => "Connect",
-            14 => "Ping",
-            17 => "Change user",
-            18 => "Binlog Dump",
-            21 => "Register Replica",
-            22 => "Prepare",
-            23 => "Execute",
-            24 => "Long Data",
-            25 => "Close stmt",
-            26 => "Reset stmt",
-            27 => "Set option",
-            28 => "Fetch",
-            29 => "Daemon",
-            30 => "Binlog Dump GTID",
-            31 => "Reset Connection",
-            other => return write!(out, "Command {other}"),
-        };
-        out.write_str(name)
-    }
-}
-
 /// The server's status flags that go with a reply (`SERVER_STATUS_…` and `SERVER_QUERY_…` in
 /// `include/mysql_com.h`, the same numbers in every family).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerStatus(pub u32);
 
 impl ServerStatus {
-    /// A transaction is open.
-    pub fn in_transaction(self) -> bool {
-        self.0 & 0x0001 != 0
-    }
-    /// The session commits by itself.
-    pub fn autocommit(self) -> bool {
-        self.0 & 0x0002 != 0
-    }
     /// More results follow: another statement of the packet, or more of a procedure.
     pub fn more_results(self) -> bool {
         self.0 & 0x0008 != 0
@@ -112,7 +42,7 @@ pub struct Identity {
     pub user: Option<Vec<u8>>,
     /// The client's host name, or its address where the name was not resolved.
     pub host: Option<Vec<u8>>,
-    /// The default database; `None` where none is chosen.
+    /// The default database; `None` if none is chosen.
     pub database: Option<Vec<u8>>,
 }
 
@@ -164,9 +94,9 @@ pub struct Statement<'a> {
     pub latency_ns: Option<u64>,
     /// From the same start to the first byte of the reply, nanoseconds.
     pub first_byte_ns: Option<u64>,
-    /// The text; `None` where it could not be read or the command has none.
+    /// The text; `None` if it could not be read or the command has none.
     pub text: Option<Text<'a>>,
-    /// The settings of its session; `None` where they are not known.
+    /// The settings of its session; `None` if they are not known.
     pub settings: Option<SessionSettings>,
     /// Who and where.
     pub identity: &'a Identity,
@@ -174,11 +104,11 @@ pub struct Statement<'a> {
     pub rows_sent: Option<u64>,
     /// Rows that the storage engines handed up.
     pub rows_examined: Option<u64>,
-    /// Rows changed; 0 where the reply carries no such number (a result set, an error). `None` also
+    /// Rows changed; 0 if the reply carries no such number (a result set, an error). `None` also
     /// for what MariaDB's replica applier ran: it clears the number before the end.
     pub rows_affected: Option<u64>,
     /// Time in locks as this server counts it; what that means differs by family
-    /// (`docs/guide/watch.md`).
+    /// (`docs/reference/watch-numbers.md`).
     pub lock_ns: Option<u64>,
     /// The error number; 0 for success.
     pub error: Option<u32>,
@@ -188,10 +118,19 @@ pub struct Statement<'a> {
     pub bytes_sent: Option<u64>,
     /// The client had gone when the reply was sent.
     pub client_gone: bool,
+    /// Where its time went: classes whose sum is the latency.
+    pub parts: Option<Parts>,
+    /// What it used beside its time.
+    pub usage: Option<Usage>,
+    /// What the session's thread worked after the reply of the statement **before** this one,
+    /// nanoseconds: known only when the thread waits for the next request.
+    pub after_reply_before_ns: Option<u64>,
+    /// Its long waits for locks.
+    pub lock_waits: &'a [LockWait],
 }
 
 impl<'a> Statement<'a> {
-    /// A client's statement of which nothing was read but its end: every reading is absent.
+    /// A client's statement with nothing but its end: every reading is absent.
     pub fn unread(end_ns: u64, identity: &'a Identity) -> Statement<'a> {
         Statement {
             pid: 0,
@@ -214,6 +153,10 @@ impl<'a> Statement<'a> {
             server_status: None,
             bytes_sent: None,
             client_gone: false,
+            parts: None,
+            usage: None,
+            after_reply_before_ns: None,
+            lock_waits: &[],
         }
     }
 
@@ -224,6 +167,12 @@ impl<'a> Statement<'a> {
             connection_id: self.connection_id.unwrap_or(0),
             noted_start_us: self.noted_start_us.unwrap_or(0),
         }
+    }
+
+    /// Its parts, where they sum to its latency. Parts that do not are not those of this statement: they count as
+    /// not measured, so that no sum of parts differs from that of the latencies.
+    pub fn parts_of_latency(&self) -> Option<&Parts> {
+        self.parts.as_ref().filter(|parts| Some(parts.total()) == self.latency_ns)
     }
 
     /// When it began, `CLOCK_MONOTONIC` nanoseconds.

@@ -1,0 +1,52 @@
+//! What the system says about processes, processors, memory and time: `/proc`, `/sys`, control groups and clocks. Each
+//! fact has one function.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod file_at;
+mod kernel_functions;
+pub mod memory;
+mod meter;
+mod process;
+pub mod processors;
+mod sockets;
+
+pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
+pub use file_at::FileAt;
+pub use kernel_functions::KernelFunctions;
+pub use meter::{HostTime, Meter, MeterError, own_cpu};
+pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
+pub use sockets::Endpoint;
+
+/// Release of the kernel (uname(2)).
+pub fn kernel_release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
+}
+
+/// The value of a line `name: value`, as `status`, `cpuinfo` and others have them.
+fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        Some(line.strip_prefix(name)?.trim_ascii_start().strip_prefix(':')?.trim_ascii())
+    })
+}
+
+/// The same of a line `name: number kB`, bytes.
+fn bytes(text: &str, name: &str) -> Option<u64> {
+    let kib: u64 = value(text, name)?.strip_suffix(" kB")?.parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_found_by_its_whole_name() {
+        let status = "Name:\tmysqld\nNSpid:\t77\t1\nPid:\t77\nVmHWM:\t    12 kB\nUid";
+        assert_eq!(value(status, "Pid"), Some("77"));
+        assert_eq!(value(status, "NSpid"), Some("77\t1"));
+        assert_eq!(value(status, "Uid"), None);
+        assert_eq!(value("model name\t: Z 80 @ 4 MHz\n", "model name"), Some("Z 80 @ 4 MHz"));
+        assert_eq!((bytes(status, "VmHWM"), bytes(status, "Pid")), (Some(12 << 10), None));
+    }
+}

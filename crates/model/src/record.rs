@@ -1,0 +1,52 @@
+//! What an output gets.
+
+use crate::{Blocked, Cost, Interval, Reading, RunningStatement, Server};
+
+/// One interval of one server.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Whose it is: one life of a server.
+    pub server: Server,
+    /// The server itself: the same after a restart of the server, of waggle or of the host.
+    pub identity: u64,
+    /// Begin, nanoseconds since 1970 (UTC). The interval has it on the monotonic clock.
+    pub begin_wall_ns: u64,
+    /// End, nanoseconds since 1970 (UTC).
+    pub end_wall_ns: u64,
+    /// What ran, and what was lost.
+    pub interval: Interval,
+    /// What ran when the interval ended. Where it is absent, its time is not in the load.
+    pub running: Reading<Vec<RunningStatement>>,
+    /// Whether the build shows when a statement began: else latencies run from its request.
+    pub starts_known: bool,
+    /// Whether it is measured where the time of its statements goes, or why not.
+    pub parts: Reading<()>,
+    /// What watching cost, all servers together.
+    pub cost: Reading<Cost>,
+    /// Nothing follows of it: the server has ended, or is watched no more.
+    pub ended: bool,
+}
+
+impl Record {
+    /// Why it is not known where the time of the statements that ended went; `None` where it is.
+    pub fn parts_absent(&self) -> Option<&str> {
+        match (self.interval.spent.parts.get(), &self.parts) {
+            (Some(_), _) => None,
+            (None, Reading::Absent(why)) => Some(why),
+            (None, Reading::Value(())) if self.interval.latency_ns.count() == 0 => {
+                Some("no statement ended whose latency is known")
+            }
+            (None, Reading::Value(())) => Some("of some statements it is not known"),
+        }
+    }
+
+    /// Bytes of the texts in it: most of what it takes.
+    pub fn text_bytes(&self) -> usize {
+        let running = self.running.value().into_iter().flatten();
+        let bytes = |statement: &RunningStatement| {
+            let blocked = statement.blocked.as_ref().map_or(0, Blocked::text_bytes);
+            statement.text.as_ref().map_or(0, Vec::len) + blocked
+        };
+        self.interval.text_bytes() + running.map(bytes).sum::<usize>()
+    }
+}

@@ -1,0 +1,234 @@
+//! States of a session that mean waiting, and what each tells of whom the session waits for.
+//!
+//! The states are the `stage_…` of MySQL 5.7, 8.0 and 9.7 and of MariaDB 10.11 and 11.4. A group of
+//! [`STATES`] names the server's sources. Rows in InnoDB are not among them: no server has a state
+//! for a wait for a row.
+
+/// Whom a session waits for, as far as its state tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The holder of a metadata lock. The server has a list of these locks.
+    MetadataLock,
+    /// Who has locked a table of an engine without row locks.
+    TableLock,
+    /// Who still uses a table that was opened before a flush.
+    OldTables,
+    /// A worker of replication whose transaction comes first.
+    EarlierCommit,
+    /// Workers of replication that are busy.
+    Workers,
+    /// Somebody whom the server does not name; in words, who that is.
+    Unnamed(&'static str),
+    /// Nobody who could be ended: for work, for a time, or for another server of replication.
+    Nobody,
+    /// The state says that it waits, and is not known here.
+    Unknown,
+}
+
+use WaitsFor::{
+    EarlierCommit, MetadataLock, Nobody, OldTables, TableLock, Unknown, Unnamed, Workers,
+};
+
+/// Every state that is known. Case does not count.
+const STATES: &[(&str, WaitsFor)] = &[
+    // `MDL_key::m_namespace_to_wait_state_name` in sql/mdl.cc.
+    ("Waiting for acl cache lock", MetadataLock),
+    ("Waiting for backup lock", MetadataLock),
+    ("Waiting for check constraint metadata lock", MetadataLock),
+    ("Waiting for column statistics lock", MetadataLock),
+    ("Waiting for commit lock", MetadataLock),
+    ("Waiting for event metadata lock", MetadataLock),
+    ("Waiting for foreign key metadata lock", MetadataLock),
+    ("Waiting for global read lock", MetadataLock),
+    ("Waiting for library metadata lock", MetadataLock),
+    ("Waiting for locking service lock", MetadataLock),
+    ("Waiting for resource groups metadata lock", MetadataLock),
+    ("Waiting for schema metadata lock", MetadataLock),
+    ("Waiting for spatial reference system lock", MetadataLock),
+    ("Waiting for stored function metadata lock", MetadataLock),
+    ("Waiting for stored package body metadata lock", MetadataLock),
+    ("Waiting for stored procedure metadata lock", MetadataLock),
+    ("Waiting for table metadata lock", MetadataLock),
+    ("Waiting for tablespace metadata lock", MetadataLock),
+    ("Waiting for trigger metadata lock", MetadataLock),
+    ("User lock", MetadataLock),
+    // `wait_for_lock` in mysys/thr_lock.c; the second is of MariaDB before 10.0.
+    ("Waiting for table level lock", TableLock),
+    ("Table lock", TableLock),
+    // `TABLE_SHARE::wait_for_old_version` in sql/table.cc.
+    ("Waiting for table flush", OldTables),
+    // `Query_cache::try_lock` in sql/sql_cache.cc.
+    ("Waiting for query cache lock", Unnamed("a session that changes the query cache")),
+    // INSERT DELAYED, in sql/sql_insert.cc.
+    ("Waiting for INSERT", Nobody),
+    ("Waiting for delay_list", Unnamed("a session that begins an INSERT DELAYED")),
+    ("Waiting for handler insert", Unnamed("the thread of INSERT DELAYED")),
+    ("Waiting for handler lock", Unnamed("the thread of INSERT DELAYED")),
+    ("Waiting for handler open", Unnamed("the thread of INSERT DELAYED")),
+    // sql/backup.cc of MariaDB, and the lock of NDB for all its schemas.
+    ("Waiting for DDLs", Unnamed("DDL statements that began before the backup")),
+    ("Waiting for non trans tables to be flushed", Unnamed(NON_TRANSACTIONAL)),
+    ("Waiting for ndbcluster global schema lock", Unnamed("a DDL statement on a node of NDB")),
+    // The commit: sql/binlog.cc, sql/rpl_gtid_state.cc, sql/rpl_gtid_execution.cc, plugin/semisync.
+    ("waiting for handler commit", Nobody),
+    ("Waiting for Binlog Group Commit ticket", Unnamed("transactions that commit before it")),
+    ("Waiting for GTID to be committed", Unnamed(GTID)),
+    ("Waiting for GTID to be written to binary log", Unnamed(GTID)),
+    ("Waiting for semi-sync ACK from slave", Unnamed(ACKNOWLEDGE)),
+    ("Waiting for semi-sync ACK from replica", Unnamed(ACKNOWLEDGE)),
+    ("Waiting for semi-sync slave connection", Nobody),
+    ("Waiting for semi-sync replica connection", Nobody),
+    ("Executing hook on transaction begin.", Unnamed("transactions of its replication group")),
+    // A full disk: mysys/errors.c.
+    ("Waiting for disk space", Unnamed(DISK)),
+    ("Waiting for someone to free space", Unnamed(DISK)),
+    // Workers of replication: sql/rpl_rli_pdb.cc, sql/rpl_replica_commit_order_manager.cc and
+    // sql/rpl_mta_submode.cc of MySQL, sql/rpl_parallel.cc of MariaDB.
+    ("Waiting for preceding transaction to commit", EarlierCommit),
+    ("Waiting for prior transaction to commit", EarlierCommit),
+    ("Waiting for prior transaction to start commit", EarlierCommit),
+    ("Waiting for dependent transaction to commit", Workers),
+    ("Waiting for Slave Worker queue", Workers),
+    ("Waiting for Replica Worker queue", Workers),
+    ("Waiting for Slave Worker to release partition", Workers),
+    ("Waiting for Replica Worker to release partition", Workers),
+    ("Waiting for Slave Workers to free pending events", Workers),
+    ("Waiting for Replica Workers to free pending events", Workers),
+    ("Waiting for slave workers to process their queues", Workers),
+    ("Waiting for replica workers to process their queues", Workers),
+    ("Waiting for workers to exit", Workers),
+    ("Waiting for room in worker thread event queue", Workers),
+    ("Waiting for worker threads to be idle", Workers),
+    ("Waiting for worker threads to pause for global read lock", Workers),
+    ("Waiting while replication worker thread pool is busy", Unnamed(POOL)),
+    ("Waiting due to global read lock", Unnamed("a session with FLUSH TABLES WITH READ LOCK")),
+    ("Waiting for parallel replication deadlock handling to complete", Unnamed("a KILL")),
+    ("Waiting for other master connection to process the same GTID", Unnamed(CONNECTION)),
+    ("Waiting for an event from Coordinator", Nobody),
+    ("Waiting for work from SQL thread", Nobody),
+    ("Waiting for work from main SQL threads", Nobody),
+    // Other threads of replication, and who waits for them: sql/rpl_replica.cc, sql/slave.cc,
+    // sql/rpl_rli.cc, sql/rpl_gtid.cc.
+    ("Killing slave", Unnamed(APPLIER_END)),
+    ("Killing replica", Unnamed(APPLIER_END)),
+    ("Waiting for slave mutex on exit", Unnamed(APPLIER_END)),
+    ("Waiting for replica mutex on exit", Unnamed(APPLIER_END)),
+    ("Waiting for slave thread to start", Unnamed("a thread of replication that begins")),
+    ("Waiting for replica thread to start", Unnamed("a thread of replication that begins")),
+    ("Waiting for no channel reference.", Unnamed("sessions that read the state of the channel")),
+    ("Waiting for the slave SQL thread to advance position", Unnamed(APPLIER)),
+    ("Waiting for the replica SQL thread to advance position", Unnamed(APPLIER)),
+    ("Waiting in MASTER_GTID_WAIT()", Unnamed(APPLIER)),
+    ("Waiting in MASTER_GTID_WAIT() (primary waiter)", Unnamed(APPLIER)),
+    ("Waiting for the slave SQL thread to free enough relay log space", Unnamed(APPLIER)),
+    ("Waiting for the replica SQL thread to free relay log space", Unnamed(APPLIER)),
+    ("Waiting for master update", Nobody),
+    ("Waiting for source update", Nobody),
+    ("Waiting for master to send event", Nobody),
+    ("Waiting for source to send event", Nobody),
+    ("Waiting for the next event in relay log", Nobody),
+    ("Waiting until MASTER_DELAY seconds after master executed event", Nobody),
+    ("Waiting until SOURCE_DELAY seconds after source executed event", Nobody),
+    ("Waiting to reconnect after a failed binlog dump request", Nobody),
+    ("Waiting to reconnect after a failed master event read", Nobody),
+    ("Waiting to reconnect after a failed source event read", Nobody),
+    ("Waiting to reconnect after a failed registration on master", Nobody),
+    ("Waiting to reconnect after a failed registration on source", Nobody),
+    ("Waiting to finalize termination", Nobody),
+    ("Waiting for requests", Nobody),
+    ("Waiting for background binlog tasks", Nobody),
+    ("Waiting for event from ndbcluster", Nobody),
+    ("Waiting for first event from ndbcluster", Nobody),
+    // The event scheduler: sql/events.cc, sql/event_queue.cc.
+    ("Waiting on empty queue", Nobody),
+    ("Waiting for next activation", Nobody),
+    ("Waiting for the scheduler to stop", Unnamed("the event scheduler, which has to end")),
+    // Galera: `stage_waiting_isolation` and the following in sql/mysqld.cc of MariaDB.
+    ("Waiting to execute in isolation", Unnamed(CLUSTER)),
+    ("Waiting for TOI DDL", Unnamed("a DDL statement that runs on all nodes of the cluster")),
+    ("Waiting for flow control", Unnamed("a node of the cluster that is behind")),
+    ("Waiting for certification", Unnamed(CLUSTER)),
+    ("Waiting to reach ready state", Unnamed(CLUSTER)),
+    // `wt_thd_cond_timedwait` in storage/maria/ma_write.c.
+    ("Waiting for a resource", Unnamed("another transaction of Aria")),
+];
+
+const ACKNOWLEDGE: &str = "a replica that has to acknowledge the transaction (semi-synchronous)";
+const APPLIER: &str = "the applier of replication, which has not come that far";
+const APPLIER_END: &str = "threads of replication, which have to end";
+const CLUSTER: &str = "other nodes of the cluster";
+const CONNECTION: &str = "another connection of replication with the same transaction";
+const DISK: &str = "free space: a disk is full";
+const GTID: &str =
+    "the session that has the GTID (SELECT @@GLOBAL.gtid_owned) or a later transaction";
+const NON_TRANSACTIONAL: &str = "statements on tables without transactions";
+const POOL: &str =
+    "a session that changes slave_parallel_threads, or stops the workers for a global read lock";
+
+/// How a state begins that says that a session waits.
+const BEGIN: &str = "waiting ";
+
+impl WaitsFor {
+    /// What a state tells; `None` if it does not say that the session waits.
+    pub fn of(state: &str) -> Option<WaitsFor> {
+        let known = STATES.iter().find(|(name, _)| name.eq_ignore_ascii_case(state));
+        if let Some((_, waits_for)) = known {
+            return Some(*waits_for);
+        }
+        let state = state.to_ascii_lowercase();
+        // A newer server may have more kinds of metadata locks.
+        let is_lock = state.ends_with(" metadata lock");
+        let unknown = if is_lock { MetadataLock } else { Unknown };
+        state.starts_with(BEGIN).then_some(unknown)
+    }
+}
+
+/// The states whose sessions wait for somebody although they do not begin with `Waiting`.
+pub fn other_waiting_states() -> impl Iterator<Item = &'static str> {
+    states(|name, waits_for| !begins(name) && waits_for != Nobody)
+}
+
+/// The states that begin with `Waiting` and in which nobody holds the session up.
+pub fn idle_states() -> impl Iterator<Item = &'static str> {
+    states(|name, waits_for| begins(name) && waits_for == Nobody)
+}
+
+fn states(of: fn(&str, WaitsFor) -> bool) -> impl Iterator<Item = &'static str> {
+    STATES.iter().filter(move |(name, waits_for)| of(name, *waits_for)).map(|(name, _)| *name)
+}
+
+fn begins(name: &str) -> bool {
+    name.get(..BEGIN.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(BEGIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_of_waiting_that_is_not_known_is_still_waiting() {
+        assert_eq!(WaitsFor::of("Waiting for the moon"), Some(Unknown));
+        assert_eq!(WaitsFor::of("Waiting for moon metadata lock"), Some(MetadataLock));
+        assert_eq!(WaitsFor::of("waiting for TABLE flush"), Some(OldTables));
+        assert_eq!(WaitsFor::of("Sending data"), None);
+        assert_eq!(WaitsFor::of("User sleep"), None);
+        assert_eq!(WaitsFor::of("Waiting on empty queue"), Some(Nobody));
+    }
+
+    #[test]
+    fn each_state_stands_in_the_table_once() {
+        let mut names: Vec<String> =
+            STATES.iter().map(|(name, _)| name.to_ascii_lowercase()).collect();
+        names.sort();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn states_are_listed_for_a_filter() {
+        assert!(other_waiting_states().any(|name| name == "User lock"));
+        assert!(idle_states().any(|name| name == "waiting for handler commit"));
+        assert!(!idle_states().any(|name| name == "Waiting for table flush"));
+    }
+}
