@@ -4,6 +4,7 @@ the single-byte sets are:  charsets.py SOCKET > src/charset/sets.rs
 
 Needs PyMySQL and an account `root` without a password on that socket."""
 import sys
+import unicodedata
 
 import pymysql
 
@@ -53,9 +54,25 @@ def characters(cursor, name, first, last):
         yield 0 if point == 0x3F and byte != 0x3F else point
 
 
-def rows(values, width):
-    for at in range(0, len(values), width):
-        print("        " + " ".join(f"0x{value:04x}," for value in values[at:at + width]))
+def shown(point):
+    """A character as it stands in a string of Rust: escaped where an editor may not show it."""
+    kind, direction = unicodedata.category(chr(point)), unicodedata.bidirectional(chr(point))
+    if chr(point) in '"\\':
+        return "\\" + chr(point)
+    if kind[0] in "LNPS" and kind != "Lm" and direction not in ("R", "AL") and point != 0xFFFD:
+        return chr(point)
+    return f"\\u{{{point:x}}}" if point else "\\0"
+
+
+def upper(points):
+    """The first byte that is not its own code point, and the characters from there on."""
+    first = next((byte for byte in range(128, 256) if points[byte - 128] != byte), 256)
+    lines = [""]
+    for point in points[first - 128:]:
+        if len(lines[-1]) + len(shown(point)) > 88:
+            lines.append("")
+        lines[-1] += shown(point)
+    return f'&upper({first}, "' + "\\\n             ".join(lines) + '")'
 
 
 def main():
@@ -67,8 +84,7 @@ def main():
     names = [row[0] for row in cursor.fetchall() if row[0] not in WIDE]
     print(f"//! The character sets of MySQL {version}, asked of the server. Generated, not edited:")
     print("//! `python3 crates/sql/gen/charsets.py SOCKET > FILE`.")
-    print("\nuse super::Set;\nuse super::Shape;")
-    print("use super::classes;\n")
+    print("\nuse super::{PLAIN, Set, Shape, classes, upper};\n")
     print(f"#[rustfmt::skip]\npub(super) static SETS: [Set; {len(names)}] = [")
     usual = classes(cursor, "latin1")[:128]
     for name in names:
@@ -78,8 +94,8 @@ def main():
             letters = classes(cursor, "utf8mb4")
         odd = [(byte, letters[byte]) for byte in range(128) if letters[byte] != usual[byte]]
         low = ", ".join(f"({byte}, b'{letter}')" for byte, letter in odd)
-        upper = name not in SHAPES and name not in ("binary", "ascii")
-        points = list(characters(cursor, name, 128, 256)) if upper else []
+        is_single = name not in SHAPES and name not in ("binary", "ascii")
+        points = list(characters(cursor, name, 128, 256)) if is_single else []
         if name == "binary":
             # Converted byte by byte (my_mb_wc_bin in strings/ctype-bin.cc).
             points = list(range(128, 256))
@@ -89,14 +105,12 @@ def main():
         pairs = ", ".join(f"({byte}, 0x{point:04x})" for byte, point in lower)
         print(f'    Set {{ name: "{name}", shape: Shape::{SHAPES.get(name, "Single")},')
         print(f"        classes: &classes(&[{low}],")
-        print(f"            b\"{letters[128:]}\"),")
-        print(f"        lower: &[{pairs}],")
-        if points:
-            print("        upper: &[")
-            rows(points, 16)
-            print("        ] },")
-        else:
-            print("        upper: &[] },")
+        print(f"            b\"{letters[128:]}\"),", end="")
+        if pairs:
+            print(f"\n        lower: &[{pairs}],", end="")
+        if any(points):
+            print(f"\n        upper: {upper(points)},", end="")
+        print(" ..PLAIN },")
     print("];")
 
 

@@ -4,7 +4,7 @@
 The server compiles two arrays into itself: `symbols[]` (sql/lex.h: word -> token number) and
 `lex_token_array[]` (built by sql/gen_lex_token.cc: token number -> text in a digest, whether a
 space follows, whether an expression follows).  Both are found by content, so a stripped
-executable serves as well:  keywords.py MYSQLD NAME > words.rs
+executable serves as well:  keywords.py MYSQLD NAME > words.txt
 """
 import struct
 import sys
@@ -135,17 +135,17 @@ OPERATORS = set("!%&()*+,-/:;<=>@^|~")
 
 
 def write(path, words, tokens):
-    """The table as a Rust file, on standard output."""
+    """The words as a text file, on standard output."""
     def rows(name, what, values):
-        print(f"\n/// {what}\n#[rustfmt::skip]\npub(super) static {name}: &[&str] = &[")
-        line = "   "
+        print(f"[{name}] {what}")
+        line = ""
         for value in values:
-            item = f' "{value}",'
-            if len(line) + len(item) > 98:
+            if line and len(line) + 1 + len(value) > 98:
                 print(line)
-                line = "   "
-            line += item
-        print(line + "\n];")
+                line = ""
+            line = f"{line} {value}" if line else value
+        if line:
+            print(line)
 
     def row(word, token, group):
         text = word if group == 8 else tokens[token][0]
@@ -159,13 +159,13 @@ def write(path, words, tokens):
     starts = sorted({text for token, (text, _, expr) in enumerate(tokens)
                      if expr and (token in known or token < 256 or text == "||" or text == "|")})
     version = sys.argv[2] if len(sys.argv) > 2 else path
-    print(f"//! Words of {version}, read out of its executable. Generated, not edited:")
-    print("//! `python3 crates/sql/gen/keywords.py EXECUTABLE NAME > FILE`.")
-    print("//!\n//! `WORD=TEXT` where a digest prints a word as another one.")
-    rows("KEYWORDS", "Words that are keywords wherever they stand.", keywords)
-    rows("FUNCTIONS", "Words that are keywords only right before a parenthesis.", functions)
-    rows("HINTS", "Words inside an optimizer hint.", hints)
-    rows("STARTS", "Tokens after which an expression begins, so that a sign is unary.", starts)
+    print(f"# Words of {version}, read out of its executable. Generated, not edited:")
+    print("# python3 crates/sql/gen/keywords.py EXECUTABLE NAME > FILE")
+    print("# WORD=TEXT where a digest prints a word as another one.")
+    rows("keywords", "Words that are keywords wherever they stand.", keywords)
+    rows("functions", "Words that are keywords only right before a parenthesis.", functions)
+    rows("hints", "Words inside an optimizer hint.", hints)
+    rows("starts", "Tokens after which an expression begins, so that a sign is unary.", starts)
 
 
 def main():

@@ -43,7 +43,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether a word behind `password =` is a column in such statements.
+    /// Whether a word after `password =` is a column in such statements.
     pub(crate) fn is_data(self) -> bool {
         use Kind::{Call, Delete, Insert, Load, Replace, Select, Show, Update};
         matches!(self, Select | Insert | Update | Delete | Replace | Call | Load | Show)
@@ -105,7 +105,7 @@ impl Classifier {
         self.state == State::Done
     }
 
-    /// Takes the next word, which has so many bytes; `depth` counts the parentheses around it.
+    /// Takes the next word with its length in bytes; `depth` counts the parentheses around it.
     pub(crate) fn word(&mut self, letters: Letters, length: usize, depth: u32) {
         let upper = letters.upper();
         let Some(upper) = upper.get(..length) else {

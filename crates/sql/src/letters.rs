@@ -1,12 +1,12 @@
-//! The letters of a word in registers.
+//! The letters of a word, held in one processor register.
 
-/// The first 16 bytes of a word as one number, the first byte lowest; what is behind the word is 0.
+/// The first 16 bytes of a word as one number, the first byte lowest; what is after the word is 0.
 ///
 /// Most words are no longer than that: they are looked up and written without a loop over bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Letters(u128);
 
-/// So many bytes it has.
+/// The bytes of a [`Letters`].
 pub(crate) const LETTERS: usize = 16;
 
 /// By the length of a word, the bits of its letters.
@@ -33,7 +33,7 @@ impl Letters {
         Letters(bytes & OWN[length.min(LETTERS)])
     }
 
-    /// Without so many bytes before it.
+    /// Without this many bytes before it.
     fn behind(bytes: [u8; LETTERS], before: usize) -> u128 {
         u128::from_le_bytes(bytes).checked_shr(8 * before as u32).unwrap_or_default()
     }
@@ -43,7 +43,7 @@ impl Letters {
         text.iter().rfold(0, |sum, byte| sum << 8 | u128::from(*byte))
     }
 
-    /// The bytes, and zeros behind them.
+    /// The bytes, and zeros after them.
     #[inline]
     pub(crate) fn bytes(self) -> [u8; LETTERS] {
         self.0.to_le_bytes()
@@ -55,7 +55,7 @@ impl Letters {
         self.0 as u8
     }
 
-    /// All of them in eight bytes: a bit that one has is set. 0 where there is none.
+    /// All of them in eight bytes: a bit that one has is set. 0 if there is none.
     #[inline]
     pub(crate) fn together(self) -> u64 {
         self.0 as u64 | (self.0 >> 64) as u64

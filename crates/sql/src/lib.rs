@@ -1,9 +1,9 @@
-//! The text of statements: tokens, digests, fingerprints, tables, kinds, layout, and what must not be
-//! shown.
+//! The text of statements: tokens, digests, fingerprints, tables, kinds, layout, and hiding
+//! secrets.
 //!
 //! A digest is the text that the server's own `STATEMENT_DIGEST_TEXT()` or
-//! `events_statements_summary_by_digest` has, so that captured statements and Performance Schema
-//! join. Nothing here does I/O; every function is total: any bytes give an answer.
+//! `events_statements_summary_by_digest` has, so captured statements join with Performance Schema.
+//! Nothing here does I/O, and every function accepts any bytes.
 #![forbid(unsafe_code)]
 
 mod charset;
@@ -21,28 +21,14 @@ mod session;
 mod tables;
 
 pub use charset::Charset;
-pub use ddl::Ddl;
-pub use ddl::DdlKind;
-pub use ddl::Object;
-pub use ddl::ObjectType;
-pub use digest::Dialect;
-pub use digest::Digest;
-pub use digest::Normaliser;
-pub use digest::stable_hash;
-pub use fingerprint::Fingerprinter;
-pub use fingerprint::QueryId;
+pub use ddl::{Ddl, DdlKind, Object, ObjectType};
+pub use digest::{DIGEST_LENGTH, Dialect, Digest, Normaliser, stable_hash};
+pub use fingerprint::{Fingerprinter, QueryId};
 pub use format::format;
-pub use kind::Kind;
-pub use kind::kind;
-pub use lexer::Lexeme;
-pub use lexer::Lexer;
-pub use lexer::Reading;
-pub use lexer::Token;
+pub use kind::{Kind, kind};
+pub use lexer::{Lexeme, Lexer, Reading, Token};
 pub use mask::mask_secrets;
 pub use prepared::SqlPrepared;
-pub use redact::printable;
-pub use redact::redact;
-pub use session::SessionSettings;
-pub use session::SqlModes;
-pub use tables::TableName;
-pub use tables::Tables;
+pub use redact::{printable, redact};
+pub use session::{SessionSettings, SqlModes};
+pub use tables::{TableName, Tables};

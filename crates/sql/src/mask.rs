@@ -1,19 +1,21 @@
-//! Passwords out of statements, before anything is printed or kept.
+//! Removes passwords from statements before anything is printed or kept.
 //!
-//! A statement without any of the words that go with secrets is returned as it is. One with such a
-//! word, as a word or inside a string, loses every string and most numbers, its comments, and what
-//! stands unquoted where a password belongs; only account names stay. In doubt it is masked:
-//! `INSERT INTO t (password) VALUES ('x')` is, and so is a text that is no valid statement.
+//! If a statement has no word that goes with secrets (`marks`), it is returned unchanged. If it has
+//! one, as a word or inside a string, waggle removes every string, numbers where a secret may be one, all
+//! comments, and unquoted text where a password belongs. Account names and names in backticks stay. In doubt waggle
+//! masks: for example
+//! `INSERT INTO t (password) VALUES ('x')`, and any text that is not a valid statement.
+
+mod marks;
 
 use std::borrow::Cow;
 
 use crate::SessionSettings;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Reading;
-use crate::lexer::Token;
-use crate::lexer::is_word;
+use crate::lexer::{Lexeme, Lexer, Reading, Token, is_word};
+use marks::{Mark, mentions_secret, strongest_mark};
 
+/// What stands for a name that holds a secret.
+pub(crate) const HIDDEN: &str = "<secret>";
 /// What stands for a secret.
 const SECRET: &[u8] = b"'<secret>'";
 
@@ -33,77 +35,6 @@ pub fn mask_secrets(sql: &[u8], settings: Option<SessionSettings>) -> Cow<'_, [u
     } else {
         Cow::Borrowed(sql)
     }
-}
-
-/// What a text mentions, the stronger the later.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Mark {
-    None,
-    /// `PREPARE`, `EXECUTE IMMEDIATE`: a string that is a statement.
-    Nested,
-    /// A word that goes with secrets.
-    Secret,
-    /// `IDENTIFIED`, `REGISTRATION`: accounts, where a secret may stand unquoted.
-    Account,
-}
-
-/// Letters that a mark has at a known place: most bytes of a usual statement are passed by one
-/// look at this table.
-static ANCHOR: [bool; 256] = anchors();
-
-const fn anchors() -> [bool; 256] {
-    let mut table = [false; 256];
-    let letters = b"CcDdFfGgHhKkMmPpWwYy:";
-    let mut at = 0;
-    while at < letters.len() {
-        table[letters[at] as usize] = true;
-        at += 1;
-    }
-    table
-}
-
-fn strongest_mark(sql: &[u8]) -> Mark {
-    let mut strongest = Mark::None;
-    for (at, byte) in sql.iter().enumerate() {
-        if ANCHOR[usize::from(*byte)] {
-            strongest = strongest.max(mark_at(sql, at));
-        }
-    }
-    strongest
-}
-
-fn mentions_secret(sql: &[u8]) -> bool {
-    strongest_mark(sql) >= Mark::Secret
-}
-
-/// The mark whose anchor is the letter at `at`.
-fn mark_at(sql: &[u8], at: usize) -> Mark {
-    let around = |before: usize, mark: &[u8]| {
-        at.checked_sub(before)
-            .and_then(|from| sql.get(from..from + mark.len()))
-            .is_some_and(|text| text.eq_ignore_ascii_case(mark))
-    };
-    let (mark, found) = match sql.get(at).map(u8::to_ascii_uppercase) {
-        Some(b'C') => (Mark::Secret, around(2, b"SECRET")),
-        Some(b'D') => {
-            let code = around(4, b"ENCODE") || around(4, b"DECODE");
-            (Mark::Secret, code || around(3, b"CREDENTIAL"))
-        }
-        Some(b'F') => (Mark::Account, around(6, b"IDENTIF")),
-        Some(b'G') => (Mark::Account, around(2, b"REGISTRATION")),
-        Some(b'H') => {
-            let factor = around(1, b"CHALLENGE") || around(3, b"AUTH_STRING");
-            (Mark::Secret, factor || around(5, b"PASSPH"))
-        }
-        Some(b'K') => (Mark::Secret, around(2, b"TOKEN")),
-        Some(b'M') => (Mark::Nested, around(1, b"IMMEDIATE")),
-        Some(b'P') => (Mark::Nested, around(0, b"PREPARE")),
-        Some(b'W') => (Mark::Secret, around(4, b"PASSW") || around(1, b"PWD")),
-        Some(b'Y') => (Mark::Secret, around(2, b"CRYPT")),
-        Some(b':') => (Mark::Secret, around(0, b"://")),
-        _ => (Mark::None, false),
-    };
-    if found { mark } else { Mark::None }
 }
 
 /// Whether the strings of a text, joined and without escapes, mention a secret: the server joins
@@ -173,30 +104,38 @@ fn mask(sql: &[u8], reading: Reading, settings: SessionSettings, trust: Trust) -
     let mut lexer = Lexer::with_settings(sql, reading, settings).peekable();
     let accounts = strongest_mark(sql) == Mark::Account;
     let mut walk = Walk { place: Place::Anywhere, depth: 0, secret_name: false, accounts, trust };
-    let (mut end, mut sure) = (0, None);
+    let (mut end, mut sure, mut in_bare) = (0, None, false);
     while let Some(token) = lexer.next() {
         let gap = sql.get(end..token.start).unwrap_or_default();
         let plain = gap.iter().all(u8::is_ascii_whitespace);
-        out.text.extend_from_slice(if plain { gap } else { b" " });
+        // Two minus signs before a comment: a blank in its place would make a comment of the rest.
+        if !out.text.ends_with(b"--") {
+            out.text.extend_from_slice(if plain { gap } else { b" " });
+        }
         end = token.end;
         let bytes = token.bytes(sql);
         let following = lexer.peek().map(|next| next.bytes(sql));
-        if walk.is_secret(&token, bytes, following) {
+        // Without quotes a secret goes on to a blank: `password=a.b`.
+        in_bare &= gap.is_empty() && !matches!(bytes, b"," | b";" | b"(" | b")");
+        if in_bare || walk.is_secret(&token, sql, following) {
             if !out.text.ends_with(SECRET) {
                 out.text.extend_from_slice(SECRET);
             }
             let quoted = matches!(token.lexeme, Lexeme::Text | Lexeme::Hex | Lexeme::Bits);
             let number = matches!(token.lexeme, Lexeme::Integer | Lexeme::Number);
-            // A letter right behind a string: the quotes before it do not pair.
+            // A letter right after a string: the quotes before it do not pair.
             let glued = quoted && is_glued(sql.get(end..).unwrap_or_default());
             out.bare |= !(quoted || number);
-            out.broken |= token.open || glued;
+            in_bare |= matches!(token.lexeme, Lexeme::Word | Lexeme::Name);
+            let is_statement = token.lexeme == Lexeme::Quoted && holds_statement(bytes);
+            out.broken |= token.open || glued || is_statement;
             out.ambiguous |= walk.is_in_doubt() && is_ambiguous(&token, bytes);
             if glued || out.ambiguous {
-                // Where the strings behind begin and end is not sure: nothing of them is shown.
+                // It is not sure where later strings begin and end: nothing of them is shown.
                 sure = sure.or(Some(out.text.len()));
             }
         } else if token.lexeme != Lexeme::Repeated {
+            in_bare = false;
             out.text.extend_from_slice(bytes);
         }
         walk.step(&token, bytes);
@@ -207,7 +146,7 @@ fn mask(sql: &[u8], reading: Reading, settings: SessionSettings, trust: Trust) -
 
 /// The masked text, where the digest of the text itself could show a secret as a name: it stands
 /// unquoted, or its quotes do not pair. `accounts` tells that the statement manages users,
-/// `data` that a word behind `password =` is a column; `settings` are those of the session where
+/// `data` that a word after `password =` is a column; `settings` are those of the session where
 /// they are known.
 pub(crate) fn masked_for_digest(
     sql: &[u8],
@@ -221,7 +160,7 @@ pub(crate) fn masked_for_digest(
     }
     let trust = if settings.is_some() { Trust::Certain } else { Trust::Doubted };
     let masked = mask(sql, reading, settings.unwrap_or_default(), trust);
-    // In a query the word behind `password =` is a column, and part of the digest.
+    // In a query the word after `password =` is a column, and part of the digest.
     let needed = masked.broken || (masked.bare && !data) || (masked.ambiguous && accounts);
     needed.then_some(masked.text)
 }
@@ -231,7 +170,8 @@ impl Walk {
         self.trust == Trust::Doubted
     }
 
-    fn is_secret(&self, token: &Token, bytes: &[u8], following: Option<&[u8]>) -> bool {
+    fn is_secret(&self, token: &Token, sql: &[u8], following: Option<&[u8]>) -> bool {
+        let bytes = token.bytes(sql);
         match token.lexeme {
             Lexeme::Text => {
                 let named = following
@@ -245,15 +185,12 @@ impl Walk {
             Lexeme::Hex | Lexeme::Bits => true,
             Lexeme::Number | Lexeme::Integer => {
                 bytes.get(1).is_some_and(u8::is_ascii_alphabetic)
-                    || matches!(self.place, Place::Secret | Place::Argument)
+                    || self.place == Place::Argument
+                    || (self.place == Place::Secret && self.accounts)
                     || self.secret_name
             }
-            Lexeme::Quoted if token.open => true,
-            Lexeme::Quoted
-                if self.is_in_doubt() && memchr::memchr2(b'\'', b'"', bytes).is_some() =>
-            {
-                true
-            }
+            Lexeme::Quoted if token.open || holds_statement(bytes) => true,
+            Lexeme::Quoted if self.is_in_doubt() && may_be_none(token, sql) => true,
             Lexeme::Word | Lexeme::Name | Lexeme::Quoted => {
                 let introducer = bytes.starts_with(b"_");
                 let called = token.lexeme == Lexeme::Word
@@ -262,7 +199,8 @@ impl Walk {
                         [b'\'' | b'"', ..] => introducer,
                         _ => false,
                     });
-                let expected = self.accounts || self.secret_name;
+                let is_column = bytes.starts_with(b"`");
+                let expected = self.accounts || (self.secret_name && !is_column);
                 self.place == Place::Secret && expected && !called && !is_clause(bytes)
             }
             _ => false,
@@ -302,12 +240,46 @@ impl Walk {
     }
 }
 
-/// Whether a token may end elsewhere under other settings: such a string, or a quoted name that holds
-/// the quote of a string.
-pub(crate) fn ends_elsewhere(token: &Token, bytes: &[u8]) -> bool {
-    let inside = bytes.get(1..).unwrap_or_default();
-    is_ambiguous(token, bytes)
-        || (token.lexeme == Lexeme::Quoted && memchr::memchr2(b'\'', b'"', inside).is_some())
+/// Whether a token may end elsewhere under other settings: such a string, or such a name.
+pub(crate) fn ends_elsewhere(token: &Token, sql: &[u8]) -> bool {
+    is_ambiguous(token, token.bytes(sql)) || holds_quote_in_doubt(token, sql)
+}
+
+/// Whether a name holds the quote of a string where a backtick may be a part of a character, so that
+/// the name may have begun, or may end, elsewhere: no such text is valid UTF-8.
+fn holds_quote_in_doubt(token: &Token, sql: &[u8]) -> bool {
+    token.lexeme == Lexeme::Quoted
+        && holds_quote(token.bytes(sql))
+        && std::str::from_utf8(sql.get(..token.end).unwrap_or_default()).is_err()
+}
+
+/// Whether a name in quotes holds the quote of a string between its own.
+fn holds_quote(name: &[u8]) -> bool {
+    let inside = match name {
+        [first, inside @ .., last] if first == last => inside,
+        [_, inside @ ..] => inside,
+        [] => &[],
+    };
+    memchr::memchr2(b'\'', b'"', inside).is_some()
+}
+
+/// Whether a name is a statement with a secret: one that was meant as a string, under `ANSI_QUOTES`, or where quotes do
+/// not pair.
+fn holds_statement(name: &[u8]) -> bool {
+    holds_quote(name) && mentions_secret(name)
+}
+
+/// Whether a name in quotes, of whichever kind, holds a secret of the statement that it was meant to stand in.
+pub(crate) fn hides_secret_in_name(name: &[u8]) -> bool {
+    let is_open = name.len() < 2 || name.first() != name.last();
+    (is_open || holds_quote(name)) && mentions_secret(name)
+}
+
+/// Whether what looks like a name in quotes may be a string, or hold one: one in double quotes is,
+/// under another mode; in a broken statement the quotes may not pair.
+fn may_be_none(token: &Token, sql: &[u8]) -> bool {
+    let name = token.bytes(sql);
+    name.starts_with(b"\"") || holds_quote_in_doubt(token, sql)
 }
 
 /// A string whose end depends on `sql_mode`.

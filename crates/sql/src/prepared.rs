@@ -1,9 +1,8 @@
 //! Statements that prepare and execute others by name (`PREPARE s FROM 'text'`).
 
-use crate::SessionSettings;
-use crate::SqlModes;
 use crate::lexer::{Lexeme, Lexer, Reading};
 use crate::tables::plain;
+use crate::{SessionSettings, SqlModes};
 
 /// What a statement does with prepared statements of its session. Names are in lower case: their
 /// case does not matter to the servers.
@@ -13,7 +12,7 @@ pub enum SqlPrepared {
     Prepare {
         /// The name.
         name: String,
-        /// The text, where it stands in the statement; `None` where a variable holds it, or where
+        /// The text, where it stands in the statement; `None` if a variable holds it, or where
         /// the statement is cut inside of it.
         text: Option<Vec<u8>>,
     },
@@ -35,7 +34,7 @@ pub enum SqlPrepared {
 }
 
 impl SqlPrepared {
-    /// Reads a statement under the settings of its session; `None` where it does none of this.
+    /// Reads a statement under the settings of its session; `None` if it does none of this.
     pub fn of(sql: &[u8], settings: SessionSettings) -> Option<SqlPrepared> {
         let mut tokens = Lexer::with_settings(sql, Reading::EVERYTHING, settings);
         let mut word = || tokens.next().map(|token| token.bytes(sql));
@@ -69,7 +68,7 @@ fn text(sql: &[u8], tokens: Lexer<'_>, settings: SessionSettings) -> Option<Vec<
                 unescape(token.bytes(sql), settings, text.get_or_insert_with(Vec::new));
             }
             Lexeme::Symbol if token.bytes(sql) == b";" => break,
-            // `CONCAT(…)`, a variable, the values behind `USING`, a string without its end.
+            // `CONCAT(…)`, a variable, the values after `USING`, a string without its end.
             _ => return None,
         }
     }

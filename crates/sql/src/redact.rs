@@ -1,11 +1,8 @@
-//! A statement without its data: what is shown of it unless its literals are asked for.
+//! A statement without its data. waggle shows this unless you ask for literals.
 
 use crate::SessionSettings;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Reading;
-use crate::mask::ends_elsewhere;
-use crate::mask::mask_secrets;
+use crate::lexer::{Lexeme, Lexer, Reading};
+use crate::mask::{ends_elsewhere, mask_secrets};
 
 /// A text as it may be shown: without secrets always, without literals where `redacted` says so.
 /// `settings` are those of its session, where they are known.
@@ -24,7 +21,7 @@ pub fn printable(sql: &[u8], settings: Option<SessionSettings>, redacted: bool) 
 /// marks go.
 ///
 /// `settings` are those of the session. Where they are not known, the text is read under the default
-/// ones, and nothing is written of what stands behind a string that may end elsewhere: `...` stands
+/// ones, and nothing is written of what stands after a string that may end elsewhere: `...` stands
 /// for it.
 pub fn redact(sql: &[u8], settings: Option<SessionSettings>, out: &mut Vec<u8>) {
     out.clear();
@@ -37,7 +34,7 @@ pub fn redact(sql: &[u8], settings: Option<SessionSettings>, out: &mut Vec<u8>) 
             out.push(b' ');
         }
         end = token.end;
-        if settings.is_none() && ends_elsewhere(&token, token.bytes(sql)) {
+        if settings.is_none() && ends_elsewhere(&token, sql) {
             out.push(b'?');
             out.extend_from_slice(if end < sql.len() { b"..." } else { b"" });
             return;

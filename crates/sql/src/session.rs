@@ -1,4 +1,4 @@
-//! The settings of a session that change how its statements are read.
+//! Session settings that change how statements are read.
 
 use crate::Charset;
 

@@ -1,17 +1,10 @@
 //! The layout of statements.
-#![allow(missing_docs)]
-#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+#![cfg(test)]
 
 use std::cell::RefCell;
 
 use proptest::prelude::*;
-use waggle_sql::Dialect;
-use waggle_sql::Lexeme;
-use waggle_sql::Lexer;
-use waggle_sql::Normaliser;
-use waggle_sql::Reading;
-use waggle_sql::SqlModes;
-use waggle_sql::format;
+use waggle_sql::{Dialect, Lexeme, Lexer, Normaliser, Reading, SqlModes, format};
 
 const CORPUS: &str = include_str!("corpus/digests.tsv");
 const DIALECTS: [Dialect; 4] =
@@ -148,6 +141,21 @@ fn other_statements_have_lines_too() {
 }
 
 #[test]
+fn what_no_token_is_keeps_its_place_behind_a_comment() {
+    let mut normaliser = Normaliser::new(Dialect::Mysql57);
+    // The server takes `.5e` for a number, finds none, and goes on behind it.
+    keeps("select 1 -- one\n.5explain", 80, Dialect::Mysql57, &mut normaliser);
+    keeps("select 1 /* -- one */ .5explain", 80, Dialect::Mysql57, &mut normaliser);
+}
+
+#[test]
+fn a_hint_that_stays_open_keeps_the_blank_at_its_end() {
+    let mut normaliser = Normaliser::new(Dialect::Mysql57);
+    // Without the blank, `x'1` is the beginning of a number.
+    keeps("select /*+ n x'1 ", 80, Dialect::Mysql57, &mut normaliser);
+}
+
+#[test]
 fn the_layout_of_the_corpus_has_the_same_tokens_and_the_same_digest() {
     let texts = texts();
     assert!(texts.len() > 4000, "{} texts", texts.len());
@@ -169,15 +177,6 @@ proptest! {
     }
 
     #[test]
-    fn words_and_marks_in_any_order_keep_their_tokens(
-        parts in proptest::collection::vec(0..PARTS.len(), 0..40),
-        width in 0..60_usize,
-    ) {
-        let sql: String = parts.into_iter().map(|part| PARTS[part]).collect();
-        check(&sql, width);
-    }
-
-    #[test]
     fn lines_are_as_wide_as_they_may_be(text in 0..4000_usize, width in 20..120_usize) {
         let text = TEXTS.with(|texts| texts[text].clone());
         // What stands in strings and comments is not broken, nor what has no blank between.
@@ -190,58 +189,3 @@ proptest! {
         }
     }
 }
-
-const PARTS: &[&str] = &[
-    " ",
-    " ",
-    " ",
-    "\n",
-    "(",
-    ")",
-    ",",
-    ".",
-    "@",
-    "-",
-    "--",
-    "-- ",
-    "/",
-    "*",
-    "/*",
-    "*/",
-    "/*!",
-    "/*!99999",
-    "/*M!",
-    "/*+",
-    "/* , ... */",
-    "...",
-    "#",
-    "'",
-    "\"",
-    "`",
-    "\\",
-    "select",
-    "from",
-    "where",
-    "and",
-    "between",
-    "case",
-    "end",
-    "left",
-    "join",
-    "insert",
-    "values",
-    "union",
-    "x",
-    "x'41'",
-    "n'a'",
-    "b'0'",
-    "1",
-    ".5",
-    "1e5",
-    "?",
-    ":=",
-    "<=>",
-    "->",
-    "_utf8",
-    "é",
-];

@@ -1,16 +1,16 @@
 //! Digests of texts that nobody should send.
-#![allow(missing_docs)]
 
 use proptest::prelude::*;
-use waggle_sql::Charset;
-use waggle_sql::Dialect;
-use waggle_sql::Lexer;
-use waggle_sql::Normaliser;
-use waggle_sql::SessionSettings;
-use waggle_sql::SqlModes;
+use waggle_sql::{Charset, Dialect, Lexer, Normaliser, SessionSettings, SqlModes};
 
-const DIALECTS: [Dialect; 5] =
-    [Dialect::Mysql9, Dialect::Mysql80, Dialect::Mysql57, Dialect::Mariadb, Dialect::Mariadb11];
+const DIALECTS: [Dialect; 6] = [
+    Dialect::Mysql9,
+    Dialect::Mysql80,
+    Dialect::Mysql57,
+    Dialect::Mariadb,
+    Dialect::Mariadb11,
+    Dialect::Mariadb118,
+];
 const MEGABYTE: usize = 1 << 20;
 
 /// One with something of everything; every byte of it is a place to be cut at.

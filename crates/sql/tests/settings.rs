@@ -1,17 +1,11 @@
 //! Texts under the settings of a session that move where strings and names end.
-#![allow(missing_docs)]
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+#![cfg(test)]
 
 use proptest::prelude::*;
-use waggle_sql::Dialect;
-use waggle_sql::Fingerprinter;
-use waggle_sql::SessionSettings;
-use waggle_sql::SqlModes;
-use waggle_sql::TableName;
-use waggle_sql::Tables;
-use waggle_sql::format;
-use waggle_sql::mask_secrets;
-use waggle_sql::printable;
+use waggle_sql::{
+    Dialect, Fingerprinter, SessionSettings, SqlModes, TableName, Tables, format, mask_secrets,
+    printable,
+};
 
 const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
 const ANSI_QUOTES: u64 = 1 << 2;

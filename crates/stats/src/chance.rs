@@ -1,9 +1,9 @@
-//! How often something happens by chance.
+//! How often something happens by chance alone.
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// The most often that something with the chance `chance` happens in so many independent trials, but for one case
-/// in `1 / beyond`: the smallest `k` with `P(X > k) ≤ beyond`, by the binomial distribution. `None` where one of
+/// The most often that something with the chance `chance` happens in this many independent trials, except for one case
+/// in `1 / beyond`: the smallest `k` with `P(X > k) ≤ beyond`, by the binomial distribution. `None` if one of
 /// the two is no chance.
 pub fn most_by_chance(trials: usize, chance: f64, beyond: f64) -> Option<usize> {
     let is_chance = beyond > 0.0 && beyond < 1.0;

@@ -1,4 +1,4 @@
-//! When "no effect" may be said.
+//! Tests that decide when one may say "no effect".
 
 use crate::Estimate;
 
@@ -7,7 +7,7 @@ use crate::Estimate;
 /// one-sided tests procedure and the power approach for assessing the equivalence of average
 /// bioavailability", Journal of Pharmacokinetics and Biopharmaceutics 1987). That is so for every margin
 /// that holds the whole interval of the confidence `1 - 2 · error`: equivalence within a margin is proven
-/// where what is returned is not above it. `None` where `error` is not between 0 and 0.5.
+/// where what is returned is not above it. `None` if `error` is not between 0 and 0.5.
 pub fn smallest_margin(estimate: &Estimate, error: f64) -> Option<f64> {
     let interval = estimate.at(1.0 - 2.0 * error)?;
     Some(interval.low.abs().max(interval.high.abs()))

@@ -38,7 +38,13 @@ impl Estimate {
         (self.high - self.low) / 2.0
     }
 
-    /// The same estimate with an interval of another confidence. `None` where that is no share.
+    /// Of a log ratio: the change in percent, see [`percent`](crate::percent).
+    pub fn log_to_percent(&self) -> Self {
+        let [value, low, high] = [self.value, self.low, self.high].map(crate::percent);
+        Self { value, low, high, error: 100.0 * self.error, ..*self }
+    }
+
+    /// The same estimate with an interval of another confidence. `None` if that is no share.
     pub fn at(&self, confidence: f64) -> Option<Self> {
         Self::new(self.count, self.value, self.error, self.freedom, confidence)
     }
@@ -59,6 +65,13 @@ impl Estimate {
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The middle value, or the mean of the two in the middle. `None` without values.
+pub fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let lower = values.len().checked_sub(1)? / 2;
+    Some(values[lower].midpoint(values[values.len() / 2]))
 }
 
 fn sum_of_squares(values: &[f64]) -> f64 {
@@ -104,7 +117,7 @@ pub fn ratio_interval(blocks: &[[f64; 4]], confidence: f64) -> Option<Estimate> 
 /// and McLaughlin ("Less vulnerable confidence and significance procedures for location based on a
 /// single sample", Sankhya A 1963): `s_w / ((1 - 2g/n) √n)` with the standard deviation `s_w` of
 /// the winsorised values, `g` cut on each side and `n - 2g - 1` degrees of freedom. It bears the
-/// few pairs in which something else took the processor. `None` where fewer than two values stay.
+/// few pairs in which something else took the processor. `None` if fewer than two values stay.
 pub fn trimmed_interval(values: &[f64], trim: f64, confidence: f64) -> Option<Estimate> {
     let count = values.len();
     let cut = (trim.clamp(0.0, 0.5) * count as f64).floor() as usize;
@@ -141,7 +154,7 @@ fn sum_of_errors(parts: &[(f64, &Estimate)]) -> Option<(f64, f64)> {
 
 /// The mean of the means of several strata, each with the same weight whatever its size, with the
 /// degrees of freedom of Welch and Satterthwaite ("An approximate distribution of estimates of
-/// variance components", Biometrics Bulletin 1946). `None` where there is no stratum.
+/// variance components", Biometrics Bulletin 1946). `None` if there is no stratum.
 pub fn stratified(strata: &[Estimate], confidence: f64) -> Option<Estimate> {
     let weight = 1.0 / strata.len() as f64;
     let value = strata.iter().map(|one| one.value * weight).sum();
@@ -168,6 +181,13 @@ mod tests {
 
     fn close(got: f64, want: f64) {
         assert!((got - want).abs() < 1e-4 * want.abs().max(1.0), "{got} is not {want}");
+    }
+
+    #[test]
+    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(Vec::new()), None);
     }
 
     #[test]

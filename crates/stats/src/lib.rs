@@ -28,20 +28,15 @@ mod typical;
 
 pub use chance::most_by_chance;
 pub use equivalence::smallest_margin;
-pub use interval::Estimate;
-pub use interval::difference;
-pub use interval::lag_one;
-pub use interval::mean_interval;
-pub use interval::ratio_interval;
-pub use interval::stratified;
-pub use interval::trimmed_interval;
+pub use interval::{
+    Estimate, difference, lag_one, mean_interval, median, ratio_interval, stratified,
+    trimmed_interval,
+};
 pub use multiple::holm;
 pub use pooled::block_means;
 pub use power::detectable;
 pub use random::Random;
 pub use ratio::{log_ratios, percent};
-pub use resample::bootstrap_interval;
-pub use resample::sign_flip;
-pub use resample::studentised_interval;
+pub use resample::{bootstrap_interval, sign_flip, studentised_interval};
 pub use sequential::Watch;
 pub use typical::sign_flip_interval;

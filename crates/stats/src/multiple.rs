@@ -1,4 +1,4 @@
-//! Many tests at once.
+//! Corrections for many tests at once.
 
 /// P values adjusted so that the chance of even one false alarm among all of them stays below the level
 /// that they are held against: the step-down method of Holm ("A simple sequentially rejective multiple

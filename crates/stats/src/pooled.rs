@@ -1,4 +1,4 @@
-//! One effect from several places that share their blocks.
+//! One effect from several cells that share their blocks.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! What a number of pairs can show.
+//! Which effect a given number of pairs can detect.
 
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::interval::Estimate;
 
-/// The smallest true mean that a t test of so many differences finds with the chance `power`, in standard
+/// The smallest true mean that a t test of `n` differences finds with the chance `power`, in standard
 /// deviations of the differences: `(t (1 - 1 / 4f) + z √(1 + t² / 2f)) / √n` with `f = n - 1` degrees of
 /// freedom, the quantile `t` of Student at `1 - error / 2` and the normal one `z` at `power` (the noncentral t
 /// distribution by Abramowitz and Stegun, "Handbook of mathematical functions", 1964, equation 26.7.10).

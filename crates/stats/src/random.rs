@@ -23,11 +23,16 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A whole number below `limit`; 0 where `limit` is 0. The bias of taking the upper half of a
+    /// A whole number below `limit`; 0 if `limit` is 0. The bias of taking the upper half of a
     /// product is below `limit / 2^64` (Lemire, "Fast random integer generation in an interval",
     /// ACM TOMACS 2019, without the rejection step).
     pub fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.bits()) * limit as u128) >> 64) as usize
+    }
+
+    /// One of `values`, of which there is at least one.
+    pub fn pick<'a, T>(&mut self, values: &'a [T]) -> &'a T {
+        &values[self.below(values.len())]
     }
 
     /// A fair coin.

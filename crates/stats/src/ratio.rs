@@ -3,7 +3,7 @@
 /// The natural logarithms of `other / baseline` of pairs `[baseline, other]`. On this scale a change of a
 /// given share is the same step everywhere, up and down are symmetric, and the mean of the steps is the
 /// geometric mean of the ratios (Fleming and Wallace, "How not to lie with statistics: the correct way
-/// to summarize benchmark results", CACM 1986). `None` where a value is not above 0.
+/// to summarize benchmark results", CACM 1986). `None` if a value is not above 0.
 pub fn log_ratios(pairs: &[[f64; 2]]) -> Option<Vec<f64>> {
     let log = |[baseline, other]: &[f64; 2]| {
         (*baseline > 0.0 && *other > 0.0).then(|| other.ln() - baseline.ln())

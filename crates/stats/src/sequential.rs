@@ -1,4 +1,4 @@
-//! A test that may be looked at after every value.
+//! A test that you may evaluate after every value.
 
 /// Watches whether the mean of values that come one by one is above a limit, for as long as one
 /// likes.
@@ -19,14 +19,14 @@ pub struct Watch {
     squares: f64,
 }
 
-/// Before so many values nothing is said.
+/// The values that are needed before it says anything.
 const VALUES_MIN: f64 = 10.0;
-/// The number of values after which the interval shall be as narrow as it can be.
+/// The number of values at which the interval is to be narrowest.
 const SOON: f64 = 30.0;
 
 impl Watch {
     /// For values whose mean should be at most `limit`. Those above `top` count as `top`, so that one
-    /// wild value decides nothing. `None` where `top` is not above the limit, or the error is no
+    /// wild value decides nothing. `None` if `top` is not above the limit, or the error is no
     /// chance.
     pub fn new(limit: f64, top: f64, error: f64) -> Option<Watch> {
         let is_sound = limit < top && error > 0.0 && error < 1.0;

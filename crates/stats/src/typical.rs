@@ -2,7 +2,7 @@
 
 use crate::Random;
 
-/// Up to so many values every pattern of signs is tried and the mean of every subset taken (2^14 of them), beyond it some
+/// Up to this many values every pattern of signs is tried and the mean of every subset taken (2^14 of them), beyond it some
 /// are drawn.
 pub(crate) const EXACT_MAX: usize = 14;
 /// Random bits that are drawn at once.
@@ -16,7 +16,7 @@ const BITS: usize = 64;
 /// left to chance which half of a pair comes first, whatever drifts or lasts longer than a pair. Where
 /// there are more than 14 values, `draws` random subsets stand for all.
 ///
-/// The confidence is that asked for or a little more: 95.3 % for 95 % of 8 values. `None` where there are
+/// The confidence is that asked for or a little more: 95.3 % for 95 % of 8 values. `None` if there are
 /// too few values, below 6 for 95 %.
 pub fn sign_flip_interval(
     values: &[f64],
@@ -48,13 +48,13 @@ fn every_mean(values: &[f64]) -> Vec<f64> {
     sums.into_iter().skip(1).map(|(sum, count)| sum / count).collect()
 }
 
-/// The mean of a random subset; `None` where it is empty.
+/// The mean of a random subset; `None` if it is empty.
 fn some_mean(values: &[f64], random: &mut Random) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
     for some in values.chunks(BITS) {
         let bits = random.bits() & (u64::MAX >> (BITS - some.len()));
         count += bits.count_ones();
-        // A product in place of a branch: no processor can foretell which way that goes.
+        // A product instead of a branch, which no processor can predict.
         sum +=
             some.iter().enumerate().map(|(at, value)| value * (bits >> at & 1) as f64).sum::<f64>();
     }

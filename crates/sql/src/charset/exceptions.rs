@@ -1,7 +1,7 @@
-//! Characters that the servers convert otherwise than the Encoding Standard does
+//! Characters that the servers convert differently from the Encoding Standard
 //! (<https://encoding.spec.whatwg.org>). The test of every character (`tests/digests`) finds them.
 
-/// Runs of codes: the first code, how many, and the code point of the first; 0 where the server has
+/// Runs of codes: the first code, how many, and the code point of the first; 0 if the server has
 /// no character.
 type Runs = &'static [(u32, u32, u32)];
 

@@ -1,5 +1,5 @@
-//! Character sets of a session, as far as they change what a statement is: which bytes are letters
-//! and blanks, which bytes make one character, and how a name looks in UTF-8.
+//! A session's character sets, as far as they change how a statement is read: which bytes are
+//! letters and blanks, which bytes form one character, and how a name looks in UTF-8.
 
 mod exceptions;
 mod multibyte;
@@ -8,7 +8,7 @@ mod sets;
 pub(crate) use multibyte::Shape;
 use sets::SETS;
 
-/// `NAME_LEN` (`include/mysql_com.h`): a converted name has at most so many bytes.
+/// `NAME_LEN` (`include/mysql_com.h`): the most bytes of a converted name.
 const NAME_LEN: usize = 192;
 /// Bytes that the server reckons for a character (`mbmaxlen` of `utf8mb3`).
 const UTF8MB3_LEN: usize = 3;
@@ -35,6 +35,10 @@ struct Set {
     upper: &'static [u16],
 }
 
+/// What sets have that is not said of them: single bytes, of which the lower half is ASCII.
+const PLAIN: Set =
+    Set { name: "", shape: Shape::Single, classes: &[0; 256], lower: &[], upper: &[] };
+
 /// Blank between tokens (`my_isspace`).
 pub(crate) const BLANK: u8 = 1;
 /// May stand in an unquoted identifier (`ident_map`).
@@ -43,7 +47,7 @@ pub(crate) const WORD: u8 = 2;
 pub(crate) const DIGIT: u8 = 4;
 /// Neither of these, but makes `--` the beginning of a comment (`my_iscntrl`).
 pub(crate) const CONTROL: u8 = 8;
-/// Begins a word wherever a token begins, but for `b'…'`, `n'…'` and `x'…'`.
+/// Begins a word wherever a token begins, except for `b'…'`, `n'…'` and `x'…'`.
 pub(crate) const LETTER: u8 = 16;
 /// A token by itself wherever one begins, whatever follows.
 pub(crate) const MARK: u8 = 32;
@@ -76,6 +80,34 @@ const fn classes(odd: &[(u8, u8)], upper: &[u8; 128]) -> [u8; 256] {
         at += 1;
     }
     table
+}
+
+/// The characters of the bytes from 128 on: those below `first` are their own code points, and the others stand in a text.
+const fn upper(first: usize, text: &str) -> [u16; 128] {
+    let (mut points, mut bytes) = ([0; 128], text.as_bytes());
+    let mut at = 0;
+    while at < points.len() {
+        if at + 128 < first {
+            points[at] = at as u16 + 128;
+            at += 1;
+            continue;
+        }
+        // A first byte of UTF-8 says by its ones how many bytes follow, six bits each.
+        let Some((head, mut rest)) = bytes.split_first() else { break };
+        points[at] = match head.leading_ones() {
+            0 => *head as u16,
+            ones => (*head & (0x7f >> ones)) as u16,
+        };
+        while let Some((next, tail)) = rest.split_first()
+            && matches!(*next, 0x80..0xc0)
+        {
+            points[at] = points[at] << 6 | (*next & 0x3f) as u16;
+            rest = tail;
+        }
+        bytes = rest;
+        at += 1;
+    }
+    points
 }
 
 const fn class(letter: u8) -> u8 {

@@ -1,8 +1,7 @@
 //! Characters of more than one byte.
 
 use super::exceptions;
-use encoding_rs::DecoderResult;
-use encoding_rs::Encoding;
+use encoding_rs::{DecoderResult, Encoding};
 
 /// Which bytes make one character (`my_ismbchar` of the sets in `strings/ctype-*.cc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// Length of the character of more than one byte at the beginning of `text`; 0 where there is
+    /// Length of the character of more than one byte at the beginning of `text`; 0 if there is
     /// none.
     pub(crate) fn length(self, text: &[u8]) -> usize {
         let at = |index: usize| text.get(index).copied().unwrap_or(0);
@@ -110,7 +109,7 @@ impl Shape {
         }
     }
 
-    /// Bytes that the first character takes; none where the first byte begins none.
+    /// Bytes that the first character takes; none if the first byte begins none.
     fn coded_length(self, text: &[u8]) -> Option<usize> {
         let (head, tail) = (text.first().copied()?, text.get(1).copied());
         match self {
@@ -174,7 +173,7 @@ fn gbk(bytes: &[u8]) -> Option<char> {
     decoded(encoding_rs::GBK, bytes).filter(|it| !later && !is_private(*it))
 }
 
-/// The rows from 85 on are for private use, those of JIS X 0212 behind those of JIS X 0208; `ujis`
+/// The rows from 85 on are for private use, those of JIS X 0212 after those of JIS X 0208; `ujis`
 /// is without NEC's row 13.
 fn euc_jp(set: &str, bytes: &[u8]) -> Option<char> {
     let private = match bytes {

@@ -1,4 +1,4 @@
-//! The kinds of statements of data definition, by the names that the servers give them.
+//! The kinds of DDL statements, by the names that the servers use.
 
 use super::object::ObjectType;
 
@@ -91,7 +91,7 @@ const MARIADB: [(&str, DdlKind); 2] =
     [("grant_role", DdlKind::GrantRoles), ("revoke_role", DdlKind::RevokeRoles)];
 
 impl DdlKind {
-    /// The kind that an instrument such as `statement/sql/drop_table` counts; `None` where it counts
+    /// The kind that an instrument such as `statement/sql/drop_table` counts; `None` if it counts
     /// something else.
     pub fn of_instrument(instrument: &str) -> Option<DdlKind> {
         let name = instrument.strip_prefix("statement/sql/")?;
@@ -101,75 +101,29 @@ impl DdlKind {
 
     /// What `CREATE` does with such an object.
     pub(super) fn create(object: ObjectType) -> Option<DdlKind> {
-        Some(match object {
-            ObjectType::Table => DdlKind::CreateTable,
-            ObjectType::View => DdlKind::CreateView,
-            ObjectType::Index => DdlKind::CreateIndex,
-            ObjectType::Trigger => DdlKind::CreateTrigger,
-            ObjectType::Procedure => DdlKind::CreateProcedure,
-            ObjectType::Function => DdlKind::CreateFunction,
-            ObjectType::Event => DdlKind::CreateEvent,
-            ObjectType::Schema => DdlKind::CreateDb,
-            ObjectType::User => DdlKind::CreateUser,
-            ObjectType::Role => DdlKind::CreateRole,
-            ObjectType::Server => DdlKind::CreateServer,
-            // The servers count every statement about tablespaces as a change.
-            ObjectType::Tablespace => DdlKind::AlterTablespace,
-            ObjectType::Sequence => DdlKind::CreateSequence,
-            ObjectType::Package => DdlKind::CreatePackage,
-            ObjectType::PackageBody => DdlKind::CreatePackageBody,
-            ObjectType::Library => DdlKind::CreateLibrary,
-            ObjectType::MaskingPolicy => DdlKind::CreateMaskingPolicy,
-            ObjectType::ResourceGroup => DdlKind::CreateResourceGroup,
-            ObjectType::SpatialReferenceSystem => DdlKind::CreateSpatialReferenceSystem,
-            ObjectType::Instance => return None,
-        })
+        DdlKind::of("create_", object)
     }
 
     /// What `ALTER` does with such an object.
     pub(super) fn alter(object: ObjectType) -> Option<DdlKind> {
-        Some(match object {
-            ObjectType::Table => DdlKind::AlterTable,
-            // The servers count it as its creation.
-            ObjectType::View => DdlKind::CreateView,
-            ObjectType::Procedure => DdlKind::AlterProcedure,
-            ObjectType::Function => DdlKind::AlterFunction,
-            ObjectType::Event => DdlKind::AlterEvent,
-            ObjectType::Schema => DdlKind::AlterDb,
-            ObjectType::User => DdlKind::AlterUser,
-            ObjectType::Server => DdlKind::AlterServer,
-            ObjectType::Tablespace => DdlKind::AlterTablespace,
-            ObjectType::Sequence => DdlKind::AlterSequence,
-            ObjectType::Library => DdlKind::AlterLibrary,
-            ObjectType::ResourceGroup => DdlKind::AlterResourceGroup,
-            ObjectType::Instance => DdlKind::AlterInstance,
-            _ => return None,
-        })
+        // The servers count that of a view as its creation.
+        DdlKind::of(if object == ObjectType::View { "create_" } else { "alter_" }, object)
     }
 
     /// What `DROP` does with such an object.
     pub(super) fn drop(object: ObjectType) -> Option<DdlKind> {
-        Some(match object {
-            ObjectType::Table => DdlKind::DropTable,
-            ObjectType::View => DdlKind::DropView,
-            ObjectType::Index => DdlKind::DropIndex,
-            ObjectType::Trigger => DdlKind::DropTrigger,
-            ObjectType::Procedure => DdlKind::DropProcedure,
-            ObjectType::Function => DdlKind::DropFunction,
-            ObjectType::Event => DdlKind::DropEvent,
-            ObjectType::Schema => DdlKind::DropDb,
-            ObjectType::User => DdlKind::DropUser,
-            ObjectType::Role => DdlKind::DropRole,
-            ObjectType::Server => DdlKind::DropServer,
-            ObjectType::Tablespace => DdlKind::AlterTablespace,
-            ObjectType::Sequence => DdlKind::DropSequence,
-            ObjectType::Package => DdlKind::DropPackage,
-            ObjectType::PackageBody => DdlKind::DropPackageBody,
-            ObjectType::Library => DdlKind::DropLibrary,
-            ObjectType::MaskingPolicy => DdlKind::DropMaskingPolicy,
-            ObjectType::ResourceGroup => DdlKind::DropResourceGroup,
-            ObjectType::SpatialReferenceSystem => DdlKind::DropSpatialReferenceSystem,
-            ObjectType::Instance => return None,
-        })
+        DdlKind::of("drop_", object)
+    }
+
+    /// The kind whose name is that of the verb and of the object.
+    fn of(verb: &str, object: ObjectType) -> Option<DdlKind> {
+        let name = match object {
+            // The servers count every statement about tablespaces as a change.
+            ObjectType::Tablespace => return Some(DdlKind::AlterTablespace),
+            ObjectType::Schema => "db",
+            object => object.name(),
+        };
+        let is_it = |rest: &str| rest.split('_').eq(name.split(' '));
+        DdlKind::ALL.iter().copied().find(|kind| kind.name().strip_prefix(verb).is_some_and(is_it))
     }
 }

@@ -1,7 +1,7 @@
-//! Statements of data definition and account management: what they do, and with which objects.
+//! DDL and account management: what a statement does, and to which objects.
 //!
-//! Found from tokens, without a grammar, by the first words. What a statement does inside of a
-//! routine's body, or names beside its object (`LIKE`, `REFERENCES`, a query), is not read: see
+//! waggle reads the first words of the statement as tokens and needs no grammar. It does not read
+//! the body of a routine, or names beside the object (`LIKE`, `REFERENCES`, a query): see
 //! [`Tables`](crate::Tables).
 
 mod kind;
@@ -10,8 +10,7 @@ mod privileges;
 mod walk;
 
 pub use kind::DdlKind;
-pub use object::Object;
-pub use object::ObjectType;
+pub use object::{Object, ObjectType};
 
 use crate::SessionSettings;
 
@@ -37,7 +36,7 @@ impl Ddl {
         walk::may_begin(sql)
     }
 
-    /// Reads a whole statement under the settings of its session; `None` where it defines nothing.
+    /// Reads a whole statement under the settings of its session; `None` if it defines nothing.
     /// Executable comments are read as code. Of several statements the first counts.
     pub fn of(sql: &[u8], settings: SessionSettings) -> Option<Ddl> {
         walk::walk(sql, settings, sql.len())

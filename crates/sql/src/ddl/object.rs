@@ -1,86 +1,55 @@
-//! What a statement of data definition is about.
+//! The object of a DDL statement.
 
 use std::fmt;
 
-/// The type of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the servers' own words")]
-pub enum ObjectType {
-    Table,
-    View,
-    Index,
-    Trigger,
-    Procedure,
-    Function,
-    Event,
-    Schema,
-    User,
-    Role,
-    Server,
-    Tablespace,
-    Sequence,
-    Package,
-    PackageBody,
-    Library,
-    MaskingPolicy,
-    ResourceGroup,
-    SpatialReferenceSystem,
-    Instance,
+macro_rules! types {
+    ($($type:ident $name:literal $(, $($word:literal)|+)?;)*) => {
+        /// The type of an object.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[allow(missing_docs, reason = "the servers' own words")]
+        pub enum ObjectType { $($type),* }
+
+        impl ObjectType {
+            /// From the word that names it behind `CREATE`, `ALTER` and so on, in capitals.
+            pub(super) fn of_word(word: &[u8]) -> Option<ObjectType> {
+                match word {
+                    $($($($word)|+ => Some(ObjectType::$type),)?)*
+                    _ => None,
+                }
+            }
+
+            /// The name, in lower case.
+            pub fn name(self) -> &'static str {
+                match self { $(ObjectType::$type => $name),* }
+            }
+        }
+    };
+}
+
+types! {
+    Table "table", b"TABLE" | b"TABLES";
+    View "view", b"VIEW";
+    Index "index", b"INDEX";
+    Trigger "trigger", b"TRIGGER";
+    Procedure "procedure", b"PROCEDURE";
+    Function "function", b"FUNCTION";
+    Event "event", b"EVENT";
+    Schema "schema", b"DATABASE" | b"SCHEMA";
+    User "user", b"USER";
+    Role "role", b"ROLE";
+    Server "server", b"SERVER";
+    Tablespace "tablespace", b"TABLESPACE" | b"LOGFILE";
+    Sequence "sequence", b"SEQUENCE";
+    Package "package", b"PACKAGE";
+    PackageBody "package body";
+    Library "library", b"LIBRARY";
+    MaskingPolicy "masking policy", b"MASKING";
+    ResourceGroup "resource group", b"RESOURCE";
+    SpatialReferenceSystem "spatial reference system", b"REFERENCE";
+    Instance "instance", b"INSTANCE";
 }
 
 impl ObjectType {
-    /// From the word that names it behind `CREATE`, `ALTER` and so on, in capitals.
-    pub(super) fn of_word(word: &[u8]) -> Option<ObjectType> {
-        Some(match word {
-            b"TABLE" | b"TABLES" => ObjectType::Table,
-            b"VIEW" => ObjectType::View,
-            b"INDEX" => ObjectType::Index,
-            b"TRIGGER" => ObjectType::Trigger,
-            b"PROCEDURE" => ObjectType::Procedure,
-            b"FUNCTION" => ObjectType::Function,
-            b"EVENT" => ObjectType::Event,
-            b"DATABASE" | b"SCHEMA" => ObjectType::Schema,
-            b"USER" => ObjectType::User,
-            b"ROLE" => ObjectType::Role,
-            b"SERVER" => ObjectType::Server,
-            b"TABLESPACE" | b"LOGFILE" => ObjectType::Tablespace,
-            b"SEQUENCE" => ObjectType::Sequence,
-            b"PACKAGE" => ObjectType::Package,
-            b"LIBRARY" => ObjectType::Library,
-            b"MASKING" => ObjectType::MaskingPolicy,
-            b"RESOURCE" => ObjectType::ResourceGroup,
-            b"REFERENCE" => ObjectType::SpatialReferenceSystem,
-            b"INSTANCE" => ObjectType::Instance,
-            _ => return None,
-        })
-    }
-
-    /// The name, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            ObjectType::Table => "table",
-            ObjectType::View => "view",
-            ObjectType::Index => "index",
-            ObjectType::Trigger => "trigger",
-            ObjectType::Procedure => "procedure",
-            ObjectType::Function => "function",
-            ObjectType::Event => "event",
-            ObjectType::Schema => "schema",
-            ObjectType::User => "user",
-            ObjectType::Role => "role",
-            ObjectType::Server => "server",
-            ObjectType::Tablespace => "tablespace",
-            ObjectType::Sequence => "sequence",
-            ObjectType::Package => "package",
-            ObjectType::PackageBody => "package body",
-            ObjectType::Library => "library",
-            ObjectType::MaskingPolicy => "masking policy",
-            ObjectType::ResourceGroup => "resource group",
-            ObjectType::SpatialReferenceSystem => "spatial reference system",
-            ObjectType::Instance => "instance",
-        }
-    }
-
     /// Whether it lies in a schema: where none is named, in the default database of the session.
     pub fn lies_in_a_schema(self) -> bool {
         matches!(

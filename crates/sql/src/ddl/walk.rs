@@ -5,6 +5,7 @@ use std::iter::Peekable;
 use super::{Ddl, DdlKind, Object, ObjectType};
 use crate::SessionSettings;
 use crate::lexer::{Lexeme, Lexer, Reading, Token};
+use crate::mask::{HIDDEN, hides_secret_in_name};
 use crate::tables::plain;
 
 /// Tokens between `CREATE` and the word that says what is created, at most: `OR REPLACE ALGORITHM =
@@ -17,7 +18,7 @@ const BEFORE_TABLE_MAX: usize = 16;
 #[derive(Clone)]
 pub(super) struct Walk<'a> {
     sql: &'a [u8],
-    /// A name that ends behind it may be a part of one.
+    /// A name that ends after it may be a part of one.
     limit: usize,
     tokens: Peekable<Lexer<'a>>,
     /// Behind `SET STATEMENT … FOR`, which does not stand in itself.
@@ -31,7 +32,7 @@ pub(super) fn walk(sql: &[u8], settings: SessionSettings, limit: usize) -> Optio
     let tokens = Lexer::with_settings(sql, Reading::EVERYTHING, settings).peekable();
     let mut walk = Walk { sql, limit, tokens, inside_set: false };
     let mut ddl = walk.statement()?;
-    // Where the walk came to the cut, objects may stand behind it.
+    // Where the walk came to the cut, objects may stand after it.
     let is_at_the_end = walk.tokens.peek().is_none_or(|token| token.end > limit);
     ddl.truncated |= limit < sql.len() && is_at_the_end;
     Some(ddl)
@@ -249,7 +250,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Skips to `ON`, and reads the table behind it.
+    /// Skips to `ON`, and reads the table after it.
     fn table_behind_on(&mut self, ddl: &mut Ddl) {
         for _ in 0..BEFORE_TABLE_MAX {
             if self.take("ON") {
@@ -267,7 +268,7 @@ impl<'a> Walk<'a> {
         while self.name(ddl, object) && self.take_symbol(b",") {}
     }
 
-    /// Reads a name, with its schema where that is given; `false` where none follows.
+    /// Reads a name, with its schema if that is given; `false` if none follows.
     pub(super) fn name(&mut self, ddl: &mut Ddl, object: ObjectType) -> bool {
         let is_number = object == ObjectType::SpatialReferenceSystem;
         let is_first =
@@ -312,7 +313,7 @@ impl<'a> Walk<'a> {
                     let bytes = token.bytes(sql);
                     bytes == b";" || bytes.eq_ignore_ascii_case(b"DEFAULT")
                 };
-                // The roles behind `DEFAULT ROLE` have commas of their own.
+                // The roles after `DEFAULT ROLE` have commas of their own.
                 let Some(token) = self.tokens.next_if(|token| !ends(token)) else { return };
                 match token.bytes(sql) {
                     b"(" => depth += 1,
@@ -378,6 +379,7 @@ fn is_name(token: &Token) -> bool {
 /// A part of an account without its quotes, whichever they are.
 fn unquoted(part: &[u8]) -> String {
     match part {
+        [b'\'', ..] if hides_secret_in_name(part) => HIDDEN.to_owned(),
         [b'\'', ..] => {
             let inside = part.get(1..).unwrap_or_default();
             let inside = inside.strip_suffix(b"'").unwrap_or(inside);

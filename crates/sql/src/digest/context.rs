@@ -1,8 +1,7 @@
-//! What is remembered along one statement.
+//! What the digest remembers while it reads a statement.
 
 use super::table::Keyword;
-use crate::kind::Classifier;
-use crate::kind::Kind;
+use crate::kind::{Classifier, Kind};
 use crate::letters::Letters;
 use crate::lexer::Lexer;
 
@@ -66,7 +65,7 @@ impl Context<'_> {
     }
 }
 
-/// Whether `ON EMPTY` or `ON ERROR` follows where `lexer` stands, as behind the `NULL` of
+/// Whether `ON EMPTY` or `ON ERROR` follows where `lexer` stands, as after the `NULL` of
 /// `JSON_VALUE`.
 pub(super) fn is_before_empty(lexer: &Lexer<'_>, sql: &[u8]) -> bool {
     let mut ahead = lexer.clone();

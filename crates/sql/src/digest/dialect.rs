@@ -1,4 +1,4 @@
-//! The families of servers.
+//! The server families.
 
 use crate::lexer::Reading;
 
@@ -13,14 +13,16 @@ pub enum Dialect {
     Mysql57,
     /// MariaDB 10 (measured on 10.11).
     Mariadb,
-    /// MariaDB 11 and later (measured on 11.4).
+    /// MariaDB 11 (measured on 11.4).
     Mariadb11,
+    /// MariaDB from 11.5 on (measured on 11.8).
+    Mariadb118,
 }
 
 impl Dialect {
     /// Whether the server is a MariaDB.
     pub(crate) fn is_mariadb(self) -> bool {
-        matches!(self, Dialect::Mariadb | Dialect::Mariadb11)
+        matches!(self, Dialect::Mariadb | Dialect::Mariadb11 | Dialect::Mariadb118)
     }
 
     /// Which comments this server reads as code.
@@ -29,7 +31,7 @@ impl Dialect {
             Dialect::Mysql9 => (90_704, false),
             Dialect::Mysql80 => (80_099, false),
             Dialect::Mysql57 => (50_744, false),
-            Dialect::Mariadb | Dialect::Mariadb11 => (129_999, true),
+            Dialect::Mariadb | Dialect::Mariadb11 | Dialect::Mariadb118 => (129_999, true),
         };
         Reading { version, mariadb, hints: !mariadb }
     }

@@ -1,15 +1,15 @@
-//! Digests: a statement without its values, in the words of the server.
+//! Digests: a statement without its values, as the server writes it.
 //!
-//! The server takes the tokens of its lexer, prints keywords in capitals (each under the last of
-//! its names in `sql/lex.h`: `INT` is `INTEGER`, `USER` is `SYSTEM_USER`) and identifiers in
-//! backticks, and folds values and lists of values (`sql/sql_digest.cc`). What its grammar alone
-//! can tell, whether a `NULL` is a value and whether a number in `ORDER BY` is a column, is told
-//! here from the tokens around.
+//! The server takes the tokens of its lexer and writes keywords in capitals, each under the last of
+//! its names in `sql/lex.h` (`INT` is `INTEGER`, `USER` is `SYSTEM_USER`). It puts identifiers in
+//! backticks, and folds values and lists of values (`sql/sql_digest.cc`). Its grammar also knows
+//! whether a `NULL` is a value, and whether a number in `ORDER BY` is a column. waggle tells this
+//! from the tokens around.
 //!
-//! A password that a broken statement shows unquoted (`IDENTIFIED BY x`, quotes that do not pair)
-//! would be a name in its digest: such a text is masked first.
+//! A broken statement can show a password without quotes (`IDENTIFIED BY x`, unmatched quotes). It
+//! would become a name in the digest, so waggle masks such a text first.
 //!
-//! 5.7 and MariaDB end their text with a blank; here it has none.
+//! MySQL 5.7 and MariaDB end the digest text with a blank. waggle does not.
 
 mod context;
 mod dialect;
@@ -21,28 +21,15 @@ mod text;
 mod values;
 mod words;
 
-use crate::SessionSettings;
-use crate::SqlModes;
 use crate::kind::Kind;
 use crate::letters::Letters;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Token;
-use crate::lexer::is_word;
-use crate::mask;
-use context::Context;
-use context::is_before_empty;
+use crate::lexer::{Lexeme, Lexer, Token, is_word};
+use crate::{SessionSettings, SqlModes, mask};
+use context::{Context, is_before_empty};
 pub use dialect::Dialect;
+pub use stack::DIGEST_LENGTH;
 use stack::Stack;
-use table::CHARSET;
-use table::CONCAT;
-use table::HINT_CLOSE;
-use table::IDENT;
-use table::Id;
-use table::NOT2;
-use table::Role;
-use table::Table;
-use table::UNKNOWN;
+use table::{CHARSET, CONCAT, HINT_CLOSE, IDENT, Id, NOT2, Role, Table, UNKNOWN};
 use text::in_utf8;
 
 /// The digest of one statement; its text lives in the [`Normaliser`].
@@ -58,6 +45,9 @@ pub struct Digest<'a> {
     /// `false` when tokens are missing: the statement was cut, a literal or comment in it is
     /// open, or it has more tokens than a digest keeps (`max_digest_length`).
     pub complete: bool,
+    /// The text was cut before the server would have stopped reading it, so nobody knows its digest
+    /// on the server. The text ends with `...`, and no whole statement has this hash.
+    pub cut: bool,
 }
 
 impl<'a> Digest<'a> {
@@ -69,14 +59,14 @@ impl<'a> Digest<'a> {
 
 impl std::fmt::Debug for Digest<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Digest { hash, kind, complete, .. } = self;
-        write!(f, "{:?} {hash:016x} {kind:?} complete: {complete}", self.text())
+        let Digest { hash, kind, complete, cut, .. } = self;
+        write!(f, "{:?} {hash:016x} {kind:?} complete: {complete} cut: {cut}", self.text())
     }
 }
 
 /// XXH3 with 64 bits and seed 0 (<https://xxhash.com>): the same on every host and in every run.
-pub fn stable_hash(text: &str) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+pub fn stable_hash(bytes: impl AsRef<[u8]>) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes.as_ref())
 }
 
 /// Makes digests; its buffers are used again, so that a statement allocates nothing.
@@ -94,12 +84,18 @@ pub struct Normaliser {
 }
 
 impl Normaliser {
-    /// A normaliser for one family of servers.
+    /// A normaliser for one family of servers, with digests of the usual length.
     pub fn new(dialect: Dialect) -> Self {
+        Normaliser::with_length(dialect, DIGEST_LENGTH)
+    }
+
+    /// A normaliser for a server with this `max_digest_length`, in bytes: a digest keeps as many
+    /// tokens as have room in it.
+    pub fn with_length(dialect: Dialect, max_digest_length: usize) -> Self {
         Normaliser {
             dialect,
             table: Table::new(dialect),
-            stack: Stack::new(),
+            stack: Stack::new(max_digest_length),
             settings: SessionSettings::default(),
             shown: Vec::new(),
             plain: Vec::new(),
@@ -119,7 +115,9 @@ impl Normaliser {
     }
 
     /// The digest of the beginning of a statement, as a capture limit left it. The last token may
-    /// be a part of one and is left out; the text ends with `...` and is never complete.
+    /// be a part of one and is left out. A list of values that the cut leaves open counts as whole.
+    /// The text ends with `...` unless the server would not have read further either, and is never
+    /// complete.
     pub fn digest_truncated<'a>(&'a mut self, sql: &[u8]) -> Digest<'a> {
         self.run(sql, None, true)
     }
@@ -150,19 +148,20 @@ impl Normaliser {
             let again = self.reduce(&masked, truncated);
             (kind, complete) = (again.0, again.1 && complete);
         }
-        let (hash, text) = self.text(truncated);
-        Digest { text, hash, kind, complete }
+        let cut = truncated && !self.stack.full;
+        let (hash, text) = self.text(cut);
+        Digest { text, hash, kind, complete, cut }
     }
 
     /// The text of the stack as the server shows it, in UTF-8, and the hash.
-    fn text(&mut self, truncated: bool) -> (u64, &[u8]) {
+    fn text(&mut self, cut: bool) -> (u64, &[u8]) {
         let differs = self.stack.differs();
         self.shown.clear();
         if differs {
             self.stack.show(&mut self.shown);
         }
         self.stack.text.trim();
-        if truncated {
+        if cut {
             let rest = |is_empty: bool| if is_empty { "..." } else { " ..." };
             self.shown.extend_from_slice(rest(self.shown.is_empty()).as_bytes());
             self.stack.text.extend(rest(self.stack.text.len() == 0).as_bytes());
@@ -174,7 +173,7 @@ impl Normaliser {
     }
 
     /// Fills the stack; gives the kind, whether nothing is missing, and whether a word stands right
-    /// behind a string, as where quotes do not pair.
+    /// after a string, as where quotes do not pair.
     fn reduce(&mut self, sql: &[u8], truncated: bool) -> (Kind, bool, bool) {
         self.stack.clear(self.settings.charset);
         let mut lexer = Lexer::with_settings(sql, self.dialect.reading(), self.settings);
@@ -184,6 +183,10 @@ impl Normaliser {
         let cut = if truncated { sql.len() } else { usize::MAX };
         while let Some(Token { lexeme, start, end, open }) = lexer.next() {
             if end == cut || self.stack.full {
+                // However a string goes on, it is a value.
+                if lexeme == Lexeme::Text && !context.in_hint {
+                    self.stack.value(false, &self.table);
+                }
                 break;
             }
             // Two steps are fewer instructions than one range.
@@ -192,9 +195,6 @@ impl Normaliser {
             // For those who seldom come to see it; its parts stay in registers.
             let token = || Token { lexeme, start, end, open };
             if context.number.is_some() || context.in_hint {
-                if lexeme == Lexeme::Symbol && bytes == b";" && !context.routine {
-                    break;
-                }
                 cut_off |= open;
                 glued |= is_glued(token(), sql);
                 if self.take_in_context(token(), sql, &mut context) {
@@ -207,7 +207,10 @@ impl Normaliser {
                     self.word(bytes, letters, &lexer, sql, &mut context);
                 }
                 Lexeme::Symbol => match bytes {
-                    b";" if !context.routine => break,
+                    b";" if !context.routine => {
+                        self.end_statement(&mut lexer, truncated);
+                        break;
+                    }
                     [mark] => self.mark(*mark, &mut context),
                     _ => self.operator(bytes),
                 },
@@ -219,14 +222,28 @@ impl Normaliser {
                 }
             }
         }
-        if let Some(digits) = context.number.filter(|_| !truncated) {
-            self.stack.column_number(digits, None, &self.table);
+        match context.number {
+            _ if truncated => self.stack.end_list(&self.table, self.dialect),
+            Some(digits) => self.stack.column_number(digits, None, &self.table),
+            // Behind the last semicolon of a routine stands a comment.
+            None if self.dialect == Dialect::Mysql9 => self.stack.end_statement(),
+            None => {}
         }
         let complete = !(truncated || cut_off || self.stack.full || lexer.ended_in_comment());
         (context.classifier.kind(), complete, glued)
     }
 
-    /// What is read otherwise behind the number of a column and in a hint; whether it was taken.
+    /// A semicolon outside of a routine. Servers before MySQL 9 keep it where nothing but a comment
+    /// follows. Another statement of a packet is none of this digest.
+    #[cold]
+    fn end_statement(&mut self, lexer: &mut Lexer<'_>, truncated: bool) {
+        let is_kept = !truncated && self.dialect != Dialect::Mysql9;
+        if is_kept && lexer.next().is_none() {
+            self.stack.push(Id::from(b';'), &self.table);
+        }
+    }
+
+    /// What is read otherwise after the number of a column and in a hint; whether it was taken.
     #[cold]
     fn take_in_context(&mut self, token: Token, sql: &[u8], context: &mut Context<'_>) -> bool {
         if let Some(digits) = context.number.take() {
@@ -244,7 +261,7 @@ impl Normaliser {
         }
     }
 
-    /// Takes any token but those that are most frequent.
+    /// Takes any token except the most frequent ones.
     #[inline(never)]
     fn take(
         &mut self,
@@ -381,7 +398,7 @@ impl Normaliser {
     }
 }
 
-/// Whether it is a string behind which a word stands at once.
+/// Whether it is a string after which a word stands at once.
 fn is_glued(token: Token, sql: &[u8]) -> bool {
     token.lexeme == Lexeme::Text && sql.get(token.end).is_some_and(|byte| is_word(*byte))
 }

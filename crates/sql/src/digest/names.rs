@@ -1,20 +1,14 @@
 //! Names: in quotes, in hints, and those of functions.
 
-use super::Dialect;
-use super::Normaliser;
 use super::context::Context;
-use super::table::HINT_OPEN;
-use super::table::IDENT;
-use super::table::IDENT_AT;
-use super::table::Id;
+use super::table::{HINT_OPEN, IDENT, IDENT_AT, Id};
+use super::{Dialect, Normaliser};
 use crate::Charset;
 use crate::letters::Letters;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Token;
+use crate::lexer::{Lexeme, Lexer, Token};
 
 impl Normaliser {
-    /// MariaDB knows a few functions behind the name of a schema, too
+    /// MariaDB knows a few functions after the name of a schema, too
     /// (`find_keyword_qualified_special_func` in its `sql/sql_lex.cc`), and in the expression of a
     /// generated column every keyword (`lookup_keywords_after_qualifier`).
     pub(super) fn qualified_keyword(
@@ -53,9 +47,6 @@ impl Normaliser {
         match token.lexeme {
             Lexeme::Word => self.hint_word(bytes, token, sql),
             Lexeme::Quoted => self.quoted(hint_name(token, sql), token, sql),
-            Lexeme::Text if bytes.starts_with(b"\"") => {
-                self.quoted(hint_name(token, sql), token, sql);
-            }
             _ => return false,
         }
         true
@@ -94,7 +85,7 @@ impl Normaliser {
         }
         self.plain.clear();
         // The server does not look for characters here (`get_quoted_token` in `sql/sql_lex.cc`): it
-        // drops the byte behind each that looks like a quote, and may so read beyond the name.
+        // drops the byte after each that looks like a quote, and may so read beyond the name.
         let mut from = sql.get(token.start + 1..).unwrap_or_default().iter().chain([&0]);
         while self.plain.len() < name.len() - doubled
             && let Some(byte) = from.next()

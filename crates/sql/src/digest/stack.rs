@@ -1,35 +1,21 @@
-//! The token array of a digest, reduced as it grows: `sql/sql_digest.cc`.
+//! The token array of a digest, reduced as it grows (`sql/sql_digest.cc`).
 //!
-//! The text is written at once; taking tokens back cuts it. It is the digest's text but for names
-//! that the server shows otherwise than they were written: these are shown at the end.
+//! The text is written at once. Taking back tokens cuts it. It is the final digest text, except for
+//! names that the server shows in another form. Those are replaced at the end.
 
 use super::Dialect;
-use super::table::AT;
-use super::table::CHARSET;
-use super::table::COLUMN_NUMBER;
-use super::table::IDENT;
-use super::table::IDENT_AT;
-use super::table::IN_LIST;
-use super::table::Id;
-use super::table::OTHER_TOKEN;
-use super::table::ROW;
-use super::table::ROW_OF_ONE;
-use super::table::ROWS;
-use super::table::ROWS_OF_ONE;
-use super::table::Role;
-use super::table::Table;
-use super::table::VALUE;
-use super::table::VALUES;
-use super::text::Piece;
-use super::text::Text;
+use super::table::{
+    AT, CHARSET, COLUMN_NUMBER, IDENT, IDENT_AT, IN_LIST, Id, OTHER_TOKEN, ROW, ROW_OF_ONE, ROWS,
+    ROWS_OF_ONE, Role, Table, VALUE, VALUES,
+};
+use super::text::{Piece, Text};
 use crate::Charset;
-use crate::charset::Name;
-use crate::charset::NameBuffer;
-use crate::letters::LETTERS;
-use crate::letters::Letters;
+use crate::charset::{Name, NameBuffer};
+use crate::letters::{LETTERS, Letters};
 
-/// Bytes of the token array (`max_digest_length`, default 1024).
-pub(super) const ARRAY_BYTES: usize = 1024;
+/// Bytes of the token array where nothing else is said: the default of `max_digest_length` in every
+/// family.
+pub const DIGEST_LENGTH: usize = 1024;
 /// Bytes of a token in the array (`SIZE_OF_A_TOKEN`).
 pub(super) const TOKEN_BYTES: usize = 2;
 
@@ -42,14 +28,11 @@ const MINUS: Id = b'-' as Id;
 const ABOVE_ASCII: u64 = 0x8080_8080_8080_8080;
 const OPEN: Id = b'(' as Id;
 
-/// Tokens in the array at most.
-const MOST: usize = ARRAY_BYTES / TOKEN_BYTES;
-
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     id: Id,
     /// Length of the text before this token.
-    before: u16,
+    before: u32,
 }
 
 /// Bytes of the number of a column in the array (`SIZE_OF_BY_NUMERIC_COLUMN_VALUE`).
@@ -57,11 +40,11 @@ const COLUMN_BYTES: usize = 4;
 
 #[derive(Debug)]
 pub(super) struct Stack {
-    entries: [Entry; MOST],
-    /// How many of them are on the stack.
-    count: usize,
+    entries: Vec<Entry>,
     /// What tells one digest from another.
     pub(super) text: Text,
+    /// Bytes of the array (`max_digest_length`).
+    length: usize,
     /// Bytes that are left in the array.
     room: usize,
     /// The array is full: the server stores no further token.
@@ -74,12 +57,13 @@ pub(super) struct Stack {
 }
 
 impl Stack {
-    pub(super) fn new() -> Stack {
+    /// A stack for a token array of `length` bytes.
+    pub(super) fn new(length: usize) -> Stack {
         Stack {
-            entries: [Entry { id: 0, before: 0 }; MOST],
-            count: 0,
+            entries: Vec::with_capacity(DIGEST_LENGTH / TOKEN_BYTES),
             text: Text::new(),
-            room: ARRAY_BYTES,
+            length,
+            room: length,
             full: false,
             differs: false,
             names: 0,
@@ -88,43 +72,41 @@ impl Stack {
     }
 
     pub(super) fn clear(&mut self, charset: Charset) {
-        self.count = 0;
+        self.entries.clear();
         self.text.clear();
-        self.room = ARRAY_BYTES;
+        self.room = self.length;
         self.full = false;
         self.differs = false;
         self.names = 0;
         self.charset = charset;
     }
 
-    /// The token `back` from the top, 0 where there is none.
+    /// The token `back` from the top, 0 if there is none.
     #[inline]
     pub(super) fn peek(&self, back: usize) -> Id {
-        let at = self.count.wrapping_sub(back + 1);
+        let at = self.entries.len().wrapping_sub(back + 1);
         self.entries.get(at).map_or(0, |entry| entry.id)
     }
 
     #[inline]
     fn pop(&mut self, count: usize) {
-        let left = self.count.saturating_sub(count);
+        let left = self.entries.len().saturating_sub(count);
         if let Some(entry) = self.entries.get(left) {
-            self.text.truncate(usize::from(entry.before));
-            self.room += (self.count - left) * TOKEN_BYTES;
-            self.count = left;
+            self.text.truncate(entry.before as usize);
+            self.room += (self.entries.len() - left) * TOKEN_BYTES;
+            self.entries.truncate(left);
         }
     }
 
-    /// Makes place for a token of so many bytes; whether there is room.
+    /// Makes space for a token of this many bytes, and says whether there is room.
     #[inline]
     fn begin(&mut self, id: Id, bytes: usize) -> bool {
-        let (count, before) = (self.count, self.text.len() as u16);
-        if self.room < bytes || count >= MOST {
+        if self.room < bytes {
             self.fill();
             return false;
         }
-        self.count = count + 1;
         self.room -= bytes;
-        self.entries[count] = Entry { id, before };
+        self.entries.push(Entry { id, before: self.text.len() as u32 });
         true
     }
 
@@ -189,12 +171,12 @@ impl Stack {
         }
     }
 
-    /// Stores a literal behind a sign or a comma.
+    /// Stores a literal after a sign or a comma.
     fn value_behind(&mut self, is_number: bool, table: &Table) {
         if self.full {
             return;
         }
-        while is_number && matches!(self.peek(0), PLUS | MINUS) && table.starts(self.peek(1)) {
+        while is_number && self.ends_in_sign(table) {
             self.pop(1);
         }
         let listed = self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES);
@@ -246,6 +228,48 @@ impl Stack {
         }
     }
 
+    /// Ends the list of values that the end of a cut text stands in. How much of a list was read says
+    /// nothing about the statement, so every cut in the list gives one digest.
+    pub(super) fn end_list(&mut self, table: &Table, dialect: Dialect) {
+        if self.full {
+            return;
+        }
+        let is_row = |id| matches!(id, ROW | ROWS | ROW_OF_ONE | ROWS_OF_ONE);
+        while self.peek(0) == CHARSET || self.ends_in_sign(table) {
+            self.pop(1);
+        }
+        if self.peek(0) == COMMA && matches!(self.peek(1), VALUE | VALUES) {
+            self.pop(2);
+            self.push(VALUES, table);
+        }
+        let begun = matches!(self.peek(0), VALUE | VALUES) && self.peek(1) == OPEN;
+        if begun {
+            self.pop(1);
+        }
+        if self.peek(0) == OPEN && self.peek(1) == COMMA && is_row(self.peek(2)) {
+            self.pop(1);
+        } else if begun || (self.peek(0) == OPEN && table.role(self.peek(1)) == Role::In) {
+            self.push(VALUES, table);
+            self.close(table, dialect);
+        }
+        if self.peek(0) == COMMA && is_row(self.peek(1)) {
+            self.pop(1);
+            self.repeat(table);
+        }
+    }
+
+    /// Drops a semicolon at the end, as MySQL 9 does.
+    pub(super) fn end_statement(&mut self) {
+        if !self.full && self.peek(0) == Id::from(b';') {
+            self.pop(1);
+        }
+    }
+
+    /// Whether a sign on top belongs to a number that would follow.
+    fn ends_in_sign(&self, table: &Table) -> bool {
+        matches!(self.peek(0), PLUS | MINUS) && table.starts(self.peek(1))
+    }
+
     /// The `/* , ... */` of a digest text: the row before it stands for many.
     pub(super) fn repeat(&mut self, table: &Table) {
         let many = match self.peek(0) {
@@ -287,10 +311,9 @@ impl Stack {
     pub(super) fn show(&self, out: &mut Vec<u8>) {
         let mut buffer: NameBuffer = [0; _];
         let mut blank = false;
-        let entries = self.entries.get(..self.count).unwrap_or_default();
-        let ends = entries.iter().skip(1).map(|next| usize::from(next.before));
-        for (entry, end) in entries.iter().zip(ends.chain([self.text.len()])) {
-            let bytes = self.text.get(usize::from(entry.before)..end);
+        let ends = self.entries.iter().skip(1).map(|next| next.before as usize);
+        for (entry, end) in self.entries.iter().zip(ends.chain([self.text.len()])) {
+            let bytes = self.text.get(entry.before as usize..end);
             let bytes = bytes.strip_suffix(b" ").unwrap_or(bytes);
             let is_name = matches!(entry.id, IDENT | IDENT_AT);
             let inside = bytes.get(1..bytes.len().saturating_sub(1)).unwrap_or_default();
@@ -314,7 +337,7 @@ impl Stack {
         }
     }
 
-    /// Whether what stands on top ends an operand, so that no expression can begin behind it.
+    /// Whether what stands on top ends an operand, so that no expression can begin after it.
     #[inline]
     pub(super) fn ends_operand(&self) -> bool {
         matches!(

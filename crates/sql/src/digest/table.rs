@@ -1,11 +1,9 @@
 //! The words and the token numbers of one server family.
 
-use super::Dialect;
 use super::text::Piece;
-use super::words;
+use super::{Dialect, words};
 use crate::kind::First;
-use crate::letters::LETTERS;
-use crate::letters::Letters;
+use crate::letters::{LETTERS, Letters};
 
 /// Number of a token. Below 128: the ASCII symbol itself; then the tokens below; then words.
 pub(super) type Id = u16;
@@ -73,19 +71,19 @@ pub(super) enum Role {
     By,
     /// `ORDER`, `GROUP`, `PARTITION`: what makes `BY` a list of columns.
     List,
-    /// A word behind which a list of `ORDER BY` or `GROUP BY` is over.
+    /// A word after which a list of `ORDER BY` or `GROUP BY` is over.
     ListEnd,
     /// `SELECT`: such a word, too.
     Select,
     /// `PROCEDURE`, `FUNCTION`, `TRIGGER`, `EVENT`: a body with semicolons may follow.
     Routine,
-    /// A word behind which an expression begins, beside those that make a sign unary.
+    /// A word before an expression, beside the words that make a sign unary.
     Expression,
     /// `ASC`, `DESC`, `WITH`: they follow an element of a list of columns.
     Order,
     /// `AS`: in a definition of a column, its expression follows.
     As,
-    /// `CREATE`, `ALTER`: in a routine, columns may be defined behind it.
+    /// `CREATE`, `ALTER`: in a routine, columns may be defined after it.
     Verb,
     /// `BINARY`: an operator or an attribute of a column.
     Binary,
@@ -151,7 +149,7 @@ const ASCII: &str = "\0\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x1
 
 impl Table {
     pub(super) fn new(dialect: Dialect) -> Self {
-        let (keywords, functions, hints, starts) = words::of(dialect);
+        let [keywords, functions, hints, starts] = words::of(dialect);
         let mut table = Table {
             texts: (0..128).map(|byte| ASCII.get(byte..=byte).unwrap_or_default()).collect(),
             facts: Vec::new(),
@@ -179,7 +177,7 @@ impl Table {
             let keyword = table.intern(row, false);
             table.hints.push(keyword);
         }
-        table.facts = (0..).zip(&table.texts).map(|(id, text)| facts(id, text, starts)).collect();
+        table.facts = (0..).zip(&table.texts).map(|(id, text)| facts(id, text, &starts)).collect();
         table.index();
         table
     }
@@ -245,7 +243,7 @@ impl Table {
         self.facts.get(usize::from(id)).map(|facts| &facts.piece)
     }
 
-    /// Whether an expression begins behind the token (`m_start_expr`).
+    /// Whether an expression begins after the token (`m_start_expr`).
     #[inline]
     pub(super) fn starts(&self, id: Id) -> bool {
         self.facts.get(usize::from(id)).is_some_and(|facts| facts.starts)
@@ -335,8 +333,8 @@ mod tests {
 
     #[test]
     fn no_token_of_any_server_prints_more_than_a_piece_holds() {
-        use Dialect::{Mariadb, Mariadb11, Mysql9, Mysql57, Mysql80};
-        for dialect in [Mysql9, Mysql80, Mysql57, Mariadb, Mariadb11] {
+        use Dialect::{Mariadb, Mariadb11, Mariadb118, Mysql9, Mysql57, Mysql80};
+        for dialect in [Mysql9, Mysql80, Mysql57, Mariadb, Mariadb11, Mariadb118] {
             let table = Table::new(dialect);
             let longest = table.texts.iter().max_by_key(|text| text.len()).unwrap();
             assert!(longest.len() + 2 <= PIECE, "{longest}");

@@ -1,16 +1,14 @@
-//! The text of a digest while it is made.
+//! The text of a digest while it grows.
 
 use std::ops::Range;
 
-use super::stack::ARRAY_BYTES;
-use super::stack::TOKEN_BYTES;
-use crate::letters::LETTERS;
-use crate::letters::Letters;
+use super::stack::{DIGEST_LENGTH, TOKEN_BYTES};
+use crate::letters::{LETTERS, Letters};
 
-/// Bytes of a token in the table of a server, with the blank behind it.
+/// Bytes of a token in the table of a server, with the blank after it.
 pub(super) const PIECE: usize = 48;
 
-/// What a token prints, with the blank behind it where one follows.
+/// What a token prints, with the blank after it where one follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     bytes: [u8; PIECE],
@@ -29,24 +27,21 @@ impl Piece {
     }
 }
 
-/// Room for the text of a full token array, and for one fixed write behind it: no token prints more
-/// than [`PIECE`] bytes but names, which take more of the array than of the text.
-const ROOM: usize = (ARRAY_BYTES / TOKEN_BYTES + 1) * PIECE;
-
-/// Lengths of a text are kept in two bytes.
-const _: () = assert!(ROOM <= u16::MAX as usize);
+/// Room for the text of a full token array of the usual length, and for one fixed write after it: no
+/// token prints more than [`PIECE`] bytes but names, which take more of the array than of the text.
+const ROOM: usize = (DIGEST_LENGTH / TOKEN_BYTES + 1) * PIECE;
 
 /// A text that tokens are written to and cut from. A write copies a fixed number of bytes, of which
 /// only the first count: that takes a few instructions where a copy of any length is a call.
 #[derive(Debug)]
 pub(super) struct Text {
-    bytes: Box<[u8; ROOM]>,
+    bytes: Vec<u8>,
     length: usize,
 }
 
 impl Text {
     pub(super) fn new() -> Text {
-        Text { bytes: Box::new([0; ROOM]), length: 0 }
+        Text { bytes: vec![0; ROOM], length: 0 }
     }
 
     pub(super) fn clear(&mut self) {
@@ -75,10 +70,19 @@ impl Text {
         self.length = self.length.min(length);
     }
 
-    /// `N` bytes behind the text.
+    /// `N` bytes after the text.
     #[inline]
     fn room<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        if self.bytes.len() < self.length + N {
+            self.grow(N);
+        }
         self.bytes.get_mut(self.length..)?.first_chunk_mut()
+    }
+
+    /// Makes room for `more` bytes, where a server keeps longer digests than usual.
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        self.bytes.resize((self.length + more).max(2 * self.bytes.len()), 0);
     }
 
     /// Writes what a token prints.
@@ -107,13 +111,16 @@ impl Text {
     /// Writes bytes as they are.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         let end = self.length + bytes.len();
+        if self.bytes.len() < end {
+            self.grow(bytes.len());
+        }
         if let Some(place) = self.bytes.get_mut(self.length..end) {
             place.copy_from_slice(bytes);
             self.length = end;
         }
     }
 
-    /// Cuts the blank behind the last token.
+    /// Cuts the blank after the last token.
     pub(super) fn trim(&mut self) {
         self.length -= usize::from(self.bytes().ends_with(b" "));
     }

@@ -1,15 +1,11 @@
-//! What the grammar alone can tell, from the tokens around: whether a `NULL` is a value, and whether
-//! a number is a column.
+//! Decides from the surrounding tokens what the server's grammar knows: whether a `NULL` is a
+//! value, and whether a number is a column.
 
-use super::Dialect;
-use super::Normaliser;
 use super::context::Context;
-use super::table;
-use super::table::Id;
-use super::table::Role;
+use super::table::{Id, Role};
+use super::{Dialect, Normaliser, table};
 use crate::letters::Letters;
-use crate::lexer::Lexeme;
-use crate::lexer::Token;
+use crate::lexer::{Lexeme, Token};
 
 impl Normaliser {
     /// Whether a `NULL` here is a value: the grammar's `literal`, not an attribute of a column,
@@ -35,7 +31,7 @@ impl Normaliser {
         }
     }
 
-    /// MySQL 9 keeps the number of a column in `ORDER BY 1`, as these are not values. A plus behind a
+    /// MySQL 9 keeps the number of a column in `ORDER BY 1`, as these are not values. A plus after a
     /// comma goes without a trace.
     pub(super) fn begins_element(&self, context: &Context<'_>) -> bool {
         if self.dialect != Dialect::Mysql9 || context.columns & context.level() == 0 {
@@ -55,7 +51,7 @@ impl Normaliser {
     pub(super) fn settle_number(&mut self, digits: &[u8], token: Token, sql: &[u8]) {
         let bytes = token.bytes(sql);
         let next = match token.lexeme {
-            Lexeme::Symbol => bytes.first().filter(|byte| matches!(byte, b',' | b')')),
+            Lexeme::Symbol => bytes.first().filter(|byte| matches!(byte, b',' | b')' | b';')),
             _ => None,
         };
         let next = match next {

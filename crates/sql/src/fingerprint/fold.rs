@@ -1,4 +1,4 @@
-//! The second half of a fingerprint: patterns over a text without comments and strings.
+//! The second half of a fingerprint: patterns on the text after comments and strings are removed.
 
 use std::ops::Range;
 
@@ -172,12 +172,12 @@ fn is_value(byte: u8) -> bool {
     byte == b'?' || is(byte, NUMBER)
 }
 
-/// The lists of values behind `IN` and `VALUES`: `(?, ?), (?, ?)` becomes `(?+)`.
+/// The lists of values after `IN` and `VALUES`: `(?, ?), (?, ?)` becomes `(?+)`.
 #[derive(Default)]
 struct Lists {
-    /// Length of the text when the keyword was written; `None` where no list can follow.
+    /// Length of the text when the keyword was written; `None` if no list can follow.
     begin: Option<usize>,
-    /// Length of the text behind the last whole list.
+    /// Length of the text after the last whole list.
     end: usize,
     inside: bool,
 }
@@ -219,7 +219,7 @@ impl Lists {
         }
     }
 
-    /// The lists are over: folds those that are whole.
+    /// The lists are over: folds the complete ones.
     fn end(&mut self, out: &mut Vec<u8>) {
         self.inside = false;
         let Some(begin) = self.begin.take() else { return };

@@ -1,10 +1,10 @@
-//! Fingerprints: a statement without its values, as `pt-query-digest` of Percona Toolkit makes it.
+//! Fingerprints: a statement without its values, as Percona Toolkit's `pt-query-digest` makes it.
 //!
-//! For whoever compares with reports of that tool. What it does is known from its documentation
-//! and from its answers (`tests/fingerprint.rs` asks it); it works on text with patterns, so that
-//! a digit is a value wherever it stands: `sbtest1` is `sbtest?`. Here strings and comments are found
-//! by the lexer, as the server finds them, and the rest follows the tool. Where the tool takes the
-//! end of a string or a comment to be somewhere else than the server does, the two differ.
+//! They let you compare with reports of that tool. Its behaviour is known from its documentation
+//! and its answers (`tests/fingerprint.rs` asks it). The tool matches patterns on text, so it
+//! treats every digit as a value: `sbtest1` becomes `sbtest?`. waggle finds strings and comments
+//! with its lexer, as the server does, and then follows the tool. The two differ only where the
+//! tool sees the end of a string or comment in another place than the server.
 
 mod fold;
 mod phrase;
@@ -12,10 +12,7 @@ mod phrase;
 use std::fmt;
 
 use crate::SessionSettings;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Reading;
-use crate::lexer::Token;
+use crate::lexer::{Lexeme, Lexer, Reading, Token};
 
 /// `/*! … */` is code whatever its version, `/*M! … */` and hints are comments.
 const READING: Reading = Reading { version: u32::MAX - 1, ..Reading::EVERYTHING };
@@ -48,21 +45,63 @@ impl Fingerprinter {
     /// The fingerprint of a statement of a session with these settings. The tool itself knows of
     /// none: this is what it would give if it found strings where the server does.
     pub fn fingerprint_in(&mut self, sql: &[u8], settings: SessionSettings) -> &str {
+        self.fold(sql, settings, false);
+        self.text()
+    }
+
+    /// The fingerprint of the beginning of a statement, as a capture limit left it, and whether that
+    /// is the fingerprint of the whole: the tool does not read behind the first row of an `INSERT`
+    /// either. Any other ends with `...`. The last token may be a part of one and is left out, and a
+    /// list of values that the cut leaves open counts as whole.
+    pub fn fingerprint_cut_in(&mut self, sql: &[u8], settings: SessionSettings) -> (&str, bool) {
+        let is_whole = self.fold(sql, settings, true);
+        if !is_whole {
+            self.end_cut();
+        }
+        (self.text(), is_whole)
+    }
+
+    /// Fills `folded`; whether the rest of a cut text changes nothing.
+    fn fold(&mut self, sql: &[u8], settings: SessionSettings, cut: bool) -> bool {
         self.folded.clear();
         if sql.starts_with(DUMP) {
-            return "mysqldump";
+            self.folded.extend_from_slice(b"mysqldump");
+            return true;
         }
         if sql.starts_with(COMMAND) {
             self.folded.extend_from_slice(sql);
-        } else if let Some(call) = call(sql) {
-            self.folded.extend(call.iter().map(u8::to_ascii_lowercase));
-        } else {
-            self.plain.clear();
-            if Plain::of(sql, settings, &mut self.plain).is_checksum {
-                return "percona-toolkit";
-            }
-            fold::fold(&mut self.plain, &mut self.folded);
+            return !cut;
         }
+        if let Some(call) = call(sql) {
+            self.folded.extend(call.iter().map(u8::to_ascii_lowercase));
+            return true;
+        }
+        self.plain.clear();
+        let Plain { is_checksum, is_whole, .. } = Plain::of(sql, settings, cut, &mut self.plain);
+        if is_checksum {
+            self.folded.extend_from_slice(b"percona-toolkit");
+            return true;
+        }
+        fold::fold(&mut self.plain, &mut self.folded);
+        is_whole
+    }
+
+    /// Ends the text where the cut left it.
+    fn end_cut(&mut self) {
+        let is_listed = |byte: &u8| matches!(byte, b'?' | b',' | b' ' | b'+' | b'-' | b'.');
+        let end = self.folded.iter().rposition(|byte| !is_listed(byte));
+        self.folded.truncate(end.map_or(0, |at| at + 1));
+        if let Some(before) = self.folded.strip_suffix(b"(") {
+            let word = before.trim_ascii_end();
+            let is_list = word.ends_with(b" in") || word.ends_with(b" values");
+            let kept = if is_list { word.len() } else { before.len() };
+            self.folded.truncate(kept);
+            self.folded.extend_from_slice(b"(?+)");
+        }
+        self.folded.extend_from_slice(b" ...");
+    }
+
+    fn text(&mut self) -> &str {
         if let Ok(text) = std::str::from_utf8(&self.folded) {
             return text;
         }
@@ -97,19 +136,26 @@ struct Plain<'a> {
     out: &'a mut Vec<u8>,
     /// What stands before is written, or will not be.
     written: usize,
-    /// A comment by which `pt-table-checksum` marks its statements.
+    /// The comment that `pt-table-checksum` marks its statements with.
     is_checksum: bool,
+    /// Nothing is missing that the tool would read.
+    is_whole: bool,
 }
 
 impl<'a> Plain<'a> {
-    fn of(sql: &'a [u8], settings: SessionSettings, out: &'a mut Vec<u8>) -> Self {
-        let mut plain = Plain { sql, out, written: 0, is_checksum: false };
+    fn of(sql: &'a [u8], settings: SessionSettings, cut: bool, out: &'a mut Vec<u8>) -> Self {
+        let mut plain = Plain { sql, out, written: 0, is_checksum: false, is_whole: true };
         let mut rows = Rows::of(sql);
         let mut end = 0;
         for token in Lexer::with_settings(sql, READING, settings) {
             plain.gap(end, token.start);
             if let Some(first) = rows.ends_first(&token, sql) {
                 plain.copy_to(first);
+                return plain;
+            }
+            if cut && token.end == sql.len() {
+                plain.copy_to(token.start);
+                plain.is_whole = false;
                 return plain;
             }
             end = token.end;
@@ -125,6 +171,7 @@ impl<'a> Plain<'a> {
         }
         plain.gap(end, sql.len());
         plain.copy_to(sql.len());
+        plain.is_whole = !cut;
         plain
     }
 

@@ -1,4 +1,4 @@
-//! The last part of a fingerprint: what concerns several words of the folded text.
+//! The last step of a fingerprint: patterns over several words of the folded text.
 
 use memchr::memmem;
 
@@ -20,7 +20,7 @@ pub(super) fn fold_unions(text: &[u8], out: &mut Vec<u8>) {
     copy(text, written, text.len(), out);
 }
 
-/// The mark of the last repetition and its end, where the arm before `union` is repeated behind it.
+/// The mark of the last repetition and its end, where the arm before `union` is repeated after it.
 fn repeated(text: &[u8], after: usize, union: usize) -> Option<(&[u8], usize)> {
     let before = text.get(after..union)?;
     let from = memmem::rfind(before, b" union").unwrap_or(0);
@@ -41,7 +41,7 @@ fn repeated(text: &[u8], after: usize, union: usize) -> Option<(&[u8], usize)> {
     })
 }
 
-/// ` union` or ` union all` where it stands at `at`, and the place behind it and its blank.
+/// ` union` or ` union all` where it stands at `at`, and the place after it and its blank.
 fn union_at(text: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let rest = text.get(at..)?;
     let marks: [&[u8]; 2] = [b" union all ", b" union "];
@@ -64,7 +64,7 @@ pub(super) fn fold_limits(text: &[u8], out: &mut Vec<u8>) {
     copy(text, end + more, text.len(), out);
 }
 
-/// ` asc` behind `order by` and something goes: it is the default.
+/// ` asc` after `order by` and something goes: it is the default.
 pub(super) fn drop_ascending(text: &[u8], out: &mut Vec<u8>) {
     const ORDER: &[u8] = b"order by ";
     const ASCENDING: &[u8] = b" asc";

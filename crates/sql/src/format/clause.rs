@@ -1,7 +1,6 @@
-//! Where lines begin.
+//! Which words begin a new line.
 
-use crate::lexer::Lexeme;
-use crate::lexer::Token;
+use crate::lexer::{Lexeme, Token};
 
 /// The most parentheses that are told apart.
 const DEPTH_MAX: usize = 64;

@@ -1,19 +1,14 @@
-//! A statement or a digest text on several lines, for a person.
+//! Lays out a statement or a digest text on several lines, for a person.
 //!
-//! Clauses and joins begin lines, conditions and subqueries are indented, what is longer than a line
-//! goes on below. Nothing but the blanks between tokens changes, and none comes or goes where that
-//! could join or split tokens: a blank is new only next to a parenthesis or behind a comma.
+//! Clauses and joins begin lines. Conditions and subqueries are indented. Long lines continue
+//! below. Only blanks between tokens change, and never where that could join or split tokens: a new
+//! blank appears only next to a parenthesis or after a comma.
 
 mod clause;
 
-use crate::SessionSettings;
-use crate::SqlModes;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Reading;
-use crate::lexer::Token;
-use clause::Clauses;
-use clause::Start;
+use crate::lexer::{Lexeme, Lexer, Reading, Token};
+use crate::{SessionSettings, SqlModes};
+use clause::{Clauses, Start};
 
 /// The narrowest layout, in characters.
 const WIDTH_MIN: usize = 20;
@@ -41,7 +36,7 @@ pub fn format(sql: &str, reading: Reading, modes: SqlModes, width: usize) -> Str
     let settings = SessionSettings { modes, ..SessionSettings::default() };
     let mut clauses = Clauses::default();
     let mut tokens = Lexer::with_settings(sql, reading, settings).map(without_gap).peekable();
-    let mut before = None;
+    let (mut before, mut in_hint) = (None, false);
     while let Some(token) = tokens.next() {
         let following = tokens.peek().map(|next| word(next.bytes(sql)));
         let start = clauses.start(&token, word(token.bytes(sql)), following);
@@ -49,11 +44,12 @@ pub fn format(sql: &str, reading: Reading, modes: SqlModes, width: usize) -> Str
         layout.gap(token.start, before.as_ref(), &token, start);
         layout.put(token.bytes(sql));
         layout.end = token.end;
+        in_hint = token.lexeme == Lexeme::HintOpen || in_hint && token.lexeme != Lexeme::HintClose;
         before = Some(token);
     }
     let length = layout.out.len();
-    if layout.comments(sql.len()) && layout.out.len() > length {
-        // The blank may end the version of an executable comment.
+    if layout.comments(sql.len()) && (in_hint || layout.out.len() > length) {
+        // The blank may end the version of an executable comment, or `x'1` in a hint that stays open.
         layout.put(b" ");
     }
     String::from_utf8(layout.out)
@@ -91,7 +87,7 @@ struct Layout<'a> {
     end: usize,
     /// A comment that ends with its line was written.
     must_break: bool,
-    /// The token before begins with a digit right behind a comment: perhaps one of its version.
+    /// The token before begins with a digit right after a comment: perhaps one of its version.
     marked: bool,
 }
 
@@ -148,8 +144,11 @@ impl Layout<'_> {
             self.put(b" ");
         }
         self.put(comments);
-        // One of these may go to the end of its line.
-        self.must_break = comments.contains(&b'#') || comments.windows(2).any(|it| it == b"--");
+        // One of these may go to the end of its line, if there is one. A zero byte ends it, too.
+        let last = comments.rsplit(|byte| matches!(byte, b'\n' | 0)).next().unwrap_or_default();
+        let is_marked = last.contains(&b'#') || last.windows(2).any(|it| it == b"--");
+        let behind = gap.get(gap.trim_ascii_end().len()..).unwrap_or_default();
+        self.must_break = is_marked && behind.contains(&b'\n');
         gap.last().is_some_and(u8::is_ascii_whitespace)
     }
 
@@ -159,7 +158,7 @@ impl Layout<'_> {
             Lexeme::Symbol => token.bytes(self.sql),
             _ => b"",
         };
-        // A blank behind `--` would make a comment of it.
+        // A blank after `--` would make a comment of it.
         let closes = symbol(token) == b")" && symbol(before) != b"-";
         token.start == self.end && (closes || matches!(symbol(before), b"(" | b","))
     }

@@ -1,18 +1,13 @@
 //! Blanks, comments and hints.
 
-use super::BLANK;
-use super::CONTROL;
-use super::DIGIT;
-use super::Lexeme;
-use super::Lexer;
-use super::WORD;
+use super::{BLANK, CONTROL, DIGIT, Lexeme, Lexer, WORD};
 
 /// From this version on six digits of an executable comment are a version only before a blank, and
 /// hints have fractions.
 pub(super) const STRICT_VERSIONS: u32 = 80_100;
 
 impl Lexer<'_> {
-    /// Moves behind the first `needle` of the rest, or to the end.
+    /// Moves after the first `needle` of the rest, or to the end.
     fn skip_past(&mut self, needle: &[u8]) -> bool {
         match memchr::memmem::find(self.rest(), needle) {
             Some(found) => {
@@ -26,10 +21,10 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips blanks and comments; `Some` where a comment is a token of its own.
+    /// Skips blanks and comments; `Some` if a comment is a token of its own.
     #[inline]
     pub(super) fn skip(&mut self) -> Option<Lexeme> {
-        // A hint stands right behind its word, or behind blanks.
+        // A hint stands right after its word, or after blanks.
         let (end, mut only_blanks) = (self.at, true);
         while self.at < self.sql.len() {
             let class = self.class(0);
@@ -46,6 +41,7 @@ impl Lexer<'_> {
                     self.in_hint = false;
                     return Some(Lexeme::HintClose);
                 }
+                _ if self.in_hint && self.skip_broken_string() => {}
                 _ if self.in_hint => break,
                 (b'#', _) => self.line(),
                 (b'-', b'-') if self.is_dash_comment() => self.line(),
@@ -68,6 +64,42 @@ impl Lexer<'_> {
             only_blanks = false;
         }
         None
+    }
+
+    /// What the scanner of hints cannot take goes without a token (`scan_quoted` in
+    /// `sql/sql_lex_hints.h`): the first quote of an empty string, so that the second begins another
+    /// one; a string that the hint ends in; and a name behind `@` in the quotes of a string. Whether
+    /// something was skipped.
+    fn skip_broken_string(&mut self) -> bool {
+        let (at, quote) = (self.at, self.peek(0));
+        if quote == b'@' && matches!(self.peek(1), b'\'' | b'"') && self.is_text_quote(self.peek(1))
+        {
+            self.at += match (self.peek(1), self.has_hint_strings()) {
+                (b'\'', _) => 1,
+                (_, false) => 2,
+                (quote, true) => self.quoted_end(at + 1, quote, false).0 - at,
+            };
+            return true;
+        }
+        let is_name = quote == b'`' || quote == b'"' && !self.is_text_quote(quote);
+        let is_text = self.has_hint_strings() && matches!(quote, b'\'' | b'"');
+        if !(is_name || is_text) {
+            return false;
+        }
+        let (end, open) = self.quoted_end(at, quote, false);
+        let inside = self.sql.get(at + 1..end).unwrap_or_default();
+        match memchr::memmem::find(inside, b"*/") {
+            _ if end == at + 2 && !open => self.at += 1,
+            Some(closed) => self.at += 1 + closed,
+            None if open => self.at = end,
+            None => {}
+        }
+        self.at != at
+    }
+
+    /// Hints of 5.7 have no strings.
+    pub(super) fn has_hint_strings(&self) -> bool {
+        self.reading.version >= 80_000
     }
 
     /// `--` begins a comment before a blank, a control character and the end.
@@ -107,7 +139,7 @@ impl Lexer<'_> {
         None
     }
 
-    /// How many digits behind the mark are a version: none, five or six.
+    /// How many digits after the mark are a version: none, five or six.
     fn version_digits(&self) -> usize {
         let digits = (0..6).take_while(|n| self.class(*n) & DIGIT != 0).count();
         let mysql = !self.reading.mariadb && self.reading.version != u32::MAX;

@@ -1,17 +1,14 @@
 //! Strings, quoted names and numbers.
 
-use super::Lexeme;
-use super::Lexer;
-use super::SqlModes;
-use super::State;
-use super::WORD;
 use super::comment::STRICT_VERSIONS;
+use super::{Lexeme, Lexer, SqlModes, State, WORD};
 
 impl Lexer<'_> {
     /// A string whose quote stands at `from`. One that is open goes to the end of the text.
     #[inline]
     pub(super) fn text(&self, from: usize, quote: u8) -> (Lexeme, usize, bool) {
-        let escapes = !self.modes.contains(SqlModes::NO_BACKSLASH_ESCAPES);
+        // In hints a backslash is a character like any other.
+        let escapes = !self.in_hint && !self.modes.contains(SqlModes::NO_BACKSLASH_ESCAPES);
         let (end, open) = self.quoted_end(from, quote, escapes);
         (Lexeme::Text, end, open)
     }
@@ -23,8 +20,9 @@ impl Lexer<'_> {
         (Lexeme::Quoted, end, open)
     }
 
+    /// Where what is in quotes ends, and whether the text does before.
     #[inline]
-    fn quoted_end(&self, from: usize, quote: u8, escapes: bool) -> (usize, bool) {
+    pub(super) fn quoted_end(&self, from: usize, quote: u8, escapes: bool) -> (usize, bool) {
         if self.hides_ascii {
             return self.quoted_end_by_character(from, quote, escapes);
         }
@@ -141,8 +139,8 @@ impl Lexer<'_> {
         !self.in_hint || self.reading.version >= STRICT_VERSIONS
     }
 
-    /// A number with a point. Where an `e` behind it begins no exponent, the server drops what it
-    /// has read and goes on with the mark behind the `e`: of `` `a`.1e.b `` it sees `` `a`.b ``.
+    /// A number with a point. Where an `e` after it begins no exponent, the server drops what it
+    /// has read and goes on with the mark after the `e`: of `` `a`.1e.b `` it sees `` `a`.b ``.
     #[inline]
     pub(super) fn fraction(&mut self, point: usize) -> (Lexeme, usize, bool) {
         let digits = self.digits_end(point + 1, u8::is_ascii_digit);

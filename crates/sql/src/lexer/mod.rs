@@ -1,27 +1,16 @@
-//! A total lexer of MySQL's and MariaDB's SQL: any bytes give tokens, in linear time.
+//! A lexer for the SQL of MySQL and MariaDB. Any bytes give tokens, in linear time.
 //!
-//! It follows what the servers' lexers do (`lex_one_token` in `sql/sql_lex.cc`) under the settings
-//! of the session. Comments and blanks are skipped; the inside of an executable comment
-//! (`/*! … */`) is code where the server would run it.
+//! It does what the servers' lexers do (`lex_one_token` in `sql/sql_lex.cc`) under the settings of
+//! the session. It skips comments and blanks. The inside of an executable comment (`/*! … */`) is
+//! code if the server would run it.
 
 mod comment;
 mod literal;
 mod token;
 
-use crate::Charset;
-use crate::SessionSettings;
-use crate::SqlModes;
-use crate::charset::BLANK;
-use crate::charset::COMPARISON;
-use crate::charset::CONTROL;
-use crate::charset::DIGIT;
-use crate::charset::LETTER;
-use crate::charset::MARK;
-use crate::charset::Shape;
-use crate::charset::WORD;
-pub use token::Lexeme;
-pub use token::Reading;
-pub use token::Token;
+use crate::charset::{BLANK, COMPARISON, CONTROL, DIGIT, LETTER, MARK, Shape, WORD};
+use crate::{Charset, SessionSettings, SqlModes};
+pub use token::{Lexeme, Reading, Token};
 
 /// Whether a byte may stand in an unquoted identifier, in `utf8mb4`.
 #[inline]
@@ -33,15 +22,15 @@ pub(crate) fn is_word(byte: u8) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Start,
-    /// Right behind a `.` that follows a name or is followed by one: no keyword.
+    /// Right after a `.` that follows a name or is followed by one: no keyword.
     Name,
-    /// Right behind a name that a `.` follows: the `.` is no decimal point.
+    /// Right after a name that a `.` follows: the `.` is no decimal point.
     Separator,
-    /// Right behind `@`.
+    /// Right after `@`.
     Host,
     /// Between the two of `@@`.
     SystemVariable,
-    /// Right behind `@@`.
+    /// Right after `@@`.
     VariableName,
 }
 
@@ -96,7 +85,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Whether a parenthesis follows the last token, so that the name of a function is one: at once,
-    /// or behind blanks under `IGNORE_SPACE`.
+    /// or after blanks under `IGNORE_SPACE`.
     pub(crate) fn is_called(&self) -> bool {
         let mut end = self.at;
         if self.modes.contains(SqlModes::IGNORE_SPACE) {
@@ -121,7 +110,7 @@ impl<'a> Lexer<'a> {
         self.class_at(self.at + ahead)
     }
 
-    /// The class of the byte that stands there, 0 behind the end.
+    /// The class of the byte that stands there, 0 after the end.
     #[inline]
     fn class_at(&self, at: usize) -> u8 {
         self.sql.get(at).map_or(0, |byte| self.class_of(*byte))
@@ -174,18 +163,18 @@ impl<'a> Lexer<'a> {
         from + rest.iter().position(|byte| !fits(byte)).unwrap_or(rest.len())
     }
 
-    /// The next token, and what to expect behind it.
+    /// The next token, and what to expect after it.
     #[inline]
     fn scan(&mut self) -> (Lexeme, usize, bool, State) {
         let begin = |(lexeme, end, open)| (lexeme, end, open, State::Start);
         let byte = self.peek(0);
         match byte {
-            // Hints of 5.7 have no strings.
-            b'\'' if self.in_hint && self.reading.version < 80_000 => {
+            b'\'' | b'"'
+                if self.in_hint && self.is_text_quote(byte) && !self.has_hint_strings() =>
+            {
                 (Lexeme::Symbol, self.at + 1, false, State::Start)
             }
-            b'\'' => begin(self.text(self.at, byte)),
-            b'"' if !self.modes.contains(SqlModes::ANSI_QUOTES) => begin(self.text(self.at, byte)),
+            b'\'' | b'"' if self.is_text_quote(byte) => begin(self.text(self.at, byte)),
             b'`' | b'"' => begin(self.quoted_name(byte)),
             b'n' | b'N' if self.peek(1) == b'\'' => begin(self.text(self.at + 1, b'\'')),
             b'x' | b'X' if self.peek(1) == b'\'' => match self.radix_end(u8::is_ascii_hexdigit) {
@@ -217,6 +206,12 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    /// Whether a quote begins a string, and not a name.
+    #[inline]
+    fn is_text_quote(&self, quote: u8) -> bool {
+        quote == b'\'' || !self.modes.contains(SqlModes::ANSI_QUOTES)
+    }
+
     /// 5.7 and MariaDB know `\N` for NULL.
     fn reads_null(&self) -> bool {
         self.reading.mariadb || self.reading.version < 80_000
@@ -228,7 +223,7 @@ impl<'a> Lexer<'a> {
         (Lexeme::Symbol, self.at + 1, false, if name { State::Name } else { State::Start })
     }
 
-    /// Behind one `@` stands a host or a user variable, behind two a system variable.
+    /// After one `@` stands a host or a user variable, after two a system variable.
     fn at_sign(&self) -> (Lexeme, usize, bool, State) {
         let state = match self.peek(1) {
             b'\'' | b'"' | b'`' => State::Start,
@@ -272,7 +267,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The state behind a name that ends at `end`.
+    /// The state after a name that ends at `end`.
     #[inline]
     fn behind_name(&self, end: usize) -> State {
         let dotted = self.sql.get(end) == Some(&b'.') && self.begins_word(end + 1);
@@ -310,8 +305,8 @@ impl<'a> Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Most tokens are words, whole numbers and marks behind another token or a blank: these need one
-    /// look at the class of their first byte and of the one behind them.
+    /// Most tokens are words, whole numbers and marks after another token or a blank: these need one
+    /// look at the class of their first byte and of the one after them.
     #[inline]
     fn next_usual(&mut self) -> Option<Lexeme> {
         let mut at = self.at;
@@ -361,7 +356,7 @@ impl Lexer<'_> {
                 None if self.at >= self.sql.len() => return None,
                 None => {
                     let (lexeme, end, open, state) = self.scan();
-                    // A number may begin behind what the server drops of it.
+                    // A number may begin after what the server drops of it.
                     (lexeme, self.at, end, open, state)
                 }
             },

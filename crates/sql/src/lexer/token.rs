@@ -1,4 +1,4 @@
-//! What the lexer gives, and what it has to know of a server.
+//! The lexer's tokens, and what it must know about a server.
 
 /// What a token is. Its bytes are the span of the [`Token`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Lexeme {
     Parameter,
     /// What follows a single `@`: a host or the name of a user variable; it may be empty.
     Host,
-    /// An operator or a punctuation mark. `=` and `<` swallow marks of comparison behind them even
+    /// An operator or a punctuation mark. `=` and `<` swallow marks of comparison after them even
     /// where both are no operator: of `=!` the server sees `=` alone.
     Symbol,
     /// The beginning of an optimizer hint.
@@ -43,7 +43,7 @@ pub struct Token {
     pub lexeme: Lexeme,
     /// Offset of its first byte.
     pub start: usize,
-    /// Offset behind its last byte.
+    /// Offset after its last byte.
     pub end: usize,
     /// The text ended before the token did: an open string, identifier or comment.
     pub open: bool,
@@ -64,11 +64,11 @@ pub struct Reading {
     pub version: u32,
     /// `/*M! … */` is code and MySQL's versions 50700 to 99999 are not.
     pub mariadb: bool,
-    /// `/*+ … */` behind SELECT, INSERT, REPLACE, UPDATE and DELETE is read.
+    /// `/*+ … */` after SELECT, INSERT, REPLACE, UPDATE and DELETE is read.
     pub hints: bool,
 }
 
 impl Reading {
-    /// Every executable comment is code: for whoever looks for secrets.
+    /// Every executable comment is code. The search for secrets needs this.
     pub const EVERYTHING: Reading = Reading { version: u32::MAX, mariadb: false, hints: false };
 }

@@ -1,9 +1,9 @@
 //! The tables that a statement names.
 //!
-//! Found from tokens, without a grammar: what follows `FROM`, `JOIN`, `UPDATE`, `INTO`, `TABLE` and
-//! so on, at the place where the statement's verb gives these words a meaning. Names of common table
-//! expressions, derived tables, table functions, `DUAL` and aliases are no tables; views cannot be
-//! told from tables. The bodies of routines, triggers and events are not read, nor what a
+//! waggle works on tokens and needs no grammar. It takes the names after `FROM`, `JOIN`, `UPDATE`,
+//! `INTO`, `TABLE` and so on, where the statement's verb gives these words that meaning. Common
+//! table expressions, derived tables, table functions, `DUAL` and aliases are not tables. A view
+//! looks like a table. The bodies of routines, triggers and events are not read, nor what a
 //! procedure does.
 
 mod verb;
@@ -11,6 +11,7 @@ mod walk;
 
 use crate::SessionSettings;
 use crate::lexer::Reading;
+use crate::mask::{HIDDEN, hides_secret_in_name};
 
 /// The most tables of one statement.
 const TABLES_MAX: usize = 32;
@@ -58,12 +59,15 @@ impl Tables {
     }
 }
 
-/// An identifier without its quotes.
+/// An identifier without its quotes; one that holds a secret, because quotes do not pair, is hidden.
 pub(crate) fn plain(identifier: &[u8]) -> String {
     let quote = match identifier {
         [quote @ (b'`' | b'"'), ..] => *quote,
         _ => return String::from_utf8_lossy(identifier).into_owned(),
     };
+    if hides_secret_in_name(identifier) {
+        return HIDDEN.to_owned();
+    }
     let inside = identifier.get(1..).unwrap_or_default();
     let inside = inside.strip_suffix(&[quote]).unwrap_or(inside);
     let mut doubled = false;

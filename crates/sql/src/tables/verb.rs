@@ -150,7 +150,7 @@ pub(super) enum Verb {
     /// `CREATE INDEX` and `DROP INDEX`: the table follows `ON`.
     Index,
     Trigger,
-    /// A statement that lists tables, before and behind `TABLE`.
+    /// A statement that lists tables, before and after `TABLE`.
     Maintain,
     List,
     /// `SHOW`, `SHOW COLUMNS` and `SHOW CREATE`.
@@ -170,7 +170,7 @@ pub(super) enum Step {
 }
 
 impl Verb {
-    /// What the next word outside of parentheses does; `again` where a verb may follow, behind the
+    /// What the next word outside of parentheses does; `again` where a verb may follow, after the
     /// list of a `WITH`.
     pub(super) fn step(self, word: Word, again: bool) -> Step {
         use Place::{Elsewhere, Table, Tables};

@@ -2,17 +2,10 @@
 
 use std::iter::Peekable;
 
-use super::TableName;
-use super::Tables;
-use super::plain;
-use super::verb::Step;
-use super::verb::Verb;
-use super::verb::Word;
+use super::verb::{Step, Verb, Word};
+use super::{TableName, Tables, plain};
 use crate::SessionSettings;
-use crate::lexer::Lexeme;
-use crate::lexer::Lexer;
-use crate::lexer::Reading;
-use crate::lexer::Token;
+use crate::lexer::{Lexeme, Lexer, Reading, Token};
 
 /// The most open parentheses that are looked into.
 const DEPTH_MAX: usize = 64;
@@ -27,13 +20,13 @@ pub(super) enum Place {
     /// Nothing of interest.
     #[default]
     Elsewhere,
-    /// A table, and others behind a comma or a `JOIN`.
+    /// A table, and others after a comma or a `JOIN`.
     Tables,
-    /// A table, and none behind it.
+    /// A table, and none after it.
     Table,
     /// What follows one of several tables: an alias, a condition, a comma.
     BehindTable,
-    /// Right behind the name in `CREATE TABLE`: `LIKE` may follow.
+    /// Right after the name in `CREATE TABLE`: `LIKE` may follow.
     Created,
     /// The name of a common table expression.
     Expression,
@@ -49,7 +42,7 @@ pub(super) enum Place {
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
     place: Place,
-    /// `FROM` leads to tables here, as behind `SELECT`; in `TRIM(a FROM b)` it does not.
+    /// `FROM` leads to tables here, as after `SELECT`; in `TRIM(a FROM b)` it does not.
     from: bool,
     /// Common table expressions that were known outside.
     known: usize,
@@ -57,7 +50,7 @@ struct Level {
 
 struct Walk<'a> {
     sql: &'a [u8],
-    /// A token that ends behind it may be incomplete.
+    /// A token that ends after it may be incomplete.
     limit: usize,
     tokens: Peekable<Lexer<'a>>,
     found: Tables,
@@ -246,7 +239,7 @@ impl Walk<'_> {
         !matches!(self.verb, Verb::Describe | Verb::Trigger)
     }
 
-    /// Whether what stands behind `EXPLAIN` is an option: `FORMAT = JSON`, `EXTENDED`.
+    /// Whether what stands after `EXPLAIN` is an option: `FORMAT = JSON`, `EXTENDED`.
     fn is_option(&mut self) -> bool {
         if self.symbol_follows(b"=") {
             self.tokens.nth(1);
@@ -316,7 +309,7 @@ impl Walk<'_> {
                 }
                 Place::Body
             }
-            // Once behind every verb: the next is a part of a condition.
+            // Once after every verb: the next is a part of a condition.
             Word::From if self.here.from => {
                 self.here.from = false;
                 Place::Tables

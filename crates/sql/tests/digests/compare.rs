@@ -2,16 +2,11 @@
 
 use std::collections::HashSet;
 
-use waggle_sql::Charset;
-use waggle_sql::Dialect;
-use waggle_sql::Normaliser;
-use waggle_sql::SessionSettings;
-use waggle_sql::SqlModes;
-use waggle_sql::mask_secrets;
+use waggle_sql::{Charset, Dialect, Normaliser, SessionSettings, SqlModes, mask_secrets};
+use waggle_stats::Random;
 
 use crate::classes::Classes;
 use crate::expand;
-use crate::random::Random;
 use crate::server::Reply;
 use crate::template::Grammar;
 
@@ -68,7 +63,7 @@ pub(crate) fn cases(
     wanted: impl Fn(&str) -> bool,
 ) -> Vec<Case> {
     let seed = std::env::var("DIGESTS_SEED").ok().and_then(|seed| seed.parse().ok());
-    let mut random = Random::new(seed.unwrap_or(SEED));
+    let mut random = Random::seeded(seed.unwrap_or(SEED));
     let mut cases = Vec::new();
     for (settings, count) in sessions.iter().copied() {
         for (template, (line, pieces)) in grammar.statements.iter().enumerate() {

@@ -1,12 +1,10 @@
 //! Statements out of templates.
 
 use waggle_sql::SessionSettings;
+use waggle_stats::Random;
 
 use crate::literal;
-use crate::random::Random;
-use crate::template::Grammar;
-use crate::template::Piece;
-use crate::template::Template;
+use crate::template::{Grammar, Piece, Template};
 
 /// From this depth on the first alternative of a rule is taken, which ends the recursion.
 const DEPTH_MAX: u32 = 9;
@@ -37,14 +35,14 @@ pub(crate) fn statement(
     settings: SessionSettings,
     random: &mut Random,
 ) -> Vec<u8> {
-    let case = *random.of(&[Case::Upper, Case::Lower, Case::Mixed]);
-    let wild = random.one_in(4);
+    let case = *random.pick(&[Case::Upper, Case::Lower, Case::Mixed]);
+    let wild = random.below(4) == 0;
     let mut writer = Writer { grammar, settings, random, out: Vec::new(), case, wild };
-    if writer.random.one_in(20) {
+    if writer.random.below(20) == 0 {
         writer.blank();
     }
     writer.template(template, 0);
-    if writer.random.one_in(20) {
+    if writer.random.below(20) == 0 {
         writer.out.push(b';');
     }
     writer.out
@@ -56,7 +54,7 @@ impl Writer<'_> {
             match piece {
                 Piece::Text(text) => self.text(text),
                 Piece::Slot(name) => self.slot(name, depth),
-                Piece::Maybe(_) if self.random.one_in(2) => {}
+                Piece::Maybe(_) if self.random.coin() => {}
                 Piece::Choice(choices) | Piece::Maybe(choices) => {
                     let choice = self.random.below(choices.len());
                     self.template(&choices[choice], depth);
@@ -82,7 +80,7 @@ impl Writer<'_> {
                     let lower = match self.case {
                         Case::Upper => false,
                         Case::Lower => true,
-                        Case::Mixed => self.random.one_in(2),
+                        Case::Mixed => self.random.coin(),
                     };
                     let letter = if lower { letter.to_ascii_lowercase() } else { letter };
                     self.out.push(letter as u8);
@@ -111,8 +109,8 @@ impl Writer<'_> {
         let opens = memchr::memmem::rfind(&self.out, b"/*+");
         let in_hint =
             opens.is_some_and(|at| memchr::memmem::find(&self.out[at..], b"*/").is_none());
-        let blank = if self.wild && !in_hint && self.random.one_in(3) {
-            self.random.of(&BLANKS)
+        let blank = if self.wild && !in_hint && self.random.below(3) == 0 {
+            self.random.pick(&BLANKS)
         } else {
             " "
         };

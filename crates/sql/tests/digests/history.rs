@@ -2,18 +2,12 @@
 //! Schema tells their digests.
 
 use waggle_sql::SessionSettings;
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::PerformanceSchema;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::Version;
+use waggle_testkit::{Client, PerformanceSchema, Server, Version};
 
 use crate::server;
-use crate::server::Answer;
-use crate::server::Reply;
+use crate::server::{Answer, Reply};
 
-/// Errors of the parser: ER_PARSE_ERROR, and ER_TOO_LONG_IDENT, behind which MariaDB shows the digest
+/// Errors of the parser: ER_PARSE_ERROR, and ER_TOO_LONG_IDENT, after which MariaDB shows the digest
 /// of an earlier statement.
 const PARSER: [&[u8]; 2] = [b"1064", b"1059"];
 /// Beginnings of statements that would end the session or the server, stop it from answering, or
@@ -70,7 +64,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn open(server: &Server, settings: SessionSettings) -> Self {
         let session = server::session(server, settings);
-        let mut watcher = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
+        let mut watcher = server.root().unwrap();
         watcher.run("SET character_set_results = NULL").unwrap();
         let mut history = History { settings, session, watcher, thread: String::new(), last: 0 };
         history.find_thread();
@@ -109,7 +103,7 @@ impl History {
         let text = [format!("/* {} */ ", self.last).as_bytes(), statement].concat();
         if self.session.query(text).is_err() || self.session.ping().is_err() {
             // It may have ended the session, or the server.
-            let Ok(_) = Client::connect(server, Transport::Unix, Account::ROOT) else {
+            let Ok(_) = server.root() else {
                 return Reply::Lost;
             };
             self.session = server::session(server, self.settings);
@@ -121,7 +115,7 @@ impl History {
 }
 
 fn reply([mut text, hash, error]: [Vec<u8>; 3]) -> Reply {
-    // These servers put a blank behind every token.
+    // These servers put a blank after every token.
     if text.last() == Some(&b' ') {
         text.pop();
     }

@@ -24,7 +24,7 @@ pub(crate) fn write(writer: &mut Writer<'_>, name: &str) {
         "timestamp" => one(writer, &["'2020-01-01 00:00:00'", "'2026-11-22 10:11:12.5'"]),
         "uservar" => user_variable(writer),
         "ig" => {
-            if writer.settings.modes.contains(SqlModes::IGNORE_SPACE) && writer.random.one_in(2) {
+            if writer.settings.modes.contains(SqlModes::IGNORE_SPACE) && writer.random.coin() {
                 one(writer, &[" ", "\t", "\n  "]);
             }
         }
@@ -60,7 +60,7 @@ const DECIMALS: [&str; 7] = ["1.5", ".5", "1.", "0.0", "123456789012345678901.1"
 const FLOATS: [&str; 8] = ["1e5", "1E-3", ".5e+2", "1.e3", "2e0", "1.5E10", "0e0", "1e+10"];
 
 fn one(writer: &mut Writer<'_>, list: &[&str]) {
-    let text = *writer.random.of(list);
+    let text = *writer.random.pick(list);
     writer.out.extend_from_slice(text.as_bytes());
 }
 
@@ -83,7 +83,7 @@ fn character(writer: &mut Writer<'_>, in_name: bool) {
         "cp850" | "cp852" | "keybcs2" => &[b"\x81", b"\x82", b"\x84"],
         _ => &[b"\xe9", b"\xc4", b"\xd1", b"\xe0"],
     };
-    let bytes = *writer.random.of(all);
+    let bytes = *writer.random.pick(all);
     writer.out.extend_from_slice(bytes);
 }
 
@@ -110,7 +110,7 @@ fn identifier(writer: &mut Writer<'_>) {
         }
         13 => {
             let length = 60 + writer.random.below(9);
-            let letter = *writer.random.of(b"qrs");
+            let letter = *writer.random.pick(b"qrs");
             writer.out.extend(std::iter::repeat_n(letter, length));
         }
         _ => one(writer, &NAMES),
@@ -202,7 +202,7 @@ fn quoted_name(writer: &mut Writer<'_>, quote: u8) {
 
 fn string(writer: &mut Writer<'_>) {
     let ansi = writer.settings.modes.contains(SqlModes::ANSI_QUOTES);
-    let quote = if !ansi && writer.random.one_in(4) { b'"' } else { b'\'' };
+    let quote = if !ansi && writer.random.below(4) == 0 { b'"' } else { b'\'' };
     quoted(writer, quote);
 }
 

@@ -3,12 +3,8 @@
 use std::fmt::Write;
 
 use waggle_sql::SessionSettings;
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::client::StatementHandle;
-use waggle_testkit::client::Value;
+use waggle_testkit::client::{StatementHandle, Value};
+use waggle_testkit::{Client, Server};
 
 /// What a server makes of a statement.
 #[derive(Debug, Clone)]
@@ -63,7 +59,7 @@ impl Oracle {
 
 /// A session with a default database, without which some statements are not parsed.
 pub(crate) fn session(server: &Server, settings: SessionSettings) -> Client {
-    let mut client = Client::connect(server, Transport::Unix, Account::ROOT).unwrap();
+    let mut client = server.root().unwrap();
     client.run("CREATE DATABASE IF NOT EXISTS digests").unwrap();
     client.run("USE digests").unwrap();
     client.run(set(settings)).unwrap();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// A part of a template.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// As it stands, but for the case of its words and what is blank in it.
+    /// As it stands, except for the case of its words and what is blank in it.
     Text(String),
     /// A rule or something built in.
     Slot(String),
@@ -64,7 +64,7 @@ fn parse(text: &str) -> Template {
     template
 }
 
-/// Reads alternatives and the mark behind the last; `marks` are that between two and that one.
+/// Reads alternatives and the mark after the last; `marks` are that between two and that one.
 fn choices(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, marks: &str) -> Vec<Template> {
     let mut choices = vec![sequence(rest, marks)];
     while rest.next().expect("a mark is open") == '|' {

@@ -1,20 +1,9 @@
 //! What holds for every input.
 
-use waggle_sql::Ddl;
-use waggle_sql::Dialect;
-use waggle_sql::Fingerprinter;
-use waggle_sql::Lexeme;
-use waggle_sql::Lexer;
-use waggle_sql::Normaliser;
-use waggle_sql::Reading;
-use waggle_sql::SessionSettings;
-use waggle_sql::SqlModes;
-use waggle_sql::SqlPrepared;
-use waggle_sql::Tables;
-use waggle_sql::format;
-use waggle_sql::kind;
-use waggle_sql::mask_secrets;
-use waggle_sql::redact;
+use waggle_sql::{
+    Ddl, Dialect, Fingerprinter, Lexeme, Lexer, Normaliser, Reading, SessionSettings, SqlModes,
+    SqlPrepared, TableName, Tables, format, kind, mask_secrets, redact,
+};
 
 const DIALECTS: [Dialect; 4] =
     [Dialect::Mysql9, Dialect::Mysql80, Dialect::Mysql57, Dialect::Mariadb];
@@ -67,29 +56,48 @@ impl Checker {
         // A mark of ten bytes may stand for every byte.
         assert!(mask_secrets(sql, None).len() <= 11 * sql.len());
 
-        let length = self.fingerprinter.fingerprint(sql).len();
-        assert!(length <= 3 * sql.len() + 20, "{length} bytes");
+        let fingerprint = self.fingerprinter.fingerprint(sql).to_owned();
+        assert!(fingerprint.len() <= 3 * sql.len() + 20, "{} bytes", fingerprint.len());
+        assert_eq!(self.fingerprinter.fingerprint(sql), fingerprint);
+        let (cut, _) = self.fingerprinter.fingerprint_cut_in(beginning, SessionSettings::default());
+        assert!(cut.len() <= 3 * beginning.len() + 20, "{} bytes", cut.len());
         let tables = self.tables(sql, beginning);
-        self.laid_out(sql, DIALECTS[number as usize % 4].reading(), number as usize % 100);
+        self.laid_out(sql, number as usize % DIALECTS.len(), number as usize % 100);
         (complete, tables)
     }
 
     fn tables(&self, sql: &[u8], beginning: &[u8]) -> u64 {
         let tables = Tables::of(sql, Reading::EVERYTHING, SessionSettings::default());
         assert!(tables.names.len() <= 32);
+        if let Ok(text) = std::str::from_utf8(sql)
+            && !text.contains("``")
+        {
+            // A name that holds a secret is not shown.
+            let is_there =
+                |table: &TableName| text.contains(&table.name) || table.name == "<secret>";
+            assert!(tables.names.iter().all(is_there), "{text:?}\n{:?}", tables.names);
+        }
         let some =
             Tables::of_beginning(beginning, Dialect::Mariadb.reading(), SessionSettings::default());
         assert!(some.names.len() <= 32);
         tables.names.len() as u64
     }
 
-    fn laid_out(&self, sql: &[u8], reading: Reading, width: usize) {
+    fn laid_out(&mut self, sql: &[u8], dialect: usize, width: usize) {
         let text = String::from_utf8_lossy(sql);
+        let reading = DIALECTS[dialect].reading();
         let laid = format(&text, reading, SqlModes::default(), width);
         // Each byte is a token on a line of its own at most, half a line in.
         assert!(laid.len() <= text.len() * (width.max(20) / 2 + 2), "{} bytes", laid.len());
         let same = tokens(text.as_bytes(), reading).eq(tokens(laid.as_bytes(), reading));
         assert!(same, "{text:?}\n{laid:?}");
+        // What is laid out was masked before: a line may end inside a secret.
+        if mask_secrets(text.as_bytes(), None) != text.as_bytes() {
+            return;
+        }
+        let normaliser = &mut self.normalisers[dialect];
+        let before = normaliser.digest(text.as_bytes()).text().to_owned();
+        assert_eq!(before, normaliser.digest(laid.as_bytes()).text(), "{text:?}\n{laid:?}");
     }
 }
 
