@@ -1,5 +1,5 @@
 //! Compiles the kernel half of every probe: each `src/<probe>/mod.bpf.c` becomes
-//! `OUT_DIR/<probe>.skel.rs`.
+//! `OUT_DIR/<probe>.skel.rs`, and so does `src/carrier/maps.bpf.c`, what they share.
 
 use std::env;
 use std::error::Error;
@@ -8,15 +8,12 @@ use std::path::Path;
 use libbpf_cargo::SkeletonBuilder;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo::rerun-if-changed=src/bpf");
     let out = env::var("OUT_DIR")?;
     let mut probes = 0;
     for entry in Path::new("src").read_dir()? {
         let folder = entry?.path();
-        let source = folder.join("mod.bpf.c");
-        if !source.is_file() {
-            continue;
-        }
+        let sources = ["mod.bpf.c", "maps.bpf.c"].map(|name| folder.join(name));
+        let Some(source) = sources.into_iter().find(|source| source.is_file()) else { continue };
         for file in folder.read_dir()? {
             let file = file?.path();
             if file.extension().is_some_and(|kind| kind == "c" || kind == "h") {
@@ -28,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let triplet = format!("-I/usr/include/{}-linux-gnu", env::var("CARGO_CFG_TARGET_ARCH")?);
         SkeletonBuilder::new()
             .source(&source)
-            .clang_args(["-Isrc/bpf", &triplet, "-Wall", "-Werror", "-mcpu=v3"])
+            .clang_args(["-Isrc/carrier", &triplet, "-Wall", "-Werror", "-mcpu=v3"])
             .obj(Path::new(&out).join(format!("{name}.bpf.o")))
             .build_and_generate(Path::new(&out).join(format!("{name}.skel.rs")))
             .map_err(|error| {

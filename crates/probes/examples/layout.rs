@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use waggle_model::Reading;
-use waggle_probes::target::elf::Elf;
-use waggle_probes::target::layout::{Field, Layout};
-use waggle_probes::target::pthread::PthreadLayout;
+use waggle_probes::servers::elf::Elf;
+use waggle_probes::servers::layout::{Field, Layout};
+use waggle_probes::servers::pthread::PthreadLayout;
 
 fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;

@@ -1,11 +1,10 @@
-//! What this kernel and our rights give: the facts that `waggle doctor` shows.
+//! What this kernel and our rights allow. `waggle doctor` shows these facts.
 //!
-//! Looking changes nothing: files are read, and the one object that is made to try the `bpf`
-//! system call is closed again before the answer is given.
+//! Looking changes nothing. waggle reads files, and creates one object to try the `bpf` system
+//! call. It closes that object before it answers.
 
-use std::fs;
-use std::io;
 use std::path::Path;
+use std::{fs, io};
 
 use libbpf_rs::MapType;
 
@@ -29,7 +28,7 @@ pub struct Fact {
     pub state: State,
     /// What was seen.
     pub why: String,
-    /// What to do where the answer keeps waggle from working; `None` where nothing is missing.
+    /// What to do where the answer keeps waggle from working; `None` if nothing is missing.
     pub remedy: Option<&'static str>,
 }
 
@@ -134,9 +133,14 @@ const CAPABILITIES: [(&str, &str, u32, &str); 5] = [
         "cap_sys_nice",
         "CAP_SYS_NICE",
         23,
-        "give CAP_SYS_NICE, or statements are lost where all processors are busy",
+        "give CAP_SYS_NICE, or statements are lost where all CPUs are busy",
     ),
-    ("cap_sys_admin", "CAP_SYS_ADMIN", SYS_ADMIN, "none needed where the other three are held"),
+    (
+        "cap_sys_admin",
+        "CAP_SYS_ADMIN",
+        SYS_ADMIN,
+        "none needed where CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are held",
+    ),
 ];
 const SYS_ADMIN: u32 = 21;
 
@@ -159,7 +163,7 @@ fn capabilities(proc_root: &Path) -> Vec<Fact> {
     CAPABILITIES.into_iter().map(of).collect()
 }
 
-/// The capabilities that we need and lack, in one line; `None` where we hold them all.
+/// The capabilities that we need and lack, in one line; `None` if we hold them all.
 pub(crate) fn rights_missing() -> Option<String> {
     let facts = capabilities(Path::new("/proc"));
     let lacking = facts.iter().filter(|fact| {
@@ -206,7 +210,9 @@ fn unprivileged_bpf(proc_root: &Path) -> Fact {
     match read_text(&proc_root.join("sys/kernel/unprivileged_bpf_disabled")).as_deref() {
         Ok("0") => Fact::new(NAME, State::Yes, "kernel.unprivileged_bpf_disabled is 0"),
         Ok(value) => {
-            let why = format!("kernel.unprivileged_bpf_disabled is {value}: rights are needed");
+            let why = format!(
+                "no fault: only users with rights may use BPF (kernel.unprivileged_bpf_disabled is {value})"
+            );
             Fact::new(NAME, State::No, why)
         }
         Err(error) => {

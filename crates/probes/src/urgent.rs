@@ -1,10 +1,10 @@
-//! A thread that is not kept waiting.
+//! A thread that does not wait for the processor.
 //!
-//! The rings are emptied by a thread that needs little, but must get it soon. Where every processor
-//! is taken, an ordinary thread can wait for most of a second, and the rings run over (seen with
-//! two busy servers and their clients on two processors: 700 of 1000 ms spent waiting for 27 ms of
-//! work). As a round-robin thread (`sched(7)`) it waits for none of them. Whoever is urgent must do
-//! little: nothing that belongs to a server runs on its processor meanwhile.
+//! The thread that empties the rings needs little time, but needs it soon. On a host with all
+//! processors busy, an ordinary thread can wait for most of a second, and the rings overflow. (On
+//! two processors with two busy servers and their clients it waited 700 of 1000 ms for 27 ms of
+//! work.) A round-robin thread (`sched(7)`) does not wait. An urgent thread must do little work:
+//! meanwhile no server runs on its processor.
 
 use std::io;
 
@@ -26,7 +26,7 @@ impl Urgent {
     ///
     /// The kernel's, where that needs `CAP_SYS_NICE` or an `RLIMIT_RTPRIO` of 1.
     pub fn begin() -> io::Result<Urgent> {
-        set_policy(libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, PRIORITY)?;
+        set_policy(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, PRIORITY)?;
         Ok(Urgent { _of_this_thread: std::marker::PhantomData })
     }
 }
@@ -34,14 +34,21 @@ impl Urgent {
 impl Drop for Urgent {
     fn drop(&mut self) {
         // To go back is always allowed.
-        let _ = set_policy(libc::SCHED_OTHER, 0);
+        let _ = set_policy(0, libc::SCHED_OTHER, 0);
     }
 }
 
-fn set_policy(policy: i32, priority: i32) -> io::Result<()> {
+/// Makes a process of ours urgent, whose only thread does little work.
+pub(crate) fn hasten(pid: u32) -> io::Result<()> {
+    set_policy(pid, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, PRIORITY)
+}
+
+/// Of a thread; 0 names the calling one.
+fn set_policy(tid: u32, policy: i32, priority: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: the kernel reads the parameter; 0 names the calling thread.
-    let failed = unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) };
+    // SAFETY: the kernel reads the parameter, which outlives the call.
+    let failed =
+        unsafe { libc::sched_setscheduler(tid.cast_signed(), policy, &raw const parameter) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * Statements without a reply of their own: those of stored programs and those that a replica
- * applies. A breakpoint pair on the two functions of the server that run nothing else.
+ * Statements without a reply of their own: statements of stored programs, and statements that a
+ * replica applies. Two server functions run nothing else. Each has a pair of breakpoints.
  */
 #include "session.bpf.h"
 #include "../nested/shared.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-#define COM_QUERY	 3
-#define COM_STMT_EXECUTE 23
-
 /* The skeleton generates a Rust type for what it sees in a section. */
 struct nested _nested = {};
 
-/* The kernel sees no more ends of functions than so many in one thread (MAX_URETPROBE_DEPTH). */
+/* The most pending function returns that the kernel tracks per thread (MAX_URETPROBE_DEPTH). */
 #define DEPTH_MAX 64
 
 /*
- * The statements that run. Not an LRU map: one call after another at the same place of a stack
- * takes the same entry, so nothing stays behind, and a full map is noticed instead of losing the
- * statements that run longest. 8192 are 128 sessions as deep as the kernel can see.
+ * The running statements. This is no LRU map. Calls at the same place of a stack reuse the same
+ * entry, so nothing is left over. A full map is noticed, and does not lose the longest statements.
+ * 8192 is enough for 128 sessions at the greatest depth that the kernel tracks.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -87,7 +84,7 @@ static __always_inline void on_enter(struct target *target, const struct frame_k
 	frame->depth = enter_depth(target);
 	if (frame->depth > DEPTH_MAX)
 		return;
-	if (!read_u64(&frame->session_text, thd + SESSION_TEXT) ||
+	if ((cfg.has_text && !read_u64(&frame->session_text, thd + SESSION_TEXT)) ||
 	    (cfg.rows_sent && !read_u64(&frame->rows_sent, thd + cfg.rows_sent)) ||
 	    (cfg.rows_examined && !read_u64(&frame->rows_examined, thd + cfg.rows_examined)))
 		return; /* its end will tell */
@@ -105,20 +102,21 @@ static __always_inline bool tell_identity(struct target *target, u64 thd, u64 no
 					  bool is_applied)
 {
 	struct session_key key = {.thd = thd, .tgid = target->tgid};
-	struct session session = {};
-	u32 id = 0, command = 0;
+	u64 id = 0;
+	u32 command = 0;
 
-	bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command));
-	if (!is_applied && (command == COM_QUERY || command == COM_STMT_EXECUTE))
+	if (cfg.has_command)
+		bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command));
+	if (!is_applied && (!cfg.has_command || runs_statement(command)))
 		return true;
-	bpf_probe_read_user(&id, sizeof(id), (void *)(thd + cfg.id));
-	session.id = id;
+	if (cfg.has_id)
+		bpf_probe_read_user(&id, sizeof(u32), (void *)(thd + cfg.id));
 	u64 *known = bpf_map_lookup_elem(&told, &key);
-	if (known && *known == session.id)
+	if (known && *known == id)
 		return true;
-	if (!send_identity(target, thd, now, &session))
+	if (!send_identity(target, thd, now, id, 0, 0))
 		return false;
-	if (bpf_map_update_elem(&told, &key, &session.id, BPF_ANY))
+	if (bpf_map_update_elem(&told, &key, &id, BPF_ANY))
 		count_lost(target, LOST_MAP_FULL, 1);
 	return true;
 }
@@ -140,16 +138,16 @@ static __always_inline bool fill(struct statement *record, const u8 *query,
 {
 	struct nested *nested =
 	    (struct nested *)(record->data + cfg.data_length - sizeof(struct nested));
-	u64 diagnostics;
+	u64 diagnostics = 0;
 
 	nested->begin_ns = frame->begin_ns;
 	nested->rows_sent = frame->rows_sent;
 	nested->rows_examined = frame->rows_examined;
 	nested->is_applied = is_applied;
 	copy_stack_span(record, &cfg.query, query);
-	if (!read_u64(&diagnostics, frame->thd + cfg.diagnostics) ||
-	    bpf_probe_read_user(record->data + cfg.status.at, cfg.status.length,
-				(void *)(diagnostics + cfg.status.offset)) ||
+	if ((cfg.has_diagnostics && !read_u64(&diagnostics, frame->thd + cfg.diagnostics)) ||
+	    (cfg.has_status && bpf_probe_read_user(record->data + cfg.status.at, cfg.status.length,
+						   (void *)(diagnostics + cfg.status.offset))) ||
 	    !read_spans(record, frame->thd, cfg.session_spans, cfg.session) ||
 	    !read_spans(record, diagnostics, cfg.diagnostics_spans, cfg.diagnostics_span))
 		return false;
@@ -161,24 +159,26 @@ static __always_inline void send_nested(struct target *target, const struct fram
 					bool is_applied)
 {
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
-	u64 now = bpf_ktime_get_ns();
+	u64 text, length;
 
-	if (bpf_probe_read_user(query, cfg.query.length, (void *)(frame->thd + cfg.query.offset))) {
+	if (cfg.has_text &&
+	    bpf_probe_read_user(query, cfg.query.length, (void *)(frame->thd + cfg.query.offset))) {
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		return;
 	}
-	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
-	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
+	text_of(query, &text, &length);
 	/* EXECUTE puts its own statement into the session: that one says more. */
-	if (frame->text && (is_applied || text == frame->session_text)) {
+	if (cfg.has_text && frame->text && (is_applied || text == frame->session_text)) {
 		text = frame->text;
 		length = frame->text_length;
 		*(u64 *)(query + (cfg.at_text - cfg.query.at)) = text;
 		*(u64 *)(query + (cfg.at_text_length - cfg.query.at)) = length;
 	}
-	if (!tell_identity(target, frame->thd, now, is_applied))
+	if (!tell_identity(target, frame->thd, bpf_ktime_get_ns(), is_applied))
 		return;
-	struct statement *record = reserve_statement(target, RECORD_NESTED, length);
+	/* Later than that of the identity, which may lie in another ring. */
+	u64 now = bpf_ktime_get_ns();
+	struct statement *record = reserve_statement(target, RECORD_NESTED, length, 0);
 
 	if (!record)
 		return;

@@ -1,29 +1,40 @@
-//! Statements that run without a reply of their own: those of stored programs (procedures,
-//! functions, triggers, events) and those that a replica applies.
+//! Statements that run without a reply of their own: statements of stored programs (procedures,
+//! functions, triggers, events), and statements that a replica applies.
 //!
-//! What it costs, what it needs and what it cannot see: `README.md` in this folder.
+//! `README.md` in this folder has cost, requirements and blind spots.
 
-mod place;
 mod record;
 mod skeleton;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, Object, ObjectBuilder, UprobeOpts};
-use waggle_model::Reading;
+use libbpf_rs::{Link, Object};
+use waggle_model::{Losses, Reading};
 
-use crate::tap::{Plan, Programs, RunTime, TapError, kernel_error, run_time_of_program};
-use crate::target::elf::Elf;
-use place::{Kind, Place};
-pub(crate) use record::Nested;
+use crate::carrier::{
+    self, Carrier, CarrierError, RunTime, Session, Target, kernel_error, run_time_of,
+};
+use crate::servers::Instance;
+use crate::servers::breakpoint::Function;
+use record::Nested;
+
+/// The functions that run statements without a reply of their own.
+const FUNCTIONS: [Function; 2] = [Function::Routine, Function::Applied];
+
+/// The programs of `mod.bpf.c` at the begin and at the end of a function.
+fn programs(function: Function) -> [&'static str; 2] {
+    match function {
+        Function::Applied => ["on_apply", "on_apply_end"],
+        _ => ["on_routine", "on_routine_end"],
+    }
+}
 
 /// Which nested statements of a server are captured; the reason where they are not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// Those of stored programs. The value is the function on which the probe stands.
     pub routines: Reading<&'static str>,
-    /// Those that a replica applies in text form.
+    /// Statements that a replica applies in text form.
     pub applied: Reading<&'static str>,
 }
 
@@ -39,44 +50,76 @@ struct Loaded {
     _links: Vec<Link>,
 }
 
-/// The probes of every server.
+/// The breakpoints in every server.
 #[derive(Default)]
-pub(crate) struct Probes {
+pub(crate) struct Probe {
+    targets: HashMap<u32, Target>,
     loaded: HashMap<u32, Loaded>,
     coverage: HashMap<u32, Coverage>,
+    /// By server.
+    lost: HashMap<u32, Losses>,
 }
 
-impl Probes {
-    /// Sets the breakpoints in a server that the tap watches with `plan` and the program of this
-    /// number. Where that cannot be done, the coverage says why.
-    pub(crate) fn attach(&mut self, programs: &Programs, plan: &Plan, pid: u32, program: u32) {
-        let coverage = match load(programs, plan, pid, program) {
+impl Probe {
+    /// Sets the breakpoints in a server that another probe watches as `target`. Where that cannot be
+    /// done, the coverage says why.
+    pub(crate) fn attach(&mut self, carrier: &Carrier, target: &Target, instance: &Instance) {
+        let target = Nested::target(target);
+        let coverage = match load(carrier, &target, instance) {
             Ok((loaded, coverage)) => {
-                self.loaded.insert(pid, loaded);
+                self.loaded.insert(instance.pid, loaded);
                 coverage
             }
             Err(error) => Coverage::absent(&error.to_string()),
         };
-        self.coverage.insert(pid, coverage);
+        self.coverage.insert(instance.pid, coverage);
+        self.targets.insert(instance.pid, target);
     }
 
-    /// Removes the breakpoints from a server.
-    pub(crate) fn detach(&mut self, pid: u32) {
+    /// One that reads the records of a server that another probe watches as `target`, as if its programs were there.
+    #[cfg(test)]
+    pub(crate) fn reading(pid: u32, target: &Target) -> Probe {
+        let mut probe = Probe::default();
+        probe.targets.insert(pid, Nested::target(target));
+        probe
+    }
+
+    /// Goes on with a layout that lost fields; the programs stay as they are.
+    pub(crate) fn narrow(&mut self, pid: u32, target: &Target) {
+        if let Some(before) = self.targets.get_mut(&pid) {
+            *before = Nested::target(target);
+        }
+    }
+
+    /// Removes the breakpoints from a server, and says what was lost of it.
+    pub(crate) fn detach(&mut self, pid: u32) -> Losses {
+        self.targets.remove(&pid);
         self.coverage.remove(&pid);
         self.loaded.remove(&pid);
+        self.lost.remove(&pid).unwrap_or_default()
     }
 
-    /// What is captured of a server; `None` where it is not attached.
+    /// What is captured of a server; `None` if it is not attached.
     pub(crate) fn coverage(&self, pid: u32) -> Option<&Coverage> {
         self.coverage.get(&pid)
+    }
+
+    /// Reads a record of this probe.
+    pub(crate) fn read<'a>(&'a mut self, session: Session, record: &'a [u8]) -> Option<Nested<'a>> {
+        Nested::of(self.targets.get(&session.tgid)?, record, &mut self.lost)
+    }
+
+    /// What has been lost on this side of a server that is watched.
+    pub(crate) fn losses(&self, pid: u32) -> Losses {
+        self.lost.get(&pid).copied().unwrap_or_default()
     }
 
     /// How often a statement ended here and how long the programs at both of its ends ran.
     pub(crate) fn run_time(&self) -> RunTime {
         let mut sum = RunTime::default();
         for loaded in self.loaded.values() {
-            for programs in Kind::ALL.map(Kind::programs) {
-                let [begin, end] = programs.map(|name| run_time_of_program(&loaded.object, name));
+            for programs in FUNCTIONS.map(programs) {
+                let [begin, end] = programs.map(|name| run_time_of(&loaded.object, name));
                 sum.runs += end.runs;
                 sum.time += begin.time + end.time;
             }
@@ -86,33 +129,23 @@ impl Probes {
 }
 
 fn load(
-    programs: &Programs,
-    plan: &Plan,
-    pid: u32,
-    program: u32,
-) -> Result<(Loaded, Coverage), TapError> {
-    let path = PathBuf::from(format!("/proc/{pid}/exe"));
-    let elf = Elf::open(&path)
-        .map_err(|error| TapError::Kernel { what: "nested statements", why: error.to_string() })?;
-    // Libbpf wants the bytes aligned, which a fresh allocation is.
-    let aligned = skeleton::OBJECT.to_vec();
-    let mut open = ObjectBuilder::default()
-        .open_memory(&aligned)
-        .map_err(kernel_error("the programs for nested statements"))?;
-    let mut plan = Nested::plan(plan);
-    plan.config.instruction_text = place::instruction_text(&elf).unwrap_or(0);
-    programs.set_maps(&mut open, &plan, program)?;
+    carrier: &Carrier,
+    target: &Target,
+    instance: &Instance,
+) -> Result<(Loaded, Coverage), CarrierError> {
+    let mut open = carrier::open(skeleton::OBJECT, "the programs for nested statements")?;
+    let mut plan = target.plan.clone();
+    plan.config.instruction_text = instance.breakpoints.instruction_text.unwrap_or(0);
+    carrier.prepare(&mut open, &plan, target.program)?;
     let object = open.load().map_err(kernel_error("loading the programs for nested statements"))?;
     let mut links = Vec::new();
-    let [routines, applied] = Kind::ALL.map(|kind| match place::find(&elf, kind) {
-        Reading::Absent(why) => Reading::Absent(why),
-        Reading::Value(place) => match attach_pair(&object, kind, place, pid, &path) {
-            Ok(pair) => {
-                links.extend(pair);
-                Reading::Value(kind.function())
-            }
-            Err(error) => Reading::Absent(error.to_string()),
-        },
+    let [routines, applied] = FUNCTIONS.map(|function| {
+        let place = instance.breakpoints.at(function).as_ref();
+        place.and_then(|place| {
+            let pair = attach_pair(&object, function, *place, instance);
+            links.extend(pair.map_err(|error| error.to_string())?);
+            Ok::<_, String>(function.name())
+        })
     });
     Ok((Loaded { object, _links: links }, Coverage { routines, applied }))
 }
@@ -120,22 +153,15 @@ fn load(
 /// The end is attached first: a statement that is seen to begin is then seen to end.
 fn attach_pair(
     object: &Object,
-    kind: Kind,
-    place: Place,
-    pid: u32,
-    path: &Path,
-) -> Result<[Link; 2], TapError> {
+    function: Function,
+    place: u64,
+    instance: &Instance,
+) -> Result<[Link; 2], CarrierError> {
     let attach = |name: &'static str, retprobe| {
-        let program = object.progs_mut().find(|program| program.name() == name);
-        let program =
-            program.ok_or(TapError::Kernel { what: name, why: "no such program".into() })?;
-        let func_name = Some(place.symbol.to_owned());
-        let options = UprobeOpts { func_name, retprobe, ..Default::default() };
-        program
-            .attach_uprobe_with_opts(pid as i32, path, place.skip, options)
-            .map_err(kernel_error(kind.function()))
+        carrier::attach_breakpoint(&carrier::program(object, name)?, instance, place, retprobe)
+            .map_err(kernel_error(function.name()))
     };
-    let [begin, end] = kind.programs();
+    let [begin, end] = programs(function);
     let end = attach(end, true)?;
     Ok([attach(begin, false)?, end])
 }

@@ -1,10 +1,12 @@
 //! What a record says of a nested statement.
 
-use waggle_model::{Identity, Origin, Statement};
+use std::collections::HashMap;
+
+use waggle_model::{Identity, Losses, Origin, Statement, StatementKey};
 
 use super::skeleton::types;
-use crate::tap::{Plan, Reply, read_struct};
-use crate::target::layout::{DiagnosticsCodes, Field};
+use crate::carrier::{SessionData, Target, read_struct};
+use crate::servers::layout::Field;
 
 /// The error of a statement whose tables changed since it was prepared (`ER_NEED_REPREPARE`,
 /// `share/errmsg.txt`): the server prepares it anew and runs it again.
@@ -12,27 +14,40 @@ const NEED_REPREPARE: u32 = 1615;
 
 const SIZE: usize = size_of::<types::nested>();
 
-/// The part of a record that only nested statements have.
-pub(crate) struct Nested {
+/// A record of a nested statement.
+pub(crate) struct Nested<'a> {
+    target: &'a Target,
+    data: SessionData<'a>,
+    /// The part that only nested statements have.
     raw: types::nested,
 }
 
-impl Nested {
-    /// The plan of the tap, with room for this part.
-    pub(crate) fn plan(plan: &Plan) -> Plan {
-        plan.with_room(SIZE as u32)
+impl<'a> Nested<'a> {
+    /// How records are read that have this part.
+    pub(super) fn target(target: &Target) -> Target {
+        target.with_room(SIZE as u32)
     }
 
-    /// Reads it from a record.
-    pub(crate) fn of(reply: &Reply<'_>) -> Option<Nested> {
-        let data = reply.data();
-        let raw = read_struct(data.get(data.len().checked_sub(SIZE)?..)?)?;
-        Some(Nested { raw })
+    /// Reads it from a record of a target with room for it.
+    pub(super) fn of(
+        target: &'a Target,
+        record: &'a [u8],
+        lost: &mut HashMap<u32, Losses>,
+    ) -> Option<Nested<'a>> {
+        let data = target.read(record, lost)?;
+        let bytes = data.data();
+        let raw = read_struct(bytes.get(bytes.len().checked_sub(SIZE)?..)?)?;
+        Some(Nested { target, data, raw })
     }
 
     /// Whether a replica applied it.
     pub(crate) fn is_applied(&self) -> bool {
         self.raw.is_applied != 0
+    }
+
+    /// What tells it from the next of its session.
+    pub(crate) fn key(&self) -> StatementKey {
+        self.data.statement_key()
     }
 
     /// Who runs it: the client of the session, in the database that was in force. A routine has
@@ -43,25 +58,22 @@ impl Nested {
         Identity { database: database.map(<[u8]>::to_vec), ..session.clone() }
     }
 
-    /// The statement, from `whole`, which says what the session held when it ended; `None` where
-    /// it was only an attempt.
-    pub(crate) fn statement<'a>(
-        &self,
-        reply: &Reply<'_>,
-        codes: &DiagnosticsCodes,
-        whole: Statement<'a>,
-    ) -> Option<Statement<'a>> {
+    /// The statement; `None` where it was only an attempt. Its settings are not known: what a stored
+    /// program runs is read by those under which it was made.
+    pub(crate) fn statement(&self, identity: &'a Identity) -> Option<Statement<'a>> {
+        // What the session held when it ended.
+        let whole = self.target.statement(&self.data, identity);
         if whole.error == Some(NEED_REPREPARE) {
             return None;
         }
         let is_timed = self.raw.begin_ns != 0;
         // The session counts over all that runs in it; where it began anew it counts this alone.
         let own = |field, before: u64| {
-            let now: u64 = reply.get(field)?;
+            let now: u64 = self.data.get(field)?;
             is_timed.then(|| now.checked_sub(before).unwrap_or(now))
         };
         // MariaDB's applier clears the area before it returns, unless the statement failed.
-        let is_cleared = reply.get(Field::DiagnosticsStatus) == Some(codes.empty.into());
+        let is_cleared = self.data.status() == Some(self.target.meaning.codes.empty);
         Some(Statement {
             origin: Origin::Nested,
             latency_ns: is_timed.then(|| whole.end_ns.saturating_sub(self.raw.begin_ns)),
@@ -73,6 +85,9 @@ impl Nested {
             lock_ns: None,
             bytes_sent: None,
             client_gone: false,
+            parts: None,
+            usage: None,
+            after_reply_before_ns: None,
             ..whole
         })
     }

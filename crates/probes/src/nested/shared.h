@@ -4,8 +4,8 @@
 #define WAGGLE_NESTED_SHARED_H
 
 /*
- * What a record says of a nested statement beyond what the session holds when it ends. It stands
- * at the end of the data of a `struct statement`.
+ * What a record has about a nested statement beyond the session's data at its end. It is at the
+ * end of the data of a `struct statement`.
  */
 struct nested {
 	u64 begin_ns;  /* 0: not known */

@@ -1,9 +1,9 @@
-//! Which bytes of a session are read, and what they say.
+//! Which bytes of a session waggle reads, and what they mean.
 //!
-//! Each place costs a look-up of its page, so fields that lie near each other are read as one span.
+//! Each place costs a page lookup, so fields that lie close together are read as one span.
 
-use crate::target::layout::{Base, ContextStrings, Field, Layout};
-use crate::target::{Batch, Place};
+use crate::servers::layout::{Base, ContextStrings, Field, Layout};
+use crate::servers::{Batch, Place};
 
 /// Bytes between two fields up to which reading them together is cheaper than reading them apart.
 const GAP: u32 = 512;
@@ -13,7 +13,7 @@ const GAP: u32 = 512;
 pub(super) struct Spans {
     /// Offset in the object and length of each.
     spans: Vec<(u32, u32)>,
-    /// Where each field lies in the spans when they are put one behind the other, and its width.
+    /// Where each field lies in the spans when they are put one after the other, and its width.
     fields: Vec<(Field, usize, usize)>,
 }
 
@@ -56,13 +56,17 @@ impl Spans {
         batch.joined(first, self.spans.len())
     }
 
+    fn has(&self, field: Field) -> bool {
+        self.fields.iter().any(|(known, ..)| *known == field)
+    }
+
     /// The word at a field, widened.
     fn word(&self, bytes: &[u8], field: Field) -> Option<u64> {
         let (_, at, width) = self.fields.iter().find(|(known, ..)| *known == field)?;
         word_at(bytes, *at, (*width).min(8))
     }
 
-    /// The word behind the first eight bytes of a field.
+    /// The word after the first eight bytes of a field.
     fn second_word(&self, bytes: &[u8], field: Field) -> Option<u64> {
         let (_, at, width) = self.fields.iter().find(|(known, ..)| *known == field)?;
         word_at(bytes, at + 8, width.checked_sub(8).filter(|width| *width > 0)?)
@@ -126,7 +130,7 @@ impl Head {
         Spans::of(own.filter_map(|field| Some((field, layout.offset(field)?, field.width()))))
     }
 
-    /// `None` only where the layout lacks the id or the command.
+    /// `None` only if the layout lacks the id or the command.
     pub(super) fn decode(spans: &Spans, bytes: &[u8]) -> Option<Self> {
         let word = |field| spans.word(bytes, field);
         let pointer = |field| word(field).filter(|address| *address != 0);
@@ -178,7 +182,10 @@ impl Client {
         };
         Self {
             user: string(Field::User),
-            host: string(Field::Host).or_else(|| string(Field::Address)),
+            // Without the field of the name an address would be taken for one.
+            host: string(Field::Host)
+                .or_else(|| string(Field::Address))
+                .filter(|_| spans.has(Field::Host)),
         }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 /*
  * Walks the threads of one process and writes a row for each: where its thread-local storage is,
- * how often it gave up the processor, whether it sleeps. User space reads the sessions themselves.
- * An iterator is run by a read of its file: nothing is attached, nobody else pays. The kernel
- * chooses the process (bpf_iter_link_info.task.pid, 6.1); older ones walk every thread of the host.
+ * how often it gave up the processor, whether it sleeps. User space reads the sessions.
+ * An iterator runs when its file is read. Nothing is attached, and nobody else pays. Since 6.1 the
+ * kernel can choose the process (bpf_iter_link_info.task.pid); older kernels walk all threads.
  */
 #include "kernel.bpf.h"
 #include <bpf/bpf_core_read.h>

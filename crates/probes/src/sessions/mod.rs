@@ -1,13 +1,17 @@
-//! What runs now: every session's own account of itself, read from outside about once a second.
+//! What runs now. waggle reads every session from outside, about once a second.
 //!
-//! No probe, no SQL, nothing attached. An iterator gives the threads of the server, and their
-//! sessions are read by `process_vm_readv`. A thread that has not run since it was last read holds
-//! what it held, so it is not read again: a thousand idle connections, or a thousand that wait for
-//! one row, cost next to nothing. Costs and blind spots: README.md.
+//! It needs no probe and no SQL, and attaches nothing. A kernel iterator lists the server's
+//! threads. `process_vm_readv` reads their sessions. A thread that has not run since the last read
+//! still holds the same values, so waggle does not read it again. A thousand idle connections, or a
+//! thousand that wait for one row, cost next to nothing. Costs and blind spots: README.md.
 
 mod check;
+#[cfg(test)]
+pub(crate) mod fuzz;
 mod head;
+mod locks;
 mod read;
+mod texts;
 mod threads;
 
 use std::collections::HashMap;
@@ -19,13 +23,16 @@ use waggle_model::{RunningStatement, StatementKey};
 
 use self::read::{Doing, Reader, Seen};
 use self::threads::{Thread, ThreadWalk};
-use crate::target::layout::{Field, Layout};
-use crate::target::{Instance, MemoryError, ProcessMemory};
+use crate::servers::layout::{Field, Layout};
+use crate::servers::{Instance, MemoryError, ProcessMemory};
 
 pub use self::check::fits;
+pub use self::locks::LockReader;
 
 /// Bytes of a running statement's text that are read where nothing else is asked for.
 pub const TEXT_LIMIT: u32 = 1024;
+/// Bytes of all texts of a look together. 10,000 sessions whose texts have 800 bytes stay below it.
+pub const TEXTS_LIMIT: u64 = 8 << 20;
 
 /// Why the sessions of a server cannot be read.
 #[derive(Debug, Error)]
@@ -80,8 +87,11 @@ pub enum SessionsError {
 pub struct Limits<'a> {
     /// Most bytes of a text; [`TEXT_LIMIT`] is a good number.
     pub text: u32,
+    /// Most bytes of all texts together; [`TEXTS_LIMIT`] is a good number. Where they are longer, the
+    /// longest ones are cut to one length.
+    pub texts: u64,
     /// From the start that a server noted (microseconds of its clock) to nanoseconds of
-    /// `CLOCK_MONOTONIC`; `None` where that makes no sense.
+    /// `CLOCK_MONOTONIC`; `None` if that makes no sense.
     pub start_to_monotonic: &'a dyn Fn(u64) -> Option<u64>,
 }
 
@@ -90,7 +100,7 @@ pub struct Limits<'a> {
 pub struct Sample {
     /// What runs, by connection id.
     pub running: Vec<RunningStatement>,
-    /// Sessions of clients that a thread serves: those that run and those that are idle.
+    /// Client sessions that a thread serves, running or idle.
     pub sessions: usize,
     /// Sessions that were seen but could not be read.
     pub unreadable: usize,
@@ -121,7 +131,7 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// Where the layout lacks the connection id or the command.
+    /// If the layout lacks the connection id or the command.
     pub fn of(layout: &Layout) -> Result<Self, SessionsError> {
         for field in [Field::ConnectionId, Field::Command] {
             if layout.offset(field).is_none() {
@@ -133,6 +143,12 @@ impl Sessions {
         let reader = Reader::of(layout);
         Ok(Self { reader, memory: None, seen: Vec::new(), rows: Vec::new() })
     }
+
+    /// The addresses of the sessions of clients, idle or not, that were seen at the last look.
+    pub fn addresses(&self) -> Vec<u64> {
+        let of_client = |seen: &&Seen| seen.thd != 0 && !matches!(seen.doing, Doing::Nothing);
+        self.seen.iter().filter(of_client).map(|seen| seen.thd).collect()
+    }
 }
 
 impl Sampler {
@@ -140,7 +156,7 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// Where the kernel refuses it.
+    /// If the kernel refuses it.
     pub fn load() -> Result<Self, SessionsError> {
         Ok(Self { walk: ThreadWalk::load()? })
     }
@@ -150,7 +166,7 @@ impl Sampler {
     ///
     /// # Errors
     ///
-    /// Where the server ended or cannot be read.
+    /// If the server ended or cannot be read.
     pub fn sample(
         &self,
         instance: &Instance,
@@ -169,9 +185,10 @@ impl Sampler {
         if threads.is_empty() {
             return Err(SessionsError::Gone { pid: instance.pid });
         }
-        let Split { kept, ran, interrupted } =
+        let Split { mut kept, ran, interrupted } =
             Split::of(threads, std::mem::take(&mut sessions.seen));
-        let mut read = sessions.reader.read(memory, instance.current_thd, ran, &limits)?;
+        let current_thd = instance.current_thd;
+        let mut read = sessions.reader.read(memory, current_thd, ran, &mut kept, &limits)?;
         let read_count = read.len();
         for seen in &mut read {
             let before = interrupted.get(&seen.thread.tid);
@@ -190,7 +207,7 @@ impl Sampler {
 struct Split {
     /// Threads that have executed nothing in between.
     kept: Vec<Seen>,
-    /// Those that must be read.
+    /// Threads that must be read.
     ran: Vec<Thread>,
     /// What those ran at the look before, by thread id.
     interrupted: HashMap<u32, StatementKey>,

@@ -1,14 +1,14 @@
-//! Reads the sessions of some threads, in as few system calls as their pointers allow: the pointer
-//! to the session, the session's own fields, what those point to, the client's names, and the
-//! fields again, since a session goes on while it is read.
+//! Reads the sessions of several threads, in as few system calls as their pointers allow: the
+//! session pointers, the sessions' fields, what those point to, the clients' names, and the fields
+//! again, because a session goes on while waggle reads it.
 
 use waggle_model::{Command, Identity, RunningStatement};
 
 use super::head::{Client, Head, Spans, StringAt};
 use super::threads::Thread;
-use super::{Limits, SessionsError};
-use crate::target::layout::{ContextStrings, Field, Layout};
-use crate::target::{Batch, CurrentThdAt, MemoryError, Place, ProcessMemory};
+use super::{Limits, SessionsError, texts};
+use crate::servers::layout::{ContextStrings, Field, Layout};
+use crate::servers::{Batch, CurrentThdAt, MemoryError, Place, ProcessMemory};
 
 /// Longest name that is read: 64 characters of 4 bytes for a database, 255 bytes for a host.
 const NAME_LIMIT: u32 = 256;
@@ -35,7 +35,7 @@ pub(super) enum Doing {
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     pub(super) thread: Thread,
-    /// Address of the session; 0 where there is none.
+    /// Address of the session; 0 if there is none.
     pub(super) thd: u64,
     pub(super) doing: Doing,
     /// The session went on while it was read: nothing of it may be kept.
@@ -108,12 +108,14 @@ impl Reader {
         }
     }
 
-    /// What each of the threads is doing.
+    /// What each of the threads is doing. `kept` is what others were seen to do at an earlier look: all texts share one
+    /// budget.
     pub(super) fn read(
         &mut self,
         memory: &mut ProcessMemory,
         current_thd: CurrentThdAt,
         threads: Vec<Thread>,
+        kept: &mut [Seen],
         limits: &Limits<'_>,
     ) -> Result<Vec<Seen>, SessionsError> {
         if threads.is_empty() {
@@ -125,7 +127,12 @@ impl Reader {
             self.leave_out_waiting_threads(memory, &mut seen)?;
         }
         if !runners.is_empty() {
-            self.strings_of(memory, &mut runners, limits)?;
+            let wanted = |runner: &Runner| Some(runner.text_length()?.min(limits.text.into()));
+            let lengths = texts::lengths(kept).chain(runners.iter().filter_map(wanted));
+            let longest = texts::longest(lengths.collect(), limits.texts);
+            texts::cut(kept, longest);
+            let longest = u32::try_from(longest).unwrap_or(u32::MAX).min(limits.text);
+            self.strings_of(memory, &mut runners, longest)?;
             self.clients_of(memory, &mut runners)?;
             self.check(memory, &mut seen, runners)?;
         }
@@ -238,14 +245,14 @@ impl Reader {
         &mut self,
         memory: &mut ProcessMemory,
         runners: &mut [Runner],
-        limits: &Limits<'_>,
+        longest: u32,
     ) -> Result<(), MemoryError> {
         self.batch.clear();
         for runner in &mut *runners {
             let batch = &mut self.batch;
             let head = runner.head;
             let text = head.text.map(|(address, length)| StringAt::Counted(address, length));
-            runner.text = text.map(|text| Wanted::add_to(batch, text, limits.text));
+            runner.text = text.map(|text| Wanted::add_to(batch, text, longest));
             runner.database = head.database.map(|name| Wanted::add_to(batch, name, NAME_LIMIT));
             runner.state = head.state.map(|state| Wanted::add_to(batch, state, STATE_LIMIT));
             runner.client = head.context.map(|context| self.client.add_to(batch, context));
@@ -330,15 +337,16 @@ impl Runner {
             command,
             noted_start_us: head.start_us,
             start_ns: head.start_us.and_then(limits.start_to_monotonic),
-            text: None,
             text_length: head.text.map_or(0, |(_, length)| length),
-            settings: None,
-            identity: Identity::default(),
-            state: None,
-            has_slept: None,
+            ..RunningStatement::default()
         };
         let (text, database, state, client, user, host) = (None, None, None, None, None, None);
         Self { at, head, text, database, state, client, user, host, statement }
+    }
+
+    /// Bytes of its text, where it has one.
+    fn text_length(&self) -> Option<u64> {
+        self.head.text.map(|(_, length)| length)
     }
 
     /// The statement, less what may be another's.

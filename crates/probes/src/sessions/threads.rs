@@ -1,12 +1,13 @@
 //! The threads of one process, from the iterator in `mod.bpf.c`.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::fs;
+use std::io::Read;
+use std::os::fd::AsFd;
 
-use libbpf_rs::{Object, ObjectBuilder, libbpf_sys};
+use libbpf_rs::{Object, ObjectBuilder};
 
 use super::SessionsError;
+use crate::carrier::walk_threads;
 
 /// The compiled program.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sessions.bpf.o"));
@@ -76,7 +77,7 @@ impl ThreadWalk {
         Ok(Self { object })
     }
 
-    /// The threads of the process with this pid in our pid namespace, by their id; none where it has ended.
+    /// The threads of the process with this pid in our pid namespace, by their id; none if it has ended.
     pub(super) fn threads(
         &self,
         pid: u32,
@@ -84,7 +85,7 @@ impl ThreadWalk {
     ) -> Result<Vec<Thread>, SessionsError> {
         let program = self.object.progs().next().ok_or(SessionsError::NoProgram)?;
         let walk = |source| SessionsError::Walk { pid, source };
-        let mut file = open(program.as_fd(), pid).map_err(walk)?;
+        let mut file = walk_threads(program.as_fd(), pid).map_err(walk)?;
         rows.clear();
         file.read_to_end(rows).map_err(walk)?;
         of_process(decode(rows).collect(), pid, in_first_namespace)
@@ -113,49 +114,6 @@ fn of_process(
 /// `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 fn in_first_namespace() -> bool {
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
-}
-
-fn open(program: BorrowedFd<'_>, pid: u32) -> io::Result<File> {
-    let mut info = libbpf_sys::bpf_iter_link_info::default();
-    info.task.pid = pid;
-    // Kernels before 6.1 do not know the process; they refuse (E2BIG, EINVAL) or ignore it.
-    let link = link(program, Some(&mut info)).or_else(|_| link(program, None))?;
-    // SAFETY: the call takes an open descriptor, which `link` is, and no pointer.
-    let fd = unsafe { libbpf_sys::bpf_iter_create(link.as_raw_fd()) };
-    owned(fd).map(File::from)
-}
-
-fn link(
-    program: BorrowedFd<'_>,
-    info: Option<&mut libbpf_sys::bpf_iter_link_info>,
-) -> io::Result<OwnedFd> {
-    let length = info.as_ref().map_or(0, |info| size_of_val(&**info));
-    let options = libbpf_sys::bpf_link_create_opts {
-        sz: size_of::<libbpf_sys::bpf_link_create_opts>() as _,
-        iter_info: info.map_or(std::ptr::null_mut(), std::ptr::from_mut),
-        iter_info_len: length as u32,
-        ..Default::default()
-    };
-    // SAFETY: `options` and the information that it points to outlive the call, which only reads
-    // them; both lengths are those of the types.
-    let fd = unsafe {
-        libbpf_sys::bpf_link_create(
-            program.as_raw_fd(),
-            0,
-            libbpf_sys::BPF_TRACE_ITER,
-            &raw const options,
-        )
-    };
-    owned(fd)
-}
-
-/// A descriptor that libbpf has just made for us, or the error in its place.
-fn owned(fd: i32) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::from_raw_os_error(-fd));
-    }
-    // SAFETY: `fd` was just opened, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]

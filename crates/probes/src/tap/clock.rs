@@ -1,8 +1,8 @@
-//! From the server's clock to the monotonic one.
+//! Converts the server's clock to the monotonic one.
 //!
-//! MySQL notes the start of a statement in the wall clock, which can be stepped; the kernel stamps
-//! the end in the monotonic one. So the distance between the two clocks is kept with its history,
-//! and a start is read with the distance that held when the statement began.
+//! MySQL notes a statement's start in wall-clock time, which can be stepped. The kernel stamps its
+//! end in monotonic time. So waggle keeps a history of the distance between the two clocks, and
+//! converts each start with the distance that held at that time.
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,7 @@ impl Clocks {
     }
 
     /// The start of a statement as `CLOCK_MONOTONIC` nanoseconds, from what the server noted
-    /// (microseconds of `clock`) and the time at which it ended or was seen. `None` where no
+    /// (microseconds of `clock`) and the time at which it ended or was seen. `None` if no
     /// distance that was in force makes sense of it.
     pub fn start_ns(&self, clock: Clock, start_us: u64, seen_ns: u64) -> Option<u64> {
         let start_ns = i64::try_from(start_us).ok()?.checked_mul(1000)?;
@@ -57,12 +57,12 @@ impl Clocks {
             Clock::Monotonic => start_ns,
             Clock::Wall => self.wall_to_monotonic(start_ns, seen_ns)?,
         };
-        // A microsecond of rounding may put the start behind the end.
-        (start <= seen_ns + STEP_NS).then(|| start.clamp(0, seen_ns) as u64)
+        // A microsecond of rounding may put the start after the end.
+        (start <= seen_ns.saturating_add(STEP_NS)).then(|| start.clamp(0, seen_ns) as u64)
     }
 
     fn wall_to_monotonic(&self, start_ns: i64, seen_ns: i64) -> Option<i64> {
-        let mut until_ns = seen_ns + STEP_NS;
+        let mut until_ns = seen_ns.saturating_add(STEP_NS);
         for (index, epoch) in self.epochs.iter().enumerate().rev() {
             let start = start_ns.checked_sub(epoch.distance_ns)?;
             let from_ns = if index == 0 { i64::MIN } else { epoch.from_ns - SLACK_NS };
@@ -84,6 +84,19 @@ mod tests {
 
     fn wall_us(monotonic_ns: i64, distance: i64) -> u64 {
         ((monotonic_ns + distance) / 1000) as u64
+    }
+
+    #[test]
+    fn times_at_the_ends_of_numbers_are_read_or_refused() {
+        let mut clocks = Clocks::default();
+        clocks.tick(S, WALL);
+        let ends = [0, 1, i64::MAX as u64 / 1000, i64::MAX as u64 - 1, i64::MAX as u64, u64::MAX];
+        for (start_us, seen_ns) in ends.iter().flat_map(|one| ends.map(|other| (*one, other))) {
+            for clock in [Clock::Wall, Clock::Monotonic] {
+                let start = clocks.start_ns(clock, start_us, seen_ns);
+                assert!(start.is_none_or(|start| start <= seen_ns), "{start_us} {seen_ns}");
+            }
+        }
     }
 
     #[test]

@@ -1,14 +1,15 @@
-//! Whether a hook that could be attached does fire.
+//! Tests whether an attached hook fires.
 //!
-//! A compiler may inline a function of the kernel that its type information still lists; a program
-//! attached to it is silently blind. So we send something ourselves and look whether it was seen.
+//! The compiler can inline a kernel function that the type information still lists. A program
+//! attached to it never runs, and nothing says so. So waggle sends something itself and looks
+//! whether the hook saw it.
 
 use std::io::{IoSlice, Write};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
-use super::RunTimeStatistics;
+use crate::carrier::RunTimeStatistics;
 
 /// The ways in which a server may send.
 const SENDS: u64 = 3;
@@ -18,7 +19,7 @@ const SENDS: u64 = 3;
 ///
 /// # Errors
 ///
-/// In words, where the program did not run for each send.
+/// In words, if the program did not run for each send.
 pub(super) fn on_every_send(runs: impl Fn() -> u64) -> Result<(), String> {
     let Ok(_statistics) = RunTimeStatistics::enable() else { return Ok(()) };
     let before = runs();

@@ -1,30 +1,25 @@
-//! Which reply ends a statement.
+//! Decides which reply ends a statement.
 //!
-//! A statement can send several replies that look final: the result sets of a procedure, the
-//! statements of a packet, a last flush that went out in parts. They share the session, its
-//! connection id and the start of the statement; the last one is the statement. Where a reply may
-//! be followed by another it is held back until the session goes on or is seen at rest.
+//! One statement can send several replies that look final: the result sets of a procedure, the
+//! statements of a packet, a last flush in several parts. They share session, connection id and
+//! start. The last one is the statement. If another reply can follow, waggle holds the reply until
+//! the session goes on or rests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use waggle_model::{Identity, ServerStatus, StatementKey};
 
-use super::record::Reply;
-use super::skeleton::types;
-use crate::target::layout::{DiagnosticsCodes, Field};
-
-/// A session of one server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Session {
-    pub(super) tgid: u32,
-    pub(super) thd: u64,
-}
+use crate::carrier::{Session, SessionData, head_of, types};
+use crate::servers::layout::{DiagnosticsCodes, Field};
 
 /// Replies that are larger may have gone out in parts: the socket takes no less at once.
 const WHOLE_REPLY_MAX: u64 = 8 * 1024;
 /// Sessions whose identity is remembered.
 const SESSIONS_MAX: usize = 32 * 1024;
+/// Bytes of all replies that are held back together. Usually there are few of them; one with the longest text has
+/// 70 KiB.
+const HELD_BYTES_MAX: usize = 16 << 20;
 
 /// What became of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +28,12 @@ pub(super) enum Verdict {
     Ended,
     /// It may be followed by another of the same statement.
     Held,
-    /// It is a repetition of the reply that ended its statement, or none of a statement's.
-    Ignored,
+    /// It is a repetition of the reply that ended its statement.
+    Repeated,
+    /// The same of one that is held, as far as it was sent.
+    GoesOn,
+    /// It is none of a statement's.
+    Disabled,
 }
 
 #[derive(Default)]
@@ -43,6 +42,8 @@ struct Known {
     last: Option<StatementKey>,
     held: Option<Held>,
     used: bool,
+    /// Only where the layout has no start.
+    request: Request,
 }
 
 /// A reply that may be followed by another of its statement.
@@ -53,8 +54,7 @@ pub(super) struct Held {
     pub(super) key: StatementKey,
     /// Only the first send was seen: all of the reply, where the query cache gave it.
     is_part: bool,
-    bytes: u64,
-    first_byte_ns: u64,
+    whole: Whole,
 }
 
 /// What the replies of one statement have in common.
@@ -62,6 +62,9 @@ pub(super) struct Held {
 pub(super) struct Whole {
     pub(super) bytes: u64,
     pub(super) first_byte_ns: u64,
+    /// When the request was there, or the statement before it in the packet had its reply; only where
+    /// the layout has no start. 0: not known.
+    pub(super) request_ns: u64,
 }
 
 /// Every session that sent something, with what is held of it.
@@ -70,6 +73,8 @@ pub(super) struct Fold {
     sessions: HashMap<Session, Known>,
     /// Replies that were held back and forgotten, for want of room, by process.
     forgotten: HashMap<u32, u64>,
+    /// Bytes of replies that were judged since it was last looked how many are held back.
+    judged_bytes: usize,
 }
 
 impl Fold {
@@ -98,38 +103,46 @@ impl Fold {
     pub(super) fn judge(
         &mut self,
         session: Session,
-        reply: &Reply<'_>,
+        reply: &SessionData<'_>,
         record: &[u8],
         codes: &DiagnosticsCodes,
     ) -> (Option<(Held, Whole)>, Verdict, Whole) {
-        let mut whole = Whole { bytes: reply.head.bytes, first_byte_ns: first_byte(&reply.head) };
-        let status = reply.get(Field::DiagnosticsStatus).unwrap_or(0) as u32;
-        if status == codes.disabled {
-            return (None, Verdict::Ignored, whole);
+        let mut whole = Whole {
+            bytes: reply.head.bytes,
+            first_byte_ns: first_byte(&reply.head),
+            request_ns: 0,
+        };
+        let status = reply.status();
+        if status == Some(codes.disabled) {
+            return (None, Verdict::Disabled, whole);
         }
         self.make_room();
+        self.bound_held(record.len());
         let known = self.sessions.entry(session).or_default();
         known.used = true;
-        let key = reply.statement_key();
-        let is_part = status == codes.empty;
+        let mut key = reply.statement_key();
+        if reply.get(Field::StartTime).is_none() {
+            whole.request_ns = known.request.place(reply, &mut key);
+        }
+        let is_part = status == Some(codes.empty);
         let mut ended_before = None;
         if let Some(held) = known.held.take() {
             if held.key == key && is_part {
                 known.held = Some(held);
-                return (None, Verdict::Ignored, whole);
+                return (None, Verdict::GoesOn, whole);
             }
             if held.key == key && held.is_part {
                 // The kernel has added up what was sent since the first send.
             } else if held.key == key {
-                whole.bytes += held.bytes;
-                whole.first_byte_ns = held.first_byte_ns;
+                whole.bytes = whole.bytes.saturating_add(held.whole.bytes);
+                whole.first_byte_ns = held.whole.first_byte_ns;
             } else {
                 known.last = Some(held.key);
                 ended_before = Some(held.finish());
             }
         }
         if known.last == Some(key) {
-            return (ended_before, Verdict::Ignored, whole);
+            return (ended_before, Verdict::Repeated, whole);
         }
         if is_part || may_go_on(reply) {
             known.held = Some(Held {
@@ -137,8 +150,7 @@ impl Fold {
                 identity: known.identity.clone(),
                 key,
                 is_part,
-                bytes: whole.bytes,
-                first_byte_ns: whole.first_byte_ns,
+                whole,
             });
             return (ended_before, Verdict::Held, whole);
         }
@@ -163,7 +175,7 @@ impl Fold {
         let mut over = Vec::new();
         for (session, known) in &mut self.sessions {
             let Some(held) = &known.held else { continue };
-            let end_ns = super::record::head_of(&held.record).map_or(0, |head| head.end_ns);
+            let end_ns = head_of(&held.record).map_or(0, |head| head.end_ns);
             if is_over(session.tgid, held.key, end_ns) {
                 known.last = Some(held.key);
                 over.extend(known.held.take().map(Held::finish));
@@ -190,6 +202,22 @@ impl Fold {
         })
     }
 
+    /// Whether a session went on to a later statement, or to a later connection.
+    pub(super) fn is_past(&self, tgid: u32, statement: StatementKey) -> bool {
+        let order = |key: StatementKey| (key.connection_id, key.noted_start_us);
+        let known = self.sessions.get(&Session { tgid, thd: statement.thd });
+        let last = known.and_then(|known| known.last);
+        last.is_some_and(|last| order(last) >= order(statement))
+    }
+
+    /// Whether a reply of this statement was seen, whether or not it has ended.
+    pub(super) fn knows(&self, session: Session, statement: StatementKey) -> bool {
+        self.sessions.get(&session).is_some_and(|known| {
+            let held = known.held.as_ref().map(|held| held.key);
+            [known.last, held].contains(&Some(statement))
+        })
+    }
+
     /// The statement that a session was last seen to end.
     pub(super) fn last_of(&self, session: Session) -> Option<StatementKey> {
         self.sessions.get(&session)?.last
@@ -200,12 +228,13 @@ impl Fold {
         self.forgotten.get(&tgid).copied().unwrap_or(0)
     }
 
-    /// Forgets every session of a process.
+    /// Forgets every session of a process, and what is missing of it.
     pub(super) fn forget(&mut self, tgid: u32) {
+        self.forgotten.remove(&tgid);
         self.sessions.retain(|session, _| session.tgid != tgid);
     }
 
-    /// Keeps the number of sessions bounded: those that sent nothing since the last time go.
+    /// Limits the number of sessions: forgets those without a reply since the last time.
     fn make_room(&mut self) {
         if self.sessions.len() < SESSIONS_MAX {
             return;
@@ -219,9 +248,33 @@ impl Fold {
     }
 }
 
+impl Fold {
+    /// Limits the memory of what is held back, before another reply of `bytes` bytes: forgets that of the process that
+    /// has most of it.
+    fn bound_held(&mut self, bytes: usize) {
+        self.judged_bytes += bytes;
+        if self.judged_bytes < HELD_BYTES_MAX / 4 {
+            return;
+        }
+        self.judged_bytes = 0;
+        let mut held: HashMap<u32, usize> = HashMap::new();
+        for (session, known) in &self.sessions {
+            let bytes = known.held.as_ref().map_or(0, |held| held.record.len());
+            *held.entry(session.tgid).or_default() += bytes;
+        }
+        while held.values().sum::<usize>() > HELD_BYTES_MAX {
+            let Some((&tgid, _)) = held.iter().max_by_key(|(_, bytes)| **bytes) else { return };
+            held.remove(&tgid);
+            let of_process = self.sessions.iter_mut().filter(|(session, _)| session.tgid == tgid);
+            let forgotten = of_process.filter_map(|(_, known)| known.held.take()).count() as u64;
+            *self.forgotten.entry(tgid).or_default() += forgotten;
+        }
+    }
+}
+
 impl Held {
     fn finish(self) -> (Held, Whole) {
-        let whole = Whole { bytes: self.bytes, first_byte_ns: self.first_byte_ns };
+        let whole = self.whole;
         (self, whole)
     }
 }
@@ -230,8 +283,75 @@ fn first_byte(head: &types::head) -> u64 {
     if head.first_byte_ns == 0 { head.end_ns } else { head.first_byte_ns }
 }
 
-fn may_go_on(reply: &Reply<'_>) -> bool {
-    let status = ServerStatus(reply.get(Field::ServerStatus).unwrap_or(0) as u32);
+/// Whether another reply of the same statement may follow. So it is where the layout does not say.
+fn may_go_on(reply: &SessionData<'_>) -> bool {
+    let more_results =
+        |status: u64| ServerStatus(u32::try_from(status).unwrap_or(0)).more_results();
     let client_gone = reply.head.result < 0;
-    !client_gone && (status.more_results() || reply.head.bytes > WHOLE_REPLY_MAX)
+    let is_final = reply.status().is_some();
+    !client_gone
+        && (!is_final
+            || reply.get(Field::ServerStatus).is_none_or(more_results)
+            || reply.head.bytes > WHOLE_REPLY_MAX)
+}
+
+/// How far the text of a statement may begin behind the one before it in the same packet: a delimiter
+/// and white space lie in between.
+const GAP_IN_PACKET: u64 = 256;
+
+/// The request that a session answers, and how far. Where the layout has no start, this tells the
+/// statements of a packet from the results of a procedure: only the former have their texts one behind
+/// the other.
+#[derive(Default)]
+struct Request {
+    received_ns: u64,
+    /// Statements of the packet that had their reply.
+    ended: u64,
+    begin_ns: u64,
+    /// Address and length of the text of the last reply, and its time.
+    text: (u64, u64),
+    replied_ns: u64,
+}
+
+impl Request {
+    /// Makes the key that of the statement in the packet, and says when the statement began.
+    fn place(&mut self, reply: &SessionData<'_>, key: &mut StatementKey) -> u64 {
+        let received_ns = reply.head.received_ns;
+        let text = (reply.get(Field::QueryText), reply.get(Field::QueryLength));
+        let text = (text.0.unwrap_or(0), text.1.unwrap_or(0));
+        let after = self.text.0.wrapping_add(self.text.1);
+        if self.received_ns != received_ns {
+            *self = Request { received_ns, begin_ns: received_ns, ..Request::default() };
+        } else if self.text.0 != 0 && text.0.wrapping_sub(after) < GAP_IN_PACKET {
+            self.ended += 1;
+            self.begin_ns = self.replied_ns;
+        }
+        self.text = text;
+        self.replied_ns = reply.head.end_ns;
+        key.noted_start_us += self.ended;
+        self.begin_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_a_later_connection_has_is_past_the_statements_of_the_one_before() {
+        let session = Session { tgid: 1, thd: 0x1000 };
+        let key = |connection_id, noted_start_us| StatementKey {
+            thd: session.thd,
+            connection_id,
+            noted_start_us,
+        };
+        let mut fold = Fold::default();
+        fold.ended(session, key(8, 50));
+        let past = [key(7, 10), key(7, 60), key(8, 50)];
+        assert!(past.iter().all(|statement| fold.is_past(1, *statement)));
+        let later = [key(8, 51), key(9, 10)];
+        assert!(!later.iter().any(|statement| fold.is_past(1, *statement)));
+        // That it ended is known of those of the same connection only.
+        assert!(!fold.saw_end(1, key(7, 10)) && fold.saw_end(1, key(8, 50)));
+    }
 }

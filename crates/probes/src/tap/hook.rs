@@ -1,4 +1,4 @@
-//! The ladder: the hooks on which the tap can run, cheapest first.
+//! The hooks that the tap can use, cheapest first (the ladder).
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * The tap: when a session thread of the server has sent a reply, copy what the server knows of the
- * statement out of its own memory.
+ * The tap: when a server's session thread has sent a reply, copy what the server knows about the
+ * statement out of the server's memory.
  *
- * One body, one thin program for each rung of the ladder; user space loads exactly one of them.
- * Only a reply whose status is set can end a statement; whether it did is decided in user space
+ * There is one body, and one thin program for each rung of the ladder. User space loads one of
+ * them. Only a reply with a status can end a statement. User space decides whether it did
  * (fold.rs).
  */
 #include "session.bpf.h"
+#include "parts.bpf.h"
+#include "socket.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -16,67 +18,30 @@ char LICENSE[] SEC("license") = "GPL";
 #define ERESTARTSYS 512
 
 #define COM_INIT_DB 2
-#define COM_QUERY 3
+#define COM_QUERY 3 /* where the command is not known */
 #define COM_CONNECT 11
 #define COM_CHANGE_USER 17
-#define COM_STMT_EXECUTE 23
 #define SERVER_MORE_RESULTS_EXISTS 8
-
-/* A connection id that no session has. */
-#define NOBODY (~0ULL)
-
-#define S_IFMT 0170000
-#define S_IFSOCK 0140000
-
-/* The skeleton generates a Rust type for what it sees in a section. */
-struct identity _identity = {};
-struct session _session = {};
-struct ring _ring = {};
-struct targets _targets = {};
 
 /* A send of a session, with the status that it had then. */
 struct send {
 	struct target *target;
 	struct session *session;
+	const struct sock *socket; /* NULL where the hook is none of a send */
 	u64 thd;
 	u64 diagnostics;
 	s64 result; /* bytes or an error */
 	u8 status[STACK_SPAN_MAX] __attribute__((aligned(8)));
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct session);
-} sessions SEC(".maps");
-
-/* The target that the running thread belongs to, where it has the layout of this program. */
-static __always_inline struct target *served_target(void)
+/* Whether the session's command runs a statement; false where that is not known. */
+static __always_inline bool runs_one(u64 thd)
 {
-	struct target *target = current_target();
+	u32 command;
 
-	return target && target->program == cfg.program ? target : NULL;
-}
-
-/* What is kept of the session that the running thread serves; NULL where there is no memory. */
-static __always_inline struct session *session_of(struct target *target, u64 thd)
-{
-	struct session *session = bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL,
-						       BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (!session) {
-		count_lost(target, LOST_UNREADABLE_SESSION, 1);
-		return NULL;
-	}
-	if (session->thd != thd || session->turn != target->turn) {
-		session->thd = thd;
-		session->turn = target->turn;
-		session->id = NOBODY;
-		session->start = 0;
-		session->replied = 0;
-	}
-	return session;
+	return cfg.has_command &&
+	       bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command)) == 0 &&
+	       runs_statement(command);
 }
 
 /*
@@ -86,13 +51,21 @@ static __always_inline struct session *session_of(struct target *target, u64 thd
 static __always_inline bool on_partial_send(const struct send *send)
 {
 	struct session *session = send->session;
-	u64 start;
+	/* Without a start the receive of the request tells one statement from the next. */
+	u64 start = session->received_ns | 1;
 
-	if (send->result <= 0 || !read_u64(&start, send->thd + cfg.start))
+	if (send->result <= 0 || (cfg.has_start && !read_u64(&start, send->thd + cfg.start)))
 		return false;
 	if (session->start == start) {
 		session->bytes += send->result;
 		return false;
+	}
+	/* Where the query cache answers, no reply need have a status, and this send is told itself. */
+	if (!cfg.has_query_cache) {
+		count_unended(send->target, session);
+		if (runs_one(send->thd))
+			session->unended = is_of_x_protocol(send->target, send->socket) ?
+						   LOST_X_PROTOCOL : LOST_NO_STATEMENT;
 	}
 	session->start = start;
 	session->bytes = send->result;
@@ -108,9 +81,14 @@ static __always_inline bool may_change_database(struct statement *record)
 {
 	const u8 *text = record->data + cfg.data_length;
 
-	if (DATA(u32, record, cfg.at_command) == COM_INIT_DB)
+	/* It may be any command. */
+	if (!cfg.has_text || (!cfg.has_command && !record->head.text_length))
 		return true;
-	if (DATA(u32, record, cfg.at_status) != cfg.status_ok || record->head.text_length < 2)
+	if (cfg.has_command && DATA(u32, record, cfg.at_command) == COM_INIT_DB)
+		return true;
+	if (cfg.has_status && DATA(u32, record, cfg.at_status) != cfg.status_ok)
+		return false;
+	if (record->head.text_length < 2)
 		return false;
 	u8 first = text[0] | 0x20;
 	return first == 'u' ? (text[1] | 0x20) == 's' : first < 'a' || first > 'z';
@@ -119,8 +97,8 @@ static __always_inline bool may_change_database(struct statement *record)
 /* Notes what the reply tells of its session; whether user space knows it already. */
 static __always_inline bool is_identified(struct statement *record, struct session *session)
 {
-	u32 command = DATA(u32, record, cfg.at_command);
-	u64 id = DATA(u32, record, cfg.at_id), database = 0, database_length = 0;
+	u32 command = cfg.has_command ? DATA(u32, record, cfg.at_command) : COM_QUERY;
+	u64 id = cfg.has_id ? DATA(u32, record, cfg.at_id) : 0, database = 0, database_length = 0;
 
 	if (cfg.has_database) {
 		database = DATA(u64, record, cfg.at_database);
@@ -143,11 +121,12 @@ static __always_inline void end_reply(struct statement *record, struct session *
 		session->replied = 1;
 	if (!session->start)
 		return;
-	if (session->start == DATA(u64, record, cfg.at_start)) {
+	if (!cfg.has_start || session->start == DATA(u64, record, cfg.at_start)) {
 		record->head.bytes += session->bytes;
 		record->head.first_byte_ns = session->first_byte_ns;
 	}
 	session->start = 0;
+	session->cached = 0;
 }
 
 enum outcome {
@@ -160,10 +139,10 @@ enum outcome {
 static __always_inline enum outcome judge(const struct send *send, struct statement *record,
 					  bool identified)
 {
-	u32 command = DATA(u32, record, cfg.at_command);
-	bool is_part = DATA(u32, record, cfg.at_status) == cfg.status_empty;
+	u32 command = cfg.has_command ? DATA(u32, record, cfg.at_command) : COM_QUERY;
+	bool is_part = cfg.has_status && DATA(u32, record, cfg.at_status) == cfg.status_empty;
 
-	if (is_part && command != COM_QUERY && command != COM_STMT_EXECUTE) {
+	if (is_part && !runs_statement(command)) {
 		discard(&record->head);
 		return DONE;
 	}
@@ -173,8 +152,15 @@ static __always_inline enum outcome judge(const struct send *send, struct statem
 		discard(&record->head);
 		return goes_on || is_part ? NOT_IDENTIFIED_INSIDE : NOT_IDENTIFIED;
 	}
-	if (!is_part)
+	if (!is_part) {
+		bool goes_on = cfg.has_server_status &&
+			       (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS);
 		end_reply(record, send->session);
+		end_parts(send->target, &send->session->parts, record->head.end_ns, goes_on);
+	} else if (!cfg.has_start)
+		/* All but LOAD DATA LOCAL, which asks its client for data. */
+		send->session->cached = !record->head.text_length ||
+					(record->data[cfg.data_length] | 0x20) != 'l';
 	submit(&record->head);
 	return DONE;
 }
@@ -183,14 +169,19 @@ static __always_inline enum outcome judge(const struct send *send, struct statem
 static __always_inline enum outcome write_reply(const struct send *send, u64 now, bool identified)
 {
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
+	u64 text, length;
 
-	if (bpf_probe_read_user(query, cfg.query.length, (void *)(send->thd + cfg.query.offset))) {
+	if (cfg.has_text &&
+	    bpf_probe_read_user(query, cfg.query.length, (void *)(send->thd + cfg.query.offset))) {
 		count_lost(send->target, LOST_UNREADABLE_SESSION, 1);
 		return DONE;
 	}
-	u64 text = *(u64 *)(query + (cfg.at_text - cfg.query.at));
-	u64 length = *(u64 *)(query + (cfg.at_text_length - cfg.query.at));
-	struct statement *record = reserve_statement(send->target, RECORD_STATEMENT, length);
+	text_of(query, &text, &length);
+	struct parts *parts = &send->session->parts;
+	bool tells_parts = has_parts(send->target, parts);
+	u64 room = tells_parts ? 8 * part_words(parts) : 0;
+	struct statement *record =
+		reserve_statement(send->target, RECORD_STATEMENT, length, room);
 
 	if (!record)
 		return DONE;
@@ -198,47 +189,66 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 	record->head.end_ns = now;
 	record->head.bytes = send->result > 0 ? send->result : 0;
 	record->head.result = send->result;
+	record->head.received_ns = cfg.has_start ? 0 : send->session->received_ns;
 	copy_stack_span(record, &cfg.query, query);
 	copy_stack_span(record, &cfg.status, send->status);
 	/* A result set has neither an error nor rows that it changed. */
-	u32 status = DATA(u32, record, cfg.at_status);
-	u32 ends = status == cfg.status_ok || status == cfg.status_error ? cfg.diagnostics_spans : 0;
+	u32 status = cfg.has_status ? DATA(u32, record, cfg.at_status) : cfg.status_ok;
+	bool ends = status == cfg.status_ok || status == cfg.status_ok_bulk ||
+		    status == cfg.status_error;
 	if (!read_spans(record, send->thd, cfg.session_spans, cfg.session) ||
-	    !read_spans(record, send->diagnostics, ends, cfg.diagnostics_span)) {
+	    !read_spans(record, send->diagnostics, ends ? cfg.diagnostics_spans : 0,
+			cfg.diagnostics_span)) {
 		count_lost(send->target, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);
 		return DONE;
 	}
 	read_text(send->target, record, text, length);
+	if (tells_parts) {
+		u64 at = cfg.data_length + text_room(length);
+		record->head.parts_at = sizeof(*record) + at;
+		write_parts((u64 *)(record->data + at), parts, send->thd,
+			    DATA(u64, record, cfg.at_start));
+	}
 	return judge(send, record, identified);
 }
 
 /*
- * Records come out of a ring in the order of their reservation, and who the session is must come
- * before its reply: where that is not known, the reply is written again after it.
+ * Who the session is must come before its reply: where that is not known, the reply is written again
+ * after it. It takes its time anew: the thread may have moved to another processor between the two, and
+ * records of two rings are in order only by their times.
  */
 static __always_inline void on_reply(const struct send *send)
 {
+	/* Before the time of the reply is taken: the parts are never more than the whole. */
+	close_parts_at_reply(send->target, &send->session->parts);
 	u64 now = bpf_ktime_get_ns();
 	enum outcome outcome = write_reply(send, now, false);
 
 	if (outcome == DONE)
 		return;
-	if (!send_identity(send->target, send->thd, now, send->session)) {
+	struct session *session = send->session;
+
+	if (!send_identity(send->target, send->thd, now, session->id, session->database,
+			   session->database_length)) {
 		send->session->id = NOBODY;
 		return;
 	}
 	/* Inside a routine the user can be the definer: its end shall tell again who this is. */
 	if (outcome == NOT_IDENTIFIED_INSIDE)
 		send->session->id = NOBODY;
-	write_reply(send, now, true);
+	write_reply(send, bpf_ktime_get_ns(), true);
 }
 
-/* A send by the running thread of a target, of `result` bytes or with an error. */
-static __always_inline void on_session_send(struct target *target, u64 thd, s64 result)
+/*
+ * A send by the running thread of a target, of `result` bytes or with an error; without a socket
+ * where the hook is none of a send.
+ */
+static __always_inline void on_session_send(struct target *target, u64 thd,
+					    const struct sock *socket, s64 result)
 {
 	/* All of it is set: verifiers before 6.3 let nobody read a stack that was not written. */
-	struct send send = { .target = target, .thd = thd, .result = result };
+	struct send send = { .target = target, .socket = socket, .thd = thd, .result = result };
 
 	/* Not sent yet: the server tries again. */
 	if (result == -EAGAIN || result == -EINTR || result == -ERESTARTSYS)
@@ -246,26 +256,34 @@ static __always_inline void on_session_send(struct target *target, u64 thd, s64 
 	send.session = session_of(target, thd);
 	if (!send.session)
 		return;
-	if (!read_u64(&send.diagnostics, thd + cfg.diagnostics) ||
-	    bpf_probe_read_user(send.status, cfg.status.length,
-				(void *)(send.diagnostics + cfg.status.offset))) {
+	if (socket && !is_of_client(target, send.session, socket))
+		return;
+	if ((cfg.has_diagnostics && !read_u64(&send.diagnostics, thd + cfg.diagnostics)) ||
+	    (cfg.has_status && bpf_probe_read_user(send.status, cfg.status.length,
+						   (void *)(send.diagnostics + cfg.status.offset)))) {
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		return;
 	}
-	/* The first send of a statement can be all of it, where the query cache answers. */
-	if (*(u32 *)(send.status + (cfg.at_status - cfg.status.at)) != cfg.status_empty ||
+	/*
+	 * Without a status any send may be the last. The first send of a statement can be all of it,
+	 * where the query cache answers.
+	 */
+	if (!cfg.has_status || *(u32 *)(send.status + (cfg.at_status - cfg.status.at)) != cfg.status_empty ||
 	    (on_partial_send(&send) && cfg.has_query_cache))
 		on_reply(&send);
 }
 
-static __always_inline int on_send_by_current(struct target *target, s64 result)
+static __always_inline int on_send_by_current(struct target *target, const struct sock *socket,
+					      s64 result)
 {
 	u64 thd;
 
 	if (!current_session(&thd))
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 	else if (thd)
-		on_session_send(target, thd, result);
+		on_session_send(target, thd, socket, result);
+	else if (result > 0 && is_of_some_client(socket) && !is_main_thread())
+		count_without_statement(target, socket);
 	return 0;
 }
 
@@ -275,7 +293,7 @@ int BPF_PROG(on_send, struct sock *sk, int result, int flags)
 {
 	struct target *target = served_target();
 
-	return target ? on_send_by_current(target, result) : 0;
+	return target ? on_send_by_current(target, sk, result) : 0;
 }
 
 /*
@@ -287,27 +305,59 @@ int BPF_PROG(on_sendmsg, struct socket *socket, struct msghdr *message, int resu
 {
 	struct target *target = served_target();
 
-	return target ? on_send_by_current(target, result) : 0;
+	return target ? on_send_by_current(target, socket->sk, result) : 0;
 }
 
-/* The numbers of the calls that send, on x86-64. */
+/*
+ * A receive by the running thread of a target, of `result` bytes or with an error. After a reply,
+ * the first one says that the session waits for its next request. Where the layout has no start, the
+ * last one with bytes before the reply begins says when the request was there.
+ */
+static __always_inline int on_receive_by_current(struct target *target, struct sock *socket,
+						 s64 result)
+{
+	struct session *session;
+	u64 thd;
+
+	if (!current_session(&thd) || !thd)
+		return 0;
+	if (cfg.has_start)
+		session = bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL, 0);
+	else
+		session = session_of(target, thd);
+	/* Another server answers by another socket. */
+	if (!session || session->thd != thd ||
+	    (session->socket && session->socket != (u64)socket))
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	/* What comes while a reply goes on is data that the statement asked its client for. */
+	if (!cfg.has_start && result > 0 && (!session->start || session->cached)) {
+		session->received_ns = now;
+		session->start = 0;
+		session->cached = 0;
+	}
+	if (!session->replied)
+		return 0;
+	session->replied = 0;
+	struct head *head = reserve(RECORD_READY, sizeof(*head));
+	if (!head)
+		return 0; /* a time that is not compared */
+	head->tgid = target->tgid;
+	head->thd = thd;
+	head->end_ns = now;
+	submit(head);
+	return 0;
+}
+
+/* The numbers of the calls that send and of those that receive, on x86-64. */
+#define NR_READ 0
 #define NR_WRITE 1
+#define NR_READV 19
 #define NR_WRITEV 20
 #define NR_SENDTO 44
+#define NR_RECVFROM 45
 #define NR_SENDMSG 46
-
-/* Files are written with the same calls as sockets: the binary log, for one. */
-static __always_inline bool is_socket(u32 fd)
-{
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file *file = NULL;
-
-	if (fd >= BPF_CORE_READ(table, max_fds))
-		return false;
-	bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
-	return file && (BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) == S_IFSOCK;
-}
+#define NR_RECVMSG 47
 
 /* Every kernel of ours: the end of every system call, of which those that send are looked at. */
 SEC("raw_tp/sys_exit")
@@ -319,42 +369,41 @@ int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	struct pt_regs *regs = (struct pt_regs *)ctx->args[0];
 	u64 call = BPF_CORE_READ(regs, orig_ax);
-	if (call != NR_SENDTO && call != NR_SENDMSG) {
-		if (call != NR_WRITE && call != NR_WRITEV)
-			return 0;
-		if (!is_socket(BPF_CORE_READ(regs, di)))
-			return 0;
-	}
-	return on_send_by_current(target, (s64)ctx->args[1]);
+	s64 result = ctx->args[1];
+	bool receives = call == NR_RECVFROM || call == NR_RECVMSG || call == NR_READ || call == NR_READV;
+	bool sends = call == NR_SENDTO || call == NR_SENDMSG || call == NR_WRITE || call == NR_WRITEV;
+
+	if (!sends && !(cfg.tells_ready && receives))
+		return 0;
+	/* Files are read and written with the same calls as sockets: the binary log, for one. */
+	struct sock *socket = socket_of(BPF_CORE_READ(regs, di));
+
+	if (!socket)
+		return 0;
+	return sends ? on_send_by_current(target, socket, result)
+		     : on_receive_by_current(target, socket, result);
 }
 
 /*
- * Kernel 6.3 and later, only for who compares with the server's own times, which run on after the
- * reply until the session waits for its next request: the end of its first call that receives.
+ * Kernel 6.3 and later: the end of a call that receives. Only for layouts that need it, and for who
+ * compares with the server's own times, which run on after the reply until the session waits for its
+ * next request.
  */
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_receive, struct sock *sk, int result, int flags)
 {
 	struct target *target = served_target();
-	struct head *head;
-	u64 thd;
 
-	if (!target || !current_session(&thd) || !thd)
-		return 0;
-	struct session *session =
-		bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL, 0);
-	if (!session || session->thd != thd || !session->replied)
-		return 0;
-	session->replied = 0;
-	u64 now = bpf_ktime_get_ns();
-	head = reserve(RECORD_READY, sizeof(*head));
-	if (!head)
-		return 0; /* a time that is not compared */
-	head->tgid = target->tgid;
-	head->thd = thd;
-	head->end_ns = now;
-	submit(head);
-	return 0;
+	return target ? on_receive_by_current(target, sk, result) : 0;
+}
+
+/* The same before sock_recv_length, only for layouts that need it. */
+SEC("fexit/sock_recvmsg")
+int BPF_PROG(on_recvmsg, struct socket *socket, struct msghdr *message, int flags, int result)
+{
+	struct target *target = served_target();
+
+	return target ? on_receive_by_current(target, socket->sk, result) : 0;
 }
 
 /*
@@ -367,6 +416,6 @@ int BPF_UPROBE(on_end, u64 thd)
 	struct target *target = served_target();
 
 	if (target && thd)
-		on_session_send(target, thd, 0);
+		on_session_send(target, thd, NULL, 0);
 	return 0;
 }

@@ -1,30 +1,26 @@
-//! What sessions have set that changes how the server reads their statements.
+//! Session settings that change how the server reads statements.
 //!
-//! It is read from outside, where a session is met first and after each statement that may change
-//! it, so that the programs in the kernel pay nothing for it. A session that changes a setting and
-//! changes it back before its records are drained is taken for one that never did.
+//! waggle reads them from outside: when it meets a session for the first time, and after each
+//! statement that can change them. So the programs in the kernel pay nothing for it. If a session
+//! changes a setting and changes it back before waggle drains its records, waggle misses both
+//! changes.
 
 use std::collections::HashMap;
 
 use waggle_model::{CharsetName, Command, SessionSettings};
 
-use super::fold::Session;
-use super::record::Reply;
-use crate::target::layout::{Field, Layout};
-use crate::target::{Batch, Place, ProcessMemory};
+use crate::carrier::{Session, SessionData};
+use crate::servers::layout::{Field, Layout};
+use crate::servers::{Batch, Place, ProcessMemory};
 
 /// Sessions whose settings are remembered; beyond, all are read again.
 const SESSIONS_MAX: usize = 32 * 1024;
 
-/// Where `struct CHARSET_INFO` has the pointer to its name, behind four numbers of 4 bytes, in every
+/// Where `struct CHARSET_INFO` has the pointer to its name, after four numbers of 4 bytes, in every
 /// family (`include/m_ctype.h`).
 const NAME_OF_CHARSET: u64 = 16;
 /// `MY_CS_NAME_SIZE`.
 const NAME_LIMIT: u32 = 32;
-
-/// Commands that give a session its first settings back (`include/my_command.h`).
-const CHANGE_USER: Command = Command(17);
-const RESET_CONNECTION: Command = Command(31);
 
 /// The settings of the sessions of every server that is watched.
 #[derive(Default)]
@@ -42,7 +38,8 @@ struct Known {
 /// Where one server keeps them.
 struct Server {
     memory: ProcessMemory,
-    connection_id: u32,
+    /// Where the layout has it: it tells whether a session serves another connection by now.
+    connection_id: Option<u32>,
     sql_mode: u32,
     charset: u32,
     /// Names of character sets by the address of what describes one: that never moves.
@@ -65,10 +62,10 @@ impl Settings {
         self.known.retain(|session, _| session.tgid != pid);
     }
 
-    /// The settings under which a statement that ended was read; `None` where they are not known.
-    pub(super) fn of(&mut self, reply: &Reply<'_>) -> Option<SessionSettings> {
-        let session = Session { tgid: reply.head.tgid, thd: reply.head.thd };
-        let settings = self.of_session(session, reply.get(Field::ConnectionId)?);
+    /// The settings under which a statement that ended was read; `None` if they are not known.
+    pub(super) fn of(&mut self, reply: &SessionData<'_>) -> Option<SessionSettings> {
+        let session = Session::of(&reply.head);
+        let settings = self.of_session(session, reply.get(Field::ConnectionId).unwrap_or(0));
         if may_change_settings(reply) {
             self.known.remove(&session);
         }
@@ -85,7 +82,12 @@ impl Settings {
         if let Some(known) = known {
             return known.settings;
         }
-        let settings = self.servers.get_mut(&session.tgid)?.read(session.thd, connection_id);
+        let server = self.servers.get_mut(&session.tgid)?;
+        let settings = server.read(session.thd, connection_id);
+        if server.connection_id.is_none() {
+            // The next connection at this address would look like this one.
+            return settings;
+        }
         if self.known.len() >= SESSIONS_MAX {
             self.known.clear();
         }
@@ -98,7 +100,7 @@ impl Server {
     fn of(pid: u32, layout: &Layout) -> Option<Server> {
         Some(Server {
             memory: ProcessMemory::of(pid),
-            connection_id: layout.offset(Field::ConnectionId)?,
+            connection_id: layout.offset(Field::ConnectionId),
             sql_mode: layout.offset(Field::SqlMode)?,
             charset: layout.offset(Field::Charset)?,
             charsets: HashMap::new(),
@@ -106,19 +108,23 @@ impl Server {
         })
     }
 
-    /// Reads one session; `None` where it is gone, or serves another connection by now.
+    /// Reads one session; `None` if it is gone, or serves another connection by now.
     fn read(&mut self, thd: u64, connection_id: u64) -> Option<SessionSettings> {
         self.batch.clear();
-        let widths = [Field::ConnectionId, Field::SqlMode, Field::Charset].map(Field::width);
-        for (offset, width) in [self.connection_id, self.sql_mode, self.charset].iter().zip(widths)
-        {
-            self.batch.add(Place::new(thd.wrapping_add(u64::from(*offset)), width.into()));
+        for (offset, field) in [
+            (Some(self.sql_mode), Field::SqlMode),
+            (Some(self.charset), Field::Charset),
+            (self.connection_id, Field::ConnectionId),
+        ] {
+            let Some(offset) = offset else { continue };
+            let address = thd.wrapping_add(u64::from(offset));
+            self.batch.add(Place::new(address, field.width().into()));
         }
         self.memory.read(&mut self.batch).ok()?;
-        if number(self.batch.get(0)?) != connection_id {
+        if self.connection_id.is_some() && number(self.batch.get(2)?) != connection_id {
             return None;
         }
-        let (sql_mode, charset) = (number(self.batch.get(1)?), number(self.batch.get(2)?));
+        let (sql_mode, charset) = (number(self.batch.get(0)?), number(self.batch.get(1)?));
         Some(SessionSettings { sql_mode, charset: self.charset_at(charset)? })
     }
 
@@ -145,12 +151,18 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-fn may_change_settings(reply: &Reply<'_>) -> bool {
-    let command = reply.get(Field::Command).map(|number| Command(number as u8));
-    matches!(command, Some(CHANGE_USER | RESET_CONNECTION)) || sets(reply.text)
+fn may_change_settings(reply: &SessionData<'_>) -> bool {
+    let Some(number) = reply.get(Field::Command) else {
+        return reply.text.is_empty() || sets(reply.text);
+    };
+    let command = Command(number as u8);
+    // These give a session its first settings back. A login is seen as well where the connection id is not: the
+    // session may have served another connection.
+    let begins = [Command::CONNECT, Command::CHANGE_USER, Command::RESET_CONNECTION];
+    begins.contains(&command) || sets(reply.text)
 }
 
-/// Whether the first word is `SET`, or `EXECUTE`, behind which may be one; also in a comment that is
+/// Whether the first word is `SET`, or `EXECUTE`, after which may be one; also in a comment that is
 /// code, as in a dump.
 fn sets(mut text: &[u8]) -> bool {
     while let Some(comment) = text.trim_ascii_start().strip_prefix(b"/*") {

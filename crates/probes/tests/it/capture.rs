@@ -1,18 +1,18 @@
 //! The tap and the sampler on one server, as the binary uses them.
 
-use std::path::Path;
+use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::time::ClockId;
-use waggle_model::{Command, Identity, Losses, Origin, RunningStatement, Statement};
-use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT};
-use waggle_probes::tap::{Tap, TapOptions};
-use waggle_probes::target::discover::servers;
-use waggle_probes::target::recognise::{Builds, Recognised};
-use waggle_testkit::Server;
+use waggle_host::monotonic_ns;
+use waggle_model::{Command, Identity, Losses, Origin, Parts, RunningStatement, Statement, Usage};
+use waggle_probes::capture::{Amount, Tap, TapOptions};
+use waggle_probes::servers::layout::Layout;
+use waggle_probes::servers::recognise::Recognised;
+use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, TEXTS_LIMIT};
+use waggle_testkit::{Server, wait_showing};
 
-/// A session that runs longer is a failure, so that the test cannot hang.
-const REST_LIMIT: Duration = Duration::from_secs(20);
+use crate::recognised;
 
 /// A captured statement that outlives its record.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Seen {
     pub(crate) first_byte_ns: Option<u64>,
     pub(crate) latency_ns: Option<u64>,
     pub(crate) end_ns: u64,
+    pub(crate) parts: Option<Parts>,
+    pub(crate) usage: Option<Usage>,
 }
 
 impl Seen {
@@ -56,6 +58,8 @@ impl Seen {
             first_byte_ns: statement.first_byte_ns,
             latency_ns: statement.latency_ns,
             end_ns: statement.end_ns,
+            parts: statement.parts,
+            usage: statement.usage,
         }
     }
 }
@@ -64,7 +68,8 @@ impl Seen {
 pub(crate) struct Capture {
     pub(crate) tap: Tap,
     sampler: Sampler,
-    sessions: Sessions,
+    /// None where the layout does not tell which sessions run something.
+    sessions: Option<Sessions>,
     pub(crate) recognised: Recognised,
     pub(crate) seen: Vec<Seen>,
 }
@@ -72,16 +77,20 @@ pub(crate) struct Capture {
 impl Capture {
     /// Finds and recognises the server; nothing is attached yet.
     pub(crate) fn of(server: &Server) -> Self {
-        let found = servers(Path::new("/proc"));
-        let found = found.into_iter().find(|found| found.pid == server.pid()).unwrap();
-        let recognised = Builds::default().recognise(&found).unwrap();
+        let recognised = recognised(server);
         Self {
             tap: Tap::new(TapOptions::default()).unwrap(),
             sampler: Sampler::load().unwrap(),
-            sessions: Sessions::of(&recognised.layout).unwrap(),
+            sessions: Sessions::of(&recognised.layout).ok(),
             recognised,
             seen: Vec::new(),
         }
+    }
+
+    /// Goes on with another layout of the server, from the next attach on.
+    pub(crate) fn show(&mut self, layout: Layout) {
+        self.sessions = Sessions::of(&layout).ok();
+        self.recognised.layout = Arc::new(layout);
     }
 
     pub(crate) fn attach(&mut self) {
@@ -101,12 +110,14 @@ impl Capture {
 
     /// What runs now; daemons of the server and readers of its binary log are no statements.
     pub(crate) fn running(&mut self) -> Vec<RunningStatement> {
+        let sessions = self.sessions.as_mut().expect("the layout shows no sessions");
         let (clocks, clock) = (self.tap.clocks(), self.recognised.layout.clock);
         let limits = Limits {
             text: TEXT_LIMIT,
+            texts: TEXTS_LIMIT,
             start_to_monotonic: &|start_us| clocks.start_ns(clock, start_us, monotonic_ns()),
         };
-        let sample = self.sampler.sample(&self.recognised.instance, &mut self.sessions, limits);
+        let sample = self.sampler.sample(&self.recognised.instance, sessions, limits);
         let mut running = sample.unwrap().running;
         running.retain(|statement| statement.command.is_statement());
         running
@@ -115,7 +126,7 @@ impl Capture {
     /// Takes what the ring holds, so that it does not fill up.
     pub(crate) fn drain(&mut self) {
         let seen = &mut self.seen;
-        while self.tap.drain(10_000, |statement| seen.push(Seen::of(statement))) == 10_000 {}
+        self.tap.drain(Amount::UpToNow, |statement| seen.push(Seen::of(statement)));
     }
 
     /// Looks at the sessions as the binary does once a second: settles what was held back and what
@@ -132,23 +143,35 @@ impl Capture {
     /// Everything that was captured since the last call, once every session is at rest: a session
     /// that runs nothing has sent its reply, and a reply that was sent is in the ring.
     pub(crate) fn at_rest(&mut self) -> Vec<Seen> {
-        let limit = Instant::now() + REST_LIMIT;
-        let mut quiet = 0;
         // A reply that was held back is released by a look that began after it was sent.
-        while quiet < 2 {
-            let running = self.look();
-            quiet = if running.is_empty() { quiet + 1 } else { 0 };
-            assert!(Instant::now() < limit, "still running: {running:?}");
-            if quiet == 0 {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-        }
+        wait_showing("two looks at rest", || {
+            let running = [self.look(), self.look()].concat();
+            if running.is_empty() { Ok(()) } else { Err(format!("{running:?}")) }
+        });
         std::mem::take(&mut self.seen)
     }
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+impl Capture {
+    /// The same as [`Capture::at_rest`] where the sessions may not be known: as many as are `wanted`, and
+    /// those that come in the time after them in which more would have come.
+    pub(crate) fn settled(&mut self, wanted: usize, is_one: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+        let until = Instant::now() + Duration::from_secs(5);
+        let all = |seen: &[Seen]| seen.iter().filter(|seen| is_one(seen)).count() >= wanted;
+        while !all(&self.seen) && Instant::now() < until {
+            self.look_if_known();
+            thread::sleep(Duration::from_millis(2));
+        }
+        thread::sleep(Duration::from_millis(10));
+        self.look_if_known();
+        let seen = std::mem::take(&mut self.seen);
+        seen.into_iter().filter(|seen| is_one(seen)).collect()
+    }
+
+    fn look_if_known(&mut self) {
+        match self.sessions {
+            Some(_) => drop(self.look()),
+            None => self.drain(),
+        }
+    }
 }

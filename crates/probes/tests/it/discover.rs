@@ -3,11 +3,12 @@
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use waggle_probes::target::discover::{Change, Endpoint, Found, Watcher, describe, servers};
-use waggle_testkit::{Server, Version};
+use waggle_host::{Endpoint, Process};
+use waggle_probes::servers::discover::{Change, Found, Watcher, servers};
+use waggle_testkit::{Killed, Server, Version, wait_for};
 
 fn found(pid: u32) -> Option<Found> {
     servers(Path::new("/proc")).into_iter().find(|server| server.pid == pid)
@@ -20,18 +21,21 @@ fn every_version_is_found_and_described() {
         let found = found(server.pid()).unwrap_or_else(|| panic!("{version} is not found"));
         assert!(found.start_ticks > 0 && !found.deleted, "{version}: {found:?}");
         let program = fs::metadata(server.program()).unwrap();
-        let running = fs::metadata(found.executable_file()).unwrap();
+        let running = fs::metadata(format!("/proc/{}/exe", server.pid())).unwrap();
         assert_eq!(program.len(), running.len(), "{version}: another file");
 
-        let described = describe(Path::new("/proc"), server.pid());
+        let process = Process::of(server.pid());
         let datadir = fs::canonicalize(server.datadir()).unwrap();
-        let seen = described.data_directory.value().unwrap();
+        let data = process.working_directory();
+        let seen = data.value().unwrap();
         assert!(seen.ends_with(datadir.file_name().unwrap()), "{version}: {seen:?}");
-        let uptime = described.uptime.value().unwrap();
-        assert!(*uptime < Duration::from_secs(3600), "{version}: {uptime:?}");
-        assert!(described.user.value().is_some(), "{version}");
+        let uptime = process.uptime();
+        let is_short = |uptime: &Duration| *uptime < Duration::from_secs(3600);
+        assert!(uptime.value().is_some_and(is_short), "{version}: {uptime:?}");
+        assert!(process.user().value().is_some(), "{version}");
 
-        let listens = described.listens.value().unwrap();
+        let listens = process.listens();
+        let listens = listens.value().unwrap();
         let has_port = |endpoint: &Endpoint| {
             matches!(endpoint, Endpoint::Tcp(SocketAddr::V4(at))
                 if at.port() == server.port() && *at.ip() == Ipv4Addr::LOCALHOST)
@@ -41,8 +45,9 @@ fn every_version_is_found_and_described() {
         assert!(listens.iter().any(has_port), "{version}: {listens:?}");
         assert!(listens.iter().any(has_socket), "{version}: {listens:?}");
         // MySQL 9 lives in the tree of another distribution.
-        let in_chroot = described.confinement.chroot.is_some();
-        assert_eq!(in_chroot, version == Version::Mysql9, "{version}: {described:?}");
+        let confinement = process.confinement();
+        let in_chroot = confinement.chroot.is_some();
+        assert_eq!(in_chroot, version == Version::Mysql9, "{version}: {confinement:?}");
     }
 }
 
@@ -63,16 +68,6 @@ fn a_restart_is_told_by_the_watcher() {
     assert!(started(&changes, server.pid()), "{changes:?}");
 }
 
-/// A process that is ended with the test.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_server_in_another_pid_namespace_is_found_with_its_pid_there() {
     // What counts is the name of the executable, so a program that only waits will do.
@@ -90,19 +85,12 @@ fn a_server_in_another_pid_namespace_is_found_with_its_pid_there() {
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    let _unshare = Ended(unshare);
-    let limit = Instant::now() + Duration::from_secs(60);
-    let server = loop {
-        let ours = |server: &Found| server.executable.value() == Some(&program);
-        match servers(Path::new("/proc")).into_iter().find(ours) {
-            Some(server) => break server,
-            None => assert!(
-                Instant::now() < limit,
-                "unshare needs root and a kernel with pid namespaces"
-            ),
-        }
-    };
-    let confinement = describe(Path::new("/proc"), server.pid).confinement;
+    let _unshare = Killed(unshare);
+    let ours = |server: &Found| server.executable.value() == Some(&program);
+    let server = wait_for("unshare: it needs root and a kernel with pid namespaces", || {
+        servers(Path::new("/proc")).into_iter().find(ours)
+    });
+    let confinement = Process::of(server.pid).confinement();
     assert_eq!(confinement.other_pids, Some(true));
     assert_eq!(confinement.pid_inside, Some(1));
     assert_eq!(confinement.chroot, None);

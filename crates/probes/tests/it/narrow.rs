@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use waggle_model::{Losses, Reading};
+use waggle_model::{Losses, Reading, RunningStatement};
+use waggle_probes::servers::layout::{Field, Layout};
 use waggle_probes::sessions::fits;
-use waggle_probes::target::layout::{Field, Layout};
 use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Server, Version};
+use waggle_testkit::{Account, Server, Version, wait_for};
 
 use crate::capture::Capture;
 
@@ -27,6 +27,44 @@ fn with_wrong_flags(layout: &Layout) -> Layout {
     wrong
 }
 
+/// The session that sleeps.
+fn asleep(capture: &mut Capture) -> RunningStatement {
+    wait_for("the statement that sleeps", || {
+        let mut running = capture.running().into_iter();
+        running.find(|one| one.state.as_deref() == Some(b"User sleep".as_slice()))
+    })
+}
+
+#[test]
+fn a_start_that_does_not_fit_is_replaced_by_the_request_of_the_statement() {
+    for version in [Version::Mysql9, Version::Mariadb118] {
+        let server = Server::start(version).unwrap();
+        let mut capture = Capture::of(&server);
+        let mut wrong = Layout::clone(&capture.recognised.layout);
+        let rows = wrong.fields[&Field::RowsSent].clone();
+        wrong.fields.insert(Field::StartTime, rows);
+        capture.show(wrong);
+        capture.attach();
+        let mut sleeper = connect(&server);
+        let sleeps = thread::spawn(move || sleeper.query("SELECT SLEEP(1)").map(drop));
+        let asleep = asleep(&mut capture);
+        let recognised = &capture.recognised;
+        let fitting = fits(&recognised.layout, &recognised.instance, &asleep).unwrap();
+        assert_eq!(fitting.offset(Field::StartTime), None, "{version}");
+        capture.show(fitting);
+        let recognised = &capture.recognised;
+        capture.tap.narrow(&recognised.instance, &recognised.layout).unwrap();
+        sleeps.join().unwrap().unwrap();
+        drop(capture.at_rest());
+        let mut client = connect(&server);
+        (0..STATEMENTS).for_each(|number| drop(client.query(format!("SELECT {number}")).unwrap()));
+        let seen = capture.at_rest();
+        let selects: Vec<_> = seen.iter().filter(|one| one.command.is_statement()).collect();
+        assert_eq!(selects.len(), STATEMENTS, "{version}: {:?}", capture.losses());
+        assert!(selects.iter().all(|one| one.latency_ns.is_some()), "{version}");
+    }
+}
+
 #[test]
 fn a_field_that_does_not_fit_is_absent_from_then_on_and_no_statement_is_missed() {
     for version in Version::ALL {
@@ -39,16 +77,7 @@ fn a_field_that_does_not_fit_is_absent_from_then_on_and_no_statement_is_missed()
         let mut sleeper = connect(&server);
         let sleeps = thread::spawn(move || sleeper.query("SELECT SLEEP(2)").map(drop));
         let mut clients: Vec<Client> = (0..CLIENTS).map(|_| connect(&server)).collect();
-        let asleep = loop {
-            let running = capture.running().into_iter();
-            let mut asleep =
-                running.filter(|one| one.state.as_deref() == Some(b"User sleep".as_slice()));
-            if let Some(asleep) = asleep.next() {
-                break asleep;
-            }
-            assert!(!sleeps.is_finished(), "{version}: the statement was not seen to run");
-            thread::sleep(Duration::from_millis(5));
-        };
+        let asleep = asleep(&mut capture);
         let work = |mut client: Client| {
             thread::spawn(move || {
                 for number in 0..STATEMENTS {
@@ -73,7 +102,7 @@ fn a_field_that_does_not_fit_is_absent_from_then_on_and_no_statement_is_missed()
             .collect();
         assert_eq!(absent, [Field::ServerStatus], "{version}");
         recognised.layout = Arc::new(fitting);
-        capture.tap.narrow(server.pid(), &recognised.layout).unwrap();
+        capture.tap.narrow(&recognised.instance, &recognised.layout).unwrap();
 
         working.into_iter().for_each(|worker| worker.join().unwrap());
         sleeps.join().unwrap().unwrap();

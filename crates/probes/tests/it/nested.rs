@@ -1,15 +1,13 @@
 //! Statements without a reply of their own, on real servers.
 
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
-use waggle_model::{Loss, Origin, Statement};
-use waggle_probes::tap::{Tap, TapOptions};
-use waggle_probes::target::discover::servers;
-use waggle_probes::target::recognise::Builds;
+use waggle_model::{Loss, Losses, Origin, Statement};
+use waggle_probes::capture::{Amount, Tap, TapOptions};
 use waggle_testkit::client::{Client, Command, Transport};
-use waggle_testkit::{Account, PerformanceSchema, Server, Version};
+use waggle_testkit::{Account, PerformanceSchema, Server, Version, wait_showing, wait_until};
+
+use crate::recognised;
 
 /// What is compared of a statement.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,8 +48,7 @@ fn seen(statement: &Statement<'_>) -> Seen {
 impl Watched {
     fn of(server: &Server, nested: bool) -> Self {
         let pid = server.pid();
-        let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid).unwrap();
-        let server = Builds::default().recognise(&found).unwrap();
+        let server = recognised(server);
         let mut tap = Tap::new(TapOptions { nested, ..TapOptions::default() }).unwrap();
         tap.attach(&server.instance, &server.layout).unwrap();
         let (nested, users, client) = (Vec::new(), Vec::new(), Vec::new());
@@ -60,7 +57,7 @@ impl Watched {
 
     fn drain(&mut self) {
         let Self { tap, pid, nested, users, examined, client } = self;
-        while tap.drain(10_000, |statement| {
+        tap.drain(Amount::UpToNow, |statement| {
             assert_eq!(statement.pid, *pid);
             if statement.origin == Origin::Client {
                 client.push((statement.connection_id.unwrap(), seen(statement)));
@@ -71,20 +68,14 @@ impl Watched {
             nested.push(seen(statement));
             users.push(string(statement.identity.user.as_ref()));
             *examined += statement.rows_examined.unwrap();
-        }) > 0
-        {}
+        });
     }
 
     fn drain_until(&mut self, what: &str, mut is_there: impl FnMut(&Self) -> bool) {
-        let limit = Instant::now() + Duration::from_secs(60);
-        loop {
+        wait_showing(what, || {
             self.drain();
-            if is_there(self) {
-                return;
-            }
-            assert!(Instant::now() < limit, "not seen within a minute: {what}: {:?}", self.nested);
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            if is_there(self) { Ok(()) } else { Err(format!("{:?}", self.nested)) }
+        });
     }
 
     /// Runs a statement of a client, waits for its record, and returns what ran inside of it.
@@ -159,7 +150,7 @@ fn statements_of_stored_programs_are_captured_with_their_own_text_rows_and_error
         assert_eq!(coverage.routines.why(), None, "{version}");
         assert_eq!(coverage.applied.why(), None, "{version}");
         let mut client = connect(&server);
-        let mut root = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+        let mut root = server.root().unwrap();
         for sql in PROGRAMS {
             client.run(sql).unwrap();
         }
@@ -353,6 +344,7 @@ fn a_replica_shows_the_statements_that_it_applies_and_those_of_its_triggers() {
         assert_eq!(applied[6].error, Some(1062), "{version}");
         assert_eq!(watched.tap.losses(watched.pid).statements(), 0, "{version}");
         assert_eq!(watched.tap.losses(watched.pid).get(Loss::MapFull), 0, "{version}");
+        assert_eq!(watched.tap.losses(watched.pid).get(Loss::NoStatement), 0, "{version}");
     }
 }
 
@@ -371,11 +363,9 @@ fn recurse(watched: &mut Watched, server: &Server, sessions: usize, depth: usize
         client.send(Command::Query, format!("call r({depth})").as_bytes()).unwrap();
     }
     let asleep = "select count(*) from information_schema.processlist where state = 'User sleep'";
-    let limit = Instant::now() + Duration::from_secs(120);
-    while root.run(asleep).unwrap()[0].text(0, 0) != Some(sessions.to_string()) {
-        assert!(Instant::now() < limit, "the sessions do not reach the bottom");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    wait_until("all sessions at the bottom", || {
+        root.run(asleep).unwrap()[0].text(0, 0) == Some(sessions.to_string())
+    });
     let (mut nested, mut without_begin) = (0, 0);
     let mut count = |statement: &Statement<'_>| {
         if statement.origin == Origin::Nested {
@@ -388,7 +378,7 @@ fn recurse(watched: &mut Watched, server: &Server, sessions: usize, depth: usize
     for client in &mut clients {
         root.run(format!("kill query {}", client.connection_id())).unwrap();
         client.read_reply().unwrap();
-        while watched.tap.drain(10_000, &mut count) > 0 {}
+        watched.tap.drain(Amount::UpToNow, &mut count);
     }
     (nested, without_begin)
 }
@@ -399,7 +389,11 @@ fn what_lies_deeper_than_the_kernel_can_see_is_counted_as_lost() {
     let mut watched = Watched::of(&server, true);
     let (captured, without_begin) = recurse(&mut watched, &server, 3, 200);
     assert_eq!((captured, without_begin), (3 * 64, 0));
-    assert_eq!(watched.tap.losses(watched.pid).statements(), 3 * (200 - 64));
+    let lost = watched.tap.losses(watched.pid);
+    assert_eq!(lost.statements(), 3 * (200 - 64));
+    // The next server with this pid has lost nothing yet.
+    assert_eq!(watched.tap.detach(watched.pid), lost);
+    assert_eq!(watched.tap.losses(watched.pid), Losses::default());
 }
 
 #[test]

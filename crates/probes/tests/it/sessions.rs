@@ -1,17 +1,14 @@
 //! What runs now, read from real servers.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
-
-use rustix::time::ClockId;
+use waggle_host::{monotonic_ns, wall_ns};
 use waggle_model::{Clock, Command, RunningStatement};
-use waggle_probes::sessions::{Limits, Sample, Sampler, Sessions, TEXT_LIMIT};
-use waggle_probes::target::Instance;
-use waggle_probes::target::discover::servers;
-use waggle_probes::target::elf::Elf;
-use waggle_probes::target::layout::Layout;
+use waggle_probes::servers::Instance;
+use waggle_probes::servers::recognise::Recognised;
+use waggle_probes::sessions::{Limits, Sample, Sampler, Sessions, TEXT_LIMIT, TEXTS_LIMIT};
 use waggle_testkit::client::{Client, Command as Send, Transport};
-use waggle_testkit::{Account, Server, Version};
+use waggle_testkit::{Account, Server, Version, wait_showing};
+
+use crate::recognised;
 
 /// A server that is looked at.
 struct Watched {
@@ -23,13 +20,7 @@ struct Watched {
 
 impl Watched {
     fn of(server: &Server) -> Self {
-        let found = servers(Path::new("/proc"))
-            .into_iter()
-            .find(|found| found.pid == server.pid())
-            .unwrap();
-        let elf = Elf::open(&found.executable_file()).unwrap();
-        let layout = Layout::derive(&elf).unwrap();
-        let instance = Instance::resolve(found.pid, found.start_ticks, &elf, &layout).unwrap();
+        let Recognised { instance, layout, .. } = recognised(server);
         Self {
             sampler: Sampler::load().unwrap(),
             instance,
@@ -42,31 +33,19 @@ impl Watched {
         let clock = self.clock;
         let start_to_monotonic = &move |start_us: u64| match clock {
             Clock::Monotonic => start_us.checked_mul(1000),
-            Clock::Wall => {
-                (start_us * 1000).checked_sub(now(ClockId::Realtime) - now(ClockId::Monotonic))
-            }
+            Clock::Wall => (start_us * 1000).checked_sub(wall_ns() - monotonic_ns()),
         };
-        let limits = Limits { text, start_to_monotonic };
+        let limits = Limits { text, texts: TEXTS_LIMIT, start_to_monotonic };
         self.sampler.sample(&self.instance, &mut self.sessions, limits).unwrap()
     }
 
     /// Samples until the server is in the state that is waited for.
     fn sample_until(&mut self, what: &str, is_there: impl Fn(&Sample) -> bool) -> Sample {
-        let limit = Instant::now() + Duration::from_secs(60);
-        loop {
+        wait_showing(what, || {
             let sample = self.sample(TEXT_LIMIT);
-            if is_there(&sample) {
-                return sample;
-            }
-            assert!(Instant::now() < limit, "not seen within a minute: {what}: {sample:?}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+            if is_there(&sample) { Ok(sample) } else { Err(format!("{sample:?}")) }
+        })
     }
-}
-
-fn now(clock: ClockId) -> u64 {
-    let now = rustix::time::clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 fn connect(server: &Server, database: &str) -> Client {
@@ -87,9 +66,9 @@ fn running_statements_are_read_with_text_age_user_database_and_state() {
             connect(&server, "test"),
             connect(&server, "test"),
             connect(&server, "mysql"),
-            Client::connect(&server, Transport::Unix, Account::ROOT).unwrap(),
+            server.root().unwrap(),
         );
-        let before = now(ClockId::Monotonic);
+        let before = monotonic_ns();
         let sql = "select sleep(600) /* é \u{1f41d} \0 end */";
         text.send(Send::Query, sql.as_bytes()).unwrap();
         let statement = prepared.prepare("select sleep(?), 'prepared'").unwrap();
@@ -101,7 +80,7 @@ fn running_statements_are_read_with_text_age_user_database_and_state() {
             };
             sample.running.iter().filter(asleep).count() == 3
         });
-        let after = now(ClockId::Monotonic);
+        let after = monotonic_ns();
 
         assert_eq!((sample.sessions, sample.unreadable), (4, 0), "{version}: {sample:?}");
         assert!(of(&sample, &idle).is_none(), "{version}");
@@ -196,8 +175,7 @@ fn threads_that_slept_through_are_not_read_again_and_still_counted() {
 fn a_statement_that_waits_for_a_row_sleeps_and_one_that_works_does_not() {
     for version in Version::ALL {
         let server = Server::start(version).unwrap();
-        let [mut holder, mut waiting, mut working] =
-            [(); 3].map(|()| Client::connect(&server, Transport::Unix, Account::ROOT).unwrap());
+        let [mut holder, mut waiting, mut working] = [(); 3].map(|()| server.root().unwrap());
         holder.run("CREATE TABLE test.held (id INT PRIMARY KEY, v INT) ENGINE = InnoDB").unwrap();
         holder.run("INSERT INTO test.held VALUES (1, 0)").unwrap();
         holder.run("BEGIN").unwrap();
@@ -242,7 +220,7 @@ fn a_server_that_ended_is_an_error_and_the_next_life_starts_over() {
     let _client = connect(&server, "test");
     watched.sample_until("a session", |sample| sample.sessions == 1);
     server.kill9().unwrap();
-    let limits = Limits { text: TEXT_LIMIT, start_to_monotonic: &|_| None };
+    let limits = Limits { text: TEXT_LIMIT, texts: TEXTS_LIMIT, start_to_monotonic: &|_| None };
     let error = watched.sampler.sample(&watched.instance, &mut watched.sessions, limits);
     assert!(error.unwrap_err().to_string().contains("has ended"));
     server.restart().unwrap();

@@ -1,14 +1,10 @@
 //! What sessions have set, on real servers.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
-
 use waggle_model::SessionSettings;
-use waggle_probes::tap::{Tap, TapOptions};
-use waggle_probes::target::discover::servers;
-use waggle_probes::target::recognise::Builds;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Server, Version};
+use waggle_probes::capture::{Amount, Tap, TapOptions};
+use waggle_testkit::{Account, Client, Server, Transport, Version, wait_for};
+
+use crate::recognised;
 
 /// `MODE_ANSI_QUOTES` and `MODE_NO_BACKSLASH_ESCAPES`, the same in every family.
 const ANSI_QUOTES: u64 = 4;
@@ -21,9 +17,7 @@ struct Session {
 
 impl Session {
     fn of(server: &Server) -> Self {
-        let found = servers(Path::new("/proc"));
-        let found = found.into_iter().find(|found| found.pid == server.pid()).unwrap();
-        let server_seen = Builds::default().recognise(&found).unwrap();
+        let server_seen = recognised(server);
         let mut tap = Tap::new(TapOptions::default()).unwrap();
         tap.attach(&server_seen.instance, &server_seen.layout).unwrap();
         Self { tap, client: Client::connect(server, Transport::Tcp, Account::APP).unwrap() }
@@ -38,18 +32,16 @@ impl Session {
     /// Runs a statement and gives the settings that it was captured with.
     fn run(&mut self, sql: &str) -> SessionSettings {
         self.client.query(sql).unwrap();
-        let limit = Instant::now() + Duration::from_secs(20);
-        let mut found = None;
-        while found.is_none() {
-            assert!(Instant::now() < limit, "not captured: {sql}");
-            self.tap.drain(10_000, |statement| {
+        let found = wait_for(sql, || {
+            let mut found = None;
+            self.tap.drain(Amount::UpToNow, |statement| {
                 if statement.text.is_some_and(|text| text.bytes == sql.as_bytes()) {
                     found = Some(statement.settings);
                 }
             });
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        found.flatten().unwrap_or_else(|| panic!("no settings: {sql}"))
+            found
+        });
+        found.unwrap_or_else(|| panic!("no settings: {sql}"))
     }
 }
 

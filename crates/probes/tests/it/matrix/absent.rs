@@ -26,7 +26,7 @@ pub(crate) enum Absent {
 }
 
 impl Absent {
-    /// Why it is absent on this server over this transport; `None` where it is there.
+    /// Why it is absent on this server over this transport; `None` if it is there.
     pub(crate) fn reason(self, version: Version, transport: Transport) -> Option<&'static str> {
         match self {
             Self::KilledConnection if !version.is_mariadb() => {

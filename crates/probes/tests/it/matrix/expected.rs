@@ -1,13 +1,13 @@
 //! What must be captured, from what the client sent and what the server answered, and the
 //! comparison with what was.
 
+use waggle_host::monotonic_ns;
 use waggle_model::{Command, Origin};
+use waggle_probes::capture::TEXT_LIMIT;
 use waggle_testkit::client::ResultSet;
 
-use crate::capture::{Seen, monotonic_ns};
+use crate::capture::Seen;
 
-/// The bytes of text that the tap captures where nothing else is asked for.
-const TEXT_LIMIT: usize = 4096;
 /// The start is noted in whole microseconds, and the distance of the wall clock from the monotonic
 /// one is known within a fraction of a millisecond.
 const CLOCK_SLACK_NS: u64 = 1_000_000;
@@ -180,7 +180,7 @@ fn string(bytes: &Option<Vec<u8>>) -> Option<String> {
 
 /// A text as far as it is captured, readable; a long one by its ends.
 fn shown(text: &[u8]) -> String {
-    let text = &text[..text.len().min(TEXT_LIMIT)];
+    let text = &text[..text.len().min(TEXT_LIMIT as usize)];
     let readable = text.escape_ascii().to_string();
     if readable.len() <= 160 {
         return readable;

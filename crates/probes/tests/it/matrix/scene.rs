@@ -1,22 +1,18 @@
 //! What a kind works with: one server, one transport, the capture, and the sessions it opens.
 
 use std::rc::Rc;
-use std::time::{Duration, Instant};
 
 use waggle_model::RunningStatement;
 use waggle_testkit::client::{StatementHandle, Transport};
-use waggle_testkit::{Account, Server, Version};
+use waggle_testkit::{Account, Server, Version, wait_showing, wait_until};
 
 use super::absent::Absent;
 use super::expected::compare;
 use super::talker::{Log, Login, Talker};
 use crate::capture::{Capture, Seen};
 
-/// How long a kind waits for what it caused.
-const WAIT_LIMIT: Duration = Duration::from_secs(20);
-
 /// What every server of the matrix holds. One statement per line; routines end at their own line.
-const TABLES: &[&str] = &[
+pub(super) const TABLES: &[&str] = &[
     "CREATE DATABASE abcd",
     "CREATE DATABASE efgh",
     "CREATE DATABASE much_longer_name",
@@ -160,15 +156,11 @@ impl Scene {
 
     /// Waits until a session runs what `is_it` looks for.
     pub(crate) fn wait_until_runs(&mut self, id: u64, is_it: impl Fn(&RunningStatement) -> bool) {
-        let limit = Instant::now() + WAIT_LIMIT;
-        loop {
+        wait_showing(format_args!("the statement of connection {id}"), || {
             let running = self.capture.running();
-            if running.iter().any(|now| now.connection_id == id && is_it(now)) {
-                return;
-            }
-            assert!(Instant::now() < limit, "connection {id} never ran it: {running:?}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            let runs = running.iter().any(|now| now.connection_id == id && is_it(now));
+            if runs { Ok(()) } else { Err(format!("{running:?}")) }
+        });
     }
 
     /// Looks at every session, as the binary does once a second.
@@ -194,12 +186,10 @@ impl Scene {
 
     /// Waits until the server has no session of that number.
     pub(crate) fn wait_until_gone(&mut self, id: u64) {
-        let limit = Instant::now() + WAIT_LIMIT;
-        while self.has(id) {
-            assert!(Instant::now() < limit, "connection {id} does not end");
+        wait_until(format_args!("the end of connection {id}"), || {
             self.drain();
-            std::thread::sleep(Duration::from_millis(1));
-        }
+            !self.has(id)
+        });
     }
 
     /// Compares everything that was captured with everything that was noted, and forgets both.

@@ -20,29 +20,26 @@ fn begin(scene: &mut Scene, talker: &mut Talker, sql: &str) -> Expected {
     note
 }
 
-fn killed(scene: &mut Scene, sql: &str) -> ResultSet {
-    let mut talker = scene.open();
-    let note = begin(scene, &mut talker, sql);
+fn killed(scene: &mut Scene, talker: &mut Talker, sql: &str) -> ResultSet {
+    let note = begin(scene, talker, sql);
     scene.control.run(&format!("KILL QUERY {}", talker.id()));
     let results = talker.client.read_reply().unwrap();
     talker.expect(note.answered(&results[0]));
     talker.run("SELECT 'it goes on'");
-    talker.quit();
     results.into_iter().next().unwrap()
 }
 
 /// MySQL ends a sleep without an error, MariaDB mostly with one: the client knows.
-pub(crate) fn killed_query(scene: &mut Scene) {
-    let result = killed(scene, "SELECT SLEEP(600)");
+pub(crate) fn killed_query(scene: &mut Scene, talker: &mut Talker) {
+    let result = killed(scene, talker, "SELECT SLEEP(600)");
     assert!(result.error.is_none() || scene.is_mariadb(), "{result:?}");
 }
 
-pub(crate) fn killed_query_with_error(scene: &mut Scene) {
+pub(crate) fn killed_query_with_error(scene: &mut Scene, talker: &mut Talker) {
     let sql =
         "SELECT COUNT(*) FROM numbers a, numbers b, numbers c, numbers d WHERE a.pad <= b.pad";
-    assert_eq!(killed(scene, sql).error.unwrap().0, 1317);
-    let sql = "UPDATE kept SET v = v + SLEEP(600)";
-    killed(scene, sql);
+    assert_eq!(killed(scene, talker, sql).error.unwrap().0, 1317);
+    killed(scene, talker, "UPDATE kept SET v = v + SLEEP(600)");
 }
 
 pub(crate) fn killed_connection(scene: &mut Scene) {
@@ -58,7 +55,7 @@ pub(crate) fn killed_connection(scene: &mut Scene) {
     let unseen = scene.losses().since(&before).get(Loss::EndedUnseen);
     assert_eq!(unseen, u64::from(scene.lacks(Absent::KilledConnection)));
     if !scene.lacks(Absent::KilledConnection) {
-        // 1927, or 0 where the statement ended by itself in the same moment.
+        // 1927, or 0 if the statement ended by itself in the same moment.
         note.error = None;
         note.client_gone = true;
         talker.expect(note);

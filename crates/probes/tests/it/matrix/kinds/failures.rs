@@ -1,9 +1,9 @@
 //! Statements that fail.
 
 use crate::matrix::scene::Scene;
+use crate::matrix::talker::Talker;
 
-pub(crate) fn parse_and_run(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn parse_and_run(_: &mut Scene, talker: &mut Talker) {
     let failures = [
         ("SELEC 1", 1064),
         ("SELECT * FROM nowhere", 1146),
@@ -24,16 +24,13 @@ pub(crate) fn parse_and_run(scene: &mut Scene) {
         }
         talker.run("SELECT 'it goes on'");
     }
-    talker.quit();
 }
 
 /// The 710th power of e is beyond a double; 709 rows were sent by then, in several parts.
-pub(crate) fn in_a_result(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn in_a_result(_: &mut Scene, talker: &mut Talker) {
     let result = talker.query("SELECT pad, EXP(n) FROM numbers FORCE INDEX (PRIMARY) ORDER BY n");
     assert_eq!((result.rows.len(), result.error.unwrap().0), (709, 1690));
     let result = talker.query("SELECT EXP(n + 708) FROM numbers FORCE INDEX (PRIMARY) ORDER BY n");
     assert_eq!((result.rows.len(), result.error.unwrap().0), (1, 1690));
     talker.run("SELECT 'it goes on'");
-    talker.quit();
 }

@@ -5,6 +5,7 @@ use waggle_testkit::client::{ResultSet, Value};
 
 use crate::matrix::absent::Absent;
 use crate::matrix::scene::{EARLY, Scene};
+use crate::matrix::talker::Talker;
 
 /// The text that the server shows of a prepared statement: with the values, where it has them.
 fn shown(scene: &Scene, absent: Absent, with_values: &str, with_marks: &str) -> String {
@@ -33,8 +34,7 @@ pub(crate) fn before_the_attach(scene: &mut Scene) {
     talker.run("SELECT 'after'");
 }
 
-pub(crate) fn in_sql(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn in_sql(scene: &mut Scene, talker: &mut Talker) {
     let marks = "SELECT n FROM numbers WHERE n < ?";
     talker.run(&format!("PREPARE one FROM '{marks}'"));
     talker.run("SET @n = 4");
@@ -46,11 +46,9 @@ pub(crate) fn in_sql(scene: &mut Scene) {
     }
     talker.run("DEALLOCATE PREPARE one");
     assert!(talker.query("EXECUTE one USING @n").error.is_some());
-    talker.quit();
 }
 
-pub(crate) fn binary(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn binary(scene: &mut Scene, talker: &mut Talker) {
     let marks = "SELECT n FROM numbers WHERE n < ? AND pad <> ?";
     let statement = talker.prepare(marks);
     for n in [3, 9] {
@@ -68,11 +66,9 @@ pub(crate) fn binary(scene: &mut Scene) {
     }
     let statement = talker.prepare("DO 1");
     talker.execute(&statement, &[], "DO 1");
-    talker.quit();
 }
 
-pub(crate) fn failing(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn failing(scene: &mut Scene, talker: &mut Talker) {
     // An error has a status of its own, so that a refused PREPARE shows, as a command.
     let refused = talker.note(Command::PREPARE, Some(b"SELECT n FROM nowhere"));
     let error = talker.client.prepare("SELECT n FROM nowhere").unwrap_err();
@@ -89,12 +85,26 @@ pub(crate) fn failing(scene: &mut Scene) {
     let text = change(scene, &marks.replace('?', "1"), marks);
     let results = talker.execute(&statement, &[Value::Int(1)], &text);
     assert_eq!(results[0].error.as_ref().unwrap().0, 1062);
-    talker.run("SELECT 'after'");
-    talker.quit();
 }
 
-pub(crate) fn cursor(scene: &mut Scene) {
-    let mut talker = scene.open();
+/// One execution with many rows of values, whether the server runs it at once (INSERT) or row by row.
+pub(crate) fn bulk(_scene: &mut Scene, talker: &mut Talker) {
+    let pair = |one: i64, other: i64| vec![Value::Int(one), Value::Int(other)];
+    for (marks, rows, error) in [
+        ("INSERT INTO bag (v) VALUES (?)", (0..100).map(|v| vec![Value::Int(v)]).collect(), 0),
+        ("UPDATE kept SET v = v + ? WHERE id = ?", (1..=3).map(|id| pair(7, id)).collect(), 0),
+        ("INSERT INTO kept (v, id) VALUES (?, ?)", vec![pair(7, 1), pair(7, 2)], 1062),
+    ] {
+        let statement = talker.prepare(marks);
+        let note = talker.note(Command::BULK_EXECUTE, Some(marks.as_bytes()));
+        let result = talker.client.execute_bulk(&statement, &rows).unwrap();
+        assert_eq!(result.error.as_ref().map_or(0, |(number, _)| *number), error, "{result:?}");
+        assert_eq!(result.affected, if error == 0 { rows.len() as u64 } else { 0 });
+        talker.expect(note.answered(&result));
+    }
+}
+
+pub(crate) fn cursor(scene: &mut Scene, talker: &mut Talker) {
     let marks = "SELECT n, pad FROM numbers WHERE n <= ?";
     let statement = talker.prepare(marks);
     let text = select(scene, &marks.replace('?', "700"), marks);
@@ -109,12 +119,9 @@ pub(crate) fn cursor(scene: &mut Scene) {
     }
     talker.command(Command(26), |client| client.reset_statement(&statement));
     talker.client.close_statement(statement).unwrap();
-    talker.run("SELECT 'after'");
-    talker.quit();
 }
 
-pub(crate) fn long_data(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn long_data(scene: &mut Scene, talker: &mut Talker) {
     let marks = "SELECT LENGTH(?)";
     let statement = talker.prepare(marks);
     for _piece in 0..3 {
@@ -123,5 +130,4 @@ pub(crate) fn long_data(scene: &mut Scene) {
     let text = select(scene, &format!("SELECT LENGTH('{}')", "a".repeat(300_000)), marks);
     let results = talker.execute(&statement, &[Value::Long], &text);
     assert_eq!(results[0].text(0, 0).as_deref(), Some("300000"));
-    talker.quit();
 }

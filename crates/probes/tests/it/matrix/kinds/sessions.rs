@@ -24,11 +24,10 @@ fn choose(talker: &mut Talker, database: &str, by_command: bool) {
     }
 }
 
-pub(crate) fn commands(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn commands(_: &mut Scene, talker: &mut Talker) {
     talker.run("SELECT n FROM numbers WHERE n <= 5");
     talker.command(PING, |client| client.ping());
-    choose(&mut talker, "much_longer_name", true);
+    choose(talker, "much_longer_name", true);
     talker.run("SELECT DATABASE()");
     talker.command(INIT_DB, |client| client.init_db("nowhere"));
     talker.run("SELECT DATABASE()");
@@ -37,12 +36,9 @@ pub(crate) fn commands(scene: &mut Scene) {
     // Answered without a status, so that it cannot be told from a part of a reply.
     talker.client.statistics().unwrap();
     talker.command(SET_OPTION, |client| client.set_option_multi_statements(false));
-    talker.run("SELECT 'after'");
-    talker.quit();
 }
 
-pub(crate) fn change_user(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn change_user(_: &mut Scene, talker: &mut Talker) {
     talker.run("SELECT USER()");
     for (account, database) in
         [(Account::SECRET, "mysql"), (Account::APP, "abcd"), (Account::SECRET, "efgh")]
@@ -55,12 +51,10 @@ pub(crate) fn change_user(scene: &mut Scene) {
         talker.run("SELECT USER()");
         talker.run("SELECT DATABASE()");
     }
-    talker.quit();
 }
 
 /// The server writes the new name over the old one where it fits.
-pub(crate) fn same_length(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn same_length(_: &mut Scene, talker: &mut Talker) {
     for (database, by_command) in [
         ("abcd", false),
         ("efgh", false),
@@ -69,7 +63,7 @@ pub(crate) fn same_length(scene: &mut Scene) {
         ("abcd", true),
         ("test", false),
     ] {
-        choose(&mut talker, database, by_command);
+        choose(talker, database, by_command);
         let database = talker.run("SELECT DATABASE()").text(0, 0);
         assert_eq!(database, talker.who.database);
     }
@@ -82,7 +76,6 @@ pub(crate) fn same_length(scene: &mut Scene) {
         talker.last(|last| last.text = Some(text.trim().as_bytes().to_vec()));
         talker.run("SELECT DATABASE()");
     }
-    talker.quit();
 }
 
 pub(crate) fn dropped(scene: &mut Scene) {
@@ -127,14 +120,11 @@ pub(crate) fn after_a_large_result(scene: &mut Scene) {
 }
 
 /// A session that was known before tells again who it is.
-pub(crate) fn attached_again(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn attached_again(scene: &mut Scene, talker: &mut Talker) {
     talker.run("SELECT 'before'");
     let found = scene.reckon();
     assert!(found.is_empty(), "{found:?}");
     scene.attach_again(|| _ = talker.client.run("SELECT 'unwatched'").unwrap());
-    talker.run("SELECT 'after'");
-    talker.quit();
 }
 
 pub(crate) fn refused(scene: &mut Scene) {

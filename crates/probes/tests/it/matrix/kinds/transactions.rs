@@ -2,14 +2,14 @@
 //! change.
 
 use crate::matrix::scene::Scene;
+use crate::matrix::talker::Talker;
 
 const IN_TRANSACTION: u16 = 1;
 const AUTOCOMMIT: u16 = 2;
 const NO_INDEX: u16 = 0x20;
 
 /// The client was told the flags; the capture is compared with what it was told.
-pub(crate) fn transactions(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn transactions(_: &mut Scene, talker: &mut Talker) {
     let steps = [
         ("UPDATE kept SET v = v + 1 WHERE id = 3", AUTOCOMMIT),
         ("BEGIN", IN_TRANSACTION | AUTOCOMMIT),
@@ -30,23 +30,18 @@ pub(crate) fn transactions(scene: &mut Scene) {
         let told = talker.run(sql).status & (IN_TRANSACTION | AUTOCOMMIT | NO_INDEX);
         assert_eq!(told, flags, "{sql}");
     }
-    talker.quit();
 }
 
 /// The server's clock of the session stands still; the latency may not.
-pub(crate) fn timestamp(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn timestamp(_: &mut Scene, talker: &mut Talker) {
     talker.run("SET timestamp = 1");
     assert_eq!(talker.run("SELECT UNIX_TIMESTAMP()").text(0, 0).as_deref(), Some("1"));
     talker.run("SELECT SLEEP(0.01)");
     talker.packet(&["SELECT 1", "SELECT 2"]);
     talker.run("SET timestamp = DEFAULT");
-    talker.run("SELECT 'after'");
-    talker.quit();
 }
 
-pub(crate) fn others(scene: &mut Scene) {
-    let mut talker = scene.open();
+pub(crate) fn others(_: &mut Scene, talker: &mut Talker) {
     for sql in ["SHOW TABLES", "SHOW VARIABLES LIKE 'port'", "SHOW WARNINGS"] {
         talker.run(sql);
         // The server counts no rows of a SHOW, or counts them in one version and not in another.
@@ -75,5 +70,4 @@ pub(crate) fn others(scene: &mut Scene) {
         talker.run(sql);
         talker.last(|last| last.rows_sent = None);
     }
-    talker.quit();
 }
