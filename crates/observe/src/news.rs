@@ -1,0 +1,53 @@
+//! What happens to servers.
+
+use std::fmt;
+
+use waggle_model::{Losses, Server};
+use waggle_probes::servers::owner::Owner;
+
+/// What happened to a server.
+pub enum News {
+    /// It is watched from now on.
+    Attached(u32),
+    /// It cannot be watched.
+    Refused(u32, String),
+    /// So many processes of one user look like servers and cannot be watched; the first of them were told one by one.
+    RefusedMany(Owner, usize),
+    /// It is watched no more. All that it ran up to then was handed over.
+    Gone(Box<Gone>),
+}
+
+/// A server that is watched no more.
+#[derive(Clone, Debug)]
+pub struct Gone {
+    /// Who it was.
+    pub server: Server,
+    /// What was lost of it since it was attached.
+    pub losses: Losses,
+    /// Why it is watched no more, although it runs; `None`: it has ended.
+    pub why: Option<String>,
+}
+
+impl Gone {
+    /// Why nothing follows.
+    pub fn reason(&self) -> String {
+        match &self.why {
+            Some(why) => format!("not watched any more: {why}"),
+            None => "the server has ended".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            News::Attached(pid) => write!(out, "pid {pid}: watched from now on"),
+            News::Refused(pid, why) => write!(out, "pid {pid}: not watched: {why}"),
+            News::RefusedMany(owner, count) => write!(
+                out,
+                "{owner}: {count} processes look like servers and are not watched; `waggle servers` says why"
+            ),
+            News::Gone(gone) => write!(out, "pid {}: {}", gone.server.pid, gone.reason()),
+        }
+    }
+}
