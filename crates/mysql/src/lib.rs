@@ -1,11 +1,11 @@
-//! A client of the server that is watched: option files, one connection, the server's own
-//! counters, and the comparison of what was captured with what the server counted.
+//! A client of the watched server: option files, one connection, the server's own counters, and the
+//! comparison of captured with counted statements.
 //!
-//! Nothing here is needed to capture; it serves `waggle verify`, the views that read
-//! `performance_schema`, and whoever asks the server for the hash of a digest. It only reads: no
-//! statement that it sends changes the server. Every statement that `verify` sends is counted and
-//! marked, so that it can be taken out of the server's counters exactly. A password comes from an option file or a login path, never from an
-//! argument, and is never printed.
+//! Capturing does not need it. It serves `waggle verify`, the commands that read
+//! `performance_schema`, and the lookup of digest hashes. It only reads: none of its statements
+//! changes the server. `verify` counts and marks each of its statements, so they can be subtracted
+//! exactly from the server's counters. A password comes from an option file or a login path, never
+//! from an argument, and is never printed.
 #![forbid(unsafe_code)]
 
 pub mod connection;
@@ -18,7 +18,8 @@ mod secret;
 pub mod verify;
 
 pub use connection::{
-    Connection, ConnectionError, DigestSession, Endpoint, ServerIdentity, why_no_digests,
+    Connection, ConnectionError, DRIVER_THREAD, DigestSession, Endpoint, ServerIdentity,
+    why_no_digests,
 };
 pub use counters::{Counters, Difference};
 pub use options::{Options, OptionsError, Sources};

@@ -1,4 +1,4 @@
-//! Rights of an account: how one is given, and whether a server says that ours has it.
+//! Rights of an account: how to grant one, and whether the server says that ours has it.
 
 use crate::connection::{Connection, ConnectionError, ServerIdentity, text};
 

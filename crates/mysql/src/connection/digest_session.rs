@@ -1,13 +1,12 @@
-//! The hash under which a server files a statement, asked from the server itself: it hashes numbers
-//! that it gives to its tokens, other ones in each version.
+//! Asks a server for the hash of a statement's digest. Only the server knows it: it hashes the
+//! numbers of its tokens, and these differ by version.
 
 use std::fmt::Write;
-use std::path::Path;
 
-use mysql::Conn;
 use waggle_model::{Flavour, ServerVersion, SessionSettings};
 
-use super::{ConnectionError, Endpoint, log_in, send};
+use super::driver::Driver;
+use super::{ConnectionError, Endpoint};
 use crate::options::Options;
 
 /// The first MySQL that has `STATEMENT_DIGEST()`.
@@ -18,7 +17,7 @@ const SINCE: [u32; 3] = [8, 0, 4];
 /// in a digest. It is the one that the account of waggle may read.
 const DATABASE: &str = "performance_schema";
 
-/// Why a server cannot be asked, whoever asks; `None` where it can.
+/// Why this server cannot answer at all; `None` if it can.
 pub fn why_no_digests(flavour: Flavour, version: &str) -> Option<&'static str> {
     match flavour {
         Flavour::Mariadb => Some("MariaDB has no STATEMENT_DIGEST()"),
@@ -32,7 +31,7 @@ pub fn why_no_digests(flavour: Flavour, version: &str) -> Option<&'static str> {
 /// A session for nothing but such questions. It needs an account that can choose the database
 /// `performance_schema`, and no other right.
 pub struct DigestSession {
-    conn: Conn,
+    driver: Driver,
     /// What the session has set now, as far as that is known.
     settings: Option<SessionSettings>,
 }
@@ -43,15 +42,15 @@ impl DigestSession {
     ///
     /// # Errors
     /// As there; and the account may not use the database `performance_schema`.
-    pub fn open(options: &Options, hint: Option<&Path>) -> Result<DigestSession, ConnectionError> {
-        let mut conn = log_in(options, &Endpoint::choose(options, hint)?)?;
-        conn.select_db(DATABASE).map_err(ConnectionError::statement)?;
-        Ok(DigestSession { conn, settings: None })
+    pub fn open(options: &Options) -> Result<DigestSession, ConnectionError> {
+        let mut driver = Driver::start(options, &Endpoint::choose(options)?)?;
+        driver.choose_database(DATABASE)?;
+        Ok(DigestSession { driver, settings: None })
     }
 
     /// The id of this connection, as `SHOW PROCESSLIST` shows it.
     pub fn connection_id(&self) -> u32 {
-        self.conn.connection_id()
+        self.driver.connection_id()
     }
 
     /// Sends one statement whose text holds `marker`, as
@@ -62,11 +61,24 @@ impl DigestSession {
     pub fn say(&mut self, marker: &str) -> Result<(), ConnectionError> {
         let marker: String =
             marker.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
-        send(&mut self.conn, &format!("SELECT '{marker}'")).map(drop)
+        self.driver.rows(&format!("SELECT '{marker}'")).map(drop)
     }
 
-    /// `STATEMENT_DIGEST()` of a text: 64 hexadecimal digits. The session takes over the mode and the
-    /// character set under which the text was sent, which change what its tokens are.
+    /// `max_digest_length` of the server.
+    ///
+    /// # Errors
+    /// The connection is broken, or the server has no such variable.
+    pub fn max_digest_length(&mut self) -> Result<u64, ConnectionError> {
+        let mut rows = self.driver.rows("SELECT @@max_digest_length")?;
+        let value = rows.pop().and_then(|mut row| row.pop()).flatten().unwrap_or_default();
+        let value = String::from_utf8_lossy(&value).into_owned();
+        value.parse().map_err(|_| ConnectionError::Unexpected {
+            what: format!("max_digest_length {value:?}"),
+        })
+    }
+
+    /// `STATEMENT_DIGEST()` of a text: 64 hexadecimal digits. The session adopts the mode and the
+    /// character set under which the text was sent, because they change its tokens.
     ///
     /// # Errors
     /// The server cannot parse the text, or the text is not valid in its character set. What the
@@ -81,10 +93,8 @@ impl DigestSession {
         if self.settings != Some(settings) {
             self.settings = None;
             let mode = settings.sql_mode;
-            send(
-                &mut self.conn,
-                &format!("SET character_set_client = '{charset}', sql_mode = {mode}"),
-            )?;
+            let set = format!("SET character_set_client = '{charset}', sql_mode = {mode}");
+            self.driver.rows(&set)?;
             self.settings = Some(settings);
         }
         // In hexadecimal digits, which are the same under every mode and in every character set.
@@ -94,7 +104,7 @@ impl DigestSession {
             let _ = write!(question, "{byte:02x}");
         }
         question.push_str("')");
-        let mut rows = send(&mut self.conn, &question)?;
+        let mut rows = self.driver.rows(&question)?;
         let value = rows.pop().and_then(|mut row| row.pop()).flatten();
         let digest = value.and_then(|bytes| String::from_utf8(bytes).ok());
         digest.ok_or_else(|| ConnectionError::Unexpected {

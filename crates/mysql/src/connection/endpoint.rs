@@ -1,4 +1,4 @@
-//! Where the server is, and how TLS to it is set up.
+//! The address of the server, and the TLS settings.
 
 use std::fmt;
 use std::fs::File;
@@ -13,17 +13,17 @@ use openssl::x509::X509;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::ConnectionError;
+use super::local_socket::LocalSocket;
 use crate::options::{Options, Protocol, Tls, TlsMode};
 
 /// `MYSQL_PORT` of the clients.
 const DEFAULT_PORT: u16 = 3306;
 /// `MYSQL_UNIX_ADDR` of the usual packages.
-const USUAL_SOCKETS: [&str; 4] = [
-    "/run/mysqld/mysqld.sock",
-    "/var/run/mysqld/mysqld.sock",
-    "/var/lib/mysql/mysql.sock",
-    "/tmp/mysql.sock",
-];
+/// None in a directory that everybody may write, such as `/tmp`: anybody could answer there.
+const USUAL_SOCKETS: [&str; 3] =
+    ["/run/mysqld/mysqld.sock", "/var/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock"];
+/// Where no key is: the driver asks the server for its key unless it is to read one.
+const NO_KEY: &str = "/proc/self/no-server-public-key";
 
 /// Where a server takes connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// It is a unix socket, and none is named or at the usual places.
-    pub fn choose(options: &Options, hint: Option<&Path>) -> Result<Endpoint, ConnectionError> {
+    pub fn choose(options: &Options) -> Result<Endpoint, ConnectionError> {
         let remote = options.host.as_deref().filter(|host| *host != "localhost");
         let tcp = match options.protocol {
             Some(protocol) => protocol == Protocol::Tcp,
@@ -65,7 +65,7 @@ impl Endpoint {
             return Ok(Endpoint::Tcp { host, port: options.port.unwrap_or(DEFAULT_PORT) });
         }
         let usual = || USUAL_SOCKETS.iter().map(PathBuf::from).find(|path| path.exists());
-        let named = options.socket.clone().or_else(|| hint.map(Path::to_owned));
+        let named = options.socket.clone();
         named
             .or_else(usual)
             .map(Endpoint::Socket)
@@ -76,18 +76,37 @@ impl Endpoint {
         matches!(self, Endpoint::Tcp { .. })
     }
 
-    pub(super) fn apply(&self, builder: OptsBuilder) -> OptsBuilder {
-        match self {
-            Endpoint::Tcp { host, port } => {
-                builder.ip_or_hostname(Some(host.clone())).tcp_port(*port)
+    /// Has the driver connect to it. A unix socket is that of `socket`.
+    pub(super) fn apply(
+        &self,
+        builder: OptsBuilder,
+        socket: Option<&LocalSocket>,
+        options: &Options,
+    ) -> OptsBuilder {
+        match (self, socket) {
+            (Endpoint::Tcp { host, port }, _) => builder
+                .ip_or_hostname(Some(host.clone()))
+                .tcp_port(*port)
+                .server_key_path(key_path(options)),
+            (Endpoint::Socket(path), None) => builder.socket(Some(path.to_string_lossy())),
+            (Endpoint::Socket(_), Some(socket)) => {
+                builder.socket(Some(socket.path().to_string_lossy()))
             }
-            Endpoint::Socket(path) => builder.socket(Some(path.to_string_lossy())),
         }
     }
 
-    /// Where TLS is only preferred: without it if the server has none; and on the loopback interface
-    /// also if it speaks only versions that OpenSSL refuses (MySQL 5.7 with yaSSL). Over a network
-    /// the latter is an error, since somebody in between could bring it about.
+    /// Whether a login failed because the server wanted the password itself, and the connection is not encrypted.
+    pub(super) fn lacks_key(&self, options: &Options, error: &mysql::Error) -> bool {
+        let is_missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        self.is_tcp()
+            && key_path(options).is_some_and(|path| path == Path::new(NO_KEY))
+            && matches!(error, mysql::Error::IoError(error) if is_missing(error))
+    }
+
+    /// If TLS is only preferred, waggle connects without it to a server that has none. On the
+    /// loopback interface it also does so if the server speaks only versions that OpenSSL refuses
+    /// (MySQL 5.7 with yaSSL). Over a network that is an error, because an attacker in between
+    /// could force it.
     pub(super) fn may_go_without_tls(&self, mode: TlsMode, error: &mysql::Error) -> bool {
         let Endpoint::Tcp { host, .. } = self else { return false };
         let loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
@@ -98,6 +117,13 @@ impl Endpoint {
                 _ => false,
             }
     }
+}
+
+/// The file of the key with which a password is encrypted where TLS does not. As the clients do, the server is
+/// asked for it only where that is wanted.
+fn key_path(options: &Options) -> Option<PathBuf> {
+    let named = options.server_public_key.clone();
+    named.or_else(|| (!options.get_server_public_key).then(|| PathBuf::from(NO_KEY)))
 }
 
 /// The client's certificate and key in the form that the driver takes: a PKCS#12 file. It is made in

@@ -1,4 +1,4 @@
-//! What can go wrong with the connection.
+//! Errors of the connection.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ const ACCESS_DENIED_AT_LOGIN: [u16; 2] = [1045, 1698];
 pub enum ConnectionError {
     /// No socket is named and none is at the usual places.
     #[error(
-        "server: no unix socket found at {places}; name it with `socket` in the [client] group of \
-         the option file"
+        "server: no unix socket found at {places}; name it with `socket` in the [client] group of an \
+         option file (--defaults-file FILE)"
     )]
     NoSocket {
         /// Where was looked.
@@ -25,7 +25,8 @@ pub enum ConnectionError {
     },
     /// Nobody answers there.
     #[error(
-        "server at {endpoint}: {}; check that it runs and that the option file names the right place",
+        "server at {endpoint}: {}; check that it runs, or name another place with `socket` or `host` in the \
+         [client] group of an option file (--defaults-file FILE)",
         plain(error)
     )]
     Unreachable {
@@ -33,6 +34,31 @@ pub enum ConnectionError {
         endpoint: String,
         /// What the driver says.
         error: Box<mysql::Error>,
+    },
+    /// The socket belongs to a user who is not trusted with the password.
+    #[error(
+        "server at {}: its socket belongs to uid {uid}, who would get the password; only root, the user who runs \
+         waggle and {user} may: where that is right, write server-user = {uid} into the [client] group of the option \
+         file",
+        path.display()
+    )]
+    ForeignSocket {
+        /// The place.
+        path: PathBuf,
+        /// The owner.
+        uid: u32,
+        /// The user whose socket it may be.
+        user: String,
+    },
+    /// The server wants the password over a connection that is not encrypted.
+    #[error(
+        "server at {endpoint}: it asks for the password, and the connection is not encrypted; write \
+         ssl-mode = REQUIRED, or server-public-key-path = FILE (the server's public_key.pem), into the [client] \
+         group of the option file"
+    )]
+    NotEncrypted {
+        /// The place.
+        endpoint: String,
     },
     /// The server refuses the login.
     #[error(
@@ -84,6 +110,20 @@ pub enum ConnectionError {
         /// What the driver says.
         error: Box<mysql::Error>,
     },
+    /// An answer did not come to its end in time.
+    #[error("server: it took too long to answer; the connection is given up")]
+    TooSlow,
+    /// An answer is larger than any that waggle asks for.
+    #[error("server: it answered with more than {most} MiB; the connection is given up")]
+    TooMuch {
+        /// Mebibytes.
+        most: usize,
+    },
+    /// The driver failed.
+    #[error(
+        "server: it answered with something that is none of its protocol; check that it is a MySQL or MariaDB server"
+    )]
+    NotBorne,
     /// The server answered with something that our statement cannot give.
     #[error("server: unexpected answer: {what}; please report it with the server's version")]
     Unexpected {
@@ -104,6 +144,9 @@ fn plain(error: &mysql::Error) -> String {
 
 impl ConnectionError {
     pub(super) fn open(endpoint: &Endpoint, options: &Options, error: mysql::Error) -> Self {
+        if endpoint.lacks_key(options, &error) {
+            return ConnectionError::NotEncrypted { endpoint: endpoint.to_string() };
+        }
         let endpoint = endpoint.to_string();
         match error {
             mysql::Error::MySqlError(error) if ACCESS_DENIED_AT_LOGIN.contains(&error.code) => {

@@ -2,7 +2,8 @@
 
 use waggle_model::{Flavour, ServerVersion};
 
-use super::{Bare, ConnectionError, MARK, Row};
+use super::driver::Driver;
+use super::{ConnectionError, MARK, Row};
 
 /// What a server says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +12,7 @@ pub struct ServerIdentity {
     pub version: String,
     /// The family, by the version.
     pub flavour: Flavour,
-    /// The TCP port; `None` where it listens on none.
+    /// The TCP port; `None` if it listens on none.
     pub port: Option<u16>,
     /// The id of this connection, as `SHOW PROCESSLIST` shows it.
     pub connection_id: u64,
@@ -55,8 +56,8 @@ impl ServerIdentity {
     }
 }
 
-pub(super) fn ask(connection: &mut Bare) -> Result<ServerIdentity, ConnectionError> {
-    let row = connection
+pub(super) fn ask(driver: &mut Driver) -> Result<ServerIdentity, ConnectionError> {
+    let row = driver
         .rows(&format!(
             "SELECT CONNECTION_ID() AS {MARK}, VERSION(), @@port, CURRENT_USER(), \
              @@performance_schema, @@thread_handling"

@@ -1,32 +1,39 @@
-//! One connection to the server that is watched.
+//! One connection to the watched server.
 //!
-//! Least privileges: an account that can log in reads everything but the tables of
-//! `performance_schema`; for those it needs `GRANT SELECT ON performance_schema.* TO …`. No
-//! `SUPER`, no `PROCESS`, nothing on the data.
+//! It needs few rights. An account that can log in reads everything except the tables of
+//! `performance_schema`; for those it needs `GRANT SELECT ON performance_schema.* TO …`. It needs no
+//! `SUPER`, no `PROCESS` and no right to the data.
 
 mod digest_session;
+mod driver;
 mod endpoint;
 mod error;
+#[cfg(test)]
+mod fuzz;
 mod identity;
+mod local_socket;
 mod rows;
 
-use std::path::Path;
+use std::io;
 use std::time::Duration;
 
-use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Value};
+use mysql::{Conn, LocalInfileHandler, OptsBuilder};
+use waggle_model::Reading;
 
 use crate::options::{Options, TlsMode};
+use driver::Driver;
 use endpoint::TlsFiles;
+use local_socket::LocalSocket;
 
 pub use digest_session::{DigestSession, why_no_digests};
+pub use driver::DRIVER_THREAD;
 pub use endpoint::Endpoint;
 pub use error::ConnectionError;
 pub use identity::ServerIdentity;
 pub use rows::{absent_or, absent_without, optional_text, text};
 
-/// An alias that stands in every statement that waggle sends: aliases stay in a digest text, so our
-/// own digests can be told from all others.
+/// An alias in every statement that waggle sends. Aliases stay in a digest text, so our own digests
+/// can be recognized.
 pub const MARK: &str = "waggle_own";
 
 /// The longest `wait_timeout` that every server takes, s: a session that waits for something to do must not be closed
@@ -37,13 +44,15 @@ pub const IDLE_MAX_S: u32 = 31_536_000;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to answer one of our statements.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// `ER_UNKNOWN_SYSTEM_VARIABLE`.
+const UNKNOWN_VARIABLE: u16 = 1193;
 /// The longest packet that we take. Naming it keeps the driver from asking the server for it with a
 /// statement of its own, which nobody would count.
-const PACKET_BYTES_MAX: usize = 1 << 30;
+const PACKET_BYTES_MAX: usize = 64 << 20;
 
 /// A connection that counts the statements it sends.
 pub struct Connection {
-    conn: Conn,
+    driver: Driver,
     statements: u64,
     identity: ServerIdentity,
     endpoint: Endpoint,
@@ -54,16 +63,29 @@ pub type Row = Vec<Option<Vec<u8>>>;
 
 impl Connection {
     /// Connects and logs in. Over TCP where the options name a host other than `localhost`, or TCP;
-    /// else over the unix socket: that of the options, else `hint` (the socket of the process that
-    /// is watched, as this process can reach it), else the usual places.
+    /// else over the unix socket: that of the options, else the usual places.
     ///
     /// # Errors
     /// The server cannot be reached, refuses the login, or TLS fails.
-    pub fn open(options: &Options, hint: Option<&Path>) -> Result<Connection, ConnectionError> {
-        let endpoint = Endpoint::choose(options, hint)?;
-        let mut bare = Bare { conn: log_in(options, &endpoint)?, statements: 0 };
-        let identity = identity::ask(&mut bare)?;
-        Ok(Connection { conn: bare.conn, statements: bare.statements, identity, endpoint })
+    pub fn open(options: &Options) -> Result<Connection, ConnectionError> {
+        let endpoint = Endpoint::choose(options)?;
+        Connection::with(Driver::start(options, &endpoint)?, endpoint)
+    }
+
+    /// As [`Connection::open`], to a server that we started ourselves: the thread that asks does the work, and an answer
+    /// has no limits.
+    ///
+    /// # Errors
+    /// As [`Connection::open`].
+    pub fn open_to_own_server(options: &Options) -> Result<Connection, ConnectionError> {
+        let endpoint = Endpoint::choose(options)?;
+        Connection::with(Driver::start_here(options, &endpoint)?, endpoint)
+    }
+
+    fn with(mut driver: Driver, endpoint: Endpoint) -> Result<Connection, ConnectionError> {
+        // One statement asks who it is.
+        let identity = identity::ask(&mut driver)?;
+        Ok(Connection { driver, statements: 1, identity, endpoint })
     }
 
     /// As [`Connection::open`], for statements that change what is set: in its session backslashes escape, dates and
@@ -72,7 +94,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::open`].
     pub fn open_for_changes(options: &Options) -> Result<Connection, ConnectionError> {
-        let mut connection = Connection::open(options, None)?;
+        let mut connection = Connection::open(options)?;
         connection.rows(&format!("SET SESSION sql_mode = '', wait_timeout = {IDLE_MAX_S}"))?;
         Ok(connection)
     }
@@ -87,14 +109,36 @@ impl Connection {
         &self.identity
     }
 
+    /// How many bytes of tokens Performance Schema shows of a digest: as many as the server reads
+    /// (`max_digest_length`), and no more than it keeps (`performance_schema_max_digest_length`).
+    /// 0: it has no digests. Absent where the server does not say.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn digest_length(&mut self) -> Result<Reading<u64>, ConnectionError> {
+        let rows = self.rows(&format!(
+            "SELECT LEAST(@@max_digest_length, @@performance_schema_max_digest_length) AS {MARK}"
+        ));
+        let rows = match rows {
+            Err(error) if error.number() == Some(UNKNOWN_VARIABLE) => {
+                Reading::absent("this server has no max_digest_length")
+            }
+            rows => Reading::Value(rows?),
+        };
+        Ok(rows.and_then(|rows| {
+            let length = rows.first().map(|row| text(row, 0)).unwrap_or_default();
+            length.parse().map_err(|_| format!("the server says that it is {length:?}"))
+        }))
+    }
+
     /// How many statements this connection has sent so far.
     pub fn statements(&self) -> u64 {
         self.statements
     }
 
-    /// Sends one statement whose text holds `marker`, so that whoever captures the statements of a
-    /// process can be sure that this connection belongs to it. The marker may hold letters, digits
-    /// and `_` only; other characters are left out.
+    /// Sends one statement with `marker` in its text. A capture that sees it knows that this
+    /// connection belongs to the captured process. The marker consists of letters, digits and `_`;
+    /// other characters are removed.
     ///
     /// # Errors
     /// The connection is broken.
@@ -104,17 +148,17 @@ impl Connection {
         self.rows(&format!("SELECT '{marker}' AS {MARK}")).map(drop)
     }
 
-    /// Sends one statement and gives all rows of its result. Who reads the server's counters later
-    /// knows it for our own where [`MARK`] stands in it.
+    /// Sends one statement and returns all rows of its result. With [`MARK`] in it, a later reader
+    /// of the server's counters knows it as our own.
     ///
     /// # Errors
     /// The server refuses it, or the connection is broken.
     pub fn rows(&mut self, statement: &str) -> Result<Vec<Row>, ConnectionError> {
         self.statements += 1;
-        send(&mut self.conn, statement)
+        self.driver.rows(statement)
     }
 
-    /// A number among the status variables of the server; `None` where it has no such one.
+    /// A number among the status variables of the server; `None` if it has no such one.
     ///
     /// # Errors
     /// The connection is broken.
@@ -127,6 +171,10 @@ impl Connection {
 /// Connects and logs in, without any statement.
 fn log_in(options: &Options, endpoint: &Endpoint) -> Result<Conn, ConnectionError> {
     let tls = TlsFiles::read(&options.tls)?;
+    let socket = match endpoint {
+        Endpoint::Socket(path) => Some(LocalSocket::open(path, options)?),
+        Endpoint::Tcp { .. } => None,
+    };
     let base = endpoint.apply(
         OptsBuilder::new()
             .user(options.user.clone())
@@ -134,9 +182,12 @@ fn log_in(options: &Options, endpoint: &Endpoint) -> Result<Conn, ConnectionErro
             .prefer_socket(false)
             .max_allowed_packet(Some(PACKET_BYTES_MAX))
             .stmt_cache_size(0)
+            .local_infile_handler(Some(LocalInfileHandler::new(|_, _| Err(no_file()))))
             .tcp_connect_timeout(Some(CONNECT_TIMEOUT))
             .read_timeout(Some(ANSWER_TIMEOUT))
             .write_timeout(Some(ANSWER_TIMEOUT)),
+        socket.as_ref(),
+        options,
     );
     let wants_tls = endpoint.is_tcp() && options.tls.mode != TlsMode::Disabled;
     let opened = match wants_tls {
@@ -152,27 +203,9 @@ fn log_in(options: &Options, endpoint: &Endpoint) -> Result<Conn, ConnectionErro
     opened.map_err(|error| ConnectionError::open(endpoint, options, error))
 }
 
-/// A connection that does not know its server yet.
-struct Bare {
-    conn: Conn,
-    statements: u64,
-}
-
-impl Bare {
-    fn rows(&mut self, statement: &str) -> Result<Vec<Row>, ConnectionError> {
-        self.statements += 1;
-        send(&mut self.conn, statement)
-    }
-}
-
-fn send(conn: &mut Conn, statement: &str) -> Result<Vec<Row>, ConnectionError> {
-    let rows: Vec<mysql::Row> = conn.query(statement).map_err(ConnectionError::statement)?;
-    let bytes = |value| match value {
-        Value::NULL => None,
-        Value::Bytes(bytes) => Some(bytes),
-        other => Some(other.as_sql(true).into_bytes()),
-    };
-    Ok(rows.into_iter().map(|row| row.unwrap().into_iter().map(bytes).collect()).collect())
+/// A server may ask for a file in answer to any statement (`LOAD DATA LOCAL`). We send none of these.
+fn no_file() -> io::Error {
+    io::Error::other("it asked for a file of this host, and gets none")
 }
 
 fn password(secret: &crate::Secret) -> Result<String, ConnectionError> {

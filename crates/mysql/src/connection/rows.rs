@@ -1,4 +1,4 @@
-//! Reading the rows of a result.
+//! Reads the rows of a result.
 
 use waggle_model::Reading;
 
@@ -7,12 +7,12 @@ use super::{Connection, ConnectionError, Row};
 /// `ER_NO_SUCH_TABLE` and `ER_UNKNOWN_TABLE`.
 const NO_SUCH_TABLE: [u16; 2] = [1146, 1109];
 
-/// A column as text; empty where it is NULL.
+/// A column as text; empty if it is NULL.
 pub fn text(row: &Row, at: usize) -> String {
     optional_text(row, at).unwrap_or_default()
 }
 
-/// A column as text; `None` where it is NULL.
+/// A column as text; `None` if it is NULL.
 pub fn optional_text(row: &Row, at: usize) -> Option<String> {
     row.get(at)?.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
 }

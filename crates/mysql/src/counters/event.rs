@@ -1,73 +1,48 @@
-//! What an event name of Performance Schema stands for.
+//! The meaning of an event name of Performance Schema.
 
 use waggle_model::Command;
 
 /// The kind of a statement event, by its name. Tried on MySQL 5.7.22, 8.0.12, 9.7 and MariaDB 10.11,
-/// 11.4: every `COM_QUERY` ends as `statement/sql/…` (a syntax error as `sql/error`), every
-/// `COM_STMT_EXECUTE` as `statement/com/Execute`, and what runs inside a routine as `statement/sp/…`.
+/// 11.4: every `COM_QUERY` ends as `statement/sql/…` (a syntax error as `sql/error`), every other
+/// command as `statement/com/…`, and what runs inside a routine as `statement/sp/…`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client sent it, with this command.
     Client(Command),
-    /// It ran inside another statement or in an event of the scheduler.
+    /// It ran inside another statement, in an event of the scheduler, or a component of the server
+    /// ran it (`stmt_handle`, MySQL 9).
     Nested,
-    /// Anything else: the replica applier, or a command that has no reply of its own name.
-    Other,
+    /// It stands for what was not known to be a statement yet when it ended: a packet that was not
+    /// read, an event of the replica applier.
+    Abstract,
+    /// A class that waggle does not know: nobody can say whether the capture has it.
+    Unknown,
 }
 
-/// `statement/com/NAME` and its command number (`include/my_command.h`, `sql/sql_parse.cc`).
-const COMMANDS: [(&str, u8); 23] = [
-    ("Quit", 1),
-    ("Init DB", 2),
-    ("Field List", 4),
-    ("Create DB", 5),
-    ("Drop DB", 6),
-    ("Refresh", 7),
-    ("Shutdown", 8),
-    ("Statistics", 9),
-    ("Processlist", 10),
-    ("Connect", 11),
-    ("Kill", 12),
-    ("Debug", 13),
-    ("Ping", 14),
-    ("Change user", 17),
-    ("Binlog Dump", 18),
-    ("Prepare", 22),
-    ("Execute", 23),
-    ("Long Data", 24),
-    ("Close stmt", 25),
-    ("Reset stmt", 26),
-    ("Set option", 27),
-    ("Fetch", 28),
-    ("Reset Connection", 31),
+/// The classes that are no commands, by the start of their names.
+const CLASSES: [(&str, Event); 6] = [
+    ("statement/sql/", Event::Client(Command::QUERY)),
+    ("statement/sp/", Event::Nested),
+    ("statement/scheduler/", Event::Nested),
+    ("statement/stmt_handle/", Event::Nested),
+    ("statement/abstract/", Event::Abstract),
+    ("statement/rpl/", Event::Abstract),
 ];
 
 impl Event {
     /// The kind of the event with this name.
     pub fn of(name: &str) -> Event {
-        if name.starts_with("statement/sql/") {
-            return Event::Client(Command::QUERY);
+        if let Some(command) = name.strip_prefix("statement/com/") {
+            return Command::of_name(command).map_or(Event::Unknown, Event::Client);
         }
-        if name.starts_with("statement/sp/") || name.starts_with("statement/scheduler/") {
-            return Event::Nested;
-        }
-        let command = name.strip_prefix("statement/com/").and_then(|command| {
-            COMMANDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(command))
-        });
-        command.map_or(Event::Other, |(_, number)| Event::Client(Command(*number)))
+        let class = CLASSES.into_iter().find(|(start, _)| name.starts_with(start));
+        class.map_or(Event::Unknown, |(_, event)| event)
     }
 
-    /// Whether it is a statement that a client sent: `COM_QUERY` or `COM_STMT_EXECUTE`.
+    /// Whether it is a statement that a client sent.
     pub fn is_statement(self) -> bool {
         matches!(self, Event::Client(command) if command.is_statement())
     }
-}
-
-/// Whether the server counts a command in `Questions`: all but `COM_PING`, `COM_STATISTICS`,
-/// `COM_STMT_PREPARE`, `COM_STMT_CLOSE` and `COM_STMT_RESET` (`CF_SKIP_QUESTIONS` in
-/// `sql/sql_parse.cc`; tried on all five servers).
-pub(super) fn is_question(command: Command) -> bool {
-    !matches!(command.0, 0 | 9 | 11 | 14 | 22 | 25 | 26 | 29)
 }
 
 #[cfg(test)]
@@ -80,13 +55,18 @@ mod tests {
             ("statement/sql/select", Event::Client(Command::QUERY)),
             ("statement/sql/error", Event::Client(Command::QUERY)),
             ("statement/com/Execute", Event::Client(Command::EXECUTE)),
-            ("statement/com/Quit", Event::Client(Command(1))),
-            ("statement/com/Reset connection", Event::Client(Command(31))),
-            ("statement/com/Reset Connection", Event::Client(Command(31))),
+            ("statement/com/Quit", Event::Client(Command::QUIT)),
+            ("statement/com/Reset connection", Event::Client(Command::RESET_CONNECTION)),
+            ("statement/com/Reset Connection", Event::Client(Command::RESET_CONNECTION)),
             ("statement/sp/stmt", Event::Nested),
             ("statement/scheduler/event", Event::Nested),
-            ("statement/abstract/relay_log", Event::Other),
-            ("statement/com/Error", Event::Other),
+            ("statement/stmt_handle/regular", Event::Nested),
+            ("statement/com/Bulk_execute", Event::Client(Command::BULK_EXECUTE)),
+            ("statement/com/clone", Event::Client(Command(32))),
+            ("statement/com/Error", Event::Client(Command(255))),
+            ("statement/abstract/relay_log", Event::Abstract),
+            ("statement/com/Tomorrow", Event::Unknown),
+            ("statement/tomorrow/select", Event::Unknown),
         ] {
             assert_eq!(Event::of(name), event, "{name}");
         }

@@ -1,11 +1,11 @@
-//! The server's own counters: one reading of them all, and the difference of two.
+//! The server's own counters: one reading of all, and the difference of two readings.
 //!
-//! Sources: `SHOW GLOBAL STATUS` (through its table), and of `performance_schema`
+//! Sources: `SHOW GLOBAL STATUS` (through its table), and in `performance_schema`
 //! `events_statements_summary_global_by_event_name`, `…_by_thread_by_event_name`, `…_by_digest` and
-//! `events_statements_histogram_by_digest` (MySQL 8.0 and later). Each that cannot be read is absent
-//! with its reason. waggle's own statements are taken out exactly: of `Questions` by their number,
-//! of the events by the row of our own thread in the same statement, of the digests by the alias
-//! that stands in all of them.
+//! `events_statements_histogram_by_digest` (MySQL 8.0 and later). A source that cannot be read is
+//! absent, with the reason. waggle's own statements are subtracted exactly: from `Questions` by
+//! their number, from the events by the row of its own thread in the same statement, from the
+//! digests by an alias in all of them.
 
 mod event;
 mod setup;
@@ -15,7 +15,6 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use rustix::time::{ClockId, clock_gettime};
 use waggle_model::{Flavour, Reading};
 
 use crate::connection::{Connection, ConnectionError};
@@ -24,14 +23,21 @@ pub use event::Event;
 pub use since::{ConnectionDifference, Difference, DigestDifference, SinceError};
 pub use sums::Sums;
 
-/// One reading of the server's counters. The tables are read one after the other, so that under load
-/// each stands for its own instant between `begin_ns` and `end_ns`.
+/// What is read together. One part is read after the other, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Status, events and connections.
+    Counts,
+    /// Digests.
+    Digests,
+    /// Histograms of digests.
+    Histograms,
+}
+
+/// One reading of the server's counters. The tables are read one after the other, so under load
+/// each shows its own moment.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// Before the first table was read, nanoseconds of `CLOCK_MONOTONIC`.
-    pub begin_ns: u64,
-    /// After the last table was read, nanoseconds of `CLOCK_MONOTONIC`.
-    pub end_ns: u64,
     /// The family of the server.
     pub flavour: Flavour,
     /// `VERSION()`.
@@ -46,8 +52,7 @@ pub struct Counters {
     pub events: Reading<BTreeMap<String, Sums>>,
     /// By event name, the thread of this connection, at the instant of `events`.
     pub own_events: BTreeMap<String, Sums>,
-    /// By connection id, those that are connected now. A connection that has run nothing is not in
-    /// it.
+    /// By connection id, the current connections. A connection that has run nothing is missing.
     pub connections: Reading<BTreeMap<u64, ConnectionCounts>>,
     /// By schema and digest.
     pub digests: Reading<BTreeMap<DigestKey, DigestRow>>,
@@ -60,8 +65,6 @@ pub struct Counters {
 pub struct ConnectionCounts {
     /// By event name.
     pub events: BTreeMap<String, u64>,
-    /// A statement was running when it was read.
-    pub running: bool,
     /// A thread of the server itself, such as a replica applier.
     pub background: bool,
 }
@@ -70,7 +73,7 @@ pub struct ConnectionCounts {
 /// what found no place in the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DigestKey {
-    /// `SCHEMA_NAME`: the default database; `None` where none was chosen.
+    /// `SCHEMA_NAME`: the default database; `None` if none was chosen.
     pub schema: Option<String>,
     /// `DIGEST`: the server's hash, which differs from version to version.
     pub digest: Option<String>,
@@ -115,9 +118,21 @@ impl Counters {
         connection: &mut Connection,
         histograms: Histograms,
     ) -> Result<Counters, ConnectionError> {
-        let begin_ns = monotonic_ns();
-        let (status, own_questions) = tables::status(connection)?;
+        Counters::read_telling(connection, histograms, |_| {})
+    }
+
+    /// The same. Calls `begins` before it asks for each part, also for a part that it cannot read.
+    ///
+    /// # Errors
+    /// As [`Counters::read`].
+    pub fn read_telling(
+        connection: &mut Connection,
+        histograms: Histograms,
+        begins: impl Fn(Part),
+    ) -> Result<Counters, ConnectionError> {
         let setup = setup::read(connection)?;
+        begins(Part::Counts);
+        let (status, own_questions) = tables::status(connection)?;
         let (events, own_events) = match setup.events() {
             None => tables::events(connection)?,
             Some(why) => (Reading::Absent(why), BTreeMap::new()),
@@ -126,10 +141,12 @@ impl Counters {
             None => tables::connections(connection)?,
             Some(why) => Reading::Absent(why),
         };
+        begins(Part::Digests);
         let digests = match setup.digests() {
             None => tables::digests(connection)?,
             Some(why) => Reading::Absent(why),
         };
+        begins(Part::Histograms);
         let histograms = match (setup.digests(), histograms) {
             (None, Histograms::Read) => tables::histograms(connection)?,
             (None, Histograms::Skip) => Reading::absent("histograms were not asked for"),
@@ -137,8 +154,6 @@ impl Counters {
         };
         let identity = connection.server_identity();
         Ok(Counters {
-            begin_ns,
-            end_ns: monotonic_ns(),
             flavour: identity.flavour,
             version: identity.version.clone(),
             own_connection: identity.connection_id,
@@ -151,9 +166,4 @@ impl Counters {
             histograms,
         })
     }
-}
-
-fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

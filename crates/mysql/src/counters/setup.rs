@@ -1,10 +1,11 @@
-//! Whether everything that feeds the statement tables of Performance Schema is on.
+//! Whether everything is on that feeds the statement tables of Performance Schema.
 
 use waggle_model::Reading;
 
 use crate::connection::{Connection, ConnectionError, MARK, absent_or, text};
 
 /// What keeps the tables from counting every statement.
+#[derive(Default)]
 pub(super) struct Setup {
     /// Why no statement table can be read at all.
     unreadable: Option<String>,
@@ -12,16 +13,11 @@ pub(super) struct Setup {
     instruments_off: Vec<String>,
     threads_off: u64,
     actors_off: bool,
+    keeps_no_digests: bool,
 }
 
 pub(super) fn read(connection: &mut Connection) -> Result<Setup, ConnectionError> {
-    let mut setup = Setup {
-        unreadable: None,
-        consumers_off: Vec::new(),
-        instruments_off: Vec::new(),
-        threads_off: 0,
-        actors_off: false,
-    };
+    let mut setup = Setup::default();
     if !connection.server_identity().performance_schema {
         setup.unreadable = Some(
             "Performance Schema is off; start the server with performance_schema=ON to have it \
@@ -36,7 +32,8 @@ pub(super) fn read(connection: &mut Connection) -> Result<Setup, ConnectionError
              ('global_instrumentation', 'thread_instrumentation', 'statements_digest') \
          UNION ALL SELECT 'instrument', NAME FROM performance_schema.setup_instruments \
            WHERE (ENABLED = 'NO' OR TIMED = 'NO') AND (NAME LIKE 'statement/sql/%' \
-             OR NAME LIKE 'statement/abstract/%' OR NAME = 'statement/com/Execute') \
+             OR NAME LIKE 'statement/abstract/%' \
+             OR NAME IN ('statement/com/Execute', 'statement/com/Bulk_execute')) \
          UNION ALL SELECT 'threads', COUNT(*) FROM performance_schema.threads \
            WHERE INSTRUMENTED = 'NO' AND TYPE = 'FOREGROUND' \
          UNION ALL SELECT 'actors', COUNT(*) FROM performance_schema.setup_actors \
@@ -49,6 +46,7 @@ pub(super) fn read(connection: &mut Connection) -> Result<Setup, ConnectionError
             return Ok(setup);
         }
     };
+    setup.keeps_no_digests = connection.digest_length()?.value() == Some(&0);
     for row in &rows {
         let value = text(row, 1);
         match text(row, 0).as_str() {
@@ -62,7 +60,7 @@ pub(super) fn read(connection: &mut Connection) -> Result<Setup, ConnectionError
 }
 
 impl Setup {
-    /// Why the tables by event name do not count every statement; `None` where they do.
+    /// Why the tables by event name do not count every statement; `None` if they do.
     pub(super) fn events(&self) -> Option<String> {
         if let Some(why) = &self.unreadable {
             return Some(why.clone());
@@ -92,15 +90,15 @@ impl Setup {
         None
     }
 
-    /// Why the digest tables do not count every statement; `None` where they do.
+    /// Why the digest tables do not count every statement; `None` if they do.
     pub(super) fn digests(&self) -> Option<String> {
-        self.events().or_else(|| {
-            (!self.consumers_off.is_empty()).then(|| {
-                "consumer statements_digest is off; run UPDATE \
-                 performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = \
-                 'statements_digest'"
-                    .to_owned()
-            })
-        })
+        let consumer = "consumer statements_digest is off; run UPDATE \
+                        performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME = \
+                        'statements_digest'";
+        let length = "the server keeps no digests: max_digest_length or \
+                      performance_schema_max_digest_length is 0";
+        self.events()
+            .or_else(|| (!self.consumers_off.is_empty()).then(|| consumer.to_owned()))
+            .or_else(|| self.keeps_no_digests.then(|| length.to_owned()))
     }
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use waggle_model::{Command, Flavour, Reading};
+use waggle_model::{Command, CommandKind, Flavour, Reading};
 
-use super::event::is_question;
 use super::tables::SCHEDULER;
 use super::{Bucket, ConnectionCounts, Counters, DigestKey, DigestRow, Event, Sums};
 use crate::connection::MARK;
@@ -14,7 +13,7 @@ const TRUNCATED: &str = "was emptied between the two readings (TRUNCATE TABLE); 
 /// Why two readings have no difference.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SinceError {
-    /// The counters began anew.
+    /// The counters were reset.
     #[error("server: it was restarted between the two readings; read again")]
     Restarted,
 }
@@ -26,7 +25,7 @@ pub struct Difference {
     pub flavour: Flavour,
     /// `VERSION()`.
     pub version: String,
-    /// What each global status counter grew by; those that went back are not in it.
+    /// The growth of each global status counter, without counters that fell.
     pub status: BTreeMap<String, u64>,
     /// `Questions`, less our own.
     pub questions: Reading<u64>,
@@ -41,7 +40,7 @@ pub struct Difference {
     pub running_after: u64,
     /// By event name, less our own.
     pub events: Reading<BTreeMap<String, Sums>>,
-    /// By connection id, those that were connected at the later reading, less our own.
+    /// By connection id, the connections at the later reading, without our own.
     pub connections: Reading<BTreeMap<u64, ConnectionDifference>>,
     /// Digests that counted something, less our own.
     pub digests: Reading<Vec<DigestDifference>>,
@@ -52,12 +51,8 @@ pub struct Difference {
 /// What one connection ran between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionDifference {
-    /// `COM_QUERY` and `COM_STMT_EXECUTE` that ended.
+    /// Statements that ended.
     pub statements: u64,
-    /// A statement was running at the earlier reading.
-    pub running_before: bool,
-    /// A statement was running at the later reading.
-    pub running_after: bool,
     /// A thread of the server itself, such as a replica applier.
     pub background: bool,
 }
@@ -71,7 +66,7 @@ pub struct DigestDifference {
     pub text: String,
     /// The sums.
     pub sums: Sums,
-    /// Its histogram, by bucket; empty where none was read.
+    /// Its histogram, by bucket; empty if none was read.
     pub histogram: Vec<Bucket>,
 }
 
@@ -104,7 +99,7 @@ impl Counters {
             own_connection: self.own_connection,
             questions: self.questions_since(earlier, &status),
             quits: match &events {
-                Reading::Value(events) => Reading::Value(count_of(events, Command(1))),
+                Reading::Value(events) => Reading::Value(count_of(events, Command::QUIT)),
                 Reading::Absent(_) => self.quits_since(earlier),
             },
             running_before: earlier.running(),
@@ -128,7 +123,7 @@ impl Counters {
     /// Sessions that run something, less our own and the event scheduler.
     fn running(&self) -> u64 {
         let of = |name: &str| self.status.get(name).copied().unwrap_or(0);
-        of("threads_running").saturating_sub(1 + of(SCHEDULER))
+        of("threads_running").saturating_sub(of(SCHEDULER).saturating_add(1))
     }
 
     fn questions_since(&self, earlier: &Counters, status: &BTreeMap<String, u64>) -> Reading<u64> {
@@ -221,14 +216,12 @@ fn connections_since(
 ) -> BTreeMap<u64, ConnectionDifference> {
     let statements = |counts: &ConnectionCounts| -> u64 {
         let events = counts.events.iter().filter(|(name, _)| Event::of(name).is_statement());
-        events.map(|(_, count)| count).sum()
+        events.fold(0, |sum, (_, count)| sum.saturating_add(*count))
     };
     let difference = |(id, now): (&u64, &ConnectionCounts)| {
         let before = earlier.get(id);
         let difference = ConnectionDifference {
             statements: statements(now).saturating_sub(before.map_or(0, statements)),
-            running_before: before.is_some_and(|counts| counts.running),
-            running_after: now.running,
             background: now.background,
         };
         (*id, difference)
@@ -253,40 +246,62 @@ fn histogram_since(later: &Counters, earlier: &Counters, key: &DigestKey) -> Vec
 
 fn count_of(events: &BTreeMap<String, Sums>, command: Command) -> u64 {
     let one = events.iter().filter(|(name, _)| Event::of(name) == Event::Client(command));
-    one.map(|(_, sums)| sums.count).sum()
+    one.fold(0, |sum, (_, sums)| sum.saturating_add(sums.count))
 }
 
 impl Difference {
-    /// Statements that clients sent, by event name; `None` where the tables are absent.
+    /// Statements that clients sent, by event name; `None` if the tables are absent.
     pub fn statements_by_event(&self) -> Option<u64> {
         let events = self.events.value()?;
         let background: u64 = match &self.connections {
             Reading::Value(connections) => {
-                connections.values().filter(|one| one.background).map(|one| one.statements).sum()
+                let background = connections.values().filter(|one| one.background);
+                background.fold(0, |sum, one| sum.saturating_add(one.statements))
             }
             Reading::Absent(_) => 0,
         };
         let all = events.iter().filter(|(name, _)| Event::of(name).is_statement());
-        Some(all.map(|(_, sums)| sums.count).sum::<u64>().saturating_sub(background))
+        let all = all.fold(0_u64, |sum, (_, sums)| sum.saturating_add(sums.count));
+        Some(all.saturating_sub(background))
     }
 
-    /// How often a client sent this command, by event name; `None` where the tables are absent.
+    /// Events of classes that waggle does not know, by name.
+    pub fn unknown_events(&self) -> impl Iterator<Item = (&str, u64)> {
+        let events = self.events.value().into_iter().flatten();
+        let unknown = events.filter(|(name, _)| Event::of(name) == Event::Unknown);
+        unknown.map(|(name, sums)| (name.as_str(), sums.count))
+    }
+
+    /// Commands that ran SQL where the tap does not see it.
+    pub fn blind_spots(&self) -> impl Iterator<Item = (Command, u64)> {
+        let events = self.events.value().into_iter().flatten();
+        events.filter_map(|(name, sums)| match Event::of(name) {
+            Event::Client(command) if command.kind() == Some(CommandKind::BlindSpot) => {
+                Some((command, sums.count))
+            }
+            _ => None,
+        })
+    }
+
+    /// How often a client sent this command, by event name; `None` if the tables are absent.
     pub fn command(&self, command: Command) -> Option<u64> {
         self.events.value().map(|events| count_of(events, command))
     }
 
-    /// Statements that clients sent, by `Questions`: less `COM_QUIT`, less
-    /// `COM_STMT_SEND_LONG_DATA`, less the other commands that count there, of which `captured`
-    /// tells how often each was answered. The server counts a statement when it begins.
+    /// Statements that clients sent: `Questions` less `COM_QUIT`, `COM_STMT_SEND_LONG_DATA` and the
+    /// other commands that count there (`captured` says how often each was answered). The server
+    /// counts a statement when it begins.
     pub fn statements_by_questions(&self, captured: &BTreeMap<Command, u64>) -> Reading<u64> {
         let long_data = self.status.get("com_stmt_send_long_data").copied().unwrap_or(0);
         let others = captured
             .iter()
-            .filter(|(command, _)| is_question(**command) && !command.is_statement())
+            .filter(|(command, _)| {
+                command.is_question() && command.kind() == Some(CommandKind::NoStatement)
+            })
             .map(|(_, count)| count);
-        let not_sent = long_data + others.sum::<u64>();
+        let not_sent = long_data.saturating_add(others.sum());
         let both = self.questions.as_ref().zip(self.quits.as_ref());
-        both.map(|(questions, quits)| questions.saturating_sub(quits + not_sent))
+        both.map(|(questions, quits)| questions.saturating_sub(quits.saturating_add(not_sent)))
     }
 }
 

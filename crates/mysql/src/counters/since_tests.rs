@@ -2,8 +2,6 @@ use super::*;
 
 fn counters(status: &[(&str, u64)]) -> Counters {
     Counters {
-        begin_ns: 0,
-        end_ns: 0,
         flavour: Flavour::Mysql,
         version: "9.7.4".to_owned(),
         own_connection: 7,

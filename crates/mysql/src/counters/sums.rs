@@ -7,7 +7,7 @@ pub struct Sums {
     pub count: u64,
     /// `SUM_TIMER_WAIT`, picoseconds.
     pub timer_wait_ps: u64,
-    /// `SUM_LOCK_TIME`, picoseconds; what it means differs by family.
+    /// `SUM_LOCK_TIME`, picoseconds; its meaning differs by family.
     pub lock_time_ps: u64,
     /// `SUM_ERRORS`.
     pub errors: u64,
@@ -71,7 +71,7 @@ impl Sums {
         }
     }
 
-    /// What was added since an earlier reading; fields that went back count as nothing.
+    /// The growth since an earlier reading; fields that fell count as nothing.
     pub fn since(&self, earlier: &Sums) -> Sums {
         self.zip(earlier, u64::saturating_sub)
     }

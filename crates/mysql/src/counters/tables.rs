@@ -8,7 +8,7 @@ use super::sums::COLUMNS;
 use super::{Bucket, ConnectionCounts, DigestKey, DigestRow, Sums};
 use crate::connection::{Connection, ConnectionError, MARK, Row, absent_or, optional_text, text};
 
-/// Beside the server's own names: whether the event scheduler runs, which `Threads_running` counts
+/// Not a name of the server: whether the event scheduler runs, which `Threads_running` counts
 /// (tried on all five servers).
 pub(super) const SCHEDULER: &str = "waggle_event_scheduler";
 
@@ -76,8 +76,7 @@ pub(super) fn connections(
     connection: &mut Connection,
 ) -> Result<Reading<BTreeMap<u64, ConnectionCounts>>, ConnectionError> {
     let rows = connection.rows(&format!(
-        "SELECT t.PROCESSLIST_ID AS {MARK}, t.PROCESSLIST_COMMAND, t.TYPE, s.EVENT_NAME, \
-           s.COUNT_STAR \
+        "SELECT t.PROCESSLIST_ID AS {MARK}, t.TYPE, s.EVENT_NAME, s.COUNT_STAR \
          FROM performance_schema.events_statements_summary_by_thread_by_event_name s \
          JOIN performance_schema.threads t ON t.THREAD_ID = s.THREAD_ID \
          WHERE s.COUNT_STAR > 0 AND t.PROCESSLIST_ID IS NOT NULL"
@@ -89,9 +88,8 @@ pub(super) fn connections(
     let mut connections = BTreeMap::<u64, ConnectionCounts>::new();
     for row in &rows {
         let counts = connections.entry(number(row, 0)?).or_default();
-        counts.running = !text(row, 1).eq_ignore_ascii_case("sleep");
-        counts.background = text(row, 2) == "BACKGROUND";
-        counts.events.insert(text(row, 3), number(row, 4)?);
+        counts.background = text(row, 1) == "BACKGROUND";
+        counts.events.insert(text(row, 2), number(row, 3)?);
     }
     Ok(Reading::Value(connections))
 }

@@ -1,9 +1,9 @@
-//! Whose session it was that has gone.
+//! Finds the account of a session that has ended.
 //!
-//! A row of the ring names a thread, and `threads` names its account only as long as it is there.
-//! But the server adds up what each account ran, by event name, also of sessions that have gone
-//! (`events_statements_summary_by_account_by_event_name`): where all but one account's statements of
-//! that name are accounted for, it was that one.
+//! A row of the ring names a thread, and `threads` names its account only while the thread exists.
+//! But the server sums up what each account ran, by event name, also for sessions that have ended
+//! (`events_statements_summary_by_account_by_event_name`). If the statements of that name are
+//! explained for all accounts but one, it was that one.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ impl Accounts {
         })
     }
 
-    /// Adds to `sessions` who those were that have gone, as far as that is certain.
+    /// Adds the accounts of ended sessions to `sessions`, if they are certain.
     pub(super) fn complete(
         &mut self,
         connection: &mut Connection,
@@ -77,14 +77,15 @@ impl Accounts {
     }
 
     fn explain(&mut self, name: &str, account: Account, times: i64) {
-        *self.explained.entry((name.to_owned(), account)).or_default() += times;
+        let explained = self.explained.entry((name.to_owned(), account)).or_default();
+        *explained = explained.saturating_add(times);
     }
 
-    /// Finds who ran the statements of one name in threads that have gone.
+    /// Finds the accounts that ran the statements of one name in ended threads.
     fn find(&mut self, name: &str, threads: &[u64], counted: &Counts, sessions: &mut Sessions) {
         let unexplained = |((counted_name, account), count): (&(String, Account), &i64)| {
             let known = self.explained.get(&(counted_name.clone(), account.clone()));
-            let left = count - known.copied().unwrap_or(0);
+            let left = count.saturating_sub(known.copied().unwrap_or(0));
             (counted_name == name && left > 0).then(|| (account.clone(), left))
         };
         let candidates: Vec<(Account, i64)> = counted.iter().filter_map(unexplained).collect();

@@ -1,8 +1,8 @@
-//! From the timer of Performance Schema to the time of day.
+//! Converts the timer of Performance Schema to the time of day.
 //!
-//! The timer counts picoseconds from a beginning of its own, and no function tells it. A statement
-//! that asks for the time and is itself recorded shows both: the time of day lies between its start
-//! and its end. `EXECUTE` of a prepared `SELECT` is recorded wherever `execute_sql` is on.
+//! The timer counts picoseconds from its own start, which no function returns. A recorded statement
+//! that reads the time shows both: the time of day lies between its start and its end. An `EXECUTE`
+//! of a prepared `SELECT` is recorded if `execute_sql` is on.
 
 use crate::connection::{Connection, ConnectionError, MARK, text};
 

@@ -1,4 +1,4 @@
-//! What the server counted and what was seen of it.
+//! Compares what the server counted with what was seen.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,8 @@ impl Counts {
     /// before.
     pub(super) fn missing(&mut self, counted: &Counted) -> Counted {
         let of = |counts: &Counted, name: &str| counts.get(name).copied().unwrap_or(0);
-        // Where the table was emptied it begins anew; what has not been counted since has no row.
+        // If the table was truncated it restarts from 0; what has not been counted since then has
+        // no row.
         let last = std::mem::replace(&mut self.last, counted.clone());
         for (name, last) in last {
             if of(counted, &name) < last {
@@ -55,7 +56,8 @@ impl Counts {
         }
         let mut missing = Counted::new();
         for (name, count) in counted {
-            let known = of(&self.before, name) + of(&self.seen, name) + of(&self.told, name);
+            let counted = [&self.before, &self.seen, &self.told].map(|counts| of(counts, name));
+            let known = counted.into_iter().fold(0, u64::saturating_add);
             let lost = count.saturating_sub(known);
             if lost > 0 {
                 *self.told.entry(name.clone()).or_default() += lost;

@@ -1,9 +1,9 @@
-//! The statements that ended, polled from the ring of Performance Schema
-//! (`events_statements_history_long`): each row once, and none missing without a word.
+//! Polls the statements that ended from the ring of Performance Schema
+//! (`events_statements_history_long`). It lists each row once, and reports every loss.
 //!
-//! What the ring overwrote between two polls is known from the server's own counters: every event is
-//! written to the ring before it is counted by name (`pfs_end_statement` in
-//! `storage/perfschema/pfs.cc`), so what was counted and never seen is lost.
+//! The server writes every event to the ring before it counts it by name (`pfs_end_statement` in
+//! `storage/perfschema/pfs.cc`). So an event that was counted but not seen is one that the ring
+//! overwrote between two polls.
 
 mod accounts;
 mod clock;
@@ -39,9 +39,9 @@ pub struct Event {
     pub id: u64,
     /// `EVENT_NAME`, such as `statement/sql/drop_table`.
     pub name: String,
-    /// When it began, microseconds since 1970 by the server's clock; `None` where it was not timed.
+    /// When it began, microseconds since 1970 by the server's clock; `None` if it was not timed.
     pub started_us: Option<i64>,
-    /// `TIMER_WAIT`, nanoseconds; `None` where it was not timed.
+    /// `TIMER_WAIT`, nanoseconds; `None` if it was not timed.
     pub duration_ns: Option<u64>,
     /// `SQL_TEXT`; where the server cut it, it ends in three points.
     pub text: Option<Vec<u8>>,
@@ -53,28 +53,28 @@ pub struct Event {
     pub rows_sent: u64,
     /// Whether it ran inside another statement.
     pub nested: bool,
-    /// `TIMER_START`, picoseconds since a beginning that the server keeps to itself.
+    /// `TIMER_START`, picoseconds since a start that the server does not reveal.
     pub timer_start_ps: Option<u64>,
 }
 
 /// What one poll found.
 #[derive(Debug, Default)]
 pub struct Polled {
-    /// Statements that ended since the poll before, of each session in their order.
+    /// Statements that ended since the previous poll, in order within each session.
     pub events: Vec<Event>,
-    /// Events that the ring lost since the poll before, by name.
+    /// Events that the ring lost since the previous poll, by name.
     pub missing: BTreeMap<String, u64>,
-    /// What found no room and was not recorded since the poll before, by the name of the server's
-    /// counter: sessions, and statements inside of too many others.
+    /// What found no room and was not recorded since the previous poll, by the name of the server's
+    /// counter: sessions, and statements nested too deeply.
     pub lost: BTreeMap<String, u64>,
     /// What runs now in which session.
     pub sessions: Sessions,
-    /// Prepared statements that are there now; empty where no event needs them.
+    /// The current prepared statements; empty if no event needs them.
     pub prepared: Vec<PreparedStatement>,
-    /// Whom somebody has left out since the poll before, in words with the remedy.
+    /// Sessions that somebody excluded since the previous poll, in words with the remedy.
     pub not_shown: Vec<String>,
-    /// What somebody switched off since the beginning: consumer, instrument, or its timing. From then on nothing is
-    /// recorded that needs it.
+    /// What somebody switched off since the start: a consumer, an instrument, or its timing.
+    /// Nothing that needs it is recorded from then on.
     pub switched_off: Option<String>,
 }
 
@@ -164,7 +164,8 @@ impl History {
         &self.not_shown
     }
 
-    /// Reads what ended since the last call, also where somebody has switched off what is needed meanwhile.
+    /// Reads what ended since the last call, even if somebody has switched off something needed
+    /// meanwhile.
     ///
     /// # Errors
     /// The connection is broken.

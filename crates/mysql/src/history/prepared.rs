@@ -1,4 +1,4 @@
-//! Prepared statements that are there now.
+//! The prepared statements that exist now.
 
 use waggle_model::Reading;
 
@@ -24,7 +24,7 @@ const TEXT_MAX: usize = 1024;
 /// The part of a letter at its end is left out, bytes at most.
 const LETTER_PART_MAX: usize = 3;
 
-/// Reads those that have a name. Where the table cannot be read there are none.
+/// Reads the named ones; none if the table cannot be read.
 pub(super) fn read(connection: &mut Connection) -> Result<Vec<PreparedStatement>, ConnectionError> {
     let table = "performance_schema.prepared_statements_instances";
     let rows = connection.rows(&format!(

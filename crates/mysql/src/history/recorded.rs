@@ -1,4 +1,4 @@
-//! What is recorded, and whether it still is.
+//! What is recorded, and whether that still holds.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Recorded {
         self
     }
 
-    /// What is not on any more, or not timed, in words; `None` where all is as it was.
+    /// What is not on any more, or not timed, in words; `None` if all is as it was.
     pub(super) fn switched_off(&self, now: &Recorded) -> Option<String> {
         self.0.iter().find_map(|(name, is_timed)| match now.0.get(name) {
             None => Some(name.clone()),

@@ -1,4 +1,4 @@
-//! Who the sessions are, and what they do now.
+//! The sessions: who they are and what they do now.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::connection::{Connection, ConnectionError, MARK, Row, optional_text, t
 /// A session of a client, or a thread that runs statements by itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Session {
-    /// The id that `SHOW PROCESSLIST` shows; `None` where only its account is known.
+    /// The id that `SHOW PROCESSLIST` shows; `None` if only its account is known.
     pub connection_id: Option<u64>,
     /// The user.
     pub user: Option<String>,
@@ -23,23 +23,23 @@ pub struct Session {
     pub seconds: Option<u64>,
     /// The events that are under way.
     pub events: Vec<u64>,
-    /// `TIMER_START` of the first of them, picoseconds since a beginning that all sessions share.
+    /// `TIMER_START` of the first of them, picoseconds since a start that all sessions share.
     pub started_ps: Option<u64>,
 }
 
 /// Sessions by thread.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
-    /// Those that are there now.
+    /// Sessions that exist now.
     pub now: BTreeMap<u64, Session>,
-    /// Those that have gone since the poll before, and of which something is known.
+    /// Sessions that ended since the previous poll, if anything is known of them.
     pub gone: BTreeMap<u64, Session>,
-    /// Why a session that has gone is not known, by thread.
+    /// Why an ended session is not known, by thread.
     pub unknown: BTreeMap<u64, String>,
 }
 
 impl Sessions {
-    /// These, with those that were there before.
+    /// These sessions, together with the previous ones.
     pub(super) fn with_earlier(&self, earlier: &Sessions) -> Sessions {
         let is_gone = |(thread, _): &(&u64, &Session)| !self.now.contains_key(thread);
         let gone = earlier.now.iter().filter(is_gone);

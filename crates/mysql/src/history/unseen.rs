@@ -1,10 +1,10 @@
-//! What Performance Schema does not show of this server, though all that is needed is on.
+//! What Performance Schema does not show of this server, even with everything needed on.
 //!
-//! The server's own counters (`Com_create_table` and so on) count what a client prepared, too, but are
-//! not compared with what was seen: they do not tell it from what runs inside of stored programs or is
-//! applied by a replica, count twice what is prepared anew while it is executed, and not at all what
-//! cannot be parsed or is refused on a read-only server. What they have more would often be no loss, so
-//! what cannot be seen is said in words, before anything is listed.
+//! The server's own counters (`Com_create_table` and so on) also count what a client prepared. They
+//! are not compared with what was seen, because a difference would often be no loss: they include
+//! statements inside stored programs or applied by a replica, count twice what is prepared again
+//! during its execution, and leave out what cannot be parsed or is refused on a read-only server.
+//! Instead, a message says what cannot be seen before anything is listed.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::connection::{Connection, ConnectionError, MARK, ServerIdentity, text}
 /// The first MySQL that keeps the text of what the client protocol prepared; MariaDB keeps none.
 const PREPARED_TEXT_SINCE: [u32; 3] = [8, 0, 13];
 
-/// Counters of what found no room ("Performance Schema Status Variables" of the MySQL manual): kinds of
-/// statements, when the server was started; sessions, of which nothing is recorded; statements that ran
-/// inside of too many others.
+/// Counters of what found no room ("Performance Schema Status Variables" of the MySQL manual):
+/// kinds of statements when the server started, sessions of which nothing is recorded, and
+/// statements nested too deeply.
 const KINDS: &str = "Performance_schema_statement_classes_lost";
 const SESSIONS: &str = "Performance_schema_thread_instances_lost";
 const NESTED: &str = "Performance_schema_nested_statement_lost";
@@ -46,9 +46,9 @@ pub(super) struct LeftOut {
     own: bool,
     /// Its statements are not even counted.
     pub(super) own_uncounted: bool,
-    /// Sessions that are there.
+    /// Existing sessions.
     sessions: u64,
-    /// Rules for those that come.
+    /// Rules for new sessions.
     rules: u64,
     /// There is no rule for everybody.
     others: bool,
@@ -102,7 +102,8 @@ pub(super) fn in_words(identity: &ServerIdentity, left_out: LeftOut, lost: &Lost
 }
 
 impl LeftOut {
-    /// What has been left out since. A session that begins under a rule that leaves it out is no news.
+    /// What was excluded since then. A session that begins under a rule that excludes it is not
+    /// news.
     pub(super) fn since(self, before: LeftOut) -> LeftOut {
         let has_rules = self.rules > 0 || self.others;
         LeftOut {

@@ -1,10 +1,11 @@
-//! Which metadata locks exclude each other, and which requests stand behind which.
+//! Which metadata locks exclude each other, and which requests wait behind which.
 //!
-//! The tables are `m_granted_incompatible` and `m_waiting_incompatible` of `MDL_object_lock` and of
-//! `MDL_scoped_lock` in the server's `sql/mdl.cc`, which MySQL 5.7 to 9 and MariaDB share for these modes.
+//! The tables are `m_granted_incompatible` and `m_waiting_incompatible` of `MDL_object_lock`,
+//! `MDL_scoped_lock` and, of MariaDB, `MDL_backup_lock` in the server's `sql/mdl.cc`. MySQL 5.7 to 9
+//! and MariaDB share those of objects and scopes.
 
 /// Modes of locks on objects, by their names in `metadata_locks.LOCK_TYPE`, in the order of the table.
-const OBJECT_MODES: [&str; 10] = [
+pub(super) const OBJECT_MODES: [&str; 10] = [
     "SHARED",
     "SHARED_HIGH_PRIO",
     "SHARED_READ",
@@ -45,16 +46,70 @@ const QUEUE: [&[u8; 10]; 10] = [
     b"++++++++++",
 ];
 
-/// A mode of scopes: the whole server, a schema, the commits. It is theirs only.
-const INTENTION: &str = "INTENTION_EXCLUSIVE";
+/// Modes of MariaDB's backup locks: of `BACKUP STAGE`, of `FLUSH TABLES WITH READ LOCK`, and of
+/// statements that change something.
+pub(super) const BACKUP_MODES: [&str; 14] = [
+    "BACKUP_START",
+    "BACKUP_FLUSH",
+    "BACKUP_WAIT_FLUSH",
+    "BACKUP_WAIT_DDL",
+    "BACKUP_WAIT_COMMIT",
+    "BACKUP_FTWRL1",
+    "BACKUP_FTWRL2",
+    "BACKUP_DML",
+    "BACKUP_TRANS_DML",
+    "BACKUP_SYS_DML",
+    "BACKUP_DDL",
+    "BACKUP_BLOCK_DDL",
+    "BACKUP_ALTER_COPY",
+    "BACKUP_COMMIT",
+];
+/// As [`OBJECT`].
+const BACKUP: [&[u8; 14]; 14] = [
+    b"-----++++++-++",
+    b"-+++++++++++++",
+    b"-++++++-++++++",
+    b"-++++++-++-+++",
+    b"-++++++-+--++-",
+    b"+++++++----+-+",
+    b"+++++++----+--",
+    b"+------+++++++",
+    b"+++++--+++++++",
+    b"++++---+++++++",
+    b"+++----++++-++",
+    b"-----+++++--++",
+    b"+++++--+++++++",
+    b"++++-+-+++++++",
+];
+/// As [`QUEUE`].
+const BACKUP_QUEUE: [&[u8; 14]; 14] = [
+    b"+----++++++-++",
+    b"++++++++++++++",
+    b"++++++++++++++",
+    b"++++++++++++++",
+    b"++++++++++++++",
+    b"++++++++++++++",
+    b"++++++++++++++",
+    b"+------+++++++",
+    b"+++++--+++++++",
+    b"++++---+++++++",
+    b"+++----++++-++",
+    b"-+++++++++++++",
+    b"+++++--+++++++",
+    b"++++-+-+++++++",
+];
 
-/// Whether a lock that is asked for must wait for one that another session has. `None` for modes that are not known
-/// here: those of MariaDB's backup locks.
+/// A mode of scopes: the whole server, a schema, the commits. It is theirs only.
+pub(super) const INTENTION: &str = "INTENTION_EXCLUSIVE";
+
+/// Whether a lock that is asked for must wait for one that another session has. `None` for modes that
+/// are not known here.
 pub(super) fn excludes(requested: &str, granted: &str) -> Option<bool> {
     match (requested, granted) {
         (INTENTION, INTENTION) => Some(false),
         (INTENTION, _) | (_, INTENTION) => Some(true),
-        _ => look_up(&OBJECT, requested, granted),
+        _ => look_up(&OBJECT_MODES, &OBJECT, requested, granted)
+            .or_else(|| look_up(&BACKUP_MODES, &BACKUP, requested, granted)),
     }
 }
 
@@ -63,12 +118,18 @@ pub(super) fn stands_behind(requested: &str, pending: &str) -> Option<bool> {
     match (requested, pending) {
         (INTENTION, INTENTION) | (_, INTENTION) => Some(false),
         (INTENTION, pending) => Some(matches!(pending, "SHARED" | "EXCLUSIVE")),
-        _ => look_up(&QUEUE, requested, pending),
+        _ => look_up(&OBJECT_MODES, &QUEUE, requested, pending)
+            .or_else(|| look_up(&BACKUP_MODES, &BACKUP_QUEUE, requested, pending)),
     }
 }
 
-fn look_up(table: &[&[u8; 10]; 10], requested: &str, other: &str) -> Option<bool> {
-    let at = |mode| OBJECT_MODES.iter().position(|known| *known == mode);
+fn look_up<const N: usize>(
+    modes: &[&str; N],
+    table: &[&[u8; N]; N],
+    requested: &str,
+    other: &str,
+) -> Option<bool> {
+    let at = |mode| modes.iter().position(|known| *known == mode);
     Some(table[at(requested)?][at(other)?] == b'-')
 }
 
@@ -99,18 +160,28 @@ mod tests {
 
     #[test]
     fn nobody_stands_behind_whom_he_would_not_wait_for() {
-        for one in OBJECT_MODES {
-            for two in OBJECT_MODES {
-                let (behind, excluded) = (stands_behind(one, two), excludes(one, two));
-                assert!(behind != Some(true) || excluded == Some(true), "{one} {two}");
+        for modes in [&OBJECT_MODES[..], &BACKUP_MODES] {
+            for one in modes {
+                for two in modes {
+                    let (behind, excluded) = (stands_behind(one, two), excludes(one, two));
+                    assert!(behind != Some(true) || excluded == Some(true), "{one} {two}");
+                }
             }
         }
     }
 
     #[test]
-    fn of_backup_locks_nothing_is_known() {
-        assert_eq!(excludes("BACKUP_FTWRL1", "BACKUP_TRANS_DML"), None);
-        assert_eq!(stands_behind("BACKUP_FTWRL1", "BACKUP_DDL"), None);
+    fn a_backup_and_a_global_read_lock_of_mariadb_exclude_who_changes_something() {
+        let excludes = |one, two| excludes(one, two).unwrap();
+        assert!(excludes("BACKUP_TRANS_DML", "BACKUP_FTWRL2"));
+        assert!(excludes("BACKUP_COMMIT", "BACKUP_FTWRL2"));
+        assert!(!excludes("BACKUP_COMMIT", "BACKUP_FTWRL1"));
+        assert!(excludes("BACKUP_DDL", "BACKUP_WAIT_DDL"));
+        assert!(!excludes("BACKUP_TRANS_DML", "BACKUP_WAIT_DDL"));
+        assert_eq!(stands_behind("BACKUP_TRANS_DML", "BACKUP_FTWRL1"), Some(true));
+        assert_eq!(stands_behind("BACKUP_FTWRL1", "BACKUP_DDL"), Some(false));
+        assert_eq!(super::excludes("BACKUP_DDL", "SHARED"), None);
+        assert_eq!(super::excludes("BACKUP_OF_THE_FUTURE", "BACKUP_DDL"), None);
     }
 
     #[test]
@@ -123,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_symmetrical() {
+    fn the_table_of_objects_is_symmetrical() {
         for one in OBJECT_MODES {
             for two in OBJECT_MODES {
                 assert_eq!(excludes(one, two), excludes(two, one), "{one} {two}");

@@ -1,8 +1,8 @@
-//! The last deadlock, out of `SHOW ENGINE INNODB STATUS`.
+//! Parses the last deadlock from `SHOW ENGINE INNODB STATUS`.
 //!
-//! That statement holds mutexes of the lock system while it writes a text of up to a megabyte, so it
-//! is sent on request only. The parser is total: whatever the text is, it gives an answer. The
-//! contents of records, which the server prints in hexadecimal, are left out.
+//! That statement holds mutexes of the lock system while it writes up to a megabyte of text, so it
+//! is sent only on request. The parser returns an answer for every text. It leaves out the contents
+//! of records, which the server prints in hexadecimal.
 
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub struct HeldLock {
     pub page: Option<String>,
 }
 
-/// Asks the server. `Value(None)` where there was no deadlock since its start.
+/// Asks the server. `Value(None)` means no deadlock since the server's start.
 ///
 /// # Errors
 /// The connection is broken.
@@ -84,7 +84,7 @@ enum Part {
     Other,
 }
 
-/// Reads the section `LATEST DETECTED DEADLOCK`; `None` where there is none.
+/// Reads the section `LATEST DETECTED DEADLOCK`; `None` if there is none.
 pub fn parse(status: &str) -> Option<Deadlock> {
     let mut lines = status.lines().skip_while(|line| line.trim() != "LATEST DETECTED DEADLOCK");
     lines.next()?;

@@ -1,26 +1,43 @@
 //! Does anything wait? Two cheap statements, before any table of locks is read.
 
-use waggle_model::{Flavour, Reading};
+use waggle_model::{Flavour, Reading, WaitsFor, idle_states, other_waiting_states};
 
-use super::WAITERS_MAX;
+use super::wait::{Key, Lock, LockKind, Source as WaitSource, Wait};
+use super::{WAITERS_MAX, list, quoted};
 use crate::connection::{Connection, ConnectionError, MARK, absent_or, optional_text, text};
 use crate::rights;
 
 /// How InnoDB counts waits for its locks. These two are counters in memory, always on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct RowWaits {
-    /// `Innodb_row_lock_current_waits`: who waits now.
+    /// `Innodb_row_lock_current_waits`: current waits.
     pub now: u64,
     /// `Innodb_row_lock_waits`: waits since the server's start.
     pub since_start: u64,
 }
 
-/// A session whose state says that it waits for a lock of the server.
+/// A session whose state says that it waits for somebody.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     pub(super) connection: u64,
     pub(super) state: String,
+    pub(super) waits_for: WaitsFor,
     pub(super) seconds: Option<f64>,
+}
+
+impl Waiting {
+    /// Its wait, of which no more is known yet.
+    pub(super) fn wait(&self, kind: LockKind) -> Wait {
+        Wait {
+            waiter: Key::Session(self.connection),
+            lock: Lock { state: Some(self.state.clone()), ..Lock::of(kind) },
+            waited_s: self.seconds,
+            blockers: Vec::new(),
+            by_elimination: false,
+            unknown: None,
+            source: WaitSource::Sql,
+        }
+    }
 }
 
 /// Where the states of the sessions are read.
@@ -34,7 +51,38 @@ pub(super) enum Source {
     None(String),
 }
 
+/// Where the sessions are listed, and what the columns are called there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Columns {
+    pub(super) id: &'static str,
+    pub(super) state: &'static str,
+    pub(super) seconds: &'static str,
+    pub(super) command: &'static str,
+    pub(super) table: &'static str,
+}
+
 impl Source {
+    /// Where to read, or why no list of sessions may be read.
+    pub(super) fn columns(&self) -> Result<Columns, &str> {
+        match self {
+            Source::Threads => Ok(Columns {
+                id: "PROCESSLIST_ID",
+                state: "PROCESSLIST_STATE",
+                seconds: "PROCESSLIST_TIME",
+                command: "PROCESSLIST_COMMAND",
+                table: "performance_schema.threads",
+            }),
+            Source::Processlist => Ok(Columns {
+                id: "ID",
+                state: "STATE",
+                seconds: "TIME",
+                command: "COMMAND",
+                table: "information_schema.PROCESSLIST",
+            }),
+            Source::None(why) => Err(why),
+        }
+    }
+
     /// Finds out what this account may read.
     pub(super) fn find(connection: &mut Connection) -> Result<Source, ConnectionError> {
         if connection.server_identity().performance_schema {
@@ -98,34 +146,37 @@ pub(super) fn row_waits(connection: &mut Connection) -> Result<Reading<RowWaits>
     })
 }
 
-/// Sessions that wait for a metadata lock or for a table of an engine without row locks, the
-/// longest first; one more than is read at most, so that a cut can be seen. The states are those of
-/// `MDL_key::m_namespace_to_wait_state_name` in the server's `sql/mdl.cc`.
+/// The `COMMAND` of threads that work in the background.
+const DAEMON: &str = "Daemon";
+
+/// Sessions whose state says that they wait for somebody ([`WaitsFor`]), the longest first; one more
+/// than is read at most, so that a cut can be seen.
 pub(super) fn waiting(
     connection: &mut Connection,
     source: &Source,
 ) -> Result<Reading<Vec<Waiting>>, ConnectionError> {
-    let (id, state, seconds, table) = match source {
-        Source::Threads => (
-            "PROCESSLIST_ID",
-            "PROCESSLIST_STATE",
-            "PROCESSLIST_TIME",
-            "performance_schema.threads",
-        ),
-        Source::Processlist => ("ID", "STATE", "TIME", "information_schema.PROCESSLIST"),
-        Source::None(why) => return Ok(Reading::absent(why)),
+    let Columns { id, state, seconds, command, table } = match source.columns() {
+        Ok(columns) => columns,
+        Err(why) => return Ok(Reading::absent(why)),
     };
     let limit = WAITERS_MAX + 1;
+    let (others, idle) =
+        (list(other_waiting_states().map(quoted)), list(idle_states().map(quoted)));
     let rows = connection.rows(&format!(
-        "SELECT {id} AS {MARK}, {state}, {seconds} FROM {table} \
-         WHERE ({state} LIKE 'Waiting for % lock' OR {state} = 'User lock') \
-           AND {state} <> 'Waiting for query cache lock' AND {id} IS NOT NULL \
+        "SELECT {id} AS {MARK}, {state}, {seconds}, {command} FROM {table} \
+         WHERE ({state} LIKE 'Waiting %' OR {state} IN ({others})) AND {state} NOT IN ({idle}) \
+           AND {id} IS NOT NULL \
          ORDER BY {seconds} DESC LIMIT {limit}"
     ))?;
     let waiting = rows.iter().filter_map(|row| {
+        let state = text(row, 1);
+        let waits_for = WaitsFor::of(&state)?;
+        // A thread of the background that waits in a way that is not known here waits for work.
+        let is_idle = waits_for == WaitsFor::Unknown && text(row, 3) == DAEMON;
         Some(Waiting {
-            connection: text(row, 0).parse().ok()?,
-            state: text(row, 1),
+            connection: text(row, 0).parse().ok().filter(|_| !is_idle)?,
+            waits_for,
+            state,
             seconds: optional_text(row, 2).and_then(|seconds| seconds.parse().ok()),
         })
     });

@@ -1,7 +1,7 @@
 //! One look at the locks of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use waggle_model::Reading;
 
@@ -9,7 +9,7 @@ use super::gate::{self, RowWaits, Source};
 use super::sessions::{self, Session};
 use super::tree::Tree;
 use super::wait::{Key, LockKind, Wait};
-use super::{WAITERS_MAX, metadata, rows};
+use super::{WAITERS_MAX, both, rows, told};
 use crate::connection::{Connection, ConnectionError, IDLE_MAX_S};
 
 /// What one poll found.
@@ -17,41 +17,45 @@ use crate::connection::{Connection, ConnectionError, IDLE_MAX_S};
 pub struct Locks {
     /// How InnoDB counts its waits.
     pub row_waits: Reading<RowWaits>,
-    /// Transactions that were seen to wait for a row lock, at most [`WAITERS_MAX`]; `None` where nothing called for a
-    /// look at them, or they may not be seen.
+    /// Transactions seen waiting for a row lock, at most [`WAITERS_MAX`]; `None` if this poll did
+    /// not need them, or the account may not see them.
     pub row_waiters: Option<usize>,
-    /// Sessions that wait for a metadata lock or the lock of a table; at most one more than
-    /// [`WAITERS_MAX`].
-    pub metadata_waits: Reading<usize>,
+    /// Sessions whose state says that they wait for somebody; at most one more than [`WAITERS_MAX`].
+    pub other_waits: Reading<usize>,
     /// Who blocks whom.
     pub tree: Tree,
     /// Everybody in the tree of whom something is known.
     pub sessions: BTreeMap<Key, Session>,
     /// What could not be read, each with its remedy.
     pub not_known: Vec<String>,
+    /// How long after the server was asked its memory was read, where both are in the tree.
+    pub memory_after: Option<Duration>,
     /// Statements that this poll sent.
     pub statements: u64,
 }
 
+/// What the memory of a server tells ([`super::in_memory`]), or why it cannot be read.
+pub type Memory = Result<Locks, String>;
+
 impl Locks {
-    /// Whether somebody waits; `None` where nobody was found, and not everywhere could be looked.
+    /// Whether somebody waits; `None` if nobody was found, and not everywhere could be looked.
     pub fn somebody_waits(&self) -> Option<bool> {
         let by_gauge = || self.row_waits.value().is_some_and(|waits| waits.now > 0);
         let rows = self.row_waiters.map_or_else(by_gauge, |waiters| waiters > 0);
-        let metadata = self.metadata_waits.value().is_some_and(|waits| *waits > 0);
+        let other = self.other_waits.value().is_some_and(|waits| *waits > 0);
         let is_empty = self.tree.roots.is_empty() && self.tree.undetermined.is_empty();
-        match rows || metadata || !is_empty {
+        match rows || other || !is_empty {
             true => Some(true),
             false => self.not_known.is_empty().then_some(false),
         }
     }
 }
 
-/// InnoDB makes its copy of the transactions anew only when nobody has read it for a tenth of a second
+/// InnoDB renews its copy of the transactions only if nobody has read it for a tenth of a second
 /// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
 const COPY_IS_OLD: Duration = Duration::from_millis(120);
 
-/// So many polls in a row may go without a look at transactions.
+/// The maximum number of polls in a row without a look at transactions.
 const QUIET_MAX: u32 = 10;
 
 /// Looks again and again; it knows what this account may read and what the last poll saw.
@@ -64,13 +68,13 @@ pub struct Poller {
 /// What the last poll saw of row locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Before {
-    /// Waits since the server's start; `None`: there was no poll yet.
+    /// Waits since the server's start; `None` before the first poll.
     waits: Option<u64>,
     /// Whether a transaction waited, as far as that is known.
     waiting: bool,
     /// Whether the gauge was above 0 and nobody waited.
     gauge_is_off: bool,
-    /// Polls since transactions were looked at.
+    /// Polls since the last look at transactions.
     quiet: u32,
 }
 
@@ -78,9 +82,11 @@ impl Before {
     /// Before the first poll a transaction may have waited for long.
     const NOTHING: Before = Before { waits: None, waiting: true, gauge_is_off: false, quiet: 0 };
 
-    /// Whether transactions have to be looked at. The gauge has been seen to drift, so that a counter which moved
-    /// counts as well, and who waited may wait on. Neither counts who waits for a table of InnoDB (`lock_wait_suspend_thread`
-    /// in `storage/innobase/lock/lock0wait.cc`), such as one that gives numbers: hence a look now and then.
+    /// Whether this poll has to look at transactions. The gauge has been seen to drift, so a
+    /// changed counter is a reason too; and a wait may last from poll to poll. Neither counter
+    /// includes waits for an InnoDB table (`lock_wait_suspend_thread` in
+    /// `storage/innobase/lock/lock0wait.cc`), such as for its next `AUTO_INCREMENT` value. Hence a
+    /// look from time to time.
     fn calls_for_a_look(self, now: &RowWaits) -> bool {
         self.waiting
             || self.quiet >= QUIET_MAX
@@ -105,13 +111,27 @@ impl Poller {
         Ok(Poller { source, may_see_processes, before: Before::NOTHING })
     }
 
-    /// Looks once: two statements where nothing waits, one more the first time and now and then.
+    /// Looks once. It takes two statements if nothing waits, and one more the first time and from
+    /// time to time.
     ///
     /// # Errors
     /// The connection is broken, or the server refuses a statement for another reason than a
     /// missing right.
     pub fn poll(&mut self, connection: &mut Connection) -> Result<Locks, ConnectionError> {
-        let sent_before = connection.statements();
+        self.poll_with(connection, &mut |_| None)
+    }
+
+    /// As [`Poller::poll`]. Where SQL does not tell all, `memory` is asked for what the memory of the server tells; `None`:
+    /// it shall not be read.
+    ///
+    /// # Errors
+    /// As [`Poller::poll`].
+    pub fn poll_with(
+        &mut self,
+        connection: &mut Connection,
+        memory: &mut dyn FnMut(&mut Connection) -> Option<Memory>,
+    ) -> Result<Locks, ConnectionError> {
+        let (sent_before, begun) = (connection.statements(), Instant::now());
         let mut not_known = Vec::new();
         let row_waits = gate::row_waits(connection)?;
         let waiting = gate::waiting(connection, &self.source)?;
@@ -125,17 +145,42 @@ impl Poller {
             None => {}
         }
         if let Some(waiting) = waiting.value().filter(|waiting| !waiting.is_empty()) {
-            waits.extend(metadata::read(connection, waiting)?);
+            waits.extend(told::read(connection, &self.source, waiting)?);
         }
         self.note_limits(&waits, &mut not_known);
-        let tree = Tree::build(waits);
-        let sessions = self.sessions(connection, &tree)?;
-        let metadata_waits = waiting.map(|waiting| waiting.len());
+        let mut tree = Tree::build(waits);
+        let is_in_doubt = tree.is_in_doubt() || !not_known.is_empty();
+        let memory = match is_in_doubt.then(|| memory(connection)).flatten() {
+            Some(Ok(memory)) => Some(memory),
+            Some(Err(why)) => {
+                not_known.push(format!("the memory of the server is not read: {why}"));
+                None
+            }
+            None => None,
+        };
+        let memory_after = memory.as_ref().map(|_| begun.elapsed());
+        if let Some(memory) = &memory {
+            tree = both::tree(&tree, &memory.tree);
+        }
+        let mut sessions = self.sessions(connection, &tree)?;
+        if let Some(memory) = &memory {
+            both::sessions(&mut sessions, &tree, memory);
+        }
+        let other_waits = waiting.map(|waiting| waiting.len());
         let statements = connection.statements() - sent_before;
-        Ok(Locks { row_waits, row_waiters, metadata_waits, tree, sessions, not_known, statements })
+        Ok(Locks {
+            row_waits,
+            row_waiters,
+            other_waits,
+            tree,
+            sessions,
+            not_known,
+            memory_after,
+            statements,
+        })
     }
 
-    /// Who waits for a row lock; `None` where nothing calls for a look.
+    /// The transactions that wait for a row lock; `None` if this poll does not need them.
     fn row_waits(
         &mut self,
         connection: &mut Connection,
@@ -143,7 +188,7 @@ impl Poller {
     ) -> Result<Option<Reading<Vec<Wait>>>, ConnectionError> {
         let Some(now) = now else { return Ok(None) };
         let mut before = self.before;
-        // What may not be seen is told where there is something to see.
+        // A missing right is reported only if there is something to see.
         before.waiting &= self.may_see_processes;
         before.quiet = if self.may_see_processes { before.quiet } else { 0 };
         self.before = Before { waits: Some(now.since_start), waiting: false, ..before };
@@ -184,7 +229,9 @@ impl Poller {
         if keys.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let mut sessions = sessions::read(connection, &self.source, &keys)?;
+        // Nothing is advised for others than roots.
+        let ask_killed = self.may_see_processes && !tree.roots.is_empty();
+        let mut sessions = sessions::read(connection, &self.source, ask_killed, &keys)?;
         if self.may_see_processes {
             for (key, transaction) in rows::details(connection, &keys)? {
                 if keys.contains(&key) {
@@ -192,13 +239,15 @@ impl Poller {
                 }
             }
         }
+        let is_root = |key: &Key| tree.roots.iter().any(|root| root.key == *key);
+        sessions::prepared(connection, sessions.iter_mut().filter(|(key, _)| is_root(key)))?;
         Ok(sessions)
     }
 }
 
 impl Tree {
-    /// Everybody who stands in it, and those of whom one may be a blocker.
-    fn participants(&self) -> BTreeSet<Key> {
+    /// All sessions in it, including the possible blockers.
+    pub(super) fn participants(&self) -> BTreeSet<Key> {
         fn add(node: &super::Node, keys: &mut BTreeSet<Key>) {
             keys.insert(node.key.clone());
             node.waiters.iter().for_each(|waiter| add(waiter, keys));
@@ -234,10 +283,11 @@ mod tests {
         let locks = |gauge, row_waiters| Locks {
             row_waits: Reading::Value(RowWaits { now: gauge, since_start: 9 }),
             row_waiters,
-            metadata_waits: Reading::Value(0),
+            other_waits: Reading::Value(0),
             tree: Tree::default(),
             sessions: BTreeMap::new(),
             not_known: Vec::new(),
+            memory_after: None,
             statements: 2,
         };
         assert_eq!(locks(1, None).somebody_waits(), Some(true));

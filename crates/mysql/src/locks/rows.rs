@@ -1,15 +1,16 @@
-//! Waits for row locks, by what the version can be asked without harm.
+//! Waits for row locks, from the tables that are safe to read on each version.
 //!
 //! - MySQL 5.7 and MariaDB: `INNODB_LOCK_WAITS` and `INNODB_LOCKS`, copies that the server makes at
 //!   most ten times a second.
-//! - MySQL 8.0.40, 8.4.3, 9.1 and later: `data_lock_waits` and `data_locks`, by the id of the lock that
-//!   is waited for. Without the id the server walks every row lock there is.
-//! - MySQL 8 and 9 before them: neither. A failed allocation while these tables are read leaves a mutex
-//!   of the transaction system locked, and the server hangs (mended in 8.0.37); reading them holds up
-//!   every other session where there are many row locks (mended in the releases of October 2024,
-//!   bug 112035). `INNODB_TRX` says who waits; the blocker is named where only one transaction can be it.
+//! - MySQL 8.0.40, 8.4.3, 9.1 and later: `data_lock_waits` and `data_locks`, by the id of the lock
+//!   that is waited for. Without the id the server walks through every row lock.
+//! - Older MySQL 8 and 9: neither. If an allocation fails while these tables are read, a mutex of the
+//!   transaction system stays locked and the server hangs (fixed in 8.0.37). With many row locks,
+//!   reading them delays every other session (fixed in the releases of October 2024, bug 112035).
+//!   `INNODB_TRX` says who waits; the blocker is named only if a single transaction can be it.
 //!
-//! N waiters for one record have N²/2 rows of who blocks whom, so one of each record is asked for.
+//! N waiters for one record make N²/2 pairs of waiter and blocker, so only one waiter of each record
+//! is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ use waggle_model::{Flavour, Reading};
 
 use super::gate::grant_process;
 use super::sessions::Transaction;
-use super::wait::{Key, Lock, LockKind, Unknown, Wait};
+use super::wait::{Key, Lock, LockKind, Source, Wait};
 use super::{BLOCKS_MAX, WAITERS_MAX, list, quoted};
 use crate::connection::{
     Connection, ConnectionError, MARK, Row, ServerIdentity, absent_or, optional_text, text,
@@ -36,10 +37,11 @@ const UNSAFE: &str =
 
 /// The id of every transaction of MariaDB that has written nothing.
 const WITHOUT_ID: &str = "0";
-/// Those of them that hold locks of records, or wait for one.
-const READERS: &str = "trx_id = 0 AND trx_rows_locked > 0";
+/// Those of them that have locks, and everybody who waits.
+const READERS: &str = "trx_id = 0 AND trx_lock_structs > 0 OR trx_state = 'LOCK WAIT'";
 const NOT_TOLD_APART: &str =
     "the blocker has written nothing, and MariaDB gives such transactions no id";
+const LET_GO: &str = "the lock was let go of while it was being read";
 
 impl Way {
     pub(super) fn of(identity: &ServerIdentity) -> Way {
@@ -79,8 +81,13 @@ impl Trx {
             0 => Key::Detached(id.clone()),
             connection => Key::Session(connection),
         };
-        let details =
-            Transaction { id, age_s: seconds(4), rows_locked: number(5), rows_modified: number(6) };
+        let details = Transaction {
+            id,
+            age_s: seconds(4),
+            rows_locked: number(5),
+            rows_modified: number(6),
+            rolling_back: text(row, 8) == "1",
+        };
         let requested = optional_text(row, 2);
         Trx { key, details, lock_structs: number(7), requested, waited_s: seconds(3) }
     }
@@ -99,7 +106,7 @@ impl Trx {
     }
 }
 
-/// Transactions that a condition picks, those that wait longest first.
+/// Transactions that match a condition, longest wait first.
 fn transactions(
     connection: &mut Connection,
     condition: &str,
@@ -109,7 +116,8 @@ fn transactions(
         "SELECT trx_id AS {MARK}, trx_mysql_thread_id, trx_requested_lock_id, \
            TIMESTAMPDIFF(SECOND, trx_wait_started, NOW()), \
            TIMESTAMPDIFF(SECOND, trx_started, NOW()), \
-           trx_rows_locked, trx_rows_modified, trx_lock_structs \
+           trx_rows_locked, trx_rows_modified, trx_lock_structs, \
+           trx_state = 'ROLLING BACK' OR COALESCE(trx_operation_state, '') LIKE 'rollback%' \
          FROM information_schema.INNODB_TRX WHERE {condition} \
          ORDER BY trx_wait_started IS NULL, trx_wait_started, trx_started LIMIT {limit}"
     ))?;
@@ -127,7 +135,7 @@ pub(super) fn details(
     Ok(found.into_iter().map(|trx| (trx.key, trx.details)).collect())
 }
 
-/// Who waits for a row lock, and for whom.
+/// Row lock waits: who waits for whom.
 pub(super) fn read(
     connection: &mut Connection,
     may_see_processes: bool,
@@ -145,7 +153,12 @@ pub(super) fn read(
     }
     let mut waits: Vec<Wait> = waiters.iter().map(wait).collect();
     match way {
-        Way::TransactionsOnly => eliminate(connection, &waiters, &mut waits)?,
+        Way::TransactionsOnly => {
+            let seen = transactions(connection, "trx_lock_structs > 0", BLOCKS_MAX)?;
+            for (trx, wait) in waiters.iter().zip(&mut waits) {
+                eliminate(trx, wait, &seen, is_a_holder, UNSAFE);
+            }
+        }
         _ => ask(connection, way, &waiters, &mut waits)?,
     }
     Ok(Reading::Value(waits))
@@ -159,6 +172,7 @@ fn wait(trx: &Trx) -> Wait {
         blockers: Vec::new(),
         by_elimination: false,
         unknown: None,
+        source: Source::Sql,
     }
 }
 
@@ -190,9 +204,7 @@ fn ask(
     let (locks, blocks) = match (locks, blocks) {
         (Reading::Value(locks), Reading::Value(blocks)) => (locks, blocks),
         (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
-            for wait in waits {
-                wait.unknown = Some(Unknown { why: why.clone(), candidates: Vec::new() });
-            }
+            waits.iter_mut().for_each(|wait| wait.leave_unknown(&why));
             return Ok(());
         }
     };
@@ -211,10 +223,9 @@ fn ask(
         let of_this: Vec<&String> = of_this.map(|(_, blocking)| blocking).collect();
         wait.blockers = of_this.iter().filter_map(|id| by_transaction.get(*id).cloned()).collect();
         if wait.blockers.is_empty() && of_this.iter().any(|id| *id == WITHOUT_ID) {
-            wait.eliminate(candidates(&readers, trx), NOT_TOLD_APART);
+            eliminate(trx, wait, &readers, is_in_the_way_without_id, NOT_TOLD_APART);
         } else if wait.blockers.is_empty() {
-            let why = "the lock was let go of while it was being read".to_owned();
-            wait.unknown = Some(Unknown { why, candidates: Vec::new() });
+            wait.leave_unknown(LET_GO);
         }
     }
     Ok(())
@@ -254,6 +265,7 @@ fn locks(
         mode: optional_text(row, 3),
         record: None,
         key: optional_text(row, 4),
+        state: None,
     };
     let rows = absent_or(connection, "the row locks (data_locks)", rows)?;
     Ok(rows.map(|rows| rows.iter().map(|row| (text(row, 0), lock(row))).collect()))
@@ -311,28 +323,38 @@ fn keys_of(
     Ok(keys)
 }
 
-/// A lock that is waited for is held by a transaction that holds locks. Where only one other does,
-/// it is that one; else the candidates are named.
+/// Names the blocker where only one of these transactions can be it. They are one copy of all
+/// transactions, the waiters among them: who does not wait in it any more waited for somebody who may
+/// not be in it.
 fn eliminate(
-    connection: &mut Connection,
-    waiters: &[Trx],
-    waits: &mut [Wait],
-) -> Result<(), ConnectionError> {
-    let holders = transactions(connection, "trx_lock_structs > 0", BLOCKS_MAX)?;
-    for (trx, wait) in waiters.iter().zip(waits) {
-        wait.eliminate(candidates(&holders, trx), UNSAFE);
+    waiter: &Trx,
+    wait: &mut Wait,
+    seen: &[Trx],
+    is_in_the_way: fn(&Trx, &Trx) -> bool,
+    why: &str,
+) {
+    let is_it = |other: &Trx| other.key == waiter.key && other.requested == waiter.requested;
+    if !seen.iter().any(is_it) {
+        wait.leave_unknown(LET_GO);
+    } else if seen.len() >= BLOCKS_MAX {
+        wait.leave_unknown(why);
+    } else {
+        let others = seen.iter().filter(|other| other.key != waiter.key);
+        let others = others.filter(|other| is_in_the_way(waiter, other));
+        wait.eliminate(others.map(|other| other.key.clone()).collect(), why);
     }
-    Ok(())
 }
 
-/// Whom of these a transaction can wait for; nobody where more were not read.
-fn candidates(holders: &[Trx], waiter: &Trx) -> Vec<Key> {
-    let of_records = waiter.record().is_some();
-    let is_one = |other: &&Trx| other.key != waiter.key && other.holds(of_records);
-    match holders.len() {
-        BLOCKS_MAX.. => Vec::new(),
-        _ => holders.iter().filter(is_one).map(|other| other.key.clone()).collect(),
-    }
+/// A lock that is waited for is held by a transaction that holds locks.
+fn is_a_holder(waiter: &Trx, other: &Trx) -> bool {
+    other.holds(waiter.record().is_some())
+}
+
+/// The server says that one without an id is in the way. It can also stand before the waiter in the
+/// queue.
+fn is_in_the_way_without_id(waiter: &Trx, other: &Trx) -> bool {
+    let same_queue = other.requested.is_some() && other.record() == waiter.record();
+    other.details.id == WITHOUT_ID && (same_queue || is_a_holder(waiter, other))
 }
 
 #[cfg(test)]
@@ -354,6 +376,50 @@ mod tests {
         for version in ["5.7.22-log", "10.11.19-MariaDB", "11.4.5-MariaDB"] {
             assert_eq!(way(version), Way::LockTables, "{version}");
         }
+    }
+
+    fn trx(connection: u64, id: &str, locked: u64, requested: Option<&str>) -> Trx {
+        let details = Transaction {
+            id: id.to_owned(),
+            age_s: None,
+            rows_locked: locked,
+            rows_modified: 0,
+            rolling_back: false,
+        };
+        let requested = requested.map(str::to_owned);
+        Trx { key: Key::Session(connection), details, lock_structs: 2, requested, waited_s: None }
+    }
+
+    /// Who is named, and the candidates.
+    fn found(seen: &[Trx], is_in_the_way: fn(&Trx, &Trx) -> bool) -> (Vec<Key>, Vec<Key>) {
+        let waiter = trx(2, "7", 1, Some("7:24:3:2"));
+        let mut wait = wait(&waiter);
+        eliminate(&waiter, &mut wait, seen, is_in_the_way, "");
+        (wait.blockers, wait.unknown.map_or(Vec::new(), |unknown| unknown.candidates))
+    }
+
+    #[test]
+    fn the_only_holder_is_named_and_only_while_the_waiter_waits() {
+        let waiter = || trx(2, "7", 1, Some("7:24:3:2"));
+        let holder = || trx(1, "5", 3, None);
+        assert_eq!(found(&[waiter(), holder()], is_a_holder).0, [Key::Session(1)]);
+        let another = trx(3, "6", 1, None);
+        let both = vec![Key::Session(1), Key::Session(3)];
+        assert_eq!(found(&[waiter(), holder(), another], is_a_holder), (Vec::new(), both));
+        // It has got the lock, and waits for another one or for none.
+        assert_eq!(found(&[holder()], is_a_holder), (Vec::new(), Vec::new()));
+        let moved_on = trx(2, "7", 2, Some("7:24:3:9"));
+        assert_eq!(found(&[moved_on, holder()], is_a_holder), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_reader_before_the_waiter_in_the_queue_is_a_candidate_too() {
+        let waiter = trx(2, "7", 1, Some("7:24:3:2"));
+        let before_it = trx(3, WITHOUT_ID, 1, Some("0:24:3:2"));
+        let elsewhere = trx(4, WITHOUT_ID, 5, None);
+        let seen = [waiter, before_it, elsewhere, trx(5, "9", 3, None)];
+        let candidates = vec![Key::Session(3), Key::Session(4)];
+        assert_eq!(found(&seen, is_in_the_way_without_id), (Vec::new(), candidates));
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! From waits to a tree: who blocks stands above who waits. Pure.
+//! Builds the tree: a blocker stands above its waiters. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::wait::{Key, Unknown, Wait};
+use super::wait::{Key, Source, Unknown, Wait};
 
-/// One participant and everybody who waits for it.
+/// One session and everybody who waits for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Who.
@@ -15,7 +15,7 @@ pub struct Node {
     pub also_blocked_by: Vec<Key>,
     /// Whether it is a root only because the waits form a circle.
     pub in_circle: bool,
-    /// Who waits for it, the longest first.
+    /// Its waiters, longest wait first.
     pub waiters: Vec<Node>,
 }
 
@@ -26,7 +26,7 @@ impl Node {
     }
 }
 
-/// Everybody who waits, below who blocks.
+/// All waiters, each below its blocker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
     /// Who blocks and does not wait, most waiters first.
@@ -52,14 +52,33 @@ impl Tree {
         }
         Builder { waits: by_waiter, parents, below, seen: BTreeSet::new() }.build()
     }
+
+    /// All waits in it.
+    pub fn waits(&self) -> Vec<Wait> {
+        fn add(node: &Node, waits: &mut Vec<Wait>) {
+            waits.extend(node.wait.clone());
+            node.waiters.iter().for_each(|below| add(below, waits));
+        }
+        let mut waits = Vec::new();
+        let nodes = self.undetermined.iter().map(|(_, node)| node);
+        self.roots.iter().chain(nodes).for_each(|node| add(node, &mut waits));
+        waits
+    }
+
+    /// Whether somebody is not named for certain as the blocker of each waiter.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        !self.undetermined.is_empty() || self.waits().iter().any(|wait| wait.by_elimination)
+    }
 }
 
-/// Rows of who blocks whom are read up to a limit. A waiter for a record whose rows were cut off stands in a
-/// queue: it is blocked by whom the others of that queue are blocked by.
+/// Pairs of waiter and blocker are read up to a limit. A waiter whose pairs were cut off gets the
+/// blockers of the other waiters in its queue.
 fn complete_queues(waits: &mut BTreeMap<Key, Wait>) {
     let known: Vec<Wait> =
         waits.values().filter(|wait| !wait.blockers.is_empty()).cloned().collect();
-    let is_cut_off = |wait: &&mut Wait| wait.unknown.is_some() && wait.lock.record.is_some();
+    let is_cut_off = |wait: &&mut Wait| {
+        wait.source == Source::Sql && wait.unknown.is_some() && wait.lock.record.is_some()
+    };
     for wait in waits.values_mut().filter(is_cut_off) {
         if let Some(mate) = known.iter().find(|mate| mate.lock.same_queue(&wait.lock)) {
             wait.blockers = vec![mate.waiter.clone()];
@@ -127,7 +146,7 @@ impl Builder {
         left.max_by(|one, two| by_time(one, two)).map(|wait| wait.waiter.clone())
     }
 
-    /// `None` for one that stands in the tree already.
+    /// `None` for one that is already in the tree.
     fn node(&mut self, key: Key) -> Option<Node> {
         if !self.seen.insert(key.clone()) {
             return None;

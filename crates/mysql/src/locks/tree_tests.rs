@@ -9,6 +9,7 @@ fn wait(waiter: u64, record: &str, seconds: f64, blockers: &[u64]) -> Wait {
         blockers: blockers.iter().map(|id| Key::Session(*id)).collect(),
         by_elimination: false,
         unknown: None,
+        source: Source::Sql,
     }
 }
 

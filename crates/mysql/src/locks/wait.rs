@@ -54,6 +54,12 @@ pub enum LockKind {
     Metadata,
     /// A lock of a table as a whole, of an engine without row locks.
     Table,
+    /// No lock: the end of everything that uses a table from before a flush.
+    Flush,
+    /// No lock: other workers of replication.
+    Replication,
+    /// Something else; the state says what.
+    Other,
 }
 
 /// What is waited for.
@@ -71,15 +77,17 @@ pub struct Lock {
     pub record: Option<String>,
     /// Key of the record (`LOCK_DATA`). It is data.
     pub key: Option<String>,
+    /// The state of the session; `None` for a row lock, for which no server has a state.
+    pub state: Option<String>,
 }
 
 impl Lock {
-    /// A lock of which only the kind is known.
+    /// A lock that is known only by its kind.
     pub fn of(kind: LockKind) -> Lock {
-        Lock { kind, object: None, index: None, mode: None, record: None, key: None }
+        Lock { kind, object: None, index: None, mode: None, record: None, key: None, state: None }
     }
 
-    /// Whether two waiters stand in one queue: for the same record, or for the same object.
+    /// Whether two waiters are in one queue: for the same record or the same object.
     pub(super) fn same_queue(&self, other: &Lock) -> bool {
         self.kind == other.kind
             && match (&self.record, &other.record) {
@@ -95,14 +103,14 @@ impl Lock {
 pub struct Unknown {
     /// The reason, and what to do about it.
     pub why: String,
-    /// Who can be the blocker, where the others cannot; empty where nothing is known.
+    /// Sessions that can be the blocker; empty if nothing is known.
     pub candidates: Vec<Key>,
 }
 
 /// Somebody waits for a lock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// Who waits.
+    /// The waiter.
     pub waiter: Key,
     /// What for.
     pub lock: Lock,
@@ -115,10 +123,29 @@ pub struct Wait {
     pub by_elimination: bool,
     /// Why `blockers` is empty.
     pub unknown: Option<Unknown>,
+    /// Who said so.
+    pub source: Source,
+}
+
+/// Where a wait was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// In tables of the server, with an account.
+    #[default]
+    Sql,
+    /// In the memory of the server.
+    Memory,
 }
 
 impl Wait {
-    /// The server does not say who blocks. Where only one can, it is that one.
+    /// Nobody can be named, and why.
+    pub(super) fn leave_unknown(&mut self, why: impl Into<String>) {
+        self.unknown = Some(Unknown { why: why.into(), candidates: Vec::new() });
+    }
+
+    /// The server does not say who blocks. If only one of all who can do so is left, it is that one.
+    /// Not for candidates who may not be all: those stay candidates, also if there is only one.
     pub(super) fn eliminate(&mut self, mut candidates: Vec<Key>, why: &str) {
         if candidates.len() == 1 {
             self.blockers.append(&mut candidates);

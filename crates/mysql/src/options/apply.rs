@@ -1,13 +1,14 @@
-//! From settings to options: the keys that we know. Others are for other programs and are skipped.
+//! Turns settings into options. Keys of other programs are skipped.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::parse::Setting;
 use super::{Options, OptionsError, Protocol, TlsMode};
 
-/// The groups that concern us in every option file, beside a login path.
+/// The groups that we read in every option file, besides a login path.
 pub(super) const GROUPS: [&str; 4] = ["client", "client-server", "client-mariadb", "waggle"];
 
 type Fault = &'static str;
@@ -42,6 +43,10 @@ fn set(options: &mut Options, setting: &Setting) -> Result<(), Fault> {
             options.port = (port != 0).then_some(port);
         }
         "socket" => options.socket = Some(path(setting)?),
+        "server-user" => options.server_user = Some(text(setting)?),
+        "server-public-key-path" => options.server_public_key = path_or_none(setting)?,
+        "get-server-public-key" => options.get_server_public_key = is_on(setting)?,
+        "connect-timeout" => options.connect_timeout = seconds(setting)?,
         "protocol" => options.protocol = Some(protocol(&text(setting)?)?),
         "ssl-mode" => options.tls.mode = tls_mode(&text(setting)?)?,
         "skip-ssl" | "disable-ssl" => options.tls.mode = TlsMode::Disabled,
@@ -73,6 +78,13 @@ fn path(setting: &Setting) -> Result<PathBuf, Fault> {
 fn path_or_none(setting: &Setting) -> Result<Option<PathBuf>, Fault> {
     let path = path(setting)?;
     Ok((!path.as_os_str().is_empty()).then_some(path))
+}
+
+/// None at all is no limit, as for the clients.
+fn seconds(setting: &Setting) -> Result<Option<Duration>, Fault> {
+    let seconds = text(setting)?.parse::<u32>();
+    let seconds = seconds.map_err(|_| "is not a number of seconds; write one, such as 10")?;
+    Ok((seconds != 0).then(|| Duration::from_secs(seconds.into())))
 }
 
 fn protocol(value: &str) -> Result<Protocol, Fault> {

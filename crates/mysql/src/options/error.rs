@@ -1,11 +1,11 @@
-//! What can be wrong with option files.
+//! Errors in option files.
 
 use std::path::PathBuf;
 
 use super::login_path::Unreadable;
 use super::parse::Malformed;
 
-/// Why the option files cannot be used. No message holds a value of a file, since it may be a
+/// Why the option files cannot be used. No message contains a value of a file, because it may be a
 /// password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -70,5 +70,21 @@ pub enum OptionsError {
     TooDeep {
         /// The file.
         path: PathBuf,
+    },
+    /// Files include each other more often than anybody needs.
+    #[error("option file {}: more than {most} files are included; remove some", path.display())]
+    TooMany {
+        /// The file that is one too many.
+        path: PathBuf,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A file is no option file.
+    #[error("option file {}: is longer than {most} MiB; it is no option file", path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// Mebibytes.
+        most: u64,
     },
 }

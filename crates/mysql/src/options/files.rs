@@ -1,10 +1,11 @@
 //! Which option files are read, and in which order.
 //!
-//! "Using Option Files" in the MySQL Reference Manual; `my_load_defaults` in
-//! `mysys/my_default.cc`. One difference, on purpose: with `--defaults-file` the login path file is
-//! read only where a login path is asked for, so that this one file says everything.
+//! Sources: "Using Option Files" in the MySQL Reference Manual; `my_load_defaults` in
+//! `mysys/my_default.cc`. One difference is on purpose: with `--defaults-file`, the login path file
+//! is read only if a login path is given, so that this one file has everything.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -17,8 +18,14 @@ use super::{Options, OptionsError};
 const GLOBAL_FILES: [&str; 2] = ["/etc/my.cnf", "/etc/mysql/my.cnf"];
 /// `max_recursion_level` of `mysys/my_default.cc`.
 const INCLUDE_LEVELS: usize = 10;
+/// Option files that are read in all. Files without a circle can still include each other very often.
+const FILES_MAX: usize = 1000;
+/// Bytes that are read of a file. A device or a sparse file has no end.
+const FILE_BYTES_MAX: u64 = 1 << 20;
 /// `S_IWOTH`: others may write.
 const WORLD_WRITABLE: u32 = 0o002;
+/// `S_IROTH`: others may read.
+const WORLD_READABLE: u32 = 0o004;
 /// What the clients do not allow for a login path file.
 const NOT_PRIVATE: u32 = 0o177;
 
@@ -29,7 +36,7 @@ pub struct Sources {
     pub defaults_file: Option<PathBuf>,
     /// `--defaults-extra-file`: read this file after the global ones.
     pub defaults_extra_file: Option<PathBuf>,
-    /// `--login-path`: also read this group of the login path file, and insist that it is there.
+    /// `--login-path`: also read this group of the login path file; it has to exist.
     pub login_path: Option<String>,
     /// What the environment says.
     pub environment: Environment,
@@ -127,10 +134,15 @@ impl Reader {
         if level > INCLUDE_LEVELS {
             return Err(OptionsError::TooDeep { path: path.to_owned() });
         }
+        if self.options.read_from.len() >= FILES_MAX {
+            return Err(OptionsError::TooMany { path: path.to_owned(), most: FILES_MAX });
+        }
         let fault = |source| OptionsError::File { path: path.to_owned(), source };
-        let text = fs::read(path).map_err(fault)?;
-        let metadata = fs::metadata(path).map_err(fault)?;
-        if metadata.is_file() && metadata.permissions().mode() & WORLD_WRITABLE != 0 {
+        // What is checked is what is read, whatever the path leads to by now.
+        let file = File::open(path).map_err(fault)?;
+        let metadata = file.metadata().map_err(fault)?;
+        let others_may = |how: u32| metadata.is_file() && metadata.permissions().mode() & how != 0;
+        if others_may(WORLD_WRITABLE) {
             self.options.notes.push(format!(
                 "option file {}: left out, as the clients do: everybody may write it; \
                  run chmod o-w on it",
@@ -138,11 +150,21 @@ impl Reader {
             ));
             return Ok(());
         }
+        let text = bytes_of(file, path)?;
         self.options.read_from.push(path.to_owned());
-        self.text(path, &text, level)
+        let holds_password = self.text(path, &text, level)?;
+        if holds_password && others_may(WORLD_READABLE) {
+            self.options.notes.push(format!(
+                "option file {}: everybody may read the password in it; run chmod o-r on it",
+                path.display()
+            ));
+        }
+        Ok(())
     }
 
-    fn text(&mut self, path: &Path, text: &[u8], level: usize) -> Result<(), OptionsError> {
+    /// Returns whether a password stands in it, and not only in a file that it includes.
+    fn text(&mut self, path: &Path, text: &[u8], level: usize) -> Result<bool, OptionsError> {
+        let mut holds_password = false;
         let entries = parse(text)
             .map_err(|source| OptionsError::Malformed { path: path.to_owned(), source })?;
         for entry in entries {
@@ -151,6 +173,7 @@ impl Reader {
                     let is_login_path = Some(&setting.group) == self.login_path.as_ref();
                     self.login_path_seen |= is_login_path;
                     if is_login_path || GROUPS.contains(&setting.group.as_str()) {
+                        holds_password |= setting.key == "password";
                         apply(&mut self.options, path, &setting)?;
                     }
                 }
@@ -158,7 +181,7 @@ impl Reader {
                 Entry::IncludeFolder { path, .. } => self.folder(&path, level + 1)?,
             }
         }
-        Ok(())
+        Ok(holds_password)
     }
 
     /// Reads the `*.cnf` files of a folder, by name; the clients take the order of the folder, which
@@ -185,7 +208,8 @@ impl Reader {
             (_, None) => return Ok(()),
         };
         let fault = |source| OptionsError::File { path: path.clone(), source };
-        let metadata = fs::metadata(&path).map_err(fault)?;
+        let file = File::open(&path).map_err(fault)?;
+        let metadata = file.metadata().map_err(fault)?;
         if metadata.permissions().mode() & NOT_PRIVATE != 0 {
             self.options.notes.push(format!(
                 "login path file {}: left out, as the clients do: others may use it; \
@@ -193,8 +217,7 @@ impl Reader {
                 path.display()
             ));
         } else {
-            let file = fs::read(&path).map_err(fault)?;
-            let text = decipher(&file)
+            let text = decipher(&bytes_of(file, &path)?)
                 .map_err(|source| OptionsError::LoginPathFile { path: path.clone(), source })?;
             // A group of that name in another file is no login path.
             self.login_path_seen = false;
@@ -206,6 +229,17 @@ impl Reader {
             _ => Ok(()),
         }
     }
+}
+
+/// All bytes of a file.
+fn bytes_of(file: File, path: &Path) -> Result<Vec<u8>, OptionsError> {
+    let mut bytes = Vec::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|source| OptionsError::File { path: path.to_owned(), source })?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(OptionsError::TooLong { path: path.to_owned(), most: FILE_BYTES_MAX >> 20 });
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ fn every_key_in_our_groups_is_read_and_other_groups_are_not() {
         ".my.cnf",
         0o600,
         "[mysqld]\nuser=mysql\nport=1\n[client]\nuser=ann\ndefault-character-set=utf8mb4\n\
-         [client-server]\nport=3307\nsocket=/run/s.sock\n[client-mariadb]\nhost=db\n\
+         [client-server]\nport=3307\nsocket=/run/s.sock\nconnect-timeout=5\n[client-mariadb]\nhost=db\n\
          [waggle]\npassword=\"p # w\"\nloose_ssl_mode=verify_ca\nssl-ca=/ca\nssl_cert=/cert\n\
          ssl-key=/key\nprotocol=tcp\n[mysql]\nhost=no\n",
     );
@@ -96,6 +96,7 @@ fn every_key_in_our_groups_is_read_and_other_groups_are_not() {
     assert_eq!(options.host.as_deref(), Some("db"));
     assert_eq!((options.port, options.protocol), (Some(3307), Some(Protocol::Tcp)));
     assert_eq!(options.socket, Some("/run/s.sock".into()));
+    assert_eq!(options.connect_timeout, Some(std::time::Duration::from_secs(5)));
     assert_eq!(password(&options), Some(b"p # w".as_slice()));
     assert_eq!(options.tls.mode, TlsMode::VerifyCa);
     let tls = (options.tls.ca.clone(), options.tls.cert.clone(), options.tls.key.clone());
@@ -141,6 +142,17 @@ fn a_file_that_everybody_may_write_is_left_out_with_a_note() {
     let options = Options::read(&home.sources()).unwrap();
     assert_eq!(options.user.as_deref(), Some("runner"));
     assert!(options.notes[0].contains("chmod o-w"), "{:?}", options.notes);
+}
+
+#[test]
+fn a_password_that_everybody_may_read_is_told() {
+    let home = Home::new();
+    let inner = home.write("inner.cnf", 0o600, "[client]\npassword=x\n");
+    home.write(".my.cnf", 0o644, format!("!include {}\n", inner.display()));
+    let notes = || Options::read(&home.sources()).unwrap().notes;
+    assert_eq!(notes(), Vec::<String>::new(), "it stands in the other file");
+    home.write(".my.cnf", 0o644, "[client]\npassword=x\n");
+    assert!(notes()[0].contains("chmod o-r"), "{:?}", notes());
 }
 
 #[test]
@@ -215,4 +227,27 @@ fn a_named_file_that_is_not_there_is_an_error() {
     sources.defaults_file = Some(home.path("none.cnf"));
     let error = Options::read(&sources).unwrap_err().to_string();
     assert!(error.contains("none.cnf: cannot be read"), "{error}");
+}
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let home = Home::new();
+    home.write(".my.cnf", 0o600, "!include /dev/zero\n");
+    let error = Options::read(&home.sources()).unwrap_err();
+    assert!(matches!(error, OptionsError::TooLong { .. }), "{error}");
+}
+
+#[test]
+fn files_that_include_each_other_without_a_circle_and_without_end_are_refused() {
+    let home = Home::new();
+    for level in 0..9 {
+        let next = home.path(&format!("{}.cnf", level + 1));
+        let line = format!("!include {}\n", next.display());
+        home.write(&format!("{level}.cnf"), 0o600, line.repeat(9));
+    }
+    home.write("9.cnf", 0o600, "");
+    let mut sources = home.sources();
+    sources.defaults_file = Some(home.path("0.cnf"));
+    let error = Options::read(&sources).unwrap_err();
+    assert!(matches!(error, OptionsError::TooMany { .. }), "{error}");
 }

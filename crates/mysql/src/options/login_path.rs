@@ -1,9 +1,9 @@
 //! The login path file (`.mylogin.cnf`) that `mysql_config_editor` writes.
 //!
-//! Format (`client/mysql_config_editor.cc`, `mysys/my_default.cc`, `mysys_ssl/my_aes.cc`): 4 bytes
-//! that are not used, 20 bytes of key, then for each line its length (4 bytes, little endian) and
-//! the line enciphered with AES-128 in ECB mode and PKCS#7 padding. The 20 bytes are folded into 16
-//! by exclusive or. This hides the text from a glance, no more; the mode of the file protects it.
+//! Format (`client/mysql_config_editor.cc`, `mysys/my_default.cc`, `mysys_ssl/my_aes.cc`): 4 unused
+//! bytes, 20 bytes of key, then for each line its length (4 bytes, little endian) and the line
+//! encrypted with AES-128 in ECB mode and PKCS#7 padding. The 20 bytes are folded into 16 by
+//! exclusive or. This only hides the text from a glance; the mode of the file protects it.
 
 use openssl::symm::{Cipher, decrypt};
 

@@ -1,14 +1,17 @@
-//! How to reach and log in to a server, from MySQL option files as the real clients read them.
+//! How to reach a server and log in, from MySQL option files as the real clients read them.
 //!
-//! There is no way to give a password by argument or environment.
+//! A password cannot be given as an argument or in the environment.
 
 mod apply;
 mod error;
 mod files;
+#[cfg(test)]
+mod fuzz;
 mod login_path;
 pub mod parse;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::Secret;
 
@@ -20,7 +23,7 @@ pub use files::{Environment, Sources};
 pub struct Options {
     /// The user; where no file names one, the name of the user who runs waggle.
     pub user: Option<String>,
-    /// The password; `None` where no file gives one.
+    /// The password; `None` if no file gives one.
     pub password: Option<Secret>,
     /// The host; `None` and `localhost` mean the unix socket, unless `protocol` says otherwise.
     pub host: Option<String>,
@@ -28,8 +31,19 @@ pub struct Options {
     pub port: Option<u16>,
     /// The unix socket.
     pub socket: Option<PathBuf>,
+    /// The user whose unix socket may be given the password, beside root and the user who runs waggle: a name or a
+    /// number; `None` means `mysql`.
+    pub server_user: Option<String>,
+    /// Whether the socket is that of a private server: what lies beside it is its user's, so that no link is followed.
+    pub private: bool,
+    /// The server's public key for passwords over TCP without TLS, PEM.
+    pub server_public_key: Option<PathBuf>,
+    /// Whether to ask the server for that key. Somebody in between could answer with another one.
+    pub get_server_public_key: bool,
     /// The transport.
     pub protocol: Option<Protocol>,
+    /// How long a login may take, where that is less than waggle waits anyway.
+    pub connect_timeout: Option<Duration>,
     /// TLS over TCP. A unix socket needs none.
     pub tls: Tls,
     /// The files that were read, in order; a later file overrides an earlier one.
@@ -39,6 +53,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether they say where a server is.
+    pub fn names_endpoint(&self) -> bool {
+        self.socket.is_some()
+            || self.host.is_some()
+            || self.port.is_some()
+            || self.protocol == Some(Protocol::Tcp)
+    }
+
     /// Reads the option files that `sources` names.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ pub struct Setting {
     /// The name as the clients compare it: lower case as written, `_` turned into `-`, without
     /// `loose-`.
     pub key: String,
-    /// The value without quotes and with its escapes resolved; `None` where there is no `=`. It may
+    /// The value without quotes and with its escapes resolved; `None` if there is no `=`. It may
     /// be a password, so it is never printed.
     pub value: Option<Secret>,
 }
@@ -55,8 +55,8 @@ pub struct Malformed {
     pub reason: &'static str,
 }
 
-/// Reads the text of an option file. Total: any bytes give entries or the first line that is
-/// wrong. A line is never part of the error, since it may hold a password.
+/// Reads the text of an option file. Any bytes give either entries or the first line that is wrong.
+/// The error never contains the line, because it may hold a password.
 ///
 /// # Errors
 /// A group without `]`, an option before the first group, or an unknown `!` directive.

@@ -1,4 +1,4 @@
-//! The side of the capture.
+//! The captured side of the comparison.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,88 @@ use waggle_model::{Command, Histogram, Losses, Origin, Statement};
 /// that it cannot parse (tried on all five servers).
 const PARSE_ERRORS: [u32; 3] = [1064, 1065, 1149];
 
-/// Digests that are kept apart. A server keeps 10,000 unless it is told otherwise
+/// Digests that are kept separately. A server keeps 10,000 by default
 /// (`performance_schema_digests_size`).
 pub(super) const DIGESTS_MAX: usize = 100_000;
 
-/// Where a statement stands to the two readings.
+/// The id that no connection has.
+pub(super) const NOT_KNOWN: u64 = 0;
+
+/// Where a statement stands to two readings of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
-    /// It ended after the first reading was complete and before the second began.
+    /// The server counted it after the first reading and before the second.
     Inside,
-    /// It ended while one of them was being read (a few milliseconds more than `begin_ns` to
-    /// `end_ns`, since the server counts a statement shortly after its reply): on which side of the
-    /// reading it fell cannot be known.
+    /// The server may have counted it while the table was read, so nobody can say on which side of the
+    /// reading it is.
     AtEdge,
+}
+
+/// Where a statement stands to the readings. `None` is outside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edges {
+    /// To those of the counts: status, event names and connections.
+    pub counts: Option<Edge>,
+    /// To those of the digests, which are read later.
+    pub digests: Option<Edge>,
+}
+
+impl From<Edge> for Edges {
+    fn from(edge: Edge) -> Edges {
+        Edges { counts: Some(edge), digests: Some(edge) }
+    }
+}
+
+/// One statement or command that ended, as far as it is compared.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    is_nested: bool,
+    command: Command,
+    connection: u64,
+    digest: CapturedKey,
+    is_truncated: bool,
+    error: u32,
+    rows_sent: Option<u64>,
+    rows_examined: Option<u64>,
+    rows_affected: Option<u64>,
+    lock_ns: Option<u64>,
+    latency_ns: Option<u64>,
+    /// Until the server was done with it, as Performance Schema times it; `None` if that is not known.
+    pub duration_ns: Option<u64>,
+}
+
+impl Ended {
+    /// `digest_text` is that of our own normaliser.
+    pub fn of(statement: &Statement<'_>, digest_text: &str) -> Ended {
+        // The capture hands out nothing but statements where it does not know the command.
+        let command = statement.command.unwrap_or(Command::QUERY);
+        let schema = statement.identity.database.as_deref();
+        // A text that fills the digest before the cut has the digest of the whole.
+        let is_cut = statement.text.is_some_and(|text| text.is_truncated());
+        Ended {
+            is_nested: statement.origin == Origin::Nested,
+            command,
+            connection: statement.connection_id.unwrap_or(NOT_KNOWN),
+            digest: CapturedKey {
+                schema: schema.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
+                text: digest_text.to_owned(),
+                prepared: command.is_prepared(),
+            },
+            is_truncated: is_cut && digest_text.ends_with("..."),
+            error: statement.error.unwrap_or(0),
+            rows_sent: statement.rows_sent,
+            rows_examined: statement.rows_examined,
+            rows_affected: statement.rows_affected,
+            lock_ns: statement.lock_ns,
+            latency_ns: statement.latency_ns,
+            duration_ns: None,
+        }
+    }
+
+    /// Whether it ran inside another one, or without a client.
+    pub fn is_nested(&self) -> bool {
+        self.is_nested
+    }
 }
 
 /// How many, and how many of unknown side.
@@ -28,7 +97,7 @@ pub enum Edge {
 pub struct Calls {
     /// Certainly between the two readings.
     pub certain: u64,
-    /// While one of them was being read.
+    /// While one of them was read.
     pub at_edges: u64,
 }
 
@@ -41,22 +110,24 @@ pub struct Captured {
     pub unkept: u64,
     /// How often each command was answered, statements and others.
     pub commands: BTreeMap<Command, u64>,
-    /// Statements by connection id.
+    /// Statements by connection id; all under [`NOT_KNOWN`] where the capture lacks it.
     pub connections: BTreeMap<u64, Calls>,
     /// What was lost meanwhile.
     pub lost: Losses,
     /// Statements inside others. The server counts them apart, and so do we.
     pub nested: u64,
+    /// Why digests cannot be compared, where the capture lacks what makes one.
+    pub no_digests: Option<String>,
 }
 
 /// What statements are put together by.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CapturedKey {
-    /// The default database; `None` where none was chosen.
+    /// The default database; `None` if none was chosen.
     pub schema: Option<String>,
-    /// The digest text by our own rules; empty where the text could not be read.
+    /// The digest text by our own rules; empty if the text could not be read.
     pub text: String,
-    /// `COM_STMT_EXECUTE`, not `COM_QUERY`.
+    /// Whether it was prepared before, by the binary protocol.
     pub prepared: bool,
 }
 
@@ -67,11 +138,14 @@ pub struct CapturedDigest {
     pub calls: Calls,
     /// How many failed to parse; they are in `calls`, and the server has no digest for them.
     pub unparsed: u64,
-    /// The text was longer than the capture limit, so that its digest text is not the server's.
+    /// Of these, the sums of those of unknown side.
+    pub at_edges: Option<Box<CapturedDigest>>,
+    /// The text was cut by the capture limit before it filled the digest, so that its digest text is
+    /// not the server's.
     pub truncated: bool,
     /// How many ended with an error.
     pub errors: u64,
-    /// Rows sent; `None` where the layout does not give them. The same holds for the next fields.
+    /// Rows sent; `None` if the layout does not give them. The same holds for the next fields.
     pub rows_sent: Option<u64>,
     /// Rows examined.
     pub rows_examined: Option<u64>,
@@ -81,52 +155,38 @@ pub struct CapturedDigest {
     pub lock_ns: Option<u64>,
     /// Latencies, nanoseconds: until the reply was sent.
     pub latency_ns: Histogram,
-    /// Durations until the server was done with the statement, as Performance Schema times it, of
-    /// those of which that is known; nanoseconds.
+    /// Durations until the server was done with the statement, as Performance Schema times it;
+    /// nanoseconds. Only statements whose duration is known.
     pub duration_ns: Histogram,
 }
 
 impl Captured {
-    /// Counts one statement or command. `digest_text` is that of our own normaliser. Statements of
-    /// waggle's own connection must not come here. Gives the key of what was counted in a digest.
-    pub fn record(
-        &mut self,
-        statement: &Statement<'_>,
-        digest_text: &str,
-        edge: Edge,
-    ) -> Option<CapturedKey> {
-        if statement.origin == Origin::Nested {
-            self.nested += 1;
-            return None;
+    /// Counts one statement or command. Those of waggle's own connection must not come here.
+    pub fn add(&mut self, ended: &Ended, edges: impl Into<Edges>) {
+        let Edges { counts, digests } = edges.into();
+        if ended.is_nested {
+            self.nested += u64::from(counts.is_some());
+            return;
         }
-        let command = statement.command?;
-        *self.commands.entry(command).or_default() += 1;
-        if !command.is_statement() {
-            return None;
+        if let Some(edge) = counts {
+            *self.commands.entry(ended.command).or_default() += 1;
+            if ended.command.is_statement() {
+                self.connections.entry(ended.connection).or_default().add(edge);
+            }
         }
-        if let Some(id) = statement.connection_id {
-            self.connections.entry(id).or_default().add(edge);
+        if let (Some(edge), true) = (digests, ended.command.is_statement()) {
+            self.add_to_digest(ended, edge);
         }
-        let schema = statement.identity.database.as_deref();
-        let key = CapturedKey {
-            schema: schema.map(|bytes| String::from_utf8_lossy(bytes).into_owned()),
-            text: digest_text.to_owned(),
-            prepared: command == Command::EXECUTE,
-        };
-        let is_full = self.digests.len() >= DIGESTS_MAX;
-        if is_full && !self.digests.contains_key(&key) {
-            self.unkept += 1;
-            return None;
-        }
-        let digest = self.digests.entry(key.clone()).or_insert_with(CapturedDigest::empty);
-        digest.add(statement, edge);
-        Some(key)
     }
 
-    /// Adds for how long the server had to do with a statement that was recorded before.
-    pub fn finish(&mut self, digest: &CapturedKey, duration_ns: u64) {
-        if let Some(digest) = self.digests.get_mut(digest) {
-            digest.duration_ns.record(duration_ns);
+    fn add_to_digest(&mut self, ended: &Ended, edge: Edge) {
+        if let Some(digest) = self.digests.get_mut(&ended.digest) {
+            digest.add(ended, edge);
+        } else if self.digests.len() >= DIGESTS_MAX {
+            self.unkept += 1;
+        } else {
+            let digest = self.digests.entry(ended.digest.clone());
+            digest.or_insert_with(CapturedDigest::empty).add(ended, edge);
         }
     }
 
@@ -166,28 +226,41 @@ impl CapturedDigest {
         }
     }
 
-    /// Those that parsed, and so have a digest on the server.
+    /// The least and the most that the server may have counted of a sum: without and with what is of
+    /// unknown side.
+    pub(super) fn bounds(&self, of: impl Fn(&CapturedDigest) -> u64) -> (u64, u64) {
+        let (all, at_edges) = (of(self), self.at_edges.as_deref().map_or(0, &of));
+        (all.saturating_sub(at_edges), all)
+    }
+
+    /// Statements that parsed, and so have a digest on the server.
     pub(super) fn parsed(&self) -> u64 {
         self.calls.all().saturating_sub(self.unparsed)
     }
 
-    fn add(&mut self, statement: &Statement<'_>, edge: Edge) {
+    fn add(&mut self, ended: &Ended, edge: Edge) {
         self.calls.add(edge);
-        let error = statement.error.unwrap_or(0);
-        self.errors += u64::from(error != 0);
-        self.unparsed += u64::from(PARSE_ERRORS.contains(&error));
-        self.truncated |= statement.text.is_some_and(|text| text.is_truncated());
-        self.rows_sent = sum(self.rows_sent, statement.rows_sent);
-        self.rows_examined = sum(self.rows_examined, statement.rows_examined);
-        self.rows_affected = sum(self.rows_affected, statement.rows_affected);
-        self.lock_ns = sum(self.lock_ns, statement.lock_ns);
-        if let Some(latency) = statement.latency_ns {
-            self.latency_ns.record(latency);
+        if edge == Edge::AtEdge {
+            let at_edges = self.at_edges.get_or_insert_with(|| Box::new(CapturedDigest::empty()));
+            at_edges.add(ended, Edge::Inside);
         }
+        self.truncated |= ended.is_truncated;
+        self.errors += u64::from(ended.error != 0);
+        self.unparsed += u64::from(PARSE_ERRORS.contains(&ended.error));
+        self.rows_sent = sum(self.rows_sent, ended.rows_sent);
+        self.rows_examined = sum(self.rows_examined, ended.rows_examined);
+        self.rows_affected = sum(self.rows_affected, ended.rows_affected);
+        self.lock_ns = sum(self.lock_ns, ended.lock_ns);
+        ended.latency_ns.into_iter().for_each(|taken| self.latency_ns.record(taken));
+        ended.duration_ns.into_iter().for_each(|taken| self.duration_ns.record(taken));
     }
 
     pub(super) fn merge(&mut self, other: &CapturedDigest) {
         self.calls = self.calls.plus(other.calls);
+        if let Some(other) = &other.at_edges {
+            let at_edges = self.at_edges.get_or_insert_with(|| Box::new(CapturedDigest::empty()));
+            at_edges.merge(other);
+        }
         self.errors += other.errors;
         self.unparsed += other.unparsed;
         self.truncated |= other.truncated;

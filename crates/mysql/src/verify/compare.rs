@@ -1,4 +1,4 @@
-//! The digests, field by field.
+//! Compares the digests, field by field.
 
 use std::collections::BTreeMap;
 
@@ -20,14 +20,15 @@ const LATENCY_SLACK_NS: u64 = 3_000;
 const TIMED_LONGER_NS: u64 = 150_000;
 /// Lock times agree within this time per statement, nanoseconds.
 const LOCK_SLACK_NS: u64 = 2_000;
-/// What a digest row may miss because threads add to it at once without a lock: a few statements when
-/// it is new, or one in so many (six in 3,220 were seen, of four threads on two processors), and
-/// never more than all digests together miss of the server's own count by event name.
+/// How many statements a digest row may miss, because threads update it at once without a lock: a
+/// few when it is new, or one in this many (six in 3,220 were seen, with four threads on two
+/// processors). It never misses more than all digests together lack of the server's own count by
+/// event name.
 const RACED_STATEMENTS: u64 = 4;
 const RACED_ONE_IN: u64 = 50;
-/// A sum can miss what calls add though their number is right (3,600 of 3,700 rows in 37 calls were seen).
-/// Where the sum of all events says that it is the server that misses it, the bounds of calls hold; else
-/// it is what one call adds, or one in so many.
+/// A sum can miss what calls add although the number of calls is right (3,600 of 3,700 rows in 37
+/// calls were seen). If the sum of all events shows that the server misses it, the bounds of calls
+/// apply; otherwise one call, or one in this many.
 const RACED_IN_SUM_ONE_IN: u64 = 1000;
 /// The first major version in which lock time means the same in the session and in Performance
 /// Schema: before, and in MariaDB, a wait for a row is in one and not in the other.
@@ -39,14 +40,18 @@ struct Comparison<'a> {
     joined: &'a Joined,
     report: &'a mut Report,
     compares_lock_time: bool,
-    /// By how many statements all rows of the server together fall short of ours.
+    /// The number of statements that all server rows together lack.
     short: u64,
-    /// The same of the sums of which the server's sum by event name agrees with ours.
+    /// The same for the sums that the server's sum by event name confirms.
     short_in_sums: BTreeMap<Field, u64>,
 }
 
 pub(super) fn digests(captured: &Captured, server: &Difference, report: &mut Report) {
     if let Reading::Absent(why) = &server.digests {
+        report.not_compared.push(format!("digests: {why}"));
+        return;
+    }
+    if let Some(why) = &captured.no_digests {
         report.not_compared.push(format!("digests: {why}"));
         return;
     }
@@ -71,7 +76,7 @@ impl Comparison<'_> {
             match self.joined.theirs.get(key) {
                 Some(theirs) => self.both(key, ours, theirs),
                 None if ours.digest.unparsed == ours.digest.calls.all() => {}
-                None if strict => self.calls(key, Some(ours), &Theirs::default()),
+                None if strict => _ = self.calls(key, Some(ours), &Theirs::default()),
                 None => only_ours += 1,
             }
         }
@@ -79,7 +84,7 @@ impl Comparison<'_> {
             self.joined.theirs.iter().filter(|(key, _)| !self.joined.ours.contains_key(*key));
         for (key, theirs) in missing {
             match strict {
-                true => self.calls(key, None, theirs),
+                true => _ = self.calls(key, None, theirs),
                 false => only_theirs += 1,
             }
         }
@@ -101,31 +106,35 @@ impl Comparison<'_> {
         self.report.digests_differing = differing.len() as u64;
     }
 
-    fn calls(&mut self, key: &Key, ours: Option<&Ours>, theirs: &Theirs) {
+    /// Compares the calls. Whether they agree, so that the sums are of the same statements.
+    fn calls(&mut self, key: &Key, ours: Option<&Ours>, theirs: &Theirs) -> bool {
         self.report.digests_compared += 1;
         let digest = ours.map(|ours| &ours.digest);
-        let parsed = digest.map_or(0, CapturedDigest::parsed);
         let text = ours.map_or(&theirs.text, |ours| &ours.text);
-        let why = self.why_calls_differ(digest, parsed, theirs);
-        self.note(key, text, Field::Calls, (parsed, theirs.sums.count), why);
+        self.report.in_doubt += digest.map_or(0, |digest| digest.calls.at_edges);
+        let bounds = digest.map_or((0, 0), |digest| digest.bounds(CapturedDigest::parsed));
+        let pair = nearest(bounds, theirs.sums.count);
+        let why = self.why_calls_differ(pair);
+        self.note(key, text, Field::Calls, pair, why);
+        pair.0 == pair.1
     }
 
     fn both(&mut self, key: &Key, ours: &Ours, theirs: &Theirs) {
-        self.calls(key, Some(ours), theirs);
-        let digest = &ours.digest;
-        if digest.parsed() != theirs.sums.count {
-            // The sums of different statements say nothing.
+        if !self.calls(key, Some(ours), theirs) {
             return;
         }
+        let digest = &ours.digest;
         let text = &ours.text;
         let sums = &theirs.sums;
         let call = text.starts_with("CALL ").then_some(Why::CallSums);
-        let errors = (digest.errors.saturating_sub(digest.unparsed), sums.errors);
+        let errors = digest.bounds(|digest| digest.errors.saturating_sub(digest.unparsed));
+        let errors = nearest(errors, sums.errors);
         let errors_why = self.why_sums_differ(Field::Errors, digest.calls.all(), errors);
         self.note(key, text, Field::Errors, errors, errors_why);
         for field in [Field::RowsSent, Field::RowsExamined, Field::RowsAffected] {
-            if let Some(ours) = captured_sum(digest, field) {
-                let pair = (ours, counted_sum(sums, field));
+            if captured_sum(digest, field).is_some() {
+                let ours = digest.bounds(|digest| captured_sum(digest, field).unwrap_or(0));
+                let pair = nearest(ours, counted_sum(sums, field));
                 let why = call.or_else(|| self.why_sums_differ(field, digest.calls.all(), pair));
                 self.note(key, text, field, pair, why);
             }
@@ -135,6 +144,10 @@ impl Comparison<'_> {
 
     fn times(&mut self, key: &Key, text: &str, digest: &CapturedDigest, theirs: &Theirs) {
         let calls = theirs.sums.count;
+        if digest.parsed() != calls {
+            // Nobody can say whose times the server has.
+            return;
+        }
         let lock = theirs.sums.lock_time_ps / PS_PER_NS;
         if let (Some(ours), true) = (digest.lock_ns, self.compares_lock_time) {
             let near = ours.abs_diff(lock) <= calls * LOCK_SLACK_NS;
@@ -187,7 +200,7 @@ impl Comparison<'_> {
         self.report.missing == 0 && self.report.extra == 0
     }
 
-    /// Why a sum of so many calls differs.
+    /// Why a sum over this many calls differs.
     fn why_sums_differ(&self, field: Field, calls: u64, (ours, theirs): (u64, u64)) -> Option<Why> {
         let missed = ours.saturating_sub(theirs);
         let of_a_call = ours.div_ceil(calls.max(1));
@@ -200,21 +213,11 @@ impl Comparison<'_> {
         (is_raced && self.is_exact()).then_some(Why::UnlockedRow)
     }
 
-    fn why_calls_differ(
-        &self,
-        digest: Option<&CapturedDigest>,
-        ours: u64,
-        theirs: &Theirs,
-    ) -> Option<Why> {
-        let counted = theirs.sums.count;
-        let at_edges = digest.map_or(0, |digest| digest.calls.at_edges)
-            + self.server.running_before.max(self.server.running_after);
+    fn why_calls_differ(&self, (ours, counted): (u64, u64)) -> Option<Why> {
         let (more, less) = (ours.saturating_sub(counted), counted.saturating_sub(ours));
         let exact = self.is_exact();
         let lost = self.report.lost;
-        if more.max(less) <= at_edges {
-            Some(Why::AtEdges)
-        } else if more > 0 && self.joined.without_digest + self.server.digests_lost > 0 {
+        if more > 0 && self.joined.without_digest + self.server.digests_lost > 0 {
             Some(Why::DigestTableFull)
         } else if more > 0 && more <= self.joined.sql_executes {
             Some(Why::SqlExecute)
@@ -236,7 +239,12 @@ impl Comparison<'_> {
     }
 }
 
-/// The most that a row of so many statements may miss.
+/// What we have that is nearest to what the server counted, and that.
+fn nearest((least, most): (u64, u64), counted: u64) -> (u64, u64) {
+    (counted.clamp(least, most), counted)
+}
+
+/// The maximum that a row of this many statements may miss.
 fn raced(calls: u64) -> u64 {
     RACED_STATEMENTS.max(calls / RACED_ONE_IN)
 }
@@ -259,7 +267,7 @@ impl<'a> Times<'a> {
         Times { replied, done, is_done_known }
     }
 
-    /// Why a time of the server differs from ours, of so many calls.
+    /// Why a time over this many calls differs from the server's.
     fn why(&self, replied: u64, done: u64, theirs: u64, calls: u64) -> Option<Why> {
         if self.is_done_known {
             return (replied <= theirs && theirs <= done).then_some(Why::TimedBetween);
@@ -269,8 +277,8 @@ impl<'a> Times<'a> {
     }
 }
 
-/// The first of p50, p95 and p99 in which ours lies outside the server's bucket and the ones beside
-/// it, with both values in nanoseconds, else twice the same; `None` where the server has no
+/// The first of p50, p95 and p99 that lies outside the server's bucket and its neighbours, with
+/// both values in nanoseconds. If all agree, twice the same value. `None` if the server has no
 /// histogram.
 fn percentiles(ours: &Histogram, theirs: &[Bucket]) -> Option<(f64, u64, u64)> {
     let all: u64 = theirs.iter().map(|bucket| bucket.count).sum();

@@ -1,7 +1,8 @@
-//! The totals: captured against counted, per connection where the server counts per connection.
+//! Compares the totals, per connection if the server counts per connection.
 
 use waggle_model::{Loss, Reading};
 
+use super::captured::NOT_KNOWN;
 use super::{Calls, Captured, Report, Source};
 use crate::Difference;
 
@@ -15,7 +16,7 @@ struct Group {
     less: u64,
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Tally {
     missing: u64,
     extra: u64,
@@ -29,6 +30,18 @@ impl Tally {
         self.missing += group.counted.saturating_sub(most);
         self.extra += least.saturating_sub(group.counted);
         self.in_flight += group.counted.clamp(least, most).abs_diff(group.captured.all());
+    }
+
+    fn agrees(self) -> bool {
+        self.missing == 0 && self.extra == 0
+    }
+
+    fn plus(self, other: Tally) -> Tally {
+        Tally {
+            missing: self.missing + other.missing,
+            extra: self.extra + other.extra,
+            in_flight: self.in_flight + other.in_flight,
+        }
     }
 }
 
@@ -44,27 +57,47 @@ pub(super) fn count(captured: &Captured, server: &Difference) -> Report {
         None => by_questions(captured, server, &mut report),
     };
     let unseen = captured.lost.get(Loss::EndedUnseen).min(tally.missing);
-    report.missing = tally.missing - unseen;
+    report.missing = tally.missing - unseen + unknown(server, &mut report);
     report.extra = tally.extra;
     report.in_flight = tally.in_flight;
     report
 }
 
-/// By event name; by `Questions` where that agrees and the other does not. What a thread counted by
-/// event name is in no table, or in two, while it ends and its counts are added to those of its
-/// account (`aggregate_thread` in `storage/perfschema/pfs_instr.cc`); `Questions` is added under a lock.
+/// What the server counted in classes that waggle does not know: such a statement cannot have been
+/// captured as one. Names them, and the blind spots.
+fn unknown(server: &Difference, report: &mut Report) -> u64 {
+    let mut sum = 0;
+    for (name, count) in server.unknown_events() {
+        sum += count;
+        report.not_compared.push(format!(
+            "{count} events {name}: waggle does not know what they are, so that they count as \
+             missing; look for a newer waggle"
+        ));
+    }
+    for (command, count) in server.blind_spots() {
+        report.not_compared.push(format!(
+            "{count} commands {command}: blind spot: the statements inside have no reply of their own"
+        ));
+    }
+    report.server_counted = report.server_counted.map(|counted| counted + sum);
+    sum
+}
+
+/// By event name. By `Questions` where that agrees and what ended connections ran does not: what a
+/// thread counted by event name is in no table, or in two, while it ends and its counts are added to
+/// those of its account (`aggregate_thread` in `storage/perfschema/pfs_instr.cc`); `Questions` is added
+/// under a lock.
 fn by_event(captured: &Captured, server: &Difference, counted: u64, report: &mut Report) -> Tally {
     report.source = Some(Source::ByEventName);
     report.server_counted = Some(counted);
-    let tally = by_connection(captured, server, counted);
-    // A total says nothing where one connection has too much and another too little.
-    if (tally.missing > 0) == (tally.extra > 0) {
+    let (present, ended) = by_connection(captured, server, counted);
+    let tally = present.plus(ended);
+    if ended.agrees() || !present.agrees() {
         return tally;
     }
     let mut other = Report::default();
     let by_questions = by_questions(captured, server, &mut other);
-    let agrees = by_questions.missing == 0 && by_questions.extra == 0;
-    if other.server_counted.is_none() || !agrees {
+    if other.server_counted.is_none() || !by_questions.agrees() {
         return tally;
     }
     report.not_compared.push(format!(
@@ -74,46 +107,28 @@ fn by_event(captured: &Captured, server: &Difference, counted: u64, report: &mut
     by_questions
 }
 
-/// The server counts an event when the statement ends, shortly after its reply: what ran at the
-/// first reading may have replied before it, what ran at the second may have replied already.
-fn by_connection(captured: &Captured, server: &Difference, counted: u64) -> Tally {
-    let mut tally = Tally::default();
-    let mut rest = Group {
-        counted,
-        captured: captured.connections.values().fold(Calls::default(), |all, one| all.plus(*one)),
-        more: server.running_before,
-        less: server.running_after,
-    };
-    // Statements without a connection id belong to the rest.
-    rest.captured.certain += report_gap(captured, rest.captured);
-    let at_edges = rest.captured.at_edges;
-    let connections = server.connections.value().into_iter().flatten();
+/// The connections that are there at the second reading, one by one, and all others together.
+fn by_connection(captured: &Captured, server: &Difference, counted: u64) -> (Tally, Tally) {
+    let (mut present, mut ended) = (Tally::default(), Tally::default());
+    let all = captured.connections.values().fold(Calls::default(), |all, one| all.plus(*one));
+    let (mut rest, mut counted_in_rest) = (all, counted);
+    let ids_known = !captured.connections.contains_key(&NOT_KNOWN);
+    let connections = server.connections.value().filter(|_| ids_known).into_iter().flatten();
     for (id, one) in connections.filter(|(_, one)| !one.background) {
-        let calls = captured.connections.get(id).copied().unwrap_or_default();
-        tally.add(&Group {
-            counted: one.statements,
-            captured: calls,
-            more: u64::from(one.running_before),
-            less: u64::from(one.running_after),
-        });
-        rest.counted = rest.counted.saturating_sub(one.statements);
-        rest.captured.certain -= calls.certain;
-        rest.captured.at_edges -= calls.at_edges;
-        rest.more = rest.more.saturating_sub(u64::from(one.running_before));
+        let captured = captured.connections.get(id).copied().unwrap_or_default();
+        present.add(&Group { counted: one.statements, captured, more: 0, less: 0 });
+        counted_in_rest = counted_in_rest.saturating_sub(one.statements);
+        rest.certain -= captured.certain;
+        rest.at_edges -= captured.at_edges;
     }
     // The tables are read one after the other, the total before the connections: what ended in
     // between is in one of them only, more of it at one reading or at the other.
-    rest.more += at_edges;
-    rest.less += at_edges;
-    tally.add(&rest);
-    tally
+    let between = all.at_edges;
+    ended.add(&Group { counted: counted_in_rest, captured: rest, more: between, less: between });
+    (present, ended)
 }
 
-fn report_gap(captured: &Captured, by_connection: Calls) -> u64 {
-    captured.statements().saturating_sub(by_connection.all())
-}
-
-/// The server counts a question when it begins.
+/// The server counts a question when it begins, so what runs at a reading is counted already.
 fn by_questions(captured: &Captured, server: &Difference, report: &mut Report) -> Tally {
     if let Reading::Absent(why) = &server.events {
         report.not_compared.push(format!("counts by event name and by connection: {why}"));

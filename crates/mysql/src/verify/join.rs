@@ -1,4 +1,4 @@
-//! Putting our digests and the server's side by side.
+//! Joins our digests with the server's.
 
 use std::collections::BTreeMap;
 
@@ -48,9 +48,9 @@ pub(super) struct Joined {
     pub packets: u64,
     /// Statements without a place in the digest table.
     pub without_digest: u64,
-    /// Statements of ours that were longer than the capture limit.
+    /// Captured statements that were longer than the capture limit.
     pub truncated: u64,
-    /// Statements of ours whose digests were too many to be kept.
+    /// Captured statements beyond the maximum number of digests.
     pub unkept: u64,
     pub not_compared: Vec<String>,
 }
@@ -86,7 +86,7 @@ fn inner_of<'a>(prefix: &str, text: &'a str) -> Option<&'a str> {
 }
 
 impl Joined {
-    /// By how many statements the server's rows together fall short of ours.
+    /// The number of statements that the server's rows together lack.
     pub(super) fn short(&self) -> u64 {
         let ours: u64 = self.ours.values().map(|ours| ours.digest.parsed()).sum();
         let theirs: u64 = self.theirs.values().map(|theirs| theirs.sums.count).sum();
@@ -173,7 +173,8 @@ impl Joined {
         }
     }
 
-    /// The server cuts long texts and ends them with `...`: all of ours that begin so are that row.
+    /// The server cuts long texts and ends them with `...`. All our texts that begin like that
+    /// belong to this row.
     fn shorten_ours(&mut self) {
         let cut: Vec<Key> =
             self.theirs.keys().filter(|(_, text)| text.ends_with("...")).cloned().collect();

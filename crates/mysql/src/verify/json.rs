@@ -1,4 +1,4 @@
-//! The shape in which a report leaves the program.
+//! The JSON of a report.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,8 @@ pub struct ReportJson {
     nested: u64,
     digests_compared: u64,
     digests_differing: u64,
+    in_doubt: u64,
+    share_in_doubt: Option<f64>,
     fields: BTreeMap<&'static str, FieldJson>,
     differing: Vec<DifferingJson>,
     not_compared: Vec<String>,
@@ -68,6 +70,8 @@ impl From<&Report> for ReportJson {
             nested: report.nested,
             digests_compared: report.digests_compared,
             digests_differing: report.digests_differing,
+            in_doubt: report.in_doubt,
+            share_in_doubt: report.share_in_doubt(),
             fields: Field::ALL.into_iter().map(field).collect(),
             differing: differing
                 .into_iter()

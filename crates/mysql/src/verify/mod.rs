@@ -1,8 +1,9 @@
-//! Whether what was captured is what the server counted. Pure: two sets of numbers in, a report out.
+//! Checks whether the captured statements are the ones that the server counted. Pure: two sets of
+//! numbers in, a report out.
 //!
-//! The count that decides is by event name, or `Questions` less `COM_QUIT` where Performance Schema
-//! is off; digests come second, since the server itself miscounts them now and then. What differs
-//! carries its reason where it is a known one; what cannot be compared is named.
+//! The count by event name decides, or `Questions` less `COM_QUIT` if Performance Schema is off.
+//! Digests come second, because the server itself sometimes miscounts them. A difference has its
+//! reason if that is known. The report names what cannot be compared.
 
 mod captured;
 mod compare;
@@ -12,7 +13,7 @@ mod json;
 mod report;
 mod shortfall;
 
-pub use captured::{Calls, Captured, CapturedDigest, CapturedKey, Edge};
+pub use captured::{Calls, Captured, CapturedDigest, CapturedKey, Edge, Edges, Ended};
 pub use join::join_text;
 pub use json::ReportJson;
 pub use report::{Differing, Field, FieldSummary, Report, Source, Why};

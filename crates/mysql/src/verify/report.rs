@@ -1,4 +1,4 @@
-//! What came of the comparison.
+//! The result of the comparison.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,54 +24,30 @@ impl Source {
     }
 }
 
-/// A field that is compared per digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Field {
-    /// Statements that ended.
-    Calls,
-    /// Statements that ended with an error.
-    Errors,
-    /// Rows sent.
-    RowsSent,
-    /// Rows examined.
-    RowsExamined,
-    /// Rows affected.
-    RowsAffected,
-    /// Time in locks, nanoseconds.
-    LockTime,
-    /// Sum of latencies, nanoseconds.
-    LatencySum,
-    /// p50, p95 and p99, nanoseconds.
-    LatencyPercentiles,
+waggle_model::named! {
+    /// A field that is compared per digest.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Field {
+        /// Statements that ended.
+        Calls = "calls",
+        /// Statements that ended with an error.
+        Errors = "errors",
+        /// Rows sent.
+        RowsSent = "rows_sent",
+        /// Rows examined.
+        RowsExamined = "rows_examined",
+        /// Rows affected.
+        RowsAffected = "rows_affected",
+        /// Time in locks, nanoseconds.
+        LockTime = "lock_time",
+        /// Sum of latencies, nanoseconds.
+        LatencySum = "latency_sum",
+        /// p50, p95 and p99, nanoseconds.
+        LatencyPercentiles = "latency_percentiles",
+    }
 }
 
 impl Field {
-    /// Every field, in the order in which they are shown.
-    pub const ALL: [Field; 8] = [
-        Field::Calls,
-        Field::Errors,
-        Field::RowsSent,
-        Field::RowsExamined,
-        Field::RowsAffected,
-        Field::LockTime,
-        Field::LatencySum,
-        Field::LatencyPercentiles,
-    ];
-
-    /// The name in JSON and in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Field::Calls => "calls",
-            Field::Errors => "errors",
-            Field::RowsSent => "rows_sent",
-            Field::RowsExamined => "rows_examined",
-            Field::RowsAffected => "rows_affected",
-            Field::LockTime => "lock_time",
-            Field::LatencySum => "latency_sum",
-            Field::LatencyPercentiles => "latency_percentiles",
-        }
-    }
-
     /// Whether the two sides count the same thing, so that any difference is a fault; times are
     /// taken at different instants and have a tolerance.
     pub fn is_exact(self) -> bool {
@@ -82,8 +58,6 @@ impl Field {
 /// A known reason for a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Statements ended while the counters were being read.
-    AtEdges,
     /// Threads add to a digest row at once without a lock (`aggregate_value` in
     /// `storage/perfschema/pfs_stat.h`), while each counts by event name for itself.
     UnlockedRow,
@@ -112,7 +86,6 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Why::AtEdges => "statements ended while the counters were being read",
             Why::UnlockedRow => {
                 "server miscount: threads add to a digest row at once without a lock, so that it \
                  misses some; the count by event name is right"
@@ -166,7 +139,7 @@ pub struct Differing {
     pub ours: u64,
     /// What the server counted.
     pub theirs: u64,
-    /// The known reason; `None` where there is none.
+    /// The known reason; `None` if there is none.
     pub why: Option<Why>,
 }
 
@@ -181,12 +154,12 @@ pub struct FieldSummary {
     pub differing: u64,
 }
 
-/// What came of the comparison.
+/// The result of the comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// Statements captured.
     pub captured: u64,
-    /// Statements that the server counted; `None` where it counts nothing that can be compared.
+    /// Statements that the server counted; `None` if it counts nothing that can be compared.
     pub server_counted: Option<u64>,
     /// Where that count came from.
     pub source: Option<Source>,
@@ -194,7 +167,7 @@ pub struct Report {
     pub missing: u64,
     /// Captured, and not counted by the server.
     pub extra: u64,
-    /// Differences of statements that were running, or ended, while the counters were being read.
+    /// Differences in the totals by statements that the server may have counted while it was asked for them.
     pub in_flight: u64,
     /// What the capture says it lost.
     pub lost: Losses,
@@ -202,8 +175,12 @@ pub struct Report {
     pub nested: u64,
     /// Digests that were compared.
     pub digests_compared: u64,
-    /// Digests in which an exact field differs, with or without a known reason.
+    /// Digests in which an exact field differs by more than what is in doubt, with or without a known
+    /// reason.
     pub digests_differing: u64,
+    /// Statements of these digests that the server may have counted while it was asked for the digests, and
+    /// so before or after a reading. No other difference is allowed.
+    pub in_doubt: u64,
     /// Every difference.
     pub differing: Vec<Differing>,
     /// By field.
@@ -224,9 +201,9 @@ impl Report {
             && self.differing.iter().all(excused)
     }
 
-    /// Whether every time agrees within its tolerance, or differs for a known reason.
-    pub fn times_passed(&self) -> bool {
-        self.differing.iter().all(|one| one.field.is_exact() || one.why.is_some())
+    /// Which share of the captured statements is in doubt; `None` where none was captured.
+    pub fn share_in_doubt(&self) -> Option<f64> {
+        (self.captured > 0).then(|| self.in_doubt as f64 / self.captured as f64)
     }
 
     /// The count of one kind of loss.

@@ -1,5 +1,5 @@
-//! By how much the server's digest rows fall short, where its sums by event name say that the capture is
-//! right: each thread adds to those for itself, so that they miss nothing.
+//! How far the server's digest rows fall short, if its sums by event name confirm the capture. Those
+//! sums miss nothing, because each thread adds to its own.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::counters::{Event, Sums};
 const SUMMED: [Field; 4] =
     [Field::Errors, Field::RowsSent, Field::RowsExamined, Field::RowsAffected];
 
-/// What was captured of such a field; `None` where the layout does not give it, or another field.
+/// What was captured of such a field; `None` if the layout does not give it, or another field.
 pub(super) fn captured_sum(digest: &CapturedDigest, field: Field) -> Option<u64> {
     match field {
         Field::Errors => Some(digest.errors),

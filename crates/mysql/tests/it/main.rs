@@ -1,6 +1,5 @@
 //! Tests against real servers of all five versions. A failure names the version.
+#![cfg(test)]
 
-#[cfg(test)]
 mod connect;
-#[cfg(test)]
 mod count;
