@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use waggle_instrumentation::class::{class_of, kind_of};
-use waggle_instrumentation::cost::calibration::Kept;
+use waggle_instrumentation::cost::calibration::Storage;
 use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, ConnectionError};
 
 /// The kinds whose events can be kept beside their sums.
 const KEPT: [&str; 4] = ["stage", "statement", "transaction", "wait"];
+
+/// The consumers that are always on.
+const ALWAYS: [&str; 2] = ["thread_instrumentation", "statements_digest"];
 
 /// A class, or a kind with all of its classes, and where its events are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +19,7 @@ pub struct Arm {
     /// Such as `wait/synch/mutex`, or `wait`.
     pub class: String,
     /// Where its events are kept.
-    pub kept: Kept,
+    pub kept: Storage,
 }
 
 impl Arm {
@@ -31,10 +34,10 @@ impl Arm {
         let kinds: BTreeSet<&str> = classes.iter().map(|class| kind_of(class)).collect();
         let mut arms: Vec<Arm> = classes
             .union(&kinds)
-            .map(|class| Arm { class: (*class).to_owned(), kept: Kept::Sums })
+            .map(|class| Arm { class: (*class).to_owned(), kept: Storage::Sums })
             .collect();
         for kind in KEPT.into_iter().filter(|kind| kinds.contains(kind)) {
-            let kept = [Kept::History, Kept::HistoryLong];
+            let kept = [Storage::History, Storage::HistoryLong];
             arms.extend(kept.map(|kept| Arm { class: kind.to_owned(), kept }));
         }
         Ok(arms)
@@ -46,13 +49,7 @@ impl Arm {
     /// The connection is broken.
     pub fn set(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
         switch(connection, false)?;
-        let consumers = self.consumers();
-        let consumers =
-            consumers.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        connection.rows(&format!(
-            "UPDATE performance_schema.setup_consumers SET ENABLED = IF(NAME IN ({consumers}), \
-             'YES', 'NO')"
-        ))?;
+        set_consumers(connection, &self.consumers())?;
         connection.rows(
             "UPDATE performance_schema.setup_instruments SET ENABLED = 'NO' WHERE ENABLED = 'YES'",
         )?;
@@ -65,18 +62,38 @@ impl Arm {
         Ok(())
     }
 
+    /// Sets the server so that [`switch`] turns every class on and off.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub(crate) fn set_all(connection: &mut Connection) -> Result<(), ConnectionError> {
+        switch(connection, false)?;
+        set_consumers(connection, &ALWAYS.map(str::to_owned))?;
+        let all = "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES'";
+        connection.rows(all).map(drop)
+    }
+
     /// The digest belongs to statements: nobody has their sums without it.
     fn consumers(&self) -> Vec<String> {
         let kind = kind_of(&self.class);
         let places: &[&str] = match self.kept {
-            Kept::Sums => &[],
-            Kept::History => &["current", "history"],
-            Kept::HistoryLong => &["current", "history", "history_long"],
+            Storage::Sums => &[],
+            Storage::History => &["current", "history"],
+            Storage::HistoryLong => &["current", "history", "history_long"],
         };
-        let always = ["thread_instrumentation", "statements_digest"].map(str::to_owned);
+        let always = ALWAYS.map(str::to_owned);
         let kept = places.iter().map(|place| format!("events_{kind}s_{place}"));
         always.into_iter().chain(kept).collect()
     }
+}
+
+/// Turns these consumers on, and all others off.
+fn set_consumers(connection: &mut Connection, on: &[String]) -> Result<(), ConnectionError> {
+    let on = on.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let set = format!(
+        "UPDATE performance_schema.setup_consumers SET ENABLED = IF(NAME IN ({on}), 'YES', 'NO')"
+    );
+    connection.rows(&set).map(drop)
 }
 
 /// Turns all that is set on or off by the one switch above everything. Off, the server takes the same
@@ -97,10 +114,10 @@ mod tests {
 
     #[test]
     fn consumers_are_those_of_the_kind() {
-        let arm = Arm { class: "wait/io/file".to_owned(), kept: Kept::History };
+        let arm = Arm { class: "wait/io/file".to_owned(), kept: Storage::History };
         let consumers = arm.consumers();
         assert_eq!(consumers[2..], ["events_waits_current", "events_waits_history"]);
-        let sums = Arm { kept: Kept::Sums, ..arm };
+        let sums = Arm { kept: Storage::Sums, ..arm };
         assert_eq!(sums.consumers().len(), 2);
     }
 }

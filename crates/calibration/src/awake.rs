@@ -14,8 +14,7 @@ use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
 };
-
-use crate::processors::{SESSIONS_EACH, stay_on, usable};
+use waggle_host::processors::{stay_on, usable};
 
 /// Processors are awake as long as this lives. Where the kernel does not let a thread do that, it ends.
 #[derive(Debug)]
@@ -25,10 +24,11 @@ pub struct Awake {
 }
 
 impl Awake {
-    /// So many sessions for each processor leave it no time to halt.
-    pub const BUSY: usize = SESSIONS_EACH;
+    /// So many sessions for each processor, which never rest, leave it no time to halt: while one waits for its server,
+    /// another, or the server itself, has work.
+    pub const BUSY: usize = 2;
 
-    /// Whether so many sessions that never rest leave processors time to halt.
+    /// Whether this many sessions that never rest leave processors time to halt.
     pub fn helps(sessions: u32) -> bool {
         sessions as usize <= Awake::BUSY * usable().unwrap_or_default().len()
     }

@@ -3,11 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use waggle_stats::{
-    Estimate, Random, log_ratios, mean_interval, percent, ratio_interval, trimmed_interval,
-};
-
-use crate::meter::{HostTime, Meter, MeterError};
+use waggle_host::{HostTime, Meter, MeterError};
+use waggle_stats::{Estimate, Random, log_ratios, mean_interval, ratio_interval, trimmed_interval};
 
 /// A block in which the hypervisor took more than this share of a processor is void. One tick is forgiven: it
 /// can be the rounding of the counter.
@@ -126,7 +123,7 @@ impl Windows {
     }
 }
 
-/// How many rounds are made at most to have so many blocks that count.
+/// How many rounds are made at most to have this many blocks that count.
 pub fn rounds_max(wanted: usize) -> usize {
     wanted + (wanted / 2).max(AGAIN_MIN)
 }
@@ -187,14 +184,7 @@ impl Block {
     pub fn rate_percent(blocks: &[Block], confidence: f64) -> Option<Estimate> {
         let rates: Vec<[f64; 2]> =
             blocks.iter().map(|Block { sum, .. }| [sum.without.rate(), sum.with.rate()]).collect();
-        let log = mean_interval(&log_ratios(&rates)?, confidence)?;
-        Some(Estimate {
-            value: percent(log.value),
-            low: percent(log.low),
-            high: percent(log.high),
-            error: 100.0 * log.error,
-            ..log
-        })
+        Some(mean_interval(&log_ratios(&rates)?, confidence)?.log_to_percent())
     }
 
     /// Statements per second without it, over all blocks.

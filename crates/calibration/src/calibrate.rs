@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
+use waggle_host::processors::{keep_on, usable};
+use waggle_host::{Meter, MeterError};
 use waggle_instrumentation::State;
 use waggle_instrumentation::class::kind_of;
 use waggle_instrumentation::cost::calibration::{EVENTS_MIN, Measured, SESSIONS};
@@ -16,10 +18,9 @@ use waggle_mysql::{Connection, ConnectionError, Options};
 use waggle_stats::Random;
 
 use crate::arm::{Arm, switch};
+use crate::awake::Awake;
 use crate::block::{Block, Windows, rounds_max};
 use crate::load::{PointSelects, prepare};
-use crate::meter::{Meter, MeterError};
-use crate::processors::{few_for, keep_on};
 
 /// Short neighbours differ less, many of them tell more. To set another class takes about as long as one four.
 const WINDOWS: Windows =
@@ -29,9 +30,11 @@ const WINDOWS_OF_MANY: Windows =
     Windows { window: Duration::from_millis(10), settle: Duration::from_millis(5), fours: 6 };
 /// Until every session is at work and the caches are warm.
 const WARM_UP: Duration = Duration::from_secs(1);
-/// For how long the events of an arm are counted.
-const COUNTED_FOR: Duration = Duration::from_millis(400);
+/// For how long events are counted.
+const COUNTED_FOR: Duration = Duration::from_secs(1);
 const CONFIDENCE: f64 = 0.95;
+/// What two sessions write at once goes from one processor to the other then, as on every server that is at work.
+const PROCESSORS_MIN: usize = 2;
 /// A kind with so few events per statement is measured more often: it is the only thing that it can be priced by.
 const FEW_EVENTS: f64 = 8.0;
 const MORE_OFTEN: usize = 3;
@@ -62,7 +65,7 @@ pub enum CalibrationError {
     #[error(transparent)]
     Meter(#[from] MeterError),
     /// The processors of its threads.
-    #[error("the threads of the private server cannot be kept on few processors: {0}")]
+    #[error("the threads of the private server cannot be kept on few CPUs: {0}")]
     Processors(io::Error),
     /// The tables of events.
     #[error("events cannot be counted: {0}")]
@@ -92,25 +95,27 @@ pub enum CalibrationError {
 /// starts, the least of twenty, and on some hosts one start in some gets 0.
 const STARTS_MAX: usize = 6;
 
-/// Starts a private server, and again while it does not know what reading its timers costs; the last one may not.
+/// Starts a private server, and again while it does not know what reading its timers costs; the last start may not.
 ///
 /// # Errors
-/// What `start` says, or the connection is broken.
+/// What `start` or `restart` says, or the connection is broken.
 pub fn start_knowing<S, E: From<CalibrationError>>(
-    mut start: impl FnMut() -> Result<S, E>,
+    start: impl FnOnce() -> Result<S, E>,
+    mut restart: impl FnMut(S) -> Result<S, E>,
     options: impl Fn(&S) -> Options,
 ) -> Result<S, E> {
+    let mut server = start()?;
     for _ in 1..STARTS_MAX {
-        let server = start()?;
         if knows_its_timers(&options(&server))? {
-            return Ok(server);
+            break;
         }
+        server = restart(server)?;
     }
-    start()
+    Ok(server)
 }
 
 fn knows_its_timers(options: &Options) -> Result<bool, CalibrationError> {
-    let mut connection = Connection::open(options, None)?;
+    let mut connection = Connection::open(options)?;
     let timers = status::timers(&mut connection)?;
     let chosen = status::class_timers(&State::read(&mut connection)?);
     Ok(are_known(&timers, &chosen))
@@ -121,7 +126,7 @@ fn knows_its_timers(options: &Options) -> Result<bool, CalibrationError> {
 /// # Errors
 /// The server is gone, or the host is too busy.
 pub fn measure(request: Request<'_>) -> Result<Vec<Measured>, CalibrationError> {
-    let mut connection = Connection::open(request.options, None)?;
+    let mut connection = Connection::open(request.options)?;
     prepare(&mut connection)?;
     let arms = Arm::all(&mut connection)?;
     let timers = status::timers(&mut connection)?;
@@ -153,7 +158,7 @@ struct Calibrator<'a> {
 }
 
 impl Calibrator<'_> {
-    /// Prices with so many sessions at work.
+    /// Prices with this many sessions at work.
     fn with(&mut self, sessions: u32) -> Result<Vec<Measured>, CalibrationError> {
         let processors = few_for(sessions).map_err(CalibrationError::Processors)?;
         let mut load = PointSelects::start(self.request.options, sessions, &processors)?;
@@ -167,27 +172,14 @@ impl Calibrator<'_> {
         each.map(|((arm, events), blocks)| self.price(arm, sessions, *events, &blocks)).collect()
     }
 
-    /// Events per statement of every arm, and those that are timed. Where they are kept changes nothing
-    /// of that.
+    /// Events per statement of every arm, and how many of them are timed, counted with all classes on at once: what
+    /// else is on, and where events are kept, changes nothing of that.
     fn events(
         &mut self,
         load: &mut PointSelects,
     ) -> Result<Vec<(Arm, [f64; 2])>, CalibrationError> {
-        let mut all: Vec<(Arm, [f64; 2])> = Vec::new();
-        for arm in self.arms.clone() {
-            self.check(load)?;
-            let known = all.iter().find(|(other, _)| other.class == arm.class).map(|one| one.1);
-            let events = match known {
-                Some(events) => events,
-                None => self.events_of(&arm, load.sessions())?,
-            };
-            all.push((arm, events));
-        }
-        Ok(all)
-    }
-
-    fn events_of(&mut self, arm: &Arm, sessions: u32) -> Result<[f64; 2], CalibrationError> {
-        arm.set(&mut self.connection)?;
+        self.check(load)?;
+        Arm::set_all(&mut self.connection)?;
         switch(&mut self.connection, true)?;
         let state = State::read(&mut self.connection)?;
         let mut unread = || Reading::absent("it is not needed");
@@ -197,18 +189,18 @@ impl Calibrator<'_> {
             Reading::Absent(why) => return Err(CalibrationError::Events(why)),
         };
         if counted.statements == 0 {
-            return Err(CalibrationError::NoStatements(sessions));
+            return Err(CalibrationError::NoStatements(load.sessions()));
         }
-        let of_arm = counted
-            .classes
-            .iter()
-            .filter(|(class, _)| **class == arm.class || kind_of(class) == arm.class);
-        let (mut events, mut timed) = (0, 0);
-        for (_, count) in of_arm {
-            events += count.events;
-            timed += count.timed;
-        }
-        Ok([events, timed].map(|count| count as f64 / counted.statements as f64))
+        let of = |arm: &Arm| {
+            let of_arm = |class: &String| *class == arm.class || kind_of(class) == arm.class;
+            let (mut events, mut timed) = (0, 0);
+            for (_, count) in counted.classes.iter().filter(|(class, _)| of_arm(class)) {
+                events += count.events;
+                timed += count.timed;
+            }
+            [events, timed].map(|count| count as f64 / counted.statements as f64)
+        };
+        Ok(self.arms.iter().map(|arm| (arm.clone(), of(arm))).collect())
     }
 
     /// Rounds of a block of every arm, in a random order.
@@ -286,5 +278,27 @@ impl Calibrator<'_> {
             timer_ns,
             rest_ns: Measured::rest(added_ns, events, timed, timer_ns),
         })
+    }
+}
+
+/// So few processors that this many sessions and their server leave none time to halt, but two at the least where there
+/// are, which two sessions may leave some; all of them for many sessions.
+fn few_for(sessions: u32) -> io::Result<Vec<usize>> {
+    let mut few = usable()?;
+    few.truncate(PROCESSORS_MIN.max((sessions as usize).div_ceil(Awake::BUSY)));
+    Ok(few)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_sessions_have_few_processors() {
+        let all = usable().unwrap();
+        let few = |sessions| few_for(sessions).unwrap();
+        assert_eq!(few(2), all[..all.len().min(2)]);
+        assert_eq!(few(5).len(), all.len().min(3));
+        assert_eq!(few(1_000_000), all);
     }
 }

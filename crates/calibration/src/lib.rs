@@ -10,12 +10,9 @@ mod awake;
 mod block;
 mod calibrate;
 mod load;
-mod meter;
-pub mod processors;
 
 pub use arm::Arm;
 pub use awake::Awake;
 pub use block::{Block, Windows, rounds_max};
 pub use calibrate::{CalibrationError, Request, measure, start_knowing};
 pub use load::PointSelects;
-pub use meter::{HostTime, Meter, MeterError};

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use waggle_host::processors::stay_on;
 use waggle_mysql::{Connection, ConnectionError, Options};
 use waggle_stats::Random;
-
-use crate::processors::stay_on;
 
 /// The rows of the table.
 const ROWS: usize = 10_000;
@@ -55,7 +54,7 @@ pub struct PointSelects {
 }
 
 impl PointSelects {
-    /// Starts so many sessions, on these processors where the kernel lets them.
+    /// Starts this many sessions, on these processors where the kernel lets them.
     ///
     /// # Errors
     /// One cannot log in.
@@ -67,7 +66,7 @@ impl PointSelects {
         let stop = Arc::new(AtomicBool::new(false));
         let mut load = PointSelects { stop, done: Vec::new(), sessions: Vec::new() };
         for number in 0..sessions {
-            let mut connection = Connection::open(options, None)?;
+            let mut connection = Connection::open_to_own_server(options)?;
             let (stop, done) = (load.stop.clone(), Arc::new(AtomicU64::new(0)));
             load.done.push(done.clone());
             let mut random = Random::seeded(u64::from(number));

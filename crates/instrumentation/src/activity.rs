@@ -1,4 +1,4 @@
-//! How many events each class has counted.
+//! The events that each class has counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +24,8 @@ const TABLES: [(&str, &str); 6] = [
 /// Events so far, by the name of the instrument. Errors count under `error`.
 pub type Events = BTreeMap<String, u64>;
 
-/// Reads how many events every instrument has counted since the server was started or its tables were
-/// emptied. A table that this server lacks adds nothing.
+/// Reads how many events each instrument has counted since the server started or its tables were
+/// truncated. A table that this server lacks adds nothing.
 ///
 /// # Errors
 /// The connection is broken, or the account may not read the tables: then with the `GRANT` to run.
@@ -45,14 +45,15 @@ pub fn read(connection: &mut Connection) -> Result<Reading<Events>, ConnectionEr
             Reading::Absent(_) => continue,
         };
         for row in &rows {
-            *events.entry(text(row, 0)).or_default() += text(row, 1).parse::<u64>().unwrap_or(0);
+            let sum = events.entry(text(row, 0)).or_default();
+            *sum = sum.saturating_add(text(row, 1).parse().unwrap_or(0));
         }
     }
     Ok(Reading::Value(events))
 }
 
-/// Events between two readings, by the name of the instrument. Where a table was emptied meanwhile its
-/// instruments begin anew.
+/// Events between two readings, by the name of the instrument. If a table was truncated meanwhile,
+/// its instruments restart from 0.
 pub fn difference(earlier: &Events, later: &Events) -> Events {
     let since = |(name, count): (&String, &u64)| {
         let since = earlier.get(name).map_or(*count, |before| count.saturating_sub(*before));
@@ -65,7 +66,8 @@ pub fn difference(earlier: &Events, later: &Events) -> Events {
 pub fn by_class(earlier: &Events, later: &Events) -> BTreeMap<String, u64> {
     let mut classes = BTreeMap::new();
     for (name, count) in difference(earlier, later) {
-        *classes.entry(class_of(&name).to_owned()).or_default() += count;
+        let sum: &mut u64 = classes.entry(class_of(&name).to_owned()).or_default();
+        *sum = sum.saturating_add(count);
     }
     classes
 }
@@ -89,11 +91,11 @@ pub struct Proof {
 pub enum Verdict {
     /// It is on, and counts.
     Counts,
-    /// It is on, and nothing of it happened.
+    /// It is on, but no event happened.
     Silent,
     /// It is off, and counts nothing but what had begun before in a thread.
     Still,
-    /// It, or an instrument of it, is off, and counts all the same.
+    /// It, or one of its instruments, is off but counts.
     CountsThoughOff,
 }
 
@@ -103,7 +105,7 @@ pub fn prove(state: &State, earlier: &Events, later: &Events) -> Vec<Proof> {
     let by_name = difference(earlier, later);
     let threads = state.rows(Table::Threads).count() as u64;
     let mut enabled: BTreeMap<&str, u64> = BTreeMap::new();
-    // Classes of which a part is on, and another part counts all the same.
+    // Classes of which one part is on, and a part that is off counts.
     let mut wrong: BTreeSet<&str> = BTreeSet::new();
     for (key, settings) in state.rows(Table::Instruments) {
         let (class, is_on) = (class_of(&key[0]), is_on(&settings[0]));

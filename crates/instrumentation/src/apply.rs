@@ -1,4 +1,4 @@
-//! Making changes, a few rows at a time.
+//! Applies changes, a few rows at a time.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,8 @@ impl Pace {
         };
     }
 
-    /// As long as the statement took: at most half of the time is taken from the server.
+    /// Rests as long as the statement took, so that the server is busy with it for at most half of
+    /// the time.
     fn rest(took: Duration) {
         if took > STATEMENT_TIME {
             std::thread::sleep(took);
@@ -53,14 +54,14 @@ pub struct Made {
     pub what: String,
     /// Rows that were written.
     pub rows: usize,
-    /// By how many statements.
+    /// The number of statements.
     pub statements: usize,
-    /// In what time, with the rests.
+    /// The total time, including the rests.
     pub took: Duration,
     /// The longest statement.
     pub longest: Duration,
-    /// Rows that hold something else than was written, as they were read back: `before` is what they
-    /// hold, `after` what was to be.
+    /// Rows that read back differently than written: `before` is what they hold, `after` what was
+    /// written.
     pub refused: Vec<Change>,
 }
 
@@ -81,8 +82,8 @@ pub fn write(
     Ok(())
 }
 
-/// The statements that [`write`] sends where the server is quick, in their order: what somebody who makes
-/// the changes by hand should send, too.
+/// The statements that [`write`] sends if the server is quick, in order. Somebody who makes the
+/// changes by hand should send these too.
 pub fn statements(changes: &[Change]) -> impl Iterator<Item = Batch<'_>> {
     changes.chunk_by(are_of_one_class).flat_map(|of_class| batches(of_class, ROWS_MAX))
 }
@@ -129,7 +130,7 @@ fn write_class(
     })
 }
 
-/// Which rows do not hold what was written: the server ignores some settings without a word.
+/// The rows that do not hold what was written. The server silently ignores some settings.
 pub fn refused(
     connection: &mut Connection,
     changes: &[Change],

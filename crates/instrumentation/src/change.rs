@@ -1,4 +1,4 @@
-//! The difference of two states, row by row.
+//! The difference between two states, row by row.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,15 @@ use crate::table::Table;
 
 /// One row that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Of which table.
+    /// The table.
     pub table: Table,
     /// Which row.
     pub key: Key,
-    /// What it holds before; `None`: it is not there.
+    /// Its value before; `None` for a new row.
     pub before: Option<Settings>,
-    /// What it holds after; `None`: it is removed.
+    /// Its value after; `None` for a removed row.
     pub after: Option<Settings>,
 }
 
@@ -26,8 +27,8 @@ impl Change {
     }
 }
 
-/// What has to change to come from one state to another, in the order of [`Table::ALL`]. Rows of a
-/// table that cannot grow, and that only one of the two has, are no change: threads come and go.
+/// The changes that lead from one state to another, in the order of [`Table::ALL`]. In a table that
+/// cannot grow, a row that only one state has is not a change: threads come and go.
 pub fn difference(from: &State, to: &State) -> Vec<Change> {
     Table::ALL.into_iter().flat_map(|table| difference_of(table, from, to)).collect()
 }

@@ -13,7 +13,7 @@ pub fn class_of(instrument: &str) -> &str {
     &instrument[..end]
 }
 
-/// The top of the class: what stands before the first `/`.
+/// The top level of the class: the part before the first `/`.
 pub fn kind_of(instrument: &str) -> &str {
     instrument.split('/').next().unwrap_or(instrument)
 }

@@ -1,4 +1,4 @@
-//! What of the server is recorded: of which accounts, objects and threads.
+//! Which accounts, objects and threads are recorded.
 
 use crate::pattern::fits;
 use crate::plan::{PlanError, yes_no};
@@ -47,7 +47,7 @@ pub enum ThreadName {
     Name(String),
 }
 
-/// A thread that is there.
+/// An existing thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
     /// `THREAD_ID`.
@@ -254,8 +254,8 @@ impl ThreadName {
         }
     }
 
-    /// Whether threads that are called so are meant. A number is that of one that is there, and of none to
-    /// come.
+    /// Whether threads with this name are meant. A number means one existing thread, and no new
+    /// ones.
     fn names(&self, name: &str) -> bool {
         match self {
             ThreadName::Number(_) => false,

@@ -1,4 +1,4 @@
-//! Tables of settings that hold fewer rows than a plan needs.
+//! Setup tables with fewer free rows than a plan needs.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn too_small(state: &State, changes: &[Change], sizes: &Sizes) -> Vec<(String, S
     let after = state.with(changes);
     let is_too_small = |table: Table| {
         let variable = format!("performance_schema_{}_size", table.name());
-        // -1: as many as come.
+        // -1: no limit.
         let size: usize = sizes.get(&variable)?.parse().ok()?;
         let rows = after.rows(table).count();
         let why = format!(

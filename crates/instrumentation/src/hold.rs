@@ -1,24 +1,24 @@
 //! Changes that last as long as somebody holds them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
-use waggle_model::Reading;
-use waggle_mysql::connection::{MARK, absent_or};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::apply::{Made, Pace, what, write};
 use crate::change::Change;
-use crate::journal::{Alone, Begun, Contents, Journal, JournalError, Planned, Undoer, Undone};
-use crate::life::Life;
+use crate::journal::{Alone, Contents, Header, Journal, JournalError, Planned, Undoer, Undone};
+use crate::left_connection::{mark, wait_for_end};
+use crate::locked::{By, Locked, PATIENCE, briefly};
 use crate::plan::Plan;
-use crate::rebuild;
-use crate::sessions;
+use crate::server_start::ServerStart;
 use crate::state::{Key, Settings, State, rows};
 use crate::table::Table;
 use crate::undo::{Restored, is_rule, settings_at_start, undo};
+use crate::{rebuild, sessions};
 
 /// Why changes cannot be held or undone.
 #[derive(Debug, thiserror::Error)]
@@ -58,15 +58,34 @@ pub enum HoldError {
         /// Why.
         why: String,
     },
-    /// The connection of a process that is gone is still there: what it sent last could be made after it was undone.
+    /// The connection of a dead process still exists: its last statement could take effect after
+    /// the undo.
     #[error(
-        "nothing was undone: connection {connection}, which made the changes, still runs on the server; end it with \
-         KILL {connection}, then run waggle pfs rollback"
+        "nothing was undone: connection {connection}, which made the changes, {}; then run waggle pfs rollback",
+        crate::left_connection::in_words(*connection, *was_killed)
     )]
     StillRuns {
         /// Its number.
         connection: u64,
+        /// Whether waggle has killed it.
+        was_killed: bool,
     },
+    /// A connection has the number of the one that made the changes, and is not known to be it.
+    #[error(
+        "nothing was undone: journal {} names connection {connection}, which is there and does not show that it is \
+         waggle's, so that waggle does not end it; if waggle did not write that file here, move it away; else run \
+         waggle pfs rollback once the connection has ended",
+        path.display()
+    )]
+    NotOurs {
+        /// The journal.
+        path: PathBuf,
+        /// Its number.
+        connection: u64,
+    },
+    /// A lock of the whole server keeps the change waiting.
+    #[error(transparent)]
+    Locked(Locked),
     /// Changes of the same server were to stay: what came on top of them would be undone in the wrong order.
     #[error("`{command}` of {at} stays on this server; undo it first: waggle pfs rollback")]
     Kept {
@@ -82,7 +101,7 @@ pub enum HoldError {
     Held {
         /// Which process.
         pid: u32,
-        /// What it was asked for.
+        /// The request.
         command: String,
     },
 }
@@ -105,10 +124,10 @@ impl Hold {
         connection: &mut Connection,
         command: &str,
     ) -> Result<Hold, HoldError> {
-        let begun = begun(connection, command)?;
+        let header = header(connection, command)?;
         let alone = Alone::within(directory)?;
-        check_free_in(directory, &begun.life)?;
-        let journal = Journal::begin(&alone, begun)?;
+        check_free_in(directory, &header.start)?;
+        let journal = Journal::begin(&alone, header)?;
         Ok(Hold { journal, planned: None, changes: Vec::new() })
     }
 
@@ -129,6 +148,16 @@ impl Hold {
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&Made),
     ) -> Result<bool, HoldError> {
+        briefly(connection, |connection| self.make_now(connection, plan, stop, tell))
+    }
+
+    fn make_now(
+        &mut self,
+        connection: &mut Connection,
+        plan: &Plan,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&Made),
+    ) -> Result<bool, HoldError> {
         rebuild::check(connection, &plan.changes)?;
         let planned = Planned { rows: plan.changes.len(), last_thread: plan.last_thread };
         self.journal.plan(planned)?;
@@ -139,7 +168,7 @@ impl Hold {
                 return Ok(false);
             }
             let (as_planned, others) = parted(connection, of_class)?;
-            // What somebody else has set is known, so that whoever undoes the rest shows it.
+            // What somebody else has set goes into the journal, so that a later undo reports it.
             self.intend(&others)?;
             self.intend(&as_planned)?;
             write(connection, &as_planned, &mut pace, tell).map_err(full_or)?;
@@ -157,9 +186,9 @@ impl Hold {
         Ok(())
     }
 
-    /// Makes further changes, each of which is in the same journal before. What was written to a row
-    /// once stands there already and is not told twice, so that a journal stays small however often
-    /// settings go to and fro. All of them go back to what the rows held at first.
+    /// Makes further changes; each is in the same journal first. A value already written to a row
+    /// once is not journaled again, so a journal stays small however often settings change. The
+    /// undo restores what the rows held at first.
     ///
     /// # Errors
     /// As [`Hold::make`].
@@ -173,7 +202,9 @@ impl Hold {
         let new = changes.iter().filter(|change| !known.contains(&written(change)));
         let new: Vec<Change> = new.cloned().collect();
         self.intend(&new)?;
-        write(connection, changes, &mut Pace::default(), tell).map_err(full_or)
+        briefly(connection, |connection| {
+            write(connection, changes, &mut Pace::default(), tell).map_err(full_or)
+        })
     }
 
     /// The changes that are made.
@@ -189,12 +220,18 @@ impl Hold {
         Ok(self.journal.keep()?)
     }
 
-    /// Undoes them.
+    /// Undoes them. While a lock of the whole server keeps the undo waiting, `tell` is told once, and
+    /// it is tried for half a minute.
     ///
     /// # Errors
-    /// The connection is broken, or the journal cannot be written.
-    pub fn end(self, connection: &mut Connection) -> Result<Restored, HoldError> {
-        undo_journal(self.journal, self.planned, &self.changes, connection, Undoer::Command)
+    /// The connection is broken, the lock stays, or the journal cannot be written.
+    pub fn end(
+        self,
+        connection: &mut Connection,
+        tell: &mut dyn FnMut(&Locked),
+    ) -> Result<Restored, HoldError> {
+        let by = By { undoer: Undoer::Command, patience: PATIENCE, tell };
+        undo_journal(self.journal, self.planned, &self.changes, connection, by)
     }
 }
 
@@ -203,22 +240,22 @@ impl Hold {
 /// # Errors
 /// Somebody does, or some are; a journal cannot be read; or the connection is broken.
 pub fn check_free(directory: &Path, connection: &mut Connection) -> Result<(), HoldError> {
-    check_free_in(directory, &Life::of(connection)?)
+    check_free_in(directory, &ServerStart::of(connection)?)
 }
 
-fn check_free_in(directory: &Path, life: &Life) -> Result<(), HoldError> {
-    let Some(contents) = of_life(directory, life)?.into_iter().find(Contents::is_open) else {
+fn check_free_in(directory: &Path, start: &ServerStart) -> Result<(), HoldError> {
+    let Some(contents) = of_start(directory, start)?.into_iter().find(Contents::is_open) else {
         return Ok(());
     };
-    let Begun { pid, command, at, .. } = contents.begun;
+    let Header { pid, command, at, .. } = contents.header;
     Err(match contents.kept {
         true => HoldError::Kept { command, at: at.strftime("%F %T").to_string() },
         false => HoldError::Held { pid, command },
     })
 }
 
-/// The changes of rows that hold what was found, and of those that somebody has set to something else
-/// meanwhile. What somebody has set as it is to be needs no change.
+/// Changes for rows that hold what was found, and for rows that somebody has set to something else
+/// meanwhile. A row that already holds the wanted value needs no change.
 fn parted(
     connection: &mut Connection,
     changes: &[Change],
@@ -250,19 +287,24 @@ fn full_or(error: ConnectionError) -> HoldError {
     }
 }
 
-/// The first line of a journal of this process.
-pub(crate) fn begun(connection: &mut Connection, command: &str) -> Result<Begun, ConnectionError> {
-    let life = Life::of(connection)?;
+/// The first line of a journal that this connection begins.
+pub(crate) fn header(
+    connection: &mut Connection,
+    command: &str,
+) -> Result<Header, ConnectionError> {
+    let start = ServerStart::of(connection)?;
     let identity = connection.server_identity();
-    Ok(Begun {
-        life,
+    let header = Header {
+        start,
         command: command.to_owned(),
         account: identity.account.clone(),
         user: rustix::process::getuid().as_raw(),
         pid: std::process::id(),
         connection: identity.connection_id,
         at: Timestamp::now(),
-    })
+    };
+    mark(connection, &header)?;
+    Ok(header)
 }
 
 /// Threads that began after the plan was made and before the rules were changed.
@@ -290,40 +332,42 @@ fn late_threads(
     Ok(late.collect())
 }
 
-/// What came of one journal.
+/// The result for one journal.
 #[derive(Debug)]
 pub struct Ended {
     /// What the journal holds.
     pub contents: Contents,
-    /// What was restored; `None` where the server was started anew since, and nothing was left.
+    /// What was restored; `None` if the server restarted meanwhile and nothing was left.
     pub restored: Option<Restored>,
 }
 
-/// Undoes every journal of this server that nobody holds, the latest first. Those that are to stay
-/// only where `kept` says so.
+/// Undoes every journal of this server that nobody holds, the latest first. Journals of changes
+/// made to stay are undone only if `kept` says so. `tell` as in [`Hold::end`].
 ///
 /// # Errors
-/// The connection is broken, or a journal cannot be read or written.
+/// The connection is broken, a lock of the whole server stays, or a journal cannot be read or written.
 pub fn undo_abandoned(
     directory: &Path,
     connection: &mut Connection,
     kept: bool,
+    tell: &mut dyn FnMut(&Locked),
 ) -> Result<Vec<Ended>, HoldError> {
-    let life = Life::of(connection)?;
+    let start = ServerStart::of(connection)?;
     let mut ended = Vec::new();
-    for contents in of_server(directory, &life.server)?.into_iter().rev() {
-        // What was to stay has ended with the life of the server.
-        if !contents.is_open() || contents.kept && !kept && contents.begun.life.is(&life) {
+    for contents in of_server(directory, &start.server)?.into_iter().rev() {
+        // What was to stay is gone since the server was started anew.
+        if !contents.is_open() || contents.kept && !kept && contents.header.start.is(&start) {
             continue;
         }
         if let Some(journal) = Journal::take(&contents.path)? {
-            ended.extend(undo_taken(journal, &life, connection, Undoer::Later)?);
+            let by = By { undoer: Undoer::Later, patience: PATIENCE, tell: &mut *tell };
+            ended.extend(undo_taken(journal, &start, connection, by)?);
         }
     }
     Ok(ended)
 }
 
-/// The journals of this life of the server that [`undo_abandoned`] would undo. Nothing is changed.
+/// The journals since this start of the server that [`undo_abandoned`] would undo. Nothing is changed.
 ///
 /// # Errors
 /// The connection is broken, or a journal cannot be read.
@@ -331,9 +375,9 @@ pub fn abandoned(
     directory: &Path,
     connection: &mut Connection,
 ) -> Result<Vec<Contents>, HoldError> {
-    let life = Life::of(connection)?;
+    let start = ServerStart::of(connection)?;
     let mut left = Vec::new();
-    for contents in of_life(directory, &life)? {
+    for contents in of_start(directory, &start)? {
         let is_left = contents.is_open() && !contents.kept && !contents.changes.is_empty();
         if is_left && Journal::take(&contents.path)?.is_some() {
             left.push(contents);
@@ -342,80 +386,46 @@ pub fn abandoned(
     Ok(left)
 }
 
-/// Waits until whoever holds a journal is gone, and undoes what it left.
+/// Waits until the holder of a journal is gone, and undoes what it left; as long as a lock of the whole
+/// server keeps that waiting.
 ///
 /// # Errors
 /// The connection is broken, or the journal cannot be read or written.
-pub fn guard(path: &Path, connection: &mut Connection) -> Result<Option<Ended>, HoldError> {
+pub fn guard(
+    path: &Path,
+    connection: &mut Connection,
+    tell: &mut dyn FnMut(&Locked),
+) -> Result<Option<Ended>, HoldError> {
     let journal = Journal::wait_for(path)?;
-    if journal.read()?.is_none_or(|contents| contents.kept) {
+    // Where all is undone, the server is asked nothing. Somebody may grant rights to this account now, and
+    // MySQL would go on with the rights that it read too early.
+    if !journal.read()?.is_some_and(|contents| contents.is_open() && !contents.kept) {
         return Ok(None);
     }
-    let life = Life::of(connection)?;
-    undo_taken(journal, &life, connection, Undoer::Guardian)
+    let start = ServerStart::of(connection)?;
+    let by = By { undoer: Undoer::Guardian, patience: Duration::MAX, tell };
+    undo_taken(journal, &start, connection, by)
 }
 
 fn undo_taken(
     journal: Journal,
-    life: &Life,
+    start: &ServerStart,
     connection: &mut Connection,
-    by: Undoer,
+    by: By<'_>,
 ) -> Result<Option<Ended>, HoldError> {
     // Another may have been quicker.
     let contents = journal.read()?.filter(Contents::is_open);
     let Some(contents) = contents else { return Ok(None) };
-    // Numbers of connections grow as long as a server lives: the start of one that is started anew
-    // within a second tells nothing, and its process may be unknown.
+    // Connection ids grow while a server lives. After a restart within a second they say nothing,
+    // and the process id may be unknown.
     let number = connection.server_identity().connection_id;
-    if !contents.begun.life.is(life) || number <= contents.begun.connection {
+    if !contents.header.start.is(start) || number <= contents.header.connection {
         journal.close(Undone::whole(Undoer::Restart))?;
         return Ok(Some(Ended { contents, restored: None }));
     }
-    wait_for_end(connection, contents.begun.connection)?;
+    wait_for_end(connection, &contents.header, &contents.path)?;
     let restored = undo_journal(journal, contents.planned, &contents.changes, connection, by)?;
     Ok(Some(Ended { contents, restored: Some(restored) }))
-}
-
-/// Waits until the server has ended a connection whose process is gone: its last statement may still
-/// run, and would be made after it was undone. A server that nobody schedules can take long.
-fn wait_for_end(connection: &mut Connection, other: u64) -> Result<(), HoldError> {
-    const LOOKS: u32 = 3_000;
-    const LOOKS_BEFORE_KILL: u32 = 50;
-    const BETWEEN: std::time::Duration = std::time::Duration::from_millis(10);
-    for look in 0..LOOKS {
-        if !is_there(connection, other)? {
-            return Ok(());
-        }
-        if look == LOOKS_BEFORE_KILL {
-            kill(connection, other)?;
-        }
-        std::thread::sleep(BETWEEN);
-    }
-    Err(HoldError::StillRuns { connection: other })
-}
-
-/// Whether a connection is there. An account without PROCESS sees those of others in one of the two tables only.
-fn is_there(connection: &mut Connection, other: u64) -> Result<bool, ConnectionError> {
-    let mut rows = connection.rows(&format!(
-        "SELECT ID AS {MARK} FROM information_schema.PROCESSLIST WHERE ID = {other}"
-    ))?;
-    let threads = connection.rows(&format!(
-        "SELECT PROCESSLIST_ID AS {MARK} FROM performance_schema.threads WHERE PROCESSLIST_ID = {other}"
-    ));
-    if let Reading::Value(threads) = absent_or(connection, "the threads", threads)? {
-        rows.extend(threads);
-    }
-    Ok(!rows.is_empty())
-}
-
-/// `ER_NO_SUCH_THREAD`: it ended meanwhile; `ER_KILL_DENIED_ERROR`: it is waited for all the same.
-const NOT_KILLED: [u16; 2] = [1094, 1095];
-
-fn kill(connection: &mut Connection, other: u64) -> Result<(), ConnectionError> {
-    match connection.rows(&format!("KILL {other}")) {
-        Err(error) if !error.number().is_some_and(|it| NOT_KILLED.contains(&it)) => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn undo_journal(
@@ -423,36 +433,41 @@ fn undo_journal(
     planned: Option<Planned>,
     changes: &[Change],
     connection: &mut Connection,
-    by: Undoer,
+    mut by: By<'_>,
 ) -> Result<Restored, HoldError> {
+    let (last_thread, mut intended) = (planned.map(|planned| planned.last_thread), Vec::new());
     // The connection may be what is broken where nothing was changed.
     let restored = match changes {
         [] => Restored::default(),
-        _ => {
-            let last_thread = planned.map(|planned| planned.last_thread);
-            undo(connection, changes, last_thread, &mut |changes| journal.intend(changes))?
-        }
+        _ => by.patiently(|| {
+            briefly(connection, |connection| {
+                undo(connection, changes, last_thread, &mut |changes| {
+                    journal.intend_once(changes, &mut intended)
+                })
+            })
+        })?,
     };
     let Restored { left_alone, not_restored, .. } = restored.clone();
-    journal.close(Undone { left_alone, not_restored, ..Undone::whole(by) })?;
+    journal.close(Undone { left_alone, not_restored, ..Undone::whole(by.undoer) })?;
     Ok(restored)
 }
 
-/// The journals of one life of a server, the oldest first.
+/// The journals since one start of a server, the oldest first.
 ///
 /// # Errors
 /// One cannot be read.
-pub fn of_life(directory: &Path, life: &Life) -> Result<Vec<Contents>, JournalError> {
-    let mut of_life = of_server(directory, &life.server)?;
-    of_life.retain(|contents| contents.begun.life.is(life));
-    Ok(of_life)
+pub fn of_start(directory: &Path, start: &ServerStart) -> Result<Vec<Contents>, JournalError> {
+    let mut of_start = of_server(directory, &start.server)?;
+    of_start.retain(|contents| contents.header.start.is(start));
+    Ok(of_start)
 }
 
-/// The journals of one server, the oldest first. One of another server that cannot be read is none of ours.
+/// The journals of one server, the oldest first. An unreadable journal of another server is
+/// ignored.
 fn of_server(directory: &Path, server: &str) -> Result<Vec<Contents>, JournalError> {
     let all = crate::journal::all(directory)?.into_iter();
     let is_of_server = |contents: &Result<Contents, JournalError>| match contents {
-        Ok(contents) => contents.begun.life.server == server,
+        Ok(contents) => contents.header.start.server == server,
         Err(JournalError::Wrong { server: Some(other), .. }) => other == server,
         Err(_) => true,
     };

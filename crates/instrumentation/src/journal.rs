@@ -1,14 +1,18 @@
-//! What was changed, written before it is changed, so that it can be undone whatever happens.
+//! The journal of changes. It is written before a change is made, so the change can always be
+//! undone.
 //!
-//! One file per command, JSON lines, each forced to the disk before the change that it tells of is
-//! made. Whoever holds the lock of the file is responsible for the changes; the kernel lets go of a
-//! lock when its process ends, however it ends. So whoever gets the lock of a journal that is not
-//! closed knows that nobody undoes it, and does so.
+//! Each command has one file of JSON lines. Each line is forced to disk before its change is made.
+//! The process that holds the lock of the file is responsible for the changes. The kernel releases
+//! the lock when that process ends, for whatever reason. A process that gets the lock of an open
+//! journal knows that nobody else will undo it, and undoes it.
+
+mod contents;
+mod valid;
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -17,14 +21,19 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::change::Change;
-use crate::life::Life;
+use crate::server_start::ServerStart;
+use crate::trusted;
+
+use contents::whole_lines;
+pub use contents::{Contents, all, read};
 
 /// A line of a journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Entry {
     /// The first.
-    Begun(Begun),
+    #[serde(rename = "begun")]
+    Header(Header),
     /// What is about to be made, once it is planned.
     Planned(Planned),
     /// A change that is about to be made.
@@ -40,12 +49,14 @@ pub enum Entry {
 
 /// What was asked for, by whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
-    /// The life of the server that was changed. Another one knows nothing of the changes.
-    pub life: Life,
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// The start of the server that was changed. The next one knows nothing of the changes.
+    #[serde(rename = "life")]
+    pub start: ServerStart,
     /// What was asked for, such as `apply waits`.
     pub command: String,
-    /// The account by which the server was changed.
+    /// The account that changed the server.
     pub account: String,
     /// The user of this host who asked.
     pub user: u32,
@@ -59,6 +70,7 @@ pub struct Begun {
 
 /// What a plan for a server was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Planned {
     /// How many rows it changes.
     pub rows: usize,
@@ -68,6 +80,7 @@ pub struct Planned {
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Undone {
     /// Who undid it.
     pub by: Undoer,
@@ -97,7 +110,7 @@ pub enum Undoer {
     Guardian,
     /// A later command.
     Later,
-    /// The server itself: it was started anew.
+    /// The server itself, by a restart.
     Restart,
 }
 
@@ -139,32 +152,6 @@ pub struct Journal {
     file: File,
 }
 
-/// What a journal holds.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contents {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its first line.
-    pub begun: Begun,
-    /// What was planned; `None`: it made changes one by one, or none.
-    pub planned: Option<Planned>,
-    /// The changes that were about to be made, in their order.
-    pub changes: Vec<Change>,
-    /// Whether they are to stay until somebody asks.
-    pub kept: bool,
-    /// Counters that were about to be reset.
-    pub reset: BTreeMap<String, i64>,
-    /// How it ended; `None`: it did not.
-    pub undone: Option<Undone>,
-}
-
-impl Contents {
-    /// Whether something of it is to be undone. A reset cannot be.
-    pub fn is_open(&self) -> bool {
-        self.undone.is_none() && self.reset.is_empty()
-    }
-}
-
 /// Where the journals of this user are: in [`state_directory`].
 pub fn directory(environment: impl Fn(&str) -> Option<String>, is_root: bool) -> PathBuf {
     state_directory(environment, is_root).join("journal")
@@ -196,13 +183,10 @@ impl Alone {
     /// It cannot be made or locked.
     pub fn within(path: &Path) -> Result<Alone, JournalError> {
         let failed = |what, error| JournalError::File { path: path.to_owned(), what, error };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
+        trusted::make_directory(path)
             .map_err(|error| failed("the directory cannot be made", error))?;
-        let directory =
-            File::open(path).map_err(|error| failed("the directory cannot be opened", error))?;
+        let directory = trusted::open_directory(path)
+            .map_err(|error| failed("the directory cannot be used", error))?;
         lock(&directory, FlockOperation::LockExclusive)
             .map_err(|error| failed("the directory cannot be locked", error))?;
         Ok(Alone { path: path.to_owned(), directory })
@@ -226,16 +210,16 @@ impl Journal {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn begin(alone: &Alone, begun: Begun) -> Result<Journal, JournalError> {
+    pub fn begin(alone: &Alone, header: Header) -> Result<Journal, JournalError> {
         let failed = |what, error| JournalError::File { path: alone.path.clone(), what, error };
-        let name = format!("{}-{}.jsonl", begun.at.strftime("%Y%m%dT%H%M%S.%f"), begun.pid);
+        let name = format!("{}-{}.jsonl", header.at.strftime("%Y%m%dT%H%M%S.%f"), header.pid);
         let path = alone.path.join(name);
         let file =
             OpenOptions::new().create_new(true).append(true).read(true).mode(0o600).open(&path);
         let file = file.map_err(|error| failed("it cannot be made", error))?;
         let mut journal = Journal { path, file };
         journal.lock(FlockOperation::NonBlockingLockExclusive)?;
-        journal.write(&[Entry::Begun(begun)])?;
+        journal.write(&[Entry::Header(header)])?;
         // The name of the file has to last, too.
         alone
             .directory
@@ -255,7 +239,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Takes the lock of a journal; `None` where another process holds it.
+    /// Takes the lock of a journal; `None` if another process holds it.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -268,11 +252,11 @@ impl Journal {
         Ok(Some(journal))
     }
 
-    /// Takes away a line that its writer died at: what it tells of was not done, and what comes next has to be
-    /// a line of its own.
+    /// Removes an incomplete line whose writer died. Its change was not made, and the next entry
+    /// needs a line of its own.
     fn mend(&self) -> Result<(), JournalError> {
         let mended = || -> io::Result<()> {
-            let text = std::fs::read(&self.path)?;
+            let text = trusted::read(&self.path)?;
             let whole = whole_lines(&text);
             if whole < text.len() {
                 self.file.set_len(whole as u64)?;
@@ -283,7 +267,7 @@ impl Journal {
     }
 
     fn open(path: &Path) -> Result<Journal, JournalError> {
-        let file = OpenOptions::new().append(true).read(true).open(path);
+        let file = trusted::open_file(path, true);
         let file = file.map_err(|error| JournalError::File {
             path: path.to_owned(),
             what: "it cannot be opened",
@@ -318,6 +302,25 @@ impl Journal {
         self.write(&entries)
     }
 
+    /// As [`Journal::intend`], less what was intended before: who tries again intends the same.
+    ///
+    /// # Errors
+    /// As [`Journal::intend`].
+    pub fn intend_once(
+        &mut self,
+        changes: &[Change],
+        intended: &mut Vec<Change>,
+    ) -> Result<(), JournalError> {
+        let is_new = |change: &&Change| !intended.contains(change);
+        let new: Vec<Change> = changes.iter().filter(is_new).cloned().collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.intend(&new)?;
+        intended.extend(new);
+        Ok(())
+    }
+
     /// Writes that the changes stay until somebody asks to undo them.
     ///
     /// # Errors
@@ -342,7 +345,7 @@ impl Journal {
         self.write(&[Entry::Undone(undone)])
     }
 
-    /// What it holds; `None` where nothing was changed.
+    /// Its content; `None` if nothing was changed.
     ///
     /// # Errors
     /// It cannot be read, or is no journal.
@@ -353,6 +356,9 @@ impl Journal {
     fn write(&mut self, entries: &[Entry]) -> Result<(), JournalError> {
         let mut lines = Vec::new();
         for entry in entries {
+            // What could not be read again could not be undone.
+            valid::check(entry)
+                .map_err(|why| self.failed("an entry cannot be written", io::Error::other(why)))?;
             serde_json::to_writer(&mut lines, entry)
                 .map_err(|error| self.failed("an entry cannot be written", error.into()))?;
             lines.push(b'\n');
@@ -369,85 +375,7 @@ impl Journal {
     }
 }
 
-/// Every journal in a directory, the oldest first. One that cannot be read is told as an error.
-///
-/// # Errors
-/// The directory cannot be read. That it does not exist is no error.
-pub fn all(directory: &Path) -> Result<Vec<Result<Contents, JournalError>>, JournalError> {
-    let failed = |error| JournalError::File {
-        path: directory.to_owned(),
-        what: "the directory cannot be read",
-        error,
-    };
-    let entries = match std::fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(failed(error)),
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths.iter().filter_map(|path| read(path).transpose()).collect())
-}
-
-/// Reads a journal, whoever holds it; `None` where its writer died before the first line was whole, and
-/// changed nothing.
-///
-/// # Errors
-/// It cannot be read, or is no journal.
-pub fn read(path: &Path) -> Result<Option<Contents>, JournalError> {
-    let wrong = |contents: &Option<Contents>, line: usize, reason: String| JournalError::Wrong {
-        path: path.to_owned(),
-        server: contents.as_ref().map(|contents| contents.begun.life.server.clone()),
-        line: line + 1,
-        reason,
-    };
-    let text = std::fs::read(path).map_err(|error| JournalError::File {
-        path: path.to_owned(),
-        what: "it cannot be read",
-        error,
-    })?;
-    let mut contents: Option<Contents> = None;
-    let lines = text[..whole_lines(&text)].split_inclusive(|byte| *byte == b'\n');
-    for (number, line) in lines.enumerate() {
-        let entry = serde_json::from_slice(line)
-            .map_err(|error| wrong(&contents, number, error.to_string()))?;
-        match (entry, &mut contents) {
-            (Entry::Begun(begun), none @ None) => {
-                let path = path.to_owned();
-                *none = Some(Contents {
-                    path,
-                    begun,
-                    planned: None,
-                    changes: vec![],
-                    kept: false,
-                    reset: BTreeMap::new(),
-                    undone: None,
-                });
-            }
-            (Entry::Planned(planned), Some(contents)) => contents.planned = Some(planned),
-            (Entry::Change(change), Some(contents)) => contents.changes.push(change),
-            (Entry::Kept, Some(contents)) => contents.kept = true,
-            (Entry::Reset(counters), Some(contents)) => contents.reset = counters,
-            (Entry::Undone(undone), Some(contents)) => contents.undone = Some(undone),
-            (_, contents) => {
-                return Err(wrong(contents, number, "it stands in the wrong place".to_owned()));
-            }
-        }
-    }
-    Ok(contents)
-}
-
-/// How many bytes of a journal its whole lines have. What comes behind is being written, or its writer died at it:
-/// what it tells of was not done yet.
-fn whole_lines(text: &[u8]) -> usize {
-    text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
-}
-
+#[cfg(test)]
+mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
-//! The server's instrumentation under control: what is set in Performance Schema and which counters of
-//! InnoDB are on, profiles of what shall be set, the changes between the two, a journal of them, and the way back.
+//! Controls the server's instrumentation: the settings of Performance Schema and the counters of
+//! InnoDB. Profiles say what should be on; a plan has the changes; a journal records them and leads
+//! back.
 //!
-//! Nothing is changed that is not in a journal on the disk before. The tables of settings are
-//! described once, in [`table`]; reading, comparing, writing, and undoing know only tables, keys and
-//! settings.
+//! Nothing changes before it is in a journal on disk. [`table`] describes the setup tables once.
+//! Reading, comparing, writing and undoing know only tables, keys and settings.
 #![forbid(unsafe_code)]
 
 pub mod activity;
@@ -16,17 +16,20 @@ pub mod filter;
 pub mod full;
 pub mod hold;
 pub mod journal;
-pub mod life;
+mod left_connection;
+pub mod locked;
 pub mod metrics;
 pub mod pattern;
 pub mod plan;
 pub mod profile;
 mod rebuild;
+pub mod server_start;
 pub mod sessions;
 pub mod state;
 pub mod statements;
 pub mod status;
 pub mod table;
+mod trusted;
 pub mod undo;
 pub mod unseen;
 pub mod written;

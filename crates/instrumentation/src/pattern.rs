@@ -1,7 +1,7 @@
-//! Patterns of names, as the server's own options have them.
+//! Patterns for names, as in the server's own options.
 
-/// Whether a name fits a pattern in which `%` stands for any characters. `_` is a letter like the
-/// others, since it is part of most names.
+/// Whether a name matches a pattern in which `%` matches any characters. `_` is an ordinary
+/// character, because most names contain it.
 pub fn fits(name: &str, pattern: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('%') else { return name == pattern };
     let Some(mut name) = name.strip_prefix(first) else { return false };

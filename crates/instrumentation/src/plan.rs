@@ -1,4 +1,4 @@
-//! From a profile to the changes that make it so.
+//! Turns a profile into changes.
 
 mod needed;
 
@@ -18,7 +18,8 @@ use crate::table::Table;
 pub(crate) use needed::is_abstract;
 pub use needed::{dead_consumers, parent_of};
 
-/// Where `ENABLED` stands in the settings of every table that has it, and `TIMED` or `HISTORY`.
+/// The position of `ENABLED` in the settings of every table that has it, and of `TIMED` or
+/// `HISTORY`.
 const ENABLED: usize = 0;
 const SECOND: usize = 1;
 
@@ -27,7 +28,7 @@ const SECOND: usize = 1;
 pub struct Plan {
     /// In the order in which they are made.
     pub changes: Vec<Change>,
-    /// What was added since something else needs it: its name and who needs it.
+    /// What was added because something else needs it: its name and what needs it.
     pub added: Vec<(String, String)>,
     /// What the profile asks for and nobody can do, by its name, with the reason.
     pub impossible: Vec<(String, String)>,
@@ -45,7 +46,7 @@ pub struct Wanted<'a> {
     pub profile: &'a Profile,
     /// What of it is recorded.
     pub filter: &'a Filter,
-    /// The sessions that are there.
+    /// The existing sessions.
     pub sessions: &'a [Session],
     /// The version of the server.
     pub version: ServerVersion,
@@ -172,7 +173,7 @@ fn apply_rules(state: &mut State, profile: &Profile, version: ServerVersion) {
     }
 }
 
-/// Takes out of `desired` what the server ignores without a word, and says so.
+/// Removes from `desired` what the server silently ignores, and reports it.
 ///
 /// `update_row_values` in `storage/perfschema/table_setup_instruments.cc`: the memory of Performance
 /// Schema itself is always counted, and memory and errors have no times.

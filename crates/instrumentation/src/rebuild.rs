@@ -1,9 +1,9 @@
-//! `setup_objects` made anew, where the server cannot remove one of its rows.
+//! Rebuilds `setup_objects` on servers that cannot remove one of its rows.
 //!
-//! MySQL 5.7 and MariaDB remove the row of the *table* of that schema and name, whatever `OBJECT_TYPE` a
-//! `DELETE` names, and report success (seen on 5.7.22, 10.11.19 and 11.4.5; the object type that
-//! `table_setup_objects::delete_row_values` passes on is always `OBJECT_TYPE_TABLE`). What is no table goes
-//! only with all the rest, by `TRUNCATE`.
+//! MySQL 5.7 and MariaDB remove the row of the *table* with that schema and name, whatever
+//! `OBJECT_TYPE` a `DELETE` names, and report success (seen on 5.7.22, 10.11.19 and 11.4.5;
+//! `table_setup_objects::delete_row_values` always passes on `OBJECT_TYPE_TABLE`). The row of
+//! anything but a table can only be removed together with all others, by `TRUNCATE`.
 
 use waggle_model::Flavour;
 use waggle_mysql::{Connection, ServerIdentity, rights};
@@ -15,10 +15,10 @@ use crate::table::Table;
 
 /// Removes every row. No server writes it to its binary log.
 pub(crate) const EMPTY: &str = "TRUNCATE TABLE performance_schema.setup_objects";
-/// The first MySQL that removes the row that it is told.
+/// The first MySQL that removes the named row.
 const MENDED_IN_MYSQL: [u32; 3] = [8, 0, 0];
 
-/// Whether rows come or go of which one cannot be removed alone.
+/// Whether rows are added or removed that cannot be removed alone.
 pub(crate) fn is_needed(changes: &[Change], server: &ServerIdentity) -> bool {
     let number = server.server_version().number;
     let comes_or_goes = |change: &Change| {

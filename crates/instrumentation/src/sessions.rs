@@ -1,4 +1,4 @@
-//! The threads that are there.
+//! The existing threads.
 
 use waggle_mysql::connection::{MARK, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};

@@ -1,9 +1,9 @@
-//! What is set, as read from the server.
+//! The current settings, as read from the server.
 
 use std::collections::BTreeMap;
 
 use waggle_model::Reading;
-use waggle_mysql::connection::{Row, absent_without, text};
+use waggle_mysql::connection::{Row, absent_without, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::change::Change;
@@ -74,14 +74,14 @@ impl State {
         self.tables.get(&table)?.why()
     }
 
-    /// Why one of the tables is absent that every server has; `None` where all are there.
+    /// Why a table is absent that every server has; `None` if all are there.
     pub fn why_incomplete(&self) -> Option<&str> {
         [Table::Instruments, Table::Consumers, Table::Actors, Table::Objects, Table::Threads]
             .into_iter()
             .find_map(|table| self.why_absent(table))
     }
 
-    /// The rows of a table, to be changed; `None` where it is absent.
+    /// The rows of a table, to be changed; `None` if it is absent.
     pub(crate) fn rows_mut(&mut self, table: Table) -> Option<&mut Rows> {
         match self.tables.get_mut(&table)? {
             Reading::Value(rows) => Some(rows),
@@ -122,10 +122,27 @@ fn split(table: Table, rows: Vec<Row>) -> Rows {
     let shape = table.shape();
     let split = |row: Row| {
         let key = (0..shape.key.len()).map(|at| text(&row, at)).collect();
-        let settings = row[shape.key.len()..]
-            .iter()
-            .map(|value| value.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()));
-        (key, settings.collect())
+        // As many as the table has, whatever was answered.
+        let of_settings = shape.key.len()..shape.key.len() + shape.settings.len();
+        (key, of_settings.map(|at| optional_text(&row, at)).collect())
     };
     rows.into_iter().map(split).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_that_is_too_short_or_too_long_has_a_value_for_each_setting() {
+        let yes = || Some(b"YES".to_vec());
+        for table in Table::ALL {
+            let shape = table.shape();
+            for length in 0..8 {
+                let rows = split(table, vec![vec![yes(); length]]);
+                let (key, settings) = rows.first_key_value().unwrap();
+                assert_eq!((key.len(), settings.len()), (shape.key.len(), shape.settings.len()));
+            }
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! The statements that make changes.
+//! The SQL statements that make changes.
 
 use crate::change::Change;
 use crate::table::{PAGE_COUNTERS, Shape, Table};
@@ -22,7 +22,7 @@ pub fn batches(changes: &[Change], rows_max: usize) -> impl Iterator<Item = Batc
         .map(|changes| Batch { changes })
 }
 
-/// Whether the counter is one of those that one switch turns on and off.
+/// Whether the counter belongs to a group with one common switch.
 fn is_page_counter(change: &Change) -> bool {
     change.table == Table::Metrics && change.key[0] == PAGE_COUNTERS
 }
@@ -54,7 +54,7 @@ impl<'a> Batch<'a> {
         self.changes
     }
 
-    /// The statement; `None` where nothing of it can be written.
+    /// The statement; `None` if nothing can be written.
     pub fn sql(&self) -> Option<String> {
         self.sql_of(self.changes.len())
     }

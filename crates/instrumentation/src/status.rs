@@ -1,4 +1,4 @@
-//! What is set, and what comes of it.
+//! The settings and their effect.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -16,7 +16,7 @@ use crate::plan::{dead_consumers, is_on, parent_of};
 use crate::state::State;
 use crate::table::Table;
 
-/// Everything that there is to know of the instrumentation of a server.
+/// The complete status of a server's instrumentation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Status {
     /// `VERSION()`.
@@ -31,7 +31,7 @@ pub struct Status {
     pub actors: Vec<Actor>,
     /// Rows of `setup_objects`.
     pub objects: Vec<Object>,
-    /// Rows of `setup_threads` that are on, and how many there are; `None` where the server has none.
+    /// Rows of `setup_threads` that are on, and how many there are; `None` if the server has none.
     pub setup_threads: Option<Part>,
     /// Threads that run now.
     pub threads: Threads,
@@ -39,7 +39,7 @@ pub struct Status {
     pub timers: Vec<Timer>,
     /// Which timer a class uses, where that can be chosen.
     pub class_timers: BTreeMap<String, String>,
-    /// Bytes that Performance Schema has taken, by buffer; empty where that may not be read.
+    /// Bytes that Performance Schema has taken, by buffer; empty if that may not be read.
     pub memory: BTreeMap<String, u64>,
     /// The sum of `memory`, as the server gives it, bytes.
     pub memory_bytes: Option<u64>,
@@ -47,7 +47,7 @@ pub struct Status {
     pub memory_missing: Option<String>,
     /// `Performance_schema_*_lost` that are not zero.
     pub lost: BTreeMap<String, u64>,
-    /// Rows of the digest table; absent where it cannot be read.
+    /// Rows of the digest table; absent if it cannot be read.
     pub digests: Option<Part>,
     /// Over how many seconds events were counted.
     pub interval_s: f64,
@@ -68,7 +68,7 @@ pub struct Class {
     pub only_at_start: u64,
     /// How many the server counts whatever is set: its own memory for Performance Schema.
     pub always_on: u64,
-    /// Events per second over the interval; `None` where they cannot be read.
+    /// Events per second over the interval; `None` if they cannot be read.
     pub events_per_s: Option<f64>,
 }
 
@@ -81,7 +81,7 @@ pub struct Consumer {
     pub enabled: bool,
     /// The one that feeds it.
     pub parent: Option<&'static str>,
-    /// It is on and gets nothing, since this one above it is off.
+    /// It is on but gets nothing, because this consumer above it is off.
     pub dead_because: Option<String>,
 }
 
@@ -138,9 +138,9 @@ pub struct Threads {
 pub struct Timer {
     /// Its name.
     pub name: String,
-    /// Units per second; `None` where the host lacks it.
+    /// Units per second; `None` if the host lacks it.
     pub frequency: Option<u64>,
-    /// Units by which it goes on.
+    /// The step of the timer, in its units.
     pub resolution: Option<u64>,
     /// Processor cycles of one reading, the least of some.
     pub overhead_cycles: Option<u64>,
@@ -263,7 +263,7 @@ fn grouped(
     groups
 }
 
-/// What stands before each `/` of a name; a name without one is its own.
+/// The part before each `/` of a name; a name without one is its own.
 fn directories(name: &str) -> Vec<&str> {
     let parts: Vec<&str> = name.match_indices('/').map(|(at, _)| &name[..at]).collect();
     if parts.is_empty() { vec![name] } else { parts }
@@ -344,7 +344,7 @@ pub fn timers(connection: &mut Connection) -> Result<Vec<Timer>, ConnectionError
     Ok(rows.iter().map(timer).collect())
 }
 
-/// The rows of `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` that tell bytes, by their buffer; absent where they may not be
+/// The rows of `SHOW ENGINE PERFORMANCE_SCHEMA STATUS` that tell bytes, by their buffer; absent if they may not be
 /// read.
 pub(crate) fn memory(
     connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! The tables by which the server's instrumentation is set up.
+//! The setup tables of the server's instrumentation.
 
 use serde::{Deserialize, Serialize};
 use waggle_model::Flavour;

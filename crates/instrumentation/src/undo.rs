@@ -1,4 +1,4 @@
-//! Taking changes back.
+//! Undoes changes.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::rebuild;
 use crate::state::{Key, Settings, State};
 use crate::table::Table;
 
-/// What came of taking changes back.
+/// The result of an undo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Rows that are as before again, as they were read back.
@@ -22,8 +22,8 @@ pub struct Restored {
     /// Rows that somebody else has changed meanwhile: `before` is what they hold now, `after` what
     /// they held before the change.
     pub left_alone: Vec<Change>,
-    /// Rows that hold something else than what was written back, without a word of the server: `before` is
-    /// what they hold, `after` what they are to hold.
+    /// Rows that the server silently did not take back: `before` is what they hold, `after` what
+    /// they should hold.
     pub not_restored: Vec<Change>,
 }
 
@@ -48,10 +48,10 @@ impl Restored {
     }
 }
 
-/// Takes changes back, the last first. A row that holds neither what the change found nor what it
-/// wrote was changed by somebody else and is left alone. Threads after `last_thread` began under the
-/// changes, and get what they would have had without; `None`: there are none of those. What has to go on the
-/// way, and to come again, is told to `intend` before.
+/// Undoes changes, the last first. If a row holds neither what the change found nor what it wrote,
+/// somebody else changed it, and it is left alone. Threads after `last_thread` began under the
+/// changes; they get the settings that they would have had otherwise. `None`: there are no such
+/// threads. Rows that have to be removed and added again are passed to `intend` first.
 ///
 /// # Errors
 /// What `intend` says, a table that was changed cannot be read, the connection is broken, or the server refuses a
@@ -105,15 +105,15 @@ fn readable(connection: &mut Connection, changes: &[Change]) -> Result<State, Ho
     }
 }
 
-/// What keeps events goes first, and who is watched last: sessions that log in meanwhile then follow
-/// the rules that are there again.
+/// The order of an undo: consumers and instruments before the filters, `setup_actors` last.
+/// Sessions that log in meanwhile then follow the restored rules.
 fn order() -> impl Iterator<Item = Table> {
     Table::ALL.into_iter().rev().filter(|table| *table != Table::Actors).chain([Table::Actors])
 }
 
-/// The changes that lead back, and those that cannot be taken back.
+/// The changes that take others back, and what cannot be taken back.
 fn inverse(now: &State, changes: &[Change]) -> (Vec<Change>, Vec<Change>) {
-    // A row that was changed twice goes back to what it was at first.
+    // A row that was changed twice gets its first value back.
     let mut rows: BTreeMap<(Table, &Key), Vec<&Change>> = BTreeMap::new();
     for change in changes {
         rows.entry((change.table, &change.key)).or_default().push(change);
@@ -170,7 +170,7 @@ pub(crate) fn is_rule(change: &Change) -> bool {
     matches!(change.table, Table::Actors | Table::SetupThreads)
 }
 
-/// How a thread is set up when it begins; `None` where the server has no rule for it.
+/// How a thread is set up when it begins; `None` if the server has no rule for it.
 pub(crate) fn settings_at_start(state: &State, session: &Session) -> Option<Settings> {
     match (&session.user, &session.host) {
         (Some(user), Some(host)) => Some(settings_for(state, user, host)),

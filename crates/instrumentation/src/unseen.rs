@@ -1,12 +1,12 @@
-//! What a filter names that the server does not show to this account.
+//! Names in a filter that this account cannot see on the server.
 
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::filter::{Filter, Object, Session};
 use crate::statements::quoted;
 
-/// What a filter names and this account cannot see, one line each: it is misspelled, still to come, or the
-/// account has no right to it, and needs none.
+/// Names in a filter that this account cannot see, one line each: misspelled, not there yet, or
+/// without a right to it. The filter needs no such right.
 ///
 /// # Errors
 /// The connection is broken.

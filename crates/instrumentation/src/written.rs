@@ -1,7 +1,7 @@
-//! Whether consumers write: what came into their tables.
+//! Whether consumers write, judged by what arrived in their tables.
 //!
-//! What [`crate::activity`] counts tells of instruments. Into which history an event went, only the tables of the
-//! consumers tell.
+//! [`crate::activity`] counts by instrument. Only the tables of the consumers show which history
+//! received an event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +24,9 @@ const DIGESTS: &str = "statements_digest";
 /// The consumer whose table has no row of a session that rests: its last stage has ended.
 const STAGES: &str = "events_stages_current";
 
-/// What came so far, by consumer: the time at which the last event of another session began, ps; of digests how many
-/// statements were counted, our own among them. It is 0 where nothing came, and for events without a time.
+/// What has arrived so far, by consumer: the start of the last event of another session, ps; for
+/// digests the number of counted statements, including our own. 0 if nothing arrived, and for
+/// events without a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written(BTreeMap<String, u64>);
 
@@ -46,9 +47,9 @@ impl Written {
         Ok(Written(written))
     }
 
-    /// Why consumers cannot have been set as `state` has them from this reading to a later one, while other sessions
-    /// ended so many transactions or more that made events of the instruments whose names begin as `is_fed` says. `None` where
-    /// they can.
+    /// The proof that consumers were not set as `state` says between this reading and a later one,
+    /// while other sessions ended at least this many transactions that make events of the
+    /// instruments in `is_fed`. `None` if there is no such proof.
     pub fn disproof(
         &self,
         later: &Written,
@@ -77,7 +78,7 @@ impl Written {
     }
 }
 
-/// How the names of the instruments begin whose events a consumer keeps; `None` where it has no table.
+/// How the names of the instruments begin whose events a consumer keeps; `None` if it has no table.
 fn fed_by(consumer: &str) -> Option<&'static str> {
     if consumer == DIGESTS {
         return Some("statement");

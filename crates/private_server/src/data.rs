@@ -1,14 +1,17 @@
 //! Making the data directory of a new server.
 
-use std::fs::{self, File};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
 use waggle_model::Flavour;
 
+use crate::copy::make_directory;
 use crate::directory::Directory;
 use crate::launch::{Launcher, did_not_start};
-use crate::{PrivateServerError, Program, arguments};
+use crate::{PrivateServerError, Program};
 
 /// Makes the system tables, with the account `root` without a password.
 pub(crate) fn make(
@@ -17,14 +20,16 @@ pub(crate) fn make(
     directory: &Directory,
 ) -> Result<(), PrivateServerError> {
     let log = directory.path().join("initialize.log");
-    let mut arguments = arguments(program, directory);
+    let mut arguments = directory.arguments(program);
     let input = match program.flavour {
         Flavour::Mysql => {
             arguments.push("--initialize-insecure".to_owned());
             Stdio::null()
         }
         Flavour::Mariadb => {
-            make_directory(program, &directory.data())?;
+            let data = directory.data();
+            make_directory(&data, program.user)
+                .map_err(PrivateServerError::io("cannot make", &data))?;
             let own = ["--bootstrap", "--enforce-storage-engine=", "--max-allowed-packet=8M"];
             arguments.extend(own.map(str::to_owned));
             system_tables(program, directory)?.into()
@@ -38,21 +43,17 @@ pub(crate) fn make(
     }
 }
 
-fn make_directory(program: &Program, path: &Path) -> Result<(), PrivateServerError> {
-    fs::create_dir(path).map_err(PrivateServerError::io("cannot make", path))?;
-    if let Some((uid, gid)) = program.user {
-        let given = std::os::unix::fs::chown(path, Some(uid), Some(gid));
-        given.map_err(PrivateServerError::io("cannot give away", path))?;
-    }
-    Ok(())
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 /// The SQL that the script mariadb-install-db feeds to the server, as with
 /// `--auth-root-authentication-method=normal --skip-test-db`; the help tables are left empty.
 fn system_tables(program: &Program, directory: &Directory) -> Result<File, PrivateServerError> {
-    let share = program.outside(&program.messages);
+    let share = program.open_messages()?;
     // The files were called mysql_* until 10.11 and mariadb_* since 11.
-    let has = |prefix: &&str| share.join(format!("{prefix}_system_tables.sql")).is_file();
+    let has = |prefix: &&str| share.read(&format!("{prefix}_system_tables.sql")).is_ok();
     let Some(prefix) = ["mariadb", "mysql"].into_iter().find(has) else {
         let what = "mariadb_system_tables.sql";
         return Err(PrivateServerError::Incomplete { program: program.executable.clone(), what });
@@ -64,11 +65,11 @@ fn system_tables(program: &Program, directory: &Directory) -> Result<File, Priva
     let mut sql =
         b"CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n".to_vec();
     for file in files {
-        let path = share.join(file);
-        sql.extend(fs::read(&path).map_err(PrivateServerError::io("cannot read", &path))?);
+        let read = share.read(&file);
+        sql.extend(read.map_err(PrivateServerError::io("cannot read", Path::new(&file)))?);
         sql.push(b'\n');
     }
     let path = directory.path().join("bootstrap.sql");
-    fs::write(&path, sql).map_err(PrivateServerError::io("cannot write", &path))?;
+    write_private(&path, &sql).map_err(PrivateServerError::io("cannot write", &path))?;
     File::open(&path).map_err(PrivateServerError::io("cannot read", &path))
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -9,17 +10,20 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Gid, Pid, Signal, Uid};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
 use rustix::thread::CpuSet;
 
-use crate::{PrivateServerError, Program};
+use crate::{Directory, PrivateServerError, Program};
 
 /// A server that does not answer in this time does not start.
 const START_MAX: Duration = Duration::from_secs(120);
+const STOP_MAX: Duration = Duration::from_secs(300);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// It gives way to the servers in use.
 const NICE: i32 = 10;
-/// Lines of a log in a message: so many of errors, and so many from its end.
+/// Lines of a log in a message: of errors, and as many from its end.
 const LINES: usize = 12;
 
 /// How a program of a server is started: by a program of ours that calls [`Launch::run`].
@@ -65,7 +69,10 @@ impl Launcher {
     }
 
     /// Starts a program; what it says goes to `log`.
-    pub(crate) fn spawn(
+    ///
+    /// # Errors
+    /// The log cannot be written, or our program cannot be started.
+    pub fn spawn(
         &self,
         program: &Program,
         arguments: &[String],
@@ -132,35 +139,90 @@ impl Launch {
     }
 }
 
-/// Waits until a server greets.
-pub(crate) fn wait_ready(
-    child: &mut Child,
-    socket: &Path,
-    log: &Path,
-) -> Result<(), PrivateServerError> {
-    let begin = Instant::now();
+/// Waits until a server greets; the version that it names.
+///
+/// # Errors
+/// It ended, or did not answer in two minutes.
+pub fn wait_ready(child: &mut Child, directory: &Directory) -> Result<String, PrivateServerError> {
+    let (begin, log, socket) = (Instant::now(), directory.log(), directory.socket());
     while begin.elapsed() < START_MAX {
-        let ended = child.try_wait().map_err(PrivateServerError::io("cannot wait for", log))?;
+        let ended = child.try_wait().map_err(PrivateServerError::io("cannot wait for", &log))?;
         if let Some(status) = ended {
-            return Err(did_not_start(format!("it ended with {status}"), log));
+            return Err(did_not_start(format!("it ended with {status}"), &log));
         }
-        if greets(socket) {
-            return Ok(());
+        if let Ok(version) = greeting(&socket, begin + START_MAX) {
+            return Ok(version);
         }
         sleep(LOOK_EVERY);
     }
-    Err(did_not_start(format!("it did not answer in {} s", START_MAX.as_secs()), log))
+    Err(did_not_start(format!("it did not answer in {} s", START_MAX.as_secs()), &log))
 }
 
-/// The first byte of the body of the greeting is the version of the protocol, 10 ("Protocol::Handshake",
-/// MySQL source documentation); a server that is full sends an error, 255.
-fn greets(socket: &Path) -> bool {
+/// Tells a server to stop, and waits until it has. Writing what it holds in memory may take it long.
+///
+/// # Errors
+/// It did not stop in five minutes, or not in good order.
+pub fn stop(child: &mut Child, directory: &Directory) -> Result<(), PrivateServerError> {
+    let log = directory.log();
+    let failed = || PrivateServerError::io("cannot stop the server of", &log);
+    kill_process(Pid::from_child(child), Signal::TERM).map_err(|errno| failed()(errno.into()))?;
+    let begin = Instant::now();
+    while begin.elapsed() < STOP_MAX {
+        match child.try_wait().map_err(failed())? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => {
+                let how = format!("it was told to stop and ended with {status}");
+                return Err(did_not_start(how, &log));
+            }
+            None => sleep(LOOK_EVERY),
+        }
+    }
+    Err(did_not_start(format!("it did not stop in {} s", STOP_MAX.as_secs()), &log))
+}
+
+/// The version in the greeting ("Protocol::Handshake", MySQL source documentation): a header of 4 bytes, the
+/// version of the protocol, 10, and that of the server with a NUL. A server that is full sends an error, 255.
+/// MariaDB before 11 puts `5.5.5-` in front, for old replicas.
+///
+/// The socket lies in a directory of the server's user, so anything can stand there and say anything, or nothing
+/// for long.
+fn greeting(socket: &Path, until: Instant) -> io::Result<String> {
+    let mut stream = connected(socket)?;
+    let mut read = |bytes: &mut [u8]| -> io::Result<()> {
+        let mut at = 0;
+        while at < bytes.len() {
+            let left = until.saturating_duration_since(Instant::now());
+            // No time at all would be no limit.
+            stream.set_read_timeout(Some(left.max(LOOK_EVERY)))?;
+            match stream.read(&mut bytes[at..])? {
+                _ if left.is_zero() => return Err(io::ErrorKind::TimedOut.into()),
+                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+                count => at += count,
+            }
+        }
+        Ok(())
+    };
     let mut head = [0; 5];
-    let asked = UnixStream::connect(socket).and_then(|mut stream| {
-        stream.set_read_timeout(Some(START_MAX))?;
-        stream.read_exact(&mut head)
-    });
-    asked.is_ok() && head[4] == 10
+    read(&mut head)?;
+    if head[4] != 10 {
+        return Err(io::Error::other("no handshake of version 10"));
+    }
+    let mut rest = vec![0; usize::from(u16::from_le_bytes([head[0], head[1]])).saturating_sub(1)];
+    read(&mut rest)?;
+    let version = rest.split(|&byte| byte == 0).next().unwrap_or_default();
+    let version = String::from_utf8_lossy(version);
+    Ok(version.strip_prefix("5.5.5-").unwrap_or(&version).to_owned())
+}
+
+/// Connects to a socket, and neither follows a link nor waits for a place in its queue.
+fn connected(socket: &Path) -> io::Result<UnixStream> {
+    let file = open(socket, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let how = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, how, None)?;
+    connect(&stream, &SocketAddrUnix::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?)?;
+    let stream = UnixStream::from(stream);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 pub(crate) fn did_not_start(reason: String, log: &Path) -> PrivateServerError {
@@ -179,6 +241,28 @@ fn telling(log: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_socket_that_says_nothing_is_given_up_and_a_link_leads_nowhere() {
+        let place = tempfile::TempDir::new().unwrap();
+        let [socket, link] = ["s", "l"].map(|name| place.path().join(name));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        let soon = || Instant::now() + LOOK_EVERY;
+        assert!(greeting(&link, soon()).is_err());
+        listener.set_nonblocking(true).unwrap();
+        assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert!(greeting(&socket, soon()).is_err(), "it says nothing");
+        // So many that the next would have to wait for its place.
+        let mut waiting = Vec::new();
+        let full = loop {
+            match connected(&socket) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+    }
 
     #[test]
     fn the_errors_of_a_log_are_told_and_its_end() {

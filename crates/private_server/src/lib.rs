@@ -6,6 +6,7 @@
 //! with it; what a killed waggle left is removed by the next one.
 #![forbid(unsafe_code)]
 
+mod copy;
 mod data;
 mod directory;
 mod error;
@@ -16,14 +17,13 @@ mod template;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-pub use directory::free_bytes;
+pub use directory::{Directory, free_bytes};
 pub use error::PrivateServerError;
-pub use launch::{Launch, Launcher};
+pub use launch::{Launch, Launcher, stop, wait_ready};
 pub use program::Program;
 pub use template::Template;
 
-use directory::{Directory, ROOM_MIB};
-use waggle_model::Flavour;
+use directory::ROOM_MIB;
 
 /// A private server. Dropping it kills it and removes its files.
 #[derive(Debug)]
@@ -31,16 +31,6 @@ pub struct PrivateServer {
     child: Child,
     directory: Directory,
 }
-
-/// What every start is told, the one that makes the data as well. `--no-defaults` must come first.
-/// `loose` options are for the versions that have them.
-const SETTINGS: [&str; 5] = [
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-flush-log-at-trx-commit=2",
-    "--loose-innodb-redo-log-capacity=32M",
-    "--loose-innodb-log-file-size=16M",
-    "--loose-mysqlx=0",
-];
 
 impl PrivateServer {
     /// Makes data, and starts a server on it. `settings` are as on its command line, and win over
@@ -53,7 +43,19 @@ impl PrivateServer {
         launcher: &Launcher,
         settings: &[&str],
     ) -> Result<PrivateServer, PrivateServerError> {
-        let directory = Directory::create(program, ROOM_MIB)?;
+        PrivateServer::start_in(Directory::create(program, ROOM_MIB)?, program, launcher, settings)
+    }
+
+    /// The same in a directory that has no data yet.
+    ///
+    /// # Errors
+    /// As [`PrivateServer::start`].
+    pub fn start_in(
+        directory: Directory,
+        program: &Program,
+        launcher: &Launcher,
+        settings: &[&str],
+    ) -> Result<PrivateServer, PrivateServerError> {
         data::make(program, launcher, &directory)?;
         PrivateServer::on(directory, program, launcher, settings)
     }
@@ -65,22 +67,26 @@ impl PrivateServer {
         launcher: &Launcher,
         settings: &[&str],
     ) -> Result<PrivateServer, PrivateServerError> {
-        let log = directory.path().join("error.log");
-        let mut arguments = arguments(program, &directory);
-        arguments.extend(
-            [
-                "--skip-networking".to_owned(),
-                "--skip-log-bin".to_owned(),
-                format!("--socket={}", program.inside(&directory.socket()).display()),
-                format!("--pid-file={}", program.inside(&directory.path().join("pid")).display()),
-            ]
-            .into_iter()
-            .chain(settings.iter().map(|&setting| setting.to_owned())),
-        );
-        let child = launcher.spawn(program, &arguments, Stdio::null(), &log)?;
+        let child = spawn(&directory, program, launcher, settings)?;
         let mut server = PrivateServer { child, directory };
-        launch::wait_ready(&mut server.child, &server.directory.socket(), &log)?;
+        launch::wait_ready(&mut server.child, &server.directory)?;
         Ok(server)
+    }
+
+    /// Stops it in good order, and starts it again on its data; see [`PrivateServer::start`].
+    ///
+    /// # Errors
+    /// It does not stop, or does not start.
+    pub fn restart(
+        mut self,
+        program: &Program,
+        launcher: &Launcher,
+        settings: &[&str],
+    ) -> Result<PrivateServer, PrivateServerError> {
+        stop(&mut self.child, &self.directory)?;
+        self.child = spawn(&self.directory, program, launcher, settings)?;
+        launch::wait_ready(&mut self.child, &self.directory)?;
+        Ok(self)
     }
 
     /// The process id of the server itself.
@@ -99,34 +105,22 @@ impl PrivateServer {
     }
 }
 
+fn spawn(
+    directory: &Directory,
+    program: &Program,
+    launcher: &Launcher,
+    settings: &[&str],
+) -> Result<Child, PrivateServerError> {
+    let mut arguments = directory.listening(program);
+    arguments.extend(["--skip-networking", "--skip-log-bin"].map(str::to_owned));
+    arguments.extend(settings.iter().map(|&setting| setting.to_owned()));
+    launcher.spawn(program, &arguments, Stdio::null(), &directory.log())
+}
+
 impl Drop for PrivateServer {
     fn drop(&mut self) {
         // Where that fails the kernel does it when this process ends.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// What every start of a program needs.
-fn arguments(program: &Program, directory: &Directory) -> Vec<String> {
-    let mut arguments = vec![
-        "--no-defaults".to_owned(),
-        format!("--basedir={}", program.base.display()),
-        format!("--lc-messages-dir={}", program.messages.display()),
-        format!("--datadir={}", program.inside(&directory.data()).display()),
-        // What our environment names need not be there in another root directory.
-        format!("--tmpdir={}", program.inside(directory.path()).display()),
-    ];
-    arguments.extend(SETTINGS.map(str::to_owned));
-    arguments.push(match program.flavour {
-        // The directory that the package names need not be there.
-        Flavour::Mysql => "--secure-file-priv=".to_owned(),
-        // Since 11.4 each start makes a key for TLS, which takes one to six seconds of a processor. Nobody comes over a network.
-        Flavour::Mariadb => "--skip-ssl".to_owned(),
-    });
-    if program.user.is_some_and(|(uid, _)| uid == 0) {
-        // It refuses to run as root unless it is told to.
-        arguments.push("--user=root".to_owned());
-    }
-    arguments
 }

@@ -1,11 +1,14 @@
 //! The program of a server, and what comes with it.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
+use rustix::fs::{Mode, OFlags, ResolveFlags, open, openat2};
 use rustix::process::geteuid;
 use serde::Deserialize;
 use waggle_model::Flavour;
@@ -135,9 +138,25 @@ impl Program {
             PrivateServerError::Incomplete { program: executable.clone(), what }
         })?;
         let base = base.to_owned();
+        Program::of(flavour, None, [executable, base, messages])
+    }
+
+    /// A program by its path, that of its installation and that of its messages, as they are seen from its
+    /// root directory: that one is `None` where it is ours.
+    ///
+    /// # Errors
+    /// There is none, or we may not start it there.
+    pub fn of(
+        flavour: Flavour,
+        root: Option<PathBuf>,
+        [executable, base, messages]: [PathBuf; 3],
+    ) -> Result<Program, PrivateServerError> {
         let is_root = geteuid().is_root();
+        if root.is_some() && !is_root {
+            return Err(PrivateServerError::NotRoot { how: "in a root directory of its own" });
+        }
         let user = is_root.then_some((0, 0));
-        Program { flavour, root: None, executable, base, messages, user }.checked()
+        Program { flavour, root, executable, base, messages, user }.checked()
     }
 
     /// A program by its name in a list of servers, a file with a table for each:
@@ -162,19 +181,8 @@ impl Program {
             let names: Vec<&str> = servers.keys().map(String::as_str).collect();
             return Err(failed(format!("it has no {name}, but {}", names.join(", "))));
         };
-        let is_root = geteuid().is_root();
-        if listed.root.is_some() && !is_root {
-            return Err(PrivateServerError::NotRoot { how: "in a root directory of its own" });
-        }
-        let program = Program {
-            flavour: listed.family.into(),
-            root: listed.root,
-            executable: listed.program,
-            base: listed.base,
-            messages: listed.messages,
-            user: is_root.then_some((0, 0)),
-        };
-        program.checked()
+        let Listed { family, root, program, base, messages } = listed;
+        Program::of(family.into(), root, [program, base, messages])
     }
 
     /// The path of the program, as seen from its root directory.
@@ -202,8 +210,24 @@ impl Program {
         }
     }
 
+    /// Opens the directory of its messages. Links lead where they lead for the program, and not out of its root
+    /// directory.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn open_messages(&self) -> Result<Messages, PrivateServerError> {
+        let path = self.outside(&self.messages);
+        let root = self.root.as_deref().unwrap_or(Path::new("/"));
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let opened = open(root, how, Mode::empty())
+            .and_then(|root| openat2(root, &self.messages, how, Mode::empty(), resolve));
+        let directory = opened.map_err(|errno| errno.into());
+        Ok(Messages(directory.map_err(PrivateServerError::io("cannot open", &path))?))
+    }
+
     /// A path as the program sees it.
-    pub(crate) fn inside(&self, path: &Path) -> PathBuf {
+    pub fn inside(&self, path: &Path) -> PathBuf {
         let root = self.root.as_ref();
         match root.and_then(|root| path.strip_prefix(root).ok()) {
             Some(rest) => Path::new("/").join(rest),
@@ -212,11 +236,36 @@ impl Program {
     }
 
     /// A path of the program as this process sees it.
-    pub(crate) fn outside(&self, path: &Path) -> PathBuf {
+    pub fn outside(&self, path: &Path) -> PathBuf {
         match &self.root {
             Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
             None => path.to_owned(),
         }
+    }
+}
+
+/// The directory of the messages of a program. It is named by a server, which can be anybody's.
+pub(crate) struct Messages(OwnedFd);
+
+/// The longest file of SQL of any server has a twentieth.
+const MESSAGES_BYTES_MAX: u64 = 16 << 20;
+
+impl Messages {
+    /// Reads a file of it: no link, nothing but a regular file.
+    pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        // A FIFO would wait for its other end.
+        let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let file = File::from(openat2(&self.0, name, how, Mode::empty(), resolve)?);
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
+        let mut text = Vec::new();
+        file.take(MESSAGES_BYTES_MAX + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > MESSAGES_BYTES_MAX {
+            return Err(io::Error::other("it is longer than that of any server"));
+        }
+        Ok(text)
     }
 }
 
@@ -248,6 +297,32 @@ fn outlives(path: &Path, mode: u32) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_regular_files_and_links_stay_in_the_root_directory() {
+        let root = tempfile::TempDir::new().unwrap();
+        let share = root.path().join("opt/server/share");
+        fs::create_dir_all(&share).unwrap();
+        fs::write(share.join("good.sql"), "SELECT 1").unwrap();
+        std::os::unix::fs::symlink("/etc/shadow", share.join("link.sql")).unwrap();
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, share.join("pipe.sql"), fifo, Mode::RUSR, 0).unwrap();
+        // As where a package is reached by a link to its version.
+        std::os::unix::fs::symlink("/opt/server", root.path().join("current")).unwrap();
+        let program = Program {
+            flavour: Flavour::Mariadb,
+            root: Some(root.path().to_owned()),
+            executable: "/bin/mariadbd".into(),
+            base: "/usr".into(),
+            messages: "/current/share".into(),
+            user: None,
+        };
+        let messages = program.open_messages().ok().unwrap();
+        assert_eq!(messages.read("good.sql").unwrap(), b"SELECT 1");
+        for refused in ["link.sql", "pipe.sql", "../share/good.sql", "none.sql"] {
+            assert!(messages.read(refused).is_err(), "{refused}");
+        }
+    }
 
     #[test]
     fn messages_are_found_where_packages_put_them() {

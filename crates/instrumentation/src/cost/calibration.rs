@@ -1,4 +1,4 @@
-//! What an event costs beyond the readings of the timer, as it was measured on a private server.
+//! The cost of an event beyond reading the timer, as measured on a private server.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,22 @@ use serde::{Deserialize, Serialize};
 use super::Span;
 use crate::class::kind_of;
 
-/// What happens less often per statement costs less than what can be measured.
+/// Events rarer than this per statement cost less than can be measured.
 pub const EVENTS_MIN: f64 = 0.2;
-/// Share of the events of a kind from which what is left of it, less the classes that were measured by themselves, is
-/// a price: of fewer the count is the difference of two counts that are made one after the other.
+/// The minimum share of a kind's events that is left after subtracting the classes measured alone.
+/// Below it the rest is no price, because it is the difference of two counts made one after the
+/// other.
 const LEFT_MIN: f64 = 0.1;
-/// By what share of itself the rest of a price differs between one load and another, beyond what the calibration tells
-/// of its error (decision 11).
+/// How much the rest of a price differs between loads, as a share of itself, beyond the error known
+/// from the calibration (decision 11).
 const ELSEWHERE: f64 = 0.2;
 /// At how many sessions prices are measured.
 pub const SESSIONS: [u32; 2] = [2, 32];
 
-/// Where an event is kept beside the sums, which are always there.
+/// Where an event is kept besides the sums, which always exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kept {
+pub enum Storage {
     /// Nowhere.
     Sums,
     /// As the current one, and in the history of its thread.
@@ -29,17 +30,17 @@ pub enum Kept {
     HistoryLong,
 }
 
-impl Kept {
+impl Storage {
     /// From little to much.
-    pub const ALL: [Kept; 3] = [Kept::Sums, Kept::History, Kept::HistoryLong];
+    pub const ALL: [Storage; 3] = [Storage::Sums, Storage::History, Storage::HistoryLong];
 }
 
-/// Whether such events cost about the same under every load of one host. Two kinds of them do not (decision 11):
-/// those of `wait/synch`, since their sums belong to the mutex or lock itself, so that the price depends on how many
-/// processors share it, and those in the long history, megabytes that are written all round, so that it depends on
-/// what others leave in the caches and on where that memory lies.
-pub fn is_steady(class: &str, kept: Kept) -> bool {
-    kept != Kept::HistoryLong && !class.starts_with("wait/synch")
+/// Whether such events cost about the same under every load on one host. Two kinds do not (decision
+/// 11). The sums of `wait/synch` belong to the mutex or lock, so the price depends on how many
+/// processors share it. The long history is megabytes of memory written in a circle, so the price
+/// depends on what others leave in the caches and where that memory lies.
+pub fn is_steady(class: &str, kept: Storage) -> bool {
+    kept != Storage::HistoryLong && !class.starts_with("wait/synch")
 }
 
 /// What was measured of one class, or of one kind with all of its classes.
@@ -50,7 +51,7 @@ pub struct Measured {
     /// A class such as `wait/synch/mutex`, or a kind such as `wait`.
     pub class: String,
     /// Where events were kept.
-    pub kept: Kept,
+    pub kept: Storage,
     /// Events per statement.
     pub events_per_statement: f64,
     /// Those of them that were timed.
@@ -62,8 +63,8 @@ pub struct Measured {
     /// Both readings of the timer, ns per timed event; `None` for a kind that is never timed, and where the
     /// server does not know.
     pub timer_ns: Option<f64>,
-    /// What is left of `added_ns` per event, ns; it can be less than nothing. `None` where there were no events,
-    /// or some were timed and it is not known what that took.
+    /// `added_ns` per event without the timer, ns; it can be negative. `None` if there were no
+    /// events, or some were timed and the cost of that is not known.
     pub rest_ns: Option<Span>,
 }
 
@@ -104,7 +105,7 @@ pub struct Calibration {
     pub measured: Vec<Measured>,
 }
 
-/// What prices depend on beside the server.
+/// What prices depend on besides the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Model of the processor.
@@ -115,16 +116,18 @@ pub struct Host {
     pub processors: usize,
 }
 
-/// From where the rest of a price is.
+/// Where the rest of a price comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The class itself was measured.
     Class,
-    /// The class was too rare, or too cheap, to be measured by itself: what its kind costs less the classes that
-    /// were; of one that did not occur at all with an interval as wide as the prices of its kind.
+    /// The class was too rare or too cheap to be measured alone. The rest is that of its kind less
+    /// the classes that were. If the class did not occur at all, the interval is as wide as the
+    /// prices of its kind.
     Others,
-    /// The same, where nearly all of the kind is of classes that were: what all of its classes cost together.
+    /// The same, but nearly all of the kind is such classes: the cost of all of its classes
+    /// together.
     Kind,
 }
 
@@ -137,36 +140,36 @@ pub struct Rest {
     pub source: Source,
 }
 
-/// The rest of a price with so many sessions as were measured, and what it was made from.
+/// The rest of a price at one of the measured numbers of sessions, and what it was made from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RestAt {
     /// Nanoseconds per event.
     pub ns: Span,
     /// From where.
     pub source: Source,
-    /// What was measured there: of a class that was not, what it has in common with others.
+    /// What was measured there. For a class that was not measured: what it shares with others.
     pub measured: Measured,
-    /// What an event of the kind costs more where it is kept, ns; 0 where it was measured so.
+    /// The extra cost of an event of the kind for keeping it, ns; 0 if it was measured that way.
     pub extra_ns: Span,
 }
 
 impl Calibration {
-    /// The rest of the price of a class whose events are kept so, while so many sessions are busy.
-    /// Between the two numbers of sessions that were measured it lies on a line over the logarithm of
-    /// their number, beyond them it stays. `None` where nothing of it was measured.
-    pub fn rest(&self, class: &str, kept: Kept, sessions: f64) -> Option<Rest> {
+    /// The rest of the price of a class whose events are `kept` like this, while `sessions` are
+    /// busy. Between the two measured numbers of sessions it is interpolated over the logarithm of
+    /// their number; beyond them it is constant. `None` if nothing was measured.
+    pub fn rest(&self, class: &str, kept: Storage, sessions: f64) -> Option<Rest> {
         let [few, many] = SESSIONS;
         let (at_few, at_many) = (self.rest_at(class, kept, few)?, self.rest_at(class, kept, many)?);
         let ns = at_few.ns.towards(at_many.ns, way_to_many(sessions));
         Some(Rest { ns, source: at_many.source })
     }
 
-    /// Events of a class per statement of the load of the calibration, which is point selects, and those
-    /// that are timed, with all of the class on and timed; between the two numbers of sessions as
-    /// [`Self::rest`]. `None` where they were too rare to be measured.
+    /// Events of a class per statement of the calibration load (point selects), and those that are
+    /// timed, with the whole class on and timed. Interpolated like [`Self::rest`]. `None` if they
+    /// were too rare to be measured.
     pub fn events_per_statement(&self, class: &str, sessions: f64) -> Option<[f64; 2]> {
         let with = |sessions: u32| {
-            let measured = self.one(class, Kept::Sums, sessions)?;
+            let measured = self.one(class, Storage::Sums, sessions)?;
             Some([measured.events_per_statement, measured.timed_per_statement])
         };
         let [few, many] = SESSIONS;
@@ -177,11 +180,11 @@ impl Calibration {
 
     /// Both readings of the timer of a class as the private server knew them, ns; `None` where it did not.
     pub fn timer_ns(&self, class: &str) -> Option<f64> {
-        self.one(kind_of(class), Kept::Sums, SESSIONS[0])?.timer_ns
+        self.one(kind_of(class), Storage::Sums, SESSIONS[0])?.timer_ns
     }
 
-    /// Processor time of the server per statement of the load of the calibration, ns, with nothing on; between the
-    /// two numbers of sessions as [`Self::rest`]. `None` where nothing was measured.
+    /// Processor time of the server per statement of the calibration load with nothing on, ns.
+    /// Interpolated like [`Self::rest`]. `None` if nothing was measured.
     pub fn statement_ns(&self, sessions: f64) -> Option<f64> {
         let with = |sessions: u32| {
             let measured = self.measured.iter().filter(|one| one.sessions == sessions);
@@ -195,22 +198,22 @@ impl Calibration {
     }
 
     /// The same with one of [`SESSIONS`].
-    pub fn rest_at(&self, class: &str, kept: Kept, sessions: u32) -> Option<RestAt> {
+    pub fn rest_at(&self, class: &str, kept: Storage, sessions: u32) -> Option<RestAt> {
         let kind = kind_of(class);
         let of_kind = |kept| self.one(kind, kept, sessions);
-        let own = self.one(class, Kept::Sums, sessions).filter(|own| own.is_close());
+        let own = self.one(class, Storage::Sums, sessions).filter(|own| own.is_close());
         let (source, measured) = match own {
             _ if class == kind => (Source::Class, of_kind(kept)?.clone()),
             Some(own) => (Source::Class, own.clone()),
             None => self.others(kind, sessions)?,
         };
-        // Whoever keeps events pays the same for each event of a kind.
-        let extra_ns = match class == kind || kept == Kept::Sums {
+        // Keeping an event costs the same for each event of a kind.
+        let extra_ns = match class == kind || kept == Storage::Sums {
             true => Span::ZERO,
-            false => of_kind(kept)?.rest_ns?.less(of_kind(Kept::Sums)?.rest_ns?),
+            false => of_kind(kept)?.rest_ns?.less(of_kind(Storage::Sums)?.rest_ns?),
         };
         let mut rest_ns = measured.rest_ns?;
-        if source != Source::Class && self.one(class, Kept::Sums, sessions).is_none() {
+        if source != Source::Class && self.one(class, Storage::Sums, sessions).is_none() {
             rest_ns = self.as_wide_as_its_kind(kind, sessions, rest_ns);
         }
         let ns = rest_ns.plus(extra_ns);
@@ -218,8 +221,8 @@ impl Calibration {
         Some(RestAt { ns, source, measured, extra_ns })
     }
 
-    /// Of a class that did not occur while its kind was measured only that is known: it may be as cheap as the
-    /// cheapest class of the kind, and as dear as the dearest.
+    /// For a class that did not occur while its kind was measured: it may be as cheap as the
+    /// cheapest class of the kind and as dear as the dearest. Nothing else is known.
     fn as_wide_as_its_kind(&self, kind: &str, sessions: u32, of_others: Span) -> Span {
         let rests = self.classes_of(kind, sessions).filter_map(|class| class.rest_ns);
         rests.fold(of_others, |all, one| Span {
@@ -234,22 +237,22 @@ impl Calibration {
         self.measured.iter().filter(move |one| {
             one.class != kind
                 && kind_of(&one.class) == kind
-                && one.kept == Kept::Sums
+                && one.kept == Storage::Sums
                 && one.sessions == sessions
                 && one.is_close()
         })
     }
 
-    fn one(&self, class: &str, kept: Kept, sessions: u32) -> Option<&Measured> {
+    fn one(&self, class: &str, kept: Storage, sessions: u32) -> Option<&Measured> {
         let is_it =
             |one: &&Measured| one.class == class && one.kept == kept && one.sessions == sessions;
         self.measured.iter().find(is_it)
     }
 
-    /// What is left of a kind for those of its classes that were not measured closely by themselves, so that the
-    /// sum over its classes is what was measured of it; the whole kind where little is left.
+    /// The cost of a kind without its classes that were measured closely alone, so that the sum
+    /// over its classes is what was measured for the kind. The whole kind if little is left.
     fn others(&self, kind: &str, sessions: u32) -> Option<(Source, Measured)> {
-        let whole = self.one(kind, Kept::Sums, sessions)?;
+        let whole = self.one(kind, Storage::Sums, sessions)?;
         let mut left = whole.clone();
         for own in self.classes_of(kind, sessions) {
             left.events_per_statement -= own.events_per_statement;
@@ -278,7 +281,7 @@ fn unsteady(ns: Span) -> Span {
     Span { low: ns.low.min(0.0), high: ns.high.max(2.0 * ns.value), ..ns }
 }
 
-/// How far so many sessions are on the way from few to many, by the logarithm: 0 to 1.
+/// The position of this number of sessions between few and many, on a logarithmic scale: 0 to 1.
 fn way_to_many(sessions: f64) -> f64 {
     let [few, many] = SESSIONS.map(f64::from);
     (sessions.clamp(few, many) / few).ln() / (many / few).ln()
@@ -292,7 +295,13 @@ mod tests {
         Span { low, value, high }
     }
 
-    fn measured(sessions: u32, class: &str, kept: Kept, events: f64, added_ns: Span) -> Measured {
+    fn measured(
+        sessions: u32,
+        class: &str,
+        kept: Storage,
+        events: f64,
+        added_ns: Span,
+    ) -> Measured {
         let rest_ns = Measured::rest(added_ns, events, events, Some(30.0));
         Measured {
             sessions,
@@ -332,9 +341,11 @@ mod tests {
 
     #[test]
     fn shared_mutexes_and_the_long_history_are_not_steady() {
-        assert!(is_steady("wait/io/file", Kept::History) && is_steady("statement", Kept::Sums));
-        assert!(!is_steady("wait/synch/mutex", Kept::Sums));
-        assert!(!is_steady("stage", Kept::HistoryLong));
+        assert!(
+            is_steady("wait/io/file", Storage::History) && is_steady("statement", Storage::Sums)
+        );
+        assert!(!is_steady("wait/synch/mutex", Storage::Sums));
+        assert!(!is_steady("stage", Storage::HistoryLong));
         assert_eq!(elsewhere(span(60.0, 70.0, 80.0)), span(46.0, 70.0, 94.0));
         assert_eq!(elsewhere(span(-9.0, -5.0, 7.0)), span(-10.0, -5.0, 8.0));
         assert_eq!(unsteady(span(60.0, 70.0, 80.0)), span(0.0, 70.0, 140.0));
@@ -345,10 +356,10 @@ mod tests {
     fn between_two_sessions_and_many_the_price_follows_the_logarithm() {
         let mutex = "wait/synch/mutex";
         let calibration = calibration(vec![
-            measured(2, mutex, Kept::Sums, 10.0, span(450.0, 500.0, 550.0)),
-            measured(32, mutex, Kept::Sums, 10.0, span(950.0, 1000.0, 1050.0)),
+            measured(2, mutex, Storage::Sums, 10.0, span(450.0, 500.0, 550.0)),
+            measured(32, mutex, Storage::Sums, 10.0, span(950.0, 1000.0, 1050.0)),
         ]);
-        let rest = |sessions| calibration.rest(mutex, Kept::Sums, sessions).unwrap().ns.value;
+        let rest = |sessions| calibration.rest(mutex, Storage::Sums, sessions).unwrap().ns.value;
         assert_eq!((rest(0.0), rest(2.0)), (20.0, 20.0));
         assert_eq!((rest(32.0), rest(500.0)), (70.0, 70.0));
         // 8 is four times 2, and 32 four times 8.
@@ -359,10 +370,10 @@ mod tests {
     fn events_per_statement_lie_on_the_same_line() {
         let mutex = "wait/synch/mutex";
         let calibration = calibration(vec![
-            measured(2, mutex, Kept::Sums, 10.0, Span::ZERO),
-            measured(2, mutex, Kept::History, 99.0, Span::ZERO),
-            measured(32, mutex, Kept::Sums, 20.0, Span::ZERO),
-            measured(2, "stage", Kept::Sums, 1.0, Span::ZERO),
+            measured(2, mutex, Storage::Sums, 10.0, Span::ZERO),
+            measured(2, mutex, Storage::History, 99.0, Span::ZERO),
+            measured(32, mutex, Storage::Sums, 20.0, Span::ZERO),
+            measured(2, "stage", Storage::Sums, 1.0, Span::ZERO),
         ]);
         let [events, timed] = calibration.events_per_statement(mutex, 8.0).unwrap();
         assert!((events - 15.0).abs() < 1e-9 && events == timed, "{events} {timed}");
@@ -374,7 +385,7 @@ mod tests {
     fn the_time_of_a_statement_lies_on_the_same_line() {
         let of = |sessions, ns| Measured {
             without_ns: ns,
-            ..measured(sessions, "stage", Kept::Sums, 1.0, Span::ZERO)
+            ..measured(sessions, "stage", Storage::Sums, 1.0, Span::ZERO)
         };
         let all = calibration(vec![of(2, 20.0), of(2, 10.0), of(2, 900.0), of(32, 70.0)]);
         assert_eq!(all.statement_ns(2.0), Some(20.0));
@@ -391,17 +402,17 @@ mod tests {
     fn a_class_that_was_too_rare_is_priced_like_its_kind_and_what_is_kept_costs_extra() {
         let calibration = alike(|sessions| {
             vec![
-                measured(sessions, "wait/io/file", Kept::Sums, 0.1, span(-90.0, 10.0, 110.0)),
-                measured(sessions, "wait", Kept::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
-                measured(sessions, "wait", Kept::History, 20.0, span(2900.0, 3000.0, 3100.0)),
+                measured(sessions, "wait/io/file", Storage::Sums, 0.1, span(-90.0, 10.0, 110.0)),
+                measured(sessions, "wait", Storage::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
+                measured(sessions, "wait", Storage::History, 20.0, span(2900.0, 3000.0, 3100.0)),
             ]
         });
-        let rest = calibration.rest("wait/io/file", Kept::Sums, 1.0).unwrap();
+        let rest = calibration.rest("wait/io/file", Storage::Sums, 1.0).unwrap();
         assert_eq!((rest.source, rest.ns.value), (Source::Others, 70.0));
-        let kept = calibration.rest_at("wait/io/file", Kept::History, 2).unwrap();
+        let kept = calibration.rest_at("wait/io/file", Storage::History, 2).unwrap();
         assert_eq!((kept.ns.value, kept.extra_ns.value), (120.0, 50.0));
-        assert_eq!(calibration.rest("wait/io/file", Kept::HistoryLong, 1.0), None);
-        assert_eq!(calibration.rest("stage", Kept::Sums, 1.0), None);
+        assert_eq!(calibration.rest("wait/io/file", Storage::HistoryLong, 1.0), None);
+        assert_eq!(calibration.rest("stage", Storage::Sums, 1.0), None);
     }
 
     #[test]
@@ -409,13 +420,13 @@ mod tests {
         let calibration = alike(|sessions| {
             let close = |ns: f64| span(0.9 * ns, ns, 1.1 * ns);
             vec![
-                measured(sessions, "wait", Kept::Sums, 30.0, span(1900.0, 2000.0, 2100.0)),
-                measured(sessions, "wait/synch/mutex", Kept::Sums, 20.0, close(800.0)),
-                measured(sessions, "wait/lock/table", Kept::Sums, 1.0, close(500.0)),
-                measured(sessions, "wait/io/socket", Kept::Sums, 2.0, span(10.0, 100.0, 190.0)),
+                measured(sessions, "wait", Storage::Sums, 30.0, span(1900.0, 2000.0, 2100.0)),
+                measured(sessions, "wait/synch/mutex", Storage::Sums, 20.0, close(800.0)),
+                measured(sessions, "wait/lock/table", Storage::Sums, 1.0, close(500.0)),
+                measured(sessions, "wait/io/socket", Storage::Sums, 2.0, span(10.0, 100.0, 190.0)),
             ]
         });
-        let rest = |class| calibration.rest(class, Kept::Sums, 1.0).unwrap().ns;
+        let rest = |class| calibration.rest(class, Storage::Sums, 1.0).unwrap().ns;
         // (2,000 - 800 - 500) / 9 - 30 for both; mutexes are 36 - 30 at least, table locks 550 - 30 at most; both ends
         // are a fifth of the price further out.
         let (seen, unseen) = (rest("wait/io/socket"), rest("wait/io/file"));
@@ -435,13 +446,13 @@ mod tests {
             let calibration = alike(|sessions| {
                 let close = span(0.9 * ns, ns, 1.1 * ns);
                 vec![
-                    measured(sessions, "wait", Kept::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
-                    measured(sessions, "wait/synch/mutex", Kept::Sums, events, close),
+                    measured(sessions, "wait", Storage::Sums, 20.0, span(1900.0, 2000.0, 2100.0)),
+                    measured(sessions, "wait/synch/mutex", Storage::Sums, events, close),
                 ]
             });
-            let own = calibration.rest("wait/synch/mutex", Kept::Sums, 1.0).unwrap();
+            let own = calibration.rest("wait/synch/mutex", Storage::Sums, 1.0).unwrap();
             assert_eq!(own.source, Source::Class);
-            let rest = calibration.rest("wait/io/file", Kept::Sums, 1.0).unwrap();
+            let rest = calibration.rest("wait/io/file", Storage::Sums, 1.0).unwrap();
             (rest.source, rest.ns.value)
         };
         // (2,000 - 800 - 10 × 30) / 10: all 20 events cost the 2,000 that were measured.

@@ -1,13 +1,12 @@
-//! What one class costs.
+//! The cost of one class.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waggle_model::Reading;
 
-use super::calibration::{Kept, Rest};
-use super::total::Part;
-use super::{Calibration, Count, Counted, Span, StatementTime, timer};
+use super::calibration::{Rest, Storage};
+use super::{Calibration, Count, Counted, Span, StatementTime, Total, timer};
 use crate::class::kind_of;
 use crate::status::Timer;
 
@@ -22,35 +21,28 @@ pub struct ClassCost {
     pub events_per_s: f64,
     /// Events per statement; `None` where there were no statements.
     pub events_per_statement: Option<f64>,
-    /// How many times a second its events were timed together, at the least; `None` for a class whose
-    /// every event is timed by itself. It is what is priced.
+    /// How often per second, at least, its events were timed together; `None` for a class that
+    /// times each event alone. This is what gets a price.
     pub calls_per_s: Option<f64>,
     /// Share of the events that are timed.
     pub timed_share: f64,
     /// Where its events are kept.
-    pub kept: Kept,
+    pub kept: Storage,
     /// The timer, where its events are timed and the server knows what that costs.
     pub timer: Option<TimerPart>,
     /// Why the server does not know the price of the timer, where it does not.
     pub timer_unknown: Option<String>,
-    /// What stands for it then: nanoseconds of two readings, as the private server of the calibration knew them.
+    /// The replacement: nanoseconds of two readings, as the private server of the calibration knew
+    /// them.
     pub timer_calibrated_ns: Option<f64>,
-    /// What an event costs beyond the timer; `None` where it was not measured. Where it is lost in the
-    /// noise it can be less than nothing: a sum over classes would be too large without that.
+    /// The cost of an event beyond the timer; `None` if it was not measured. In the noise it can be
+    /// negative, and a sum over classes needs such values to be right.
     pub rest: Option<Rest>,
     /// Nanoseconds per event in all; `None` where nothing of it is known.
     pub ns_per_event: Option<Span>,
-    /// Nanoseconds per statement.
-    pub ns_per_statement: Option<Span>,
-    /// Processors that it keeps busy.
-    pub cores: Option<Span>,
-    /// Share of the processor time of the server.
-    pub share_of_server: Option<Span>,
-    /// It costs more than that: a part of the price is not known, or how often it is paid.
-    pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
-    /// statements as long as those here ([`StatementTime::is_within_reach`]).
-    pub is_predictable: bool,
+    /// What it costs in all.
+    #[serde(flatten)]
+    pub total: Total,
 }
 
 /// The part of a price that is the timer's.
@@ -88,16 +80,22 @@ pub(super) struct Prices<'a> {
 }
 
 impl Prices<'_> {
-    /// What an event of a class costs, where this share of them is timed and so many sessions are at
-    /// work.
-    pub(super) fn price(&self, class: &str, timed_share: f64, kept: Kept, sessions: f64) -> Price {
+    /// The cost of an event of a class, if this share of the events is timed and this many sessions
+    /// are at work.
+    pub(super) fn price(
+        &self,
+        class: &str,
+        timed_share: f64,
+        kept: Storage,
+        sessions: f64,
+    ) -> Price {
         let (timer, timer_unknown) = match timer::price_of(kind_of(class), self.timers, self.chosen)
         {
             Some(Reading::Value(price)) => (Some(TimerPart::from(price)), None),
             Some(Reading::Absent(why)) => (None, Some(why)),
             None => (None, None),
         };
-        // The private server had the timers that are there by default.
+        // The private server had the default timers.
         let stands_in = timer_unknown.is_some() && timer::is_default(kind_of(class), self.chosen);
         let timer_calibrated_ns =
             self.calibration.filter(|_| stands_in).and_then(|all| all.timer_ns(class));
@@ -120,17 +118,12 @@ impl Prices<'_> {
         StatementTime::of(counted, self.calibration)
     }
 
-    /// Whether a price is known closely, and holds here.
-    pub(super) fn is_predictable(&self, ns_per_event: Option<Span>, counted: &Counted) -> bool {
-        ns_per_event.is_some_and(Span::is_close) && self.statement_time(counted).is_within_reach
-    }
-
     /// What the events of a class cost.
     pub(super) fn cost(
         &self,
         class: &str,
         count: Count,
-        kept: Kept,
+        kept: Storage,
         counted: &Counted,
     ) -> ClassCost {
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
@@ -140,46 +133,44 @@ impl Prices<'_> {
             price;
         let calls = counted.calls(class);
         let is_at_least = is_at_least || calls.is_some();
-        let priced = calls.unwrap_or(count.events) as f64;
-        let cores = ns_per_event.map(|price| price.times(priced / counted.seconds / 1e9));
-        let in_a_statement = (counted.statements > 0).then(|| priced / counted.statements as f64);
-        let per_statement =
-            (counted.statements > 0).then(|| count.events as f64 / counted.statements as f64);
+        let priced = calls.unwrap_or(count.events);
+        let paid = [counted.per_statement(priced), Some(priced as f64 / counted.seconds)];
         ClassCost {
             class: class.to_owned(),
             enabled: count.enabled,
             events_per_s: count.events as f64 / counted.seconds,
             calls_per_s: calls.map(|calls| calls as f64 / counted.seconds),
-            events_per_statement: per_statement,
+            events_per_statement: counted.per_statement(count.events),
             timed_share,
             kept,
-            is_at_least,
-            is_predictable: !is_at_least && self.is_predictable(ns_per_event, counted),
             timer,
             timer_unknown,
             timer_calibrated_ns,
             rest,
             ns_per_event,
-            ns_per_statement: ns_per_event
-                .zip(in_a_statement)
-                .map(|(price, events)| price.times(events)),
-            cores,
-            share_of_server: cores
-                .zip(counted.busy_cores())
-                .map(|(cores, server)| cores.times(1.0 / server)),
+            total: self.total(ns_per_event, paid, is_at_least, counted),
         }
     }
-}
 
-impl ClassCost {
-    /// As a part of a sum.
-    pub(super) fn part(&self) -> Part {
-        Part {
-            ns_per_statement: self.ns_per_statement,
-            cores: self.cores,
-            share_of_server: self.share_of_server,
-            is_at_least: self.is_at_least,
-            is_counted: true,
+    /// What events of this price cost that are paid so often per statement and per second.
+    pub(super) fn total(
+        &self,
+        ns_per_event: Option<Span>,
+        [per_statement, per_s]: [Option<f64>; 2],
+        is_at_least: bool,
+        counted: &Counted,
+    ) -> Total {
+        let cores = ns_per_event.zip(per_s).map(|(ns, per_s)| ns.times(per_s / 1e9));
+        let is_predictable = !is_at_least
+            && ns_per_event.is_some_and(Span::is_close)
+            && self.statement_time(counted).is_within_reach;
+        let share = |cores: Span| Some(cores.times(1.0 / counted.busy_cores()?));
+        Total {
+            ns_per_statement: ns_per_event.zip(per_statement).map(|(ns, events)| ns.times(events)),
+            cores,
+            share_of_server: cores.and_then(share),
+            is_at_least,
+            is_predictable,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How many events there are, and how many statements.
+//! Counts events and statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
@@ -34,9 +34,9 @@ pub struct Counted {
     pub statements: u64,
     /// Sessions that were at work, the mean of four looks, without our own (`Threads_running`).
     pub running: f64,
-    /// Processor time that the server used, ns; absent where it cannot be read.
+    /// Processor time that the server used, ns; absent if it cannot be read.
     pub server_ns: Reading<u64>,
-    /// Processor time of the server per statement while we read nothing, ns; `None` where it cannot be read, or there
+    /// Processor time of the server per statement while we read nothing, ns; `None` if it cannot be read, or there
     /// were no statements.
     pub statement_ns: Option<f64>,
     /// Events by the name of the instrument.
@@ -88,13 +88,13 @@ impl Status {
     }
 }
 
-/// The class that counts rows: those that one scan reads are timed together, once
+/// The class that counts rows. The rows of one scan are timed together, once
 /// (`handler::start_psi_batch_mode` in `sql/handler.cc`), and counted one by one (`numrows` in
 /// `storage/perfschema/pfs.cc`).
 const BY_ROWS: &str = "wait/io/table";
 /// A statement that reads or writes a table locks it, once.
 const BY_TABLES: &str = "wait/lock/table";
-/// So many rows of a locked table are still read or written one by one: an update does both.
+/// Up to this many rows of a locked table are read or written one by one: an update does both.
 const ROWS_MAX: u64 = 2;
 
 impl Counted {
@@ -103,17 +103,17 @@ impl Counted {
         self.statements as f64 / self.seconds
     }
 
-    /// So many events, or anything else, per statement; `None` where there were no statements.
+    /// Events, or anything else, per statement; `None` if there were no statements.
     pub fn per_statement(&self, count: u64) -> Option<f64> {
         (self.statements > 0).then(|| count as f64 / self.statements as f64)
     }
 
-    /// Processors that the server kept busy; `None` where that cannot be read.
+    /// Processors that the server kept busy; `None` if that cannot be read.
     pub fn server_cores(&self) -> Option<f64> {
         self.server_ns.value().map(|ns| *ns as f64 / 1e9 / self.seconds)
     }
 
-    /// The same, to divide by: `None` where it kept none busy, too.
+    /// The same, to divide by: `None` if it kept none busy, too.
     pub(super) fn busy_cores(&self) -> Option<f64> {
         self.server_cores().filter(|cores| *cores > 0.0)
     }
@@ -171,7 +171,7 @@ impl Counted {
         Ok(Reading::Value(Counted {
             seconds: mean(&|from, to| (to.at - from.at).as_secs_f64()),
             statements: mean(&|from, to| to.questions.saturating_sub(from.questions) as f64) as u64,
-            running: mean(&|from, to| (from.running + to.running) as f64 / 2.0),
+            running: mean(&|from, to| (from.running as f64 + to.running as f64) / 2.0),
             server_ns: server_ns
                 .map_or_else(Reading::Absent, |ns| Reading::Value(ns / pairs.len() as u64)),
             statement_ns: earlier.after.statement_ns_until(&later.before),
@@ -181,7 +181,7 @@ impl Counted {
     }
 }
 
-/// Events by class, and those of timed instruments. Errors have no instrument by which they count.
+/// Events by class, and the events of timed instruments. Errors have no instrument of their own.
 pub(super) fn classes(state: &State, events: &Events) -> BTreeMap<String, Count> {
     let mut classes: BTreeMap<String, Count> = BTreeMap::new();
     let mut timed: BTreeSet<&str> = BTreeSet::new();
@@ -194,9 +194,9 @@ pub(super) fn classes(state: &State, events: &Events) -> BTreeMap<String, Count>
     }
     for (name, count) in events {
         let class = classes.entry(class_of(name).to_owned()).or_default();
-        class.events += count;
+        class.events = class.events.saturating_add(*count);
         if timed.contains(name.as_str()) {
-            class.timed += count;
+            class.timed = class.timed.saturating_add(*count);
         }
     }
     classes

@@ -1,7 +1,8 @@
-//! What a plan is expected to cost on a server, before it is made.
+//! The expected cost of a plan on a server, before it is applied.
 //!
-//! Events of what is on already are counted. Those of what is still off cannot be: for them stands what
-//! the calibration saw under point selects, times the statements that the server runs now.
+//! Events of instruments that are on are counted. Events of instruments that are off cannot be
+//! counted: the forecast takes their number per statement from the calibration with point selects,
+//! and multiplies it by the server's current rate of statements.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +10,8 @@ use serde::Serialize;
 use waggle_model::Reading;
 use waggle_mysql::Connection;
 
-use super::calibration::Kept;
+use super::calibration::Storage;
 use super::class::{Price, Prices};
-use super::total::Part;
 use super::{
     ClassCost, Count, Counted, Question, Span, StatementTime, Total, count, count_events, kept,
     memory,
@@ -37,7 +37,7 @@ pub struct Forecast {
     pub server_cores_unknown: Option<String>,
     /// How long statements take here, and took in the calibration.
     pub statement_time: StatementTime,
-    /// By class: those that will be on.
+    /// The classes that will be on.
     pub classes: Vec<Expected>,
     /// All classes together.
     pub total: Total,
@@ -47,8 +47,8 @@ pub struct Forecast {
     pub memory_bytes_total: Option<u64>,
     /// Why not.
     pub memory_missing: Option<String>,
-    /// Its buffers that grow with what comes on, and what they have now, bytes; `None` where that cannot
-    /// be read. What they take they keep until a restart.
+    /// The buffers that grow with the plan, and their current size, bytes; `None` if that cannot be
+    /// read. They keep what they take until a restart.
     pub memory_grows: BTreeMap<&'static str, Option<u64>>,
 }
 
@@ -67,20 +67,12 @@ pub struct Expected {
     /// Events per statement; `None` where that is not known, or there were no statements to count by.
     pub events_per_statement: Option<f64>,
     /// Where its events will be kept.
-    pub kept: Kept,
+    pub kept: Storage,
     /// Nanoseconds per event; `None` where nothing of it is known.
     pub ns_per_event: Option<Span>,
-    /// Nanoseconds per statement.
-    pub ns_per_statement: Option<Span>,
-    /// Processors that it keeps busy.
-    pub cores: Option<Span>,
-    /// Share of the processor time that the server uses now.
-    pub share_of_server: Option<Span>,
-    /// It costs more than that: a part of the price or of the events is not known.
-    pub is_at_least: bool,
-    /// Whether nothing of its price is missing, its interval is within 1/1.5 and 1.5 times it, and prices hold for
-    /// statements as long as those here ([`StatementTime::is_within_reach`]).
-    pub is_predictable: bool,
+    /// What it will cost in all.
+    #[serde(flatten)]
+    pub total: Total,
 }
 
 /// From where the number of events of a class is.
@@ -92,7 +84,7 @@ pub enum Origin {
     /// The calibration counted them under point selects, with all of the class on: some of it is off
     /// here.
     PointSelects,
-    /// Some of it is off here, and no calibration has it: those that are on are counted, if any.
+    /// Some of it is off here and no calibration has it. The ones that are on are counted, if any.
     Unknown,
 }
 
@@ -115,7 +107,7 @@ struct Sources<'a> {
 #[derive(Default)]
 struct Class {
     enabled: u64,
-    /// Those that are off now.
+    /// Instruments that are off now.
     coming: u64,
 }
 
@@ -166,6 +158,7 @@ impl Sources<'_> {
         let classes: Vec<Expected> =
             coming.iter().map(|(class, one)| self.expected(class, one, counted(class))).collect();
         let grows = coming.iter().filter(|(_, one)| one.coming > 0);
+        let with_events = classes.iter().filter(|class| class.has_events());
         Forecast {
             version,
             statements_per_s: self.counted.statements_per_s(),
@@ -176,7 +169,7 @@ impl Sources<'_> {
             total: Total::of(
                 self.counted,
                 self.prices.statement_time(self.counted),
-                classes.iter().filter(|class| class.has_events()).map(Expected::part),
+                with_events.map(|class| (&class.total, class.events_from == Origin::Counted)),
             ),
             classes,
             now: self.now(now),
@@ -196,7 +189,7 @@ impl Sources<'_> {
         Total::of(
             self.counted,
             self.prices.statement_time(self.counted),
-            costs.iter().map(ClassCost::part),
+            costs.iter().map(|class| (&class.total, true)),
         )
     }
 
@@ -216,28 +209,20 @@ impl Sources<'_> {
             || calls.is_some()
             || events.from == Origin::Unknown
             || class == "statement" && drops_statements(self.after);
-        let cores = ns_per_event.zip(priced_per_s).map(|(ns, per_s)| ns.times(per_s / 1e9));
+        let paid = [priced_per_statement, priced_per_s];
         Expected {
             class: class.to_owned(),
             enabled: one.enabled,
             events_from: events.from,
             events_per_s: events.per_s,
             events_per_statement: events.per_statement,
-            ns_per_event,
-            ns_per_statement: ns_per_event
-                .zip(priced_per_statement)
-                .map(|(ns, events)| ns.times(events)),
-            cores,
-            share_of_server: cores
-                .zip(counted.busy_cores())
-                .map(|(cores, busy)| cores.times(1.0 / busy)),
-            is_at_least,
             kept,
-            is_predictable: !is_at_least && self.prices.is_predictable(ns_per_event, counted),
+            ns_per_event,
+            total: self.prices.total(ns_per_event, paid, is_at_least, counted),
         }
     }
 
-    /// How many events a class will have, where so many are counted of its instruments that stay on.
+    /// How many events a class will have, given the count of its instruments that stay on.
     fn events(&self, class: &str, one: &Class, staying: Count) -> Events {
         let counted = self.counted;
         let seen_per_statement = counted.per_statement(staying.events);
@@ -273,7 +258,7 @@ impl Sources<'_> {
         }
     }
 
-    /// Share of the instruments of a class that will be timed, of those that will be on.
+    /// Share of a class's instruments to be on that will be timed.
     fn timed_part(&self, class: &str) -> f64 {
         let rows = self.after.rows(Table::Instruments);
         let on = rows.filter(|(key, row)| class_of(&key[0]) == class && is_on(&row[0]));
@@ -288,17 +273,6 @@ impl Expected {
     /// Whether there are events, or may be.
     fn has_events(&self) -> bool {
         self.events_from != Origin::Counted || self.events_per_s != Some(0.0)
-    }
-
-    /// As a part of a sum. What point selects have of it is no measurement of this server.
-    fn part(&self) -> Part {
-        Part {
-            ns_per_statement: self.ns_per_statement,
-            cores: self.cores,
-            share_of_server: self.share_of_server,
-            is_at_least: self.is_at_least || self.cores.is_none(),
-            is_counted: self.events_from == Origin::Counted,
-        }
     }
 }
 

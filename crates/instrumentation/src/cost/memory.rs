@@ -1,4 +1,4 @@
-//! The memory of Performance Schema, by what it serves.
+//! The memory of Performance Schema, by the kind of event that it serves.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use waggle_model::Reading;
 
 use super::Fixed;
 
-/// The kinds, by what stands in the names of their buffers; the first that fits counts.
+/// The kinds, by a part of the names of their buffers; the first match counts.
 const KINDS: [(&str, &str); 15] = [
     ("digest", "statement"),
     ("statement", "statement"),
@@ -33,13 +33,14 @@ pub(super) fn fixed(buffers: &Reading<BTreeMap<String, u64>>) -> Fixed {
     let mut memory_bytes = BTreeMap::new();
     for (name, bytes) in buffers.value().into_iter().flatten().filter(|(name, _)| *name != WHOLE) {
         let kind = KINDS.iter().find(|(part, _)| name.contains(part)).map_or("other", |one| one.1);
-        *memory_bytes.entry(kind).or_default() += bytes;
+        let sum: &mut u64 = memory_bytes.entry(kind).or_default();
+        *sum = sum.saturating_add(*bytes);
     }
     let memory_missing = buffers.why().map(str::to_owned);
     Fixed { memory_bytes, memory_bytes_total: total(buffers), memory_missing, cores: None }
 }
 
-/// The whole, bytes; `None` where it cannot be read.
+/// The whole, bytes; `None` if it cannot be read.
 pub(super) fn total(buffers: &Reading<BTreeMap<String, u64>>) -> Option<u64> {
     buffers.value()?.get(WHOLE).copied()
 }
@@ -56,7 +57,7 @@ const GROWING: [(&str, &[&str]); 4] = [
     ("wait/lock/table", &["(pfs_table)", "table_lock_waits_summary_by_table"]),
 ];
 
-/// The buffers that grow with a class, and the bytes that they have now; `None` where that cannot be
+/// The buffers that grow with a class, and the bytes that they have now; `None` if that cannot be
 /// read.
 pub(super) fn growing(
     class: &str,

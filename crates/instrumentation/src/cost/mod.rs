@@ -1,8 +1,8 @@
-//! What the instrumentation costs the server: events, times what each costs.
+//! What the instrumentation costs the server: the number of events times the price of each.
 //!
-//! The price of an event is twice the overhead of the timer, as the server reports it, and a rest that
-//! [`calibration`] holds. What only a restart removes, the code that asks whether to record and the
-//! memory, is told apart from what can be switched off.
+//! The price of an event is twice the overhead of the timer, as the server reports it, plus a rest
+//! from the [`calibration`]. Some costs end only with a restart: memory, and the code that checks
+//! whether to record. They are kept apart from the costs that can be switched off.
 
 pub mod calibration;
 mod class;
@@ -36,7 +36,7 @@ use crate::state::State;
 use crate::status::{self, StatusError};
 use crate::table::Table;
 
-use calibration::Kept;
+use calibration::Storage;
 use class::Prices;
 
 /// What the instrumentation of a server costs.
@@ -50,13 +50,13 @@ pub struct Cost {
     pub statements_per_s: f64,
     /// Sessions that were at work.
     pub running: f64,
-    /// Processors that the server kept busy; `None` where that cannot be read.
+    /// Processors that the server kept busy; `None` if that cannot be read.
     pub server_cores: Option<f64>,
     /// Why not.
     pub server_cores_unknown: Option<String>,
     /// How long statements take here, and took in the calibration.
     pub statement_time: StatementTime,
-    /// What can be switched off while the server runs, by class: those that are on, or counted.
+    /// What can be switched off at run time: the classes that are on or have events.
     pub classes: Vec<ClassCost>,
     /// All classes together.
     pub total: Total,
@@ -67,7 +67,7 @@ pub struct Cost {
 /// What only a restart removes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fixed {
-    /// Bytes that Performance Schema has taken, by the kind of event that they serve; empty where that
+    /// Bytes that Performance Schema has taken, by the kind of event that they serve; empty if that
     /// cannot be read.
     pub memory_bytes: BTreeMap<&'static str, u64>,
     /// The whole of it, as the server gives it.
@@ -83,7 +83,7 @@ pub struct Fixed {
 pub struct Question<'a> {
     /// For how long events are counted.
     pub interval: Duration,
-    /// The prices that were measured for it; `None` where there are none.
+    /// The prices that were measured for it; `None` if there are none.
     pub calibration: Option<&'a Calibration>,
     /// Gives the processor time that the server has used so far, ns.
     pub server_ns: &'a mut dyn FnMut() -> Reading<u64>,
@@ -113,7 +113,7 @@ impl Cost {
     fn of(
         version: String,
         counted: &Counted,
-        kept: &dyn Fn(&str) -> Kept,
+        kept: &dyn Fn(&str) -> Storage,
         prices: &Prices<'_>,
         fixed: Fixed,
     ) -> Cost {
@@ -124,6 +124,7 @@ impl Cost {
             .map(|(class, count)| prices.cost(class, *count, kept(class), counted))
             .collect();
         let statement_time = prices.statement_time(counted);
+        let with_events = classes.iter().filter(|class| class.events_per_s > 0.0);
         Cost {
             version,
             interval_s: counted.seconds,
@@ -134,7 +135,7 @@ impl Cost {
             total: Total::of(
                 counted,
                 statement_time,
-                classes.iter().filter(|class| class.events_per_s > 0.0).map(ClassCost::part),
+                with_events.map(|class| (&class.total, true)),
             ),
             statement_time,
             classes,
@@ -160,7 +161,7 @@ fn count_events(
 }
 
 /// Where the events of a class are kept, by the consumers that are on.
-fn kept(state: &State) -> impl Fn(&str) -> Kept {
+fn kept(state: &State) -> impl Fn(&str) -> Storage {
     let dead: BTreeMap<String, String> = dead_consumers(state).into_iter().collect();
     let on: Vec<String> = state
         .rows(Table::Consumers)
@@ -173,9 +174,9 @@ fn kept(state: &State) -> impl Fn(&str) -> Kept {
             on.contains(&name)
         };
         match (is_on("history_long"), is_on("history") || is_on("current")) {
-            (true, _) => Kept::HistoryLong,
-            (false, true) => Kept::History,
-            (false, false) => Kept::Sums,
+            (true, _) => Storage::HistoryLong,
+            (false, true) => Storage::History,
+            (false, false) => Storage::Sums,
         }
     }
 }

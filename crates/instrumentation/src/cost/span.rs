@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A number and the ends of its interval, in the unit of whoever holds it.
+/// A number and the ends of its interval, in the unit of its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// The lower end.
@@ -25,7 +25,7 @@ impl Span {
         Span { low: value, value, high: value }
     }
 
-    /// The same in another unit, or of so many; `factor` is not negative.
+    /// The same in another unit, or multiplied; `factor` is not negative.
     #[must_use]
     pub fn times(self, factor: f64) -> Span {
         Span { low: self.low * factor, value: self.value * factor, high: self.high * factor }

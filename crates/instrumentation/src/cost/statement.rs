@@ -1,20 +1,20 @@
-//! How long statements take here, and how long those took that prices were measured under.
+//! The processor time of statements here, and during the calibration.
 
 use serde::Serialize;
 
 use super::{Calibration, Counted};
 
-/// Prices hold for statements that take at most so many times the processor time of those of the calibration. A
-/// longer statement pushes more out of the caches, so that the events that come once with each of them may cost more.
+/// Prices apply to statements that take at most this many times the processor time of those in the
+/// calibration. A longer statement pushes more out of the caches, so its events may cost more.
 const REACH: f64 = 2.0;
 
 /// Processor time of the server per statement, of everything that it does but our own reading of events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StatementTime {
-    /// Here, with what is on, ns; `None` where there were no statements, or the processor time of the server cannot be
+    /// Here, with what is on, ns; `None` if there were no statements, or the processor time of the server cannot be
     /// read.
     pub here_ns: Option<f64>,
-    /// In the calibration, with nothing on, ns, with as many sessions; `None` where there is none.
+    /// In the calibration, with nothing on, ns, with as many sessions; `None` if there is none.
     pub calibrated_ns: Option<f64>,
     /// Whether prices of the calibration hold here: `here_ns` is known and at most twice `calibrated_ns`.
     pub is_within_reach: bool,

@@ -1,13 +1,14 @@
 //! Calibrations on the disk.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use waggle_host::{kernel_release, processors};
 
 use super::calibration::{Calibration, Host};
+use crate::trusted;
 
 /// Why a calibration cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -39,14 +40,10 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoredEr
 impl Host {
     /// Looks at this host.
     pub fn look() -> Host {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-        let cpuinfo = read("/proc/cpuinfo");
-        let model =
-            cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         Host {
-            model: model.map_or_else(String::new, |(_, model)| model.trim().to_owned()),
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
-            processors: cpuinfo.lines().filter(|line| line.starts_with("processor")).count(),
+            model: processors::model().unwrap_or_default(),
+            kernel: kernel_release(),
+            processors: processors::online().unwrap_or_default(),
         }
     }
 }
@@ -65,8 +62,8 @@ impl Calibration {
     /// # Errors
     /// The file cannot be written.
     pub fn store(&self, directory: &Path) -> Result<PathBuf, StoredError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-        made.map_err(failed("cannot make", directory))?;
+        trusted::make_directory(directory).map_err(failed("cannot make", directory))?;
+        trusted::open_directory(directory).map_err(failed("cannot use", directory))?;
         let name: String = format!("{}-{}", self.version, self.build.as_deref().unwrap_or("none"))
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' })
@@ -88,7 +85,7 @@ impl Calibration {
         Ok(path)
     }
 
-    /// The calibration for a version and a build of a server on this host; `None` where there is none.
+    /// The calibration for a version and a build of a server on this host; `None` if there is none.
     ///
     /// # Errors
     /// One cannot be read.
@@ -98,29 +95,30 @@ impl Calibration {
         version: &str,
         build: Option<&str>,
     ) -> Result<Option<Calibration>, StoredError> {
-        let entries = match fs::read_dir(directory) {
+        match trusted::open_directory(directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            entries => entries.map_err(failed("cannot read", directory))?,
-        };
+            opened => drop(opened.map_err(failed("cannot use", directory))?),
+        }
+        let entries = fs::read_dir(directory).map_err(failed("cannot read", directory))?;
         let mut found: Option<Calibration> = None;
         for entry in entries {
             let path = entry.map_err(failed("cannot read", directory))?.path();
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let text = fs::read_to_string(&path).map_err(failed("cannot read", &path))?;
+            let text = trusted::read(&path).map_err(failed("cannot read", &path))?;
             let wrong = |error: serde_json::Error| StoredError::Wrong {
                 path: path.clone(),
                 reason: error.to_string(),
             };
-            let of: Of = serde_json::from_str(&text).map_err(wrong)?;
+            let of: Of = serde_json::from_slice(&text).map_err(wrong)?;
             let fits = of.host == *host
                 && Self::is_same_release(&of.version, version)
                 && of.build.as_deref() == build;
             if !fits {
                 continue;
             }
-            let one: Calibration = serde_json::from_str(&text).map_err(wrong)?;
+            let one: Calibration = serde_json::from_slice(&text).map_err(wrong)?;
             if found.as_ref().is_none_or(|found| found.at < one.at) {
                 found = Some(one);
             }

@@ -36,7 +36,7 @@ fn cost(counted: &Counted, calibration: Option<&Calibration>) -> Cost {
     Cost::of(
         "9".to_owned(),
         counted,
-        &|_| Kept::Sums,
+        &|_| Storage::Sums,
         &prices,
         memory::fixed(&Reading::absent("no right")),
     )
@@ -47,7 +47,7 @@ pub(super) fn calibration(classes: &[(&str, f64)]) -> Calibration {
         SESSIONS.map(|sessions| Measured {
             sessions,
             class: (*class).to_owned(),
-            kept: Kept::Sums,
+            kept: Storage::Sums,
             events_per_statement: 1.0,
             timed_per_statement: 1.0,
             // Half of what a statement takes here: just within reach.
@@ -77,13 +77,16 @@ fn events_times_price_is_the_time_per_statement_the_processors_and_the_share() {
     // Two readings of 20 cycles at 2 GHz are 20 ns; half of the events are timed: 10 + 30, of which 4 and a fifth of
     // 30 may be wrong.
     assert_eq!(class.ns_per_event.unwrap().value, 40.0);
-    assert_eq!(class.ns_per_statement.unwrap(), Span { low: 300.0, value: 400.0, high: 500.0 });
+    assert_eq!(
+        class.total.ns_per_statement.unwrap(),
+        Span { low: 300.0, value: 400.0, high: 500.0 }
+    );
     // 20,000 a second of 40 ns are 0.8 ms a second; the server uses a quarter of a processor.
-    assert!((class.cores.unwrap().value - 0.0008).abs() < 1e-12);
-    assert!((class.share_of_server.unwrap().value - 0.0032).abs() < 1e-12);
-    assert!(!class.is_at_least && class.is_predictable);
+    assert!((class.total.cores.unwrap().value - 0.0008).abs() < 1e-12);
+    assert!((class.total.share_of_server.unwrap().value - 0.0032).abs() < 1e-12);
+    assert!(!class.total.is_at_least && class.total.is_predictable);
     assert_eq!(class.rest.unwrap().source, Source::Class);
-    assert_eq!(cost.total.ns_per_statement, class.ns_per_statement);
+    assert_eq!(cost.total.ns_per_statement, class.total.ns_per_statement);
     assert_eq!((cost.statements_per_s, cost.server_cores), (2000.0, Some(0.25)));
 }
 
@@ -98,9 +101,9 @@ fn prices_hold_for_statements_of_twice_the_length_of_those_of_the_calibration() 
     let within = of(Some(125_000.0));
     assert_eq!(within.statement_time.here_ns, Some(125_000.0));
     assert_eq!(within.statement_time.calibrated_ns, Some(62_500.0));
-    assert!(within.total.is_predictable && within.classes[0].is_predictable);
+    assert!(within.total.is_predictable && within.classes[0].total.is_predictable);
     for beyond in [of(Some(126_000.0)), of(None)] {
-        assert!(!beyond.total.is_predictable && !beyond.classes[0].is_predictable);
+        assert!(!beyond.total.is_predictable && !beyond.classes[0].total.is_predictable);
         assert_eq!(beyond.total.cores, within.total.cores);
     }
 }
@@ -114,18 +117,18 @@ fn where_the_server_does_not_know_its_timer_that_of_the_calibration_stands_for_i
         let (mut timers, calibration) = (timers(), Some(prices));
         timers[1].overhead_cycles = Some(0);
         let prices = Prices { timers: &timers, chosen: &chosen, calibration };
-        prices.cost("stage", events, Kept::Sums, &counted(&[("stage", events)]))
+        prices.cost("stage", events, Storage::Sums, &counted(&[("stage", events)]))
     };
     prices.measured.iter_mut().for_each(|one| one.timer_ns = Some(40.0));
     let known = of(&prices, "NANOSECOND");
     assert!(known.timer.is_none() && known.timer_unknown.is_some());
-    assert_eq!((known.timer_calibrated_ns, known.is_at_least), (Some(40.0), false));
+    assert_eq!((known.timer_calibrated_ns, known.total.is_at_least), (Some(40.0), false));
     // Half of the events are timed.
     assert_eq!(known.ns_per_event.unwrap().value, 50.0);
     let another = of(&prices, "TICK");
     prices.measured.iter_mut().for_each(|one| one.timer_ns = None);
     for unknown in [another, of(&prices, "NANOSECOND")] {
-        assert_eq!((unknown.timer_calibrated_ns, unknown.is_at_least), (None, true));
+        assert_eq!((unknown.timer_calibrated_ns, unknown.total.is_at_least), (None, true));
     }
 }
 
@@ -137,11 +140,11 @@ fn without_a_calibration_it_is_at_least_the_timer() {
     let cost = cost(&counted(&classes), None);
     let [memory, stage, statement] = &cost.classes[..] else { panic!("{cost:?}") };
     // Two readings of 100 cycles at 2 GHz, twice a statement.
-    assert_eq!(statement.ns_per_statement.unwrap(), Span::exact(200.0));
-    assert!(statement.is_at_least && !statement.is_predictable);
+    assert_eq!(statement.total.ns_per_statement.unwrap(), Span::exact(200.0));
+    assert!(statement.total.is_at_least && !statement.total.is_predictable);
     for unknown in [memory, stage] {
-        assert_eq!((unknown.ns_per_event, unknown.cores), (None, None), "never zero");
-        assert!(unknown.is_at_least);
+        assert_eq!((unknown.ns_per_event, unknown.total.cores), (None, None), "never zero");
+        assert!(unknown.total.is_at_least);
     }
     assert!(cost.total.is_at_least);
     assert_eq!(cost.total.ns_per_statement, Some(Span::exact(200.0)));
@@ -161,12 +164,12 @@ fn rows_that_one_scan_reads_are_priced_once() {
     // 50 ns each: 20 of the timer and 30. A thousand rows of a scan are at least one call.
     let scan = io(1_000_000, 1000);
     assert_eq!((scan.events_per_statement, scan.calls_per_s), (Some(1000.0), Some(2000.0)));
-    assert_eq!(scan.ns_per_statement.unwrap().value, 50.0);
-    assert!(scan.is_at_least);
+    assert_eq!(scan.total.ns_per_statement.unwrap().value, 50.0);
+    assert!(scan.total.is_at_least);
     // An update reads and writes the row.
     let update = io(2000, 1000);
-    assert_eq!((update.calls_per_s, update.is_at_least), (None, false));
-    assert_eq!(update.ns_per_statement.unwrap().value, 100.0);
+    assert_eq!((update.calls_per_s, update.total.is_at_least), (None, false));
+    assert_eq!(update.total.ns_per_statement.unwrap().value, 100.0);
     // Without locks nothing is known of it.
     assert_eq!(io(2000, 0).calls_per_s, None);
 }
@@ -177,8 +180,8 @@ fn a_price_that_is_lost_in_the_noise_is_no_bound_and_stays_in_the_sum() {
     let prices = calibration(&[("statement", -101.0), ("memory", -1.0)]);
     let cost = cost(&counted(&[("memory", events), ("statement", events)]), Some(&prices));
     let [memory, statement] = &cost.classes[..] else { panic!("{cost:?}") };
-    assert_eq!((memory.ns_per_event.unwrap().value, memory.is_at_least), (-1.0, false));
-    assert_eq!((statement.ns_per_event.unwrap().value, statement.is_at_least), (-1.0, false));
+    assert_eq!((memory.ns_per_event.unwrap().value, memory.total.is_at_least), (-1.0, false));
+    assert_eq!((statement.ns_per_event.unwrap().value, statement.total.is_at_least), (-1.0, false));
     assert_eq!(cost.total.ns_per_statement.unwrap().value, -2.0);
     assert!(!cost.total.is_predictable);
 }
@@ -191,8 +194,8 @@ fn what_is_off_and_silent_is_left_out_and_what_is_not_known_stays_unknown() {
     counted.server_ns = Reading::absent("another host");
     let cost = cost(&counted, Some(&calibration(&[("stage", 10.0)])));
     let [stage] = &cost.classes[..] else { panic!("{cost:?}") };
-    assert_eq!((stage.events_per_statement, stage.share_of_server), (None, None));
-    assert_eq!(stage.cores.unwrap(), Span::ZERO, "it is known: there were no events");
+    assert_eq!((stage.events_per_statement, stage.total.share_of_server), (None, None));
+    assert_eq!(stage.total.cores.unwrap(), Span::ZERO, "it is known: there were no events");
     assert_eq!(cost.server_cores_unknown.as_deref(), Some("another host"));
     assert_eq!((cost.total.ns_per_statement, cost.total.share_of_server), (None, None));
     assert_eq!(cost.total.cores, Some(Span::ZERO));
@@ -209,7 +212,7 @@ fn where_events_are_kept_follows_from_the_consumers() {
     ];
     let state = State::of([(Table::Consumers, consumers.into())]);
     let kept = kept(&state);
-    assert_eq!(kept("wait/io/file"), Kept::History);
-    assert_eq!(kept("stage"), Kept::HistoryLong);
-    assert_eq!((kept("statement"), kept("memory")), (Kept::Sums, Kept::Sums));
+    assert_eq!(kept("wait/io/file"), Storage::History);
+    assert_eq!(kept("stage"), Storage::HistoryLong);
+    assert_eq!((kept("statement"), kept("memory")), (Storage::Sums, Storage::Sums));
 }

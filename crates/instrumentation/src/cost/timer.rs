@@ -1,4 +1,4 @@
-//! What it costs to time an event.
+//! The cost of timing an event.
 
 use std::collections::BTreeMap;
 

@@ -4,18 +4,17 @@ use serde::Serialize;
 
 use super::{Counted, Span, StatementTime};
 
-/// All classes together.
+/// What one class costs, or all of them together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
-    /// Nanoseconds per statement; `None` where there were no statements, or there are events and nothing is known of
+    /// Nanoseconds per statement; `None` if there were no statements, or there are events and nothing is known of
     /// their price.
     pub ns_per_statement: Option<Span>,
-    /// Processors kept busy; `None` where there are events and nothing is known of their price.
+    /// Processors kept busy; `None` if there are events and nothing is known of their price.
     pub cores: Option<Span>,
-    /// Share of the processor time of the server; `None` where that is not known, or nothing of the price.
+    /// Share of the processor time of the server; `None` if that is not known, or nothing of the price.
     pub share_of_server: Option<Span>,
-    /// It is more than that: some classes have no price, or only that of the timer, or it is not known how often it is
-    /// paid.
+    /// It is more than that: a part of the price is not known, or how often it is paid.
     pub is_at_least: bool,
     /// Whether it is known well enough to predict with: every price and number of events was measured, its interval
     /// is within 1/1.5 and 1.5 times itself, and prices hold for statements as long as those here
@@ -23,35 +22,26 @@ pub struct Total {
     pub is_predictable: bool,
 }
 
-/// One class of a sum, with events.
-#[derive(Clone, Copy)]
-pub(super) struct Part {
-    pub(super) ns_per_statement: Option<Span>,
-    pub(super) cores: Option<Span>,
-    pub(super) share_of_server: Option<Span>,
-    pub(super) is_at_least: bool,
-    /// Whether its events were counted on this server.
-    pub(super) is_counted: bool,
-}
-
 impl Total {
-    /// The sum of classes with events. What is not known of one is left out, which that one tells by
-    /// `is_at_least`.
-    pub(super) fn of(
+    /// The sum of classes with events, and whether those were counted on this server: what point selects have of a
+    /// class is no measurement of it. What is not known of one is left out.
+    pub(super) fn of<'a>(
         counted: &Counted,
         statement_time: StatementTime,
-        parts: impl Iterator<Item = Part>,
+        classes: impl Iterator<Item = (&'a Total, bool)>,
     ) -> Total {
-        let parts: Vec<Part> = parts.collect();
-        let sum = |is_known: bool, of: fn(&Part) -> Option<Span>| match parts.is_empty() {
+        let (parts, are_counted): (Vec<&Total>, Vec<bool>) = classes.unzip();
+        let sum = |is_known: bool, of: fn(&Total) -> Option<Span>| match parts.is_empty() {
             true => is_known.then_some(Span::ZERO),
-            false => sum(&parts, of),
+            // What one class costs more under another load than under that of the calibration, others may too:
+            // errors add up.
+            false => parts.iter().filter_map(|one| of(one)).reduce(Span::plus),
         };
         let cores = sum(true, |one| one.cores);
         let is_known =
             |cores: Span| cores == Span::ZERO || cores.is_close() && statement_time.is_within_reach;
-        let is_at_least = parts.iter().any(|one| one.is_at_least);
-        let is_counted = parts.iter().all(|one| one.is_counted);
+        let is_at_least = parts.iter().any(|one| one.is_at_least || one.cores.is_none());
+        let is_counted = !are_counted.contains(&false);
         Total {
             ns_per_statement: sum(counted.statements > 0, |one| one.ns_per_statement),
             cores,
@@ -60,11 +50,6 @@ impl Total {
             is_predictable: !is_at_least && is_counted && cores.is_some_and(is_known),
         }
     }
-}
-
-/// What one class costs more under another load than under that of the calibration, others may too: errors add up.
-fn sum(parts: &[Part], of: fn(&Part) -> Option<Span>) -> Option<Span> {
-    parts.iter().filter_map(of).reduce(Span::plus)
 }
 
 #[cfg(test)]
@@ -93,17 +78,18 @@ mod tests {
         StatementTime { here_ns: None, calibrated_ns: None, is_within_reach }
     }
 
-    fn total(parts: impl IntoIterator<Item = Part>) -> Total {
-        Total::of(&counted(1, Reading::Value(1)), time(true), parts.into_iter())
+    fn total<const N: usize>(parts: [Total; N]) -> Total {
+        let parts = parts.iter().map(|one| (one, true));
+        Total::of(&counted(1, Reading::Value(1)), time(true), parts)
     }
 
-    fn part(low: f64, value: f64, high: f64) -> Part {
-        Part {
+    fn part(low: f64, value: f64, high: f64) -> Total {
+        Total {
             ns_per_statement: None,
             cores: Some(Span { low, value, high }),
             share_of_server: None,
             is_at_least: false,
-            is_counted: true,
+            is_predictable: true,
         }
     }
 
@@ -128,18 +114,20 @@ mod tests {
     #[test]
     fn a_wide_sum_a_bound_and_what_was_not_counted_here_predict_nothing() {
         let close = part(99.0, 100.0, 101.0);
-        assert!(total([close]).is_predictable);
+        assert!(total([close.clone()]).is_predictable);
         assert!(!total([part(10.0, 100.0, 190.0)]).is_predictable);
-        assert!(!total([Part { is_counted: false, ..close }]).is_predictable);
-        let bound = total([Part { is_at_least: true, ..close }]);
+        let elsewhere = [(&close, false)].into_iter();
+        let elsewhere = Total::of(&counted(1, Reading::Value(1)), time(true), elsewhere);
+        assert!(!elsewhere.is_predictable);
+        let bound = total([Total { is_at_least: true, ..close }]);
         assert!(bound.is_at_least && !bound.is_predictable);
     }
 
     #[test]
     fn longer_statements_than_those_of_the_calibration_predict_nothing() {
         let of = |time| {
-            let parts = [part(99.0, 100.0, 101.0)];
-            Total::of(&counted(1, Reading::Value(1)), time, parts.into_iter())
+            let part = part(99.0, 100.0, 101.0);
+            Total::of(&counted(1, Reading::Value(1)), time, [(&part, true)].into_iter())
         };
         assert!(of(time(true)).is_predictable && !of(time(false)).is_predictable);
     }

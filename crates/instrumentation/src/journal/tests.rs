@@ -1,9 +1,9 @@
 use super::*;
 use crate::table::Table;
 
-fn begun() -> Begun {
-    Begun {
-        life: Life { server: "a".into(), began_s: 1, process: Some(6) },
+fn header() -> Header {
+    Header {
+        start: ServerStart { server: "a".into(), began_s: 1, process: Some(6) },
         command: "apply waits".into(),
         account: "root@localhost".into(),
         user: 0,
@@ -14,7 +14,7 @@ fn begun() -> Begun {
 }
 
 fn begin(directory: &Path) -> Result<Journal, JournalError> {
-    Journal::begin(&Alone::within(directory)?, begun())
+    Journal::begin(&Alone::within(directory)?, header())
 }
 
 fn change(name: &str) -> Change {
@@ -47,7 +47,7 @@ fn what_is_written_is_read() {
     let path = journal.path().to_owned();
     journal.close(undone()).unwrap();
     let contents = read(&path).unwrap().unwrap();
-    assert_eq!(contents.begun, begun());
+    assert_eq!(contents.header, header());
     assert_eq!(contents.planned, Some(planned));
     assert_eq!(contents.changes, [change("a"), change("b")]);
     assert!(contents.kept);
@@ -90,8 +90,8 @@ fn a_line_that_was_cut_off_counts_for_nothing_and_a_wrong_one_is_named() {
     // Whoever takes it over writes a line of its own.
     let path = journal.path().to_owned();
     drop(journal);
-    let begun = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    for end in begun..whole.len() {
+    let header = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    for end in header..whole.len() {
         std::fs::write(&path, &whole[..end]).unwrap();
         Journal::take(&path).unwrap().unwrap().close(undone()).unwrap();
         assert_eq!(read(&path).unwrap().unwrap().undone, Some(undone()), "cut at {end}");

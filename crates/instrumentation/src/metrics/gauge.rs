@@ -1,7 +1,7 @@
-//! What counts, and what shows a state.
+//! Tells counters from gauges.
 //!
-//! A counter only grows: where it fell somebody has set it back, such as with `FLUSH STATUS`, and what
-//! it counted meanwhile is not known. A gauge goes up and down and has no rate.
+//! A counter only grows. If it fell, somebody reset it, for example with `FLUSH STATUS`, and its
+//! count for that interval is not known. A gauge shows a state: it goes up and down and has no rate.
 
 use super::Counter;
 use crate::pattern::fits;
@@ -115,7 +115,7 @@ fn is_any_of(patterns: &[&str], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(name, pattern))
 }
 
-/// What a counter has counted between two readings; `None` where it fell.
+/// What a counter has counted between two readings; `None` if it fell.
 pub fn growth(before: i64, now: i64) -> Option<i64> {
     now.checked_sub(before).filter(|growth| *growth >= 0)
 }
@@ -136,17 +136,8 @@ mod tests {
     #[test]
     fn a_gauge_of_innodb_is_known_by_its_type_or_by_its_name() {
         let is_gauge = |kind: &str, name: &str| {
-            let counter = Counter {
-                name: name.to_owned(),
-                subsystem: String::new(),
-                module: None,
-                enabled: true,
-                kind: kind.to_owned(),
-                count: 0,
-                count_reset: 0,
-                comment: String::new(),
-            };
-            counter.is_gauge()
+            let (name, kind) = (name.to_owned(), kind.to_owned());
+            Counter { name, kind, ..Counter::default() }.is_gauge()
         };
         for (kind, name) in [
             ("value", "buffer_pool_pages_dirty"),

@@ -1,8 +1,8 @@
 //! The counters of InnoDB (`information_schema.INNODB_METRICS`).
 //!
-//! Whether one is on is read from the table: the variables `innodb_monitor_*` show the last value that
-//! was written to them, not what came of it. Counts are taken by difference of `COUNT`; the server's
-//! own reset is for those who ask for it ([`reset`]).
+//! The table says whether a counter is on. The variables `innodb_monitor_*` do not: they show the
+//! last value written to them. Counts are differences of `COUNT`. The server's own reset is only for
+//! users who ask for it ([`reset`]).
 
 pub mod gauge;
 pub mod modules;
@@ -18,13 +18,13 @@ use waggle_mysql::{Connection, ConnectionError};
 use crate::table::{Table, enabled_of_metrics};
 
 /// A counter as it was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counter {
     /// `NAME`.
     pub name: String,
     /// `SUBSYSTEM`, in small letters: some servers write `Buffer` in two rows.
     pub subsystem: String,
-    /// What switches it together with its kind; `None` where no module does.
+    /// What switches it together with its kind; `None` if no module does.
     pub module: Option<&'static str>,
     /// Whether it counts.
     pub enabled: bool,

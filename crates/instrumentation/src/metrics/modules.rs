@@ -1,13 +1,13 @@
-//! The modules of InnoDB's counters, and the subsystems that they switch.
+//! The modules of InnoDB counters, and the subsystems that they switch.
 
-/// A module: the name that stands for every counter of a kind.
+/// A module: one name for all counters of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Its name, as `innodb_monitor_enable` takes it.
     pub name: &'static str,
     /// The name that the MySQL manual gives it, where the server does not know that one.
     pub in_manual: Option<&'static str>,
-    /// What its counters have in the column `SUBSYSTEM`: older servers, newer servers.
+    /// The value of the column `SUBSYSTEM` for its counters: on older and on newer servers.
     pub subsystems: &'static [&'static str],
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn has_switch(module: &str) -> bool {
     !WITHOUT_SWITCH.contains(&module)
 }
 
-/// The module that a counter belongs to; `None` where it is in none.
+/// The module that a counter belongs to; `None` if it is in none.
 pub fn module_of(subsystem: &str, name: &str) -> Option<&'static str> {
     // The one counter that its module does not share the subsystem with.
     if name == "buffer_pool_size" {

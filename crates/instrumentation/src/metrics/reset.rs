@@ -1,4 +1,4 @@
-//! Giving counters a new baseline, which cannot be taken back.
+//! Gives counters a new baseline. This cannot be undone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use waggle_mysql::connection::{MARK, Row, absent_or, optional_text, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use super::Counter;
-use crate::hold::{HoldError, begun};
+use crate::hold::{HoldError, header};
 use crate::journal::{Alone, Journal, Undoer, Undone};
 use crate::statements::{quoted, switch_of};
 
@@ -17,12 +17,12 @@ use crate::statements::{quoted, switch_of};
 pub struct Reader {
     /// Its digest text.
     pub statement: String,
-    /// How often it ran since the server counts statements.
+    /// How often it ran since the server began to count statements.
     pub times: u64,
     /// When last, by the server's clock.
     pub last: String,
-    /// Who has sent it, as `user@host`: of the sessions that are there now those that have it among their
-    /// last statements. Empty where none has.
+    /// The accounts that sent it, as `user@host`: existing sessions with this statement among their
+    /// last ones. Empty if there are none.
     pub accounts: BTreeSet<String>,
 }
 
@@ -81,8 +81,8 @@ fn reads_baseline(statement: &str) -> bool {
     words.iter().any(is_of_reset) || words.windows(2).any(is_all)
 }
 
-/// Resets counters: `COUNT_RESET` and what belongs to it begin anew, `COUNT` stays. What each
-/// `COUNT_RESET` held is in the journal before; where the server refuses the first, it is closed.
+/// Resets counters: `COUNT_RESET` and its companions restart, `COUNT` stays. The journal first gets
+/// what each `COUNT_RESET` held; if the server refuses the first reset, the journal is closed.
 ///
 /// # Errors
 /// The journal cannot be written, the server refuses, or the connection is broken.
@@ -92,7 +92,7 @@ pub fn reset(
     command: &str,
     counters: &[Counter],
 ) -> Result<(), HoldError> {
-    let mut journal = Journal::begin(&Alone::within(directory)?, begun(connection, command)?)?;
+    let mut journal = Journal::begin(&Alone::within(directory)?, header(connection, command)?)?;
     let held = counters.iter().map(|counter| (counter.name.clone(), counter.count_reset));
     journal.reset(held.collect::<BTreeMap<_, _>>())?;
     let mut names: Vec<&str> =

@@ -1,6 +1,6 @@
-//! What the server counts, in one view: the global status, the counters of InnoDB, and the memory
-//! that Performance Schema has counted. MySQL joins the same three in `sys.metrics`; there a counter
-//! that stands in the status, too, is left out, here nothing is.
+//! The server's counters in one list: the global status, the InnoDB counters, and the memory counted
+//! by Performance Schema. MySQL joins the same three in `sys.metrics`. That view drops a counter
+//! that is also in the status; this list keeps it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -44,7 +44,7 @@ struct Metric {
     value: Option<i64>,
 }
 
-/// A metric, and what became of it in an interval.
+/// A metric and its change in an interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved {
     /// Where it stands.
@@ -59,7 +59,7 @@ pub struct Moved {
     pub is_gauge: bool,
     /// At the end of the interval; `None`: it does not count.
     pub value: Option<i64>,
-    /// The difference to the beginning; `None` where it did not count at both ends, and where a counter
+    /// The difference to the beginning; `None` if it did not count at both ends, or if a counter
     /// was set back.
     pub change: Option<i64>,
     /// The difference by the seconds between the two readings; `None` of a gauge.
@@ -104,7 +104,8 @@ impl Sample {
         self.metrics.iter().any(|((_, name), metric)| is_meant(word, name, metric))
     }
 
-    /// What became of the metrics that words mean since an earlier reading; of all without a word.
+    /// The change of the selected metrics since an earlier reading; of all metrics without a
+    /// selection.
     pub fn moved_since(&self, earlier: &Sample, words: &[String]) -> Vec<Moved> {
         let seconds = self.since(earlier).as_secs_f64();
         let moved = |((source, name), metric): (&(Source, String), &Metric)| {

@@ -1,4 +1,4 @@
-//! Which counters somebody means.
+//! Which counters the user means.
 
 use std::collections::BTreeSet;
 
@@ -38,8 +38,8 @@ pub enum SelectionError {
     Hidden(String),
 }
 
-/// Whether a word means a counter: `all`, a module, a subsystem, a name, or a pattern in which `%`
-/// stands for any characters.
+/// Whether a word selects a counter: `all`, a module, a subsystem, a name, or a pattern in which
+/// `%` matches any characters.
 pub fn means(word: &str, subsystem: &str, name: &str) -> bool {
     word == "all"
         || module_called(word).is_some_and(|module| module_of(subsystem, name) == Some(module))
@@ -47,7 +47,7 @@ pub fn means(word: &str, subsystem: &str, name: &str) -> bool {
         || fits(name, word)
 }
 
-/// The counters that words mean.
+/// The counters that words select.
 ///
 /// # Errors
 /// A word means none, or some of those that switch together only.
@@ -73,9 +73,9 @@ pub fn choose(counters: &[Key], words: &[String]) -> Result<BTreeSet<Key>, Selec
     Ok(chosen)
 }
 
-/// The fewest words by which a server switches these counters: modules that are chosen whole, and names. A line of an
-/// option file has room for 4,095 bytes (`mysys_ssl/my_default.cc`), which the names of all counters do not fit into;
-/// `all` would turn on the latches, too, which stand in no table.
+/// The fewest words that make a server switch these counters: whole modules, and names. A line of
+/// an option file has room for 4,095 bytes (`mysys_ssl/my_default.cc`), too few for the names of
+/// all counters. `all` would also turn on the latches, which are in no table.
 pub fn words_for<'a>(counters: &[Key], chosen: &'a BTreeSet<Key>) -> Vec<&'a str> {
     let module = |key: &Key| module_of(&key[0], &key[1]).filter(|module| has_switch(module));
     let is_whole = |one: &'static str| {

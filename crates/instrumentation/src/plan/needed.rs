@@ -1,4 +1,4 @@
-//! What the events that a profile asks for need, beside what it names.
+//! What the events of a profile need besides the instruments that it names.
 
 use waggle_model::ServerVersion;
 
@@ -22,8 +22,8 @@ pub(super) fn add(
     added
 }
 
-/// A statement begins as an abstract one and is named later: with the abstract ones off, none is
-/// recorded; untimed, none has a time.
+/// A statement begins as an abstract one and gets its name later. If the abstract instruments are
+/// off, no statement is recorded; if they are untimed, none has a time.
 fn add_abstract_statements(
     state: &mut State,
     profile: &Profile,
@@ -122,8 +122,7 @@ fn add_parents(
     }
 }
 
-/// Which consumers are on and fed by nothing, since one above them is off: name and the parent that
-/// is off.
+/// Consumers that are on but get nothing because one above them is off: their name and that parent.
 pub fn dead_consumers(state: &State) -> Vec<(String, String)> {
     let is_on = |name: &str| {
         state.row(Table::Consumers, &vec![name.to_owned()]).is_none_or(|row| is_on(&row[ENABLED]))

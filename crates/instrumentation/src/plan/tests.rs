@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use waggle_model::Flavour;
 
 use super::*;
@@ -5,65 +7,40 @@ use crate::state::Rows;
 
 const VERSION: ServerVersion = ServerVersion { flavour: Flavour::Mysql, number: [9, 7, 0] };
 
-fn settings(values: &[&str]) -> Settings {
-    values.iter().map(|value| (*value != "-").then(|| (*value).to_owned())).collect()
-}
+/// A small server, everything off but what cannot be: in each line the table, the key of a row, and its settings.
+const SERVER: &str = "\
+setup_instruments memory/performance_schema/users = YES -
+setup_instruments memory/sql/x = NO -
+setup_instruments statement/abstract/Query = NO NO
+setup_instruments statement/sql/drop_table = NO NO
+setup_instruments statement/sql/select = NO NO
+setup_instruments wait/lock/metadata/sql/mdl = NO NO
+setup_consumers global_instrumentation = NO
+setup_consumers thread_instrumentation = NO
+setup_consumers events_statements_current = NO
+setup_consumers events_statements_history_long = NO
+setup_actors % % % = YES YES
+setup_objects TABLE % % = YES YES
+setup_objects TABLE mysql % = NO NO
+setup_objects EVENT % % = YES YES
+setup_threads thread/sql/event_worker = YES YES
+setup_threads thread/sql/main = YES YES
+threads 1 = YES YES
+threads 2 = YES YES
+threads 3 = YES YES
+";
 
-fn rows(rows: &[(&[&str], &[&str])]) -> Rows {
-    let row = |(key, values): &(&[&str], &[&str])| {
-        (key.iter().map(|part| (*part).to_owned()).collect(), settings(values))
-    };
-    rows.iter().map(row).collect()
-}
-
-/// A small server: everything off but what cannot be.
 fn state() -> State {
-    State::of([
-        (
-            Table::Instruments,
-            rows(&[
-                (&["memory/performance_schema/users"], &["YES", "-"]),
-                (&["memory/sql/x"], &["NO", "-"]),
-                (&["statement/abstract/Query"], &["NO", "NO"]),
-                (&["statement/sql/drop_table"], &["NO", "NO"]),
-                (&["statement/sql/select"], &["NO", "NO"]),
-                (&["wait/lock/metadata/sql/mdl"], &["NO", "NO"]),
-            ]),
-        ),
-        (
-            Table::Consumers,
-            rows(&[
-                (&["global_instrumentation"], &["NO"]),
-                (&["thread_instrumentation"], &["NO"]),
-                (&["events_statements_current"], &["NO"]),
-                (&["events_statements_history_long"], &["NO"]),
-            ]),
-        ),
-        (Table::Actors, rows(&[(&["%", "%", "%"], &["YES", "YES"])])),
-        (
-            Table::Objects,
-            rows(&[
-                (&["TABLE", "%", "%"], &["YES", "YES"]),
-                (&["TABLE", "mysql", "%"], &["NO", "NO"]),
-                (&["EVENT", "%", "%"], &["YES", "YES"]),
-            ]),
-        ),
-        (
-            Table::SetupThreads,
-            rows(&[
-                (&["thread/sql/event_worker"], &["YES", "YES"]),
-                (&["thread/sql/main"], &["YES", "YES"]),
-            ]),
-        ),
-        (
-            Table::Threads,
-            rows(&[
-                (&["1"], &["YES", "YES"]),
-                (&["2"], &["YES", "YES"]),
-                (&["3"], &["YES", "YES"]),
-            ]),
-        ),
-    ])
+    let mut tables: BTreeMap<Table, Rows> = BTreeMap::new();
+    for line in SERVER.lines() {
+        let (key, settings) = line.split_once(" = ").unwrap();
+        let (name, key) = key.split_once(' ').unwrap();
+        let table = Table::ALL.into_iter().find(|table| table.name() == name).unwrap();
+        let settings = settings.split(' ').map(|value| (value != "-").then(|| value.to_owned()));
+        let key = key.split(' ').map(str::to_owned).collect();
+        tables.entry(table).or_default().insert(key, settings.collect());
+    }
+    State::of(tables)
 }
 
 fn sessions() -> Vec<Session> {

@@ -44,7 +44,7 @@ pub const BUILTIN: [(&str, &str); 32] = profiles![
     "instruments-on-timed-metrics-on",
 ];
 
-/// The built-in profile of this name; `None` where there is none.
+/// The built-in profile of this name; `None` if there is none.
 pub fn builtin(name: &str) -> Option<Result<Profile, ProfileError>> {
     let (name, text) = BUILTIN.iter().find(|(known, _)| *known == name)?;
     Some(Profile::parse(name, text))

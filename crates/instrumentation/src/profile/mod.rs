@@ -1,4 +1,4 @@
-//! Profiles: what shall be on, by rules on names.
+//! Profiles: rules on names that say what should be on.
 
 mod builtin;
 mod servers;
@@ -16,7 +16,7 @@ use crate::pattern::fits;
 const PFSOFF: &str = "pfsoff";
 
 /// What shall be on, to answer one question.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// The question that it answers.

@@ -1,4 +1,4 @@
-//! On which servers a rule holds.
+//! The servers that a rule applies to.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
-use waggle_instrumentation::hold::{Hold, HoldError, undo_abandoned};
+use waggle_instrumentation::hold::{Hold, HoldError, guard, undo_abandoned};
 use waggle_instrumentation::undo::undo;
 use waggle_instrumentation::{Change, State, Table, journal};
 use waggle_mysql::{Connection, Options, Secret};
@@ -51,7 +51,7 @@ fn what_somebody_sets_between_the_plan_and_the_change_stays() {
             [row(["YES", "NO"]), row(["YES", "YES"]), row(["YES", "YES"])],
             "{version}"
         );
-        let restored = hold.end(&mut connection).unwrap();
+        let restored = hold.end(&mut connection, &mut |_| {}).unwrap();
         let now = [other, same, ours].map(|change| holds(&mut connection, change));
         assert_eq!(now, [row(["YES", "NO"]), row(["YES", "YES"]), off.clone()], "{version}");
         let left: Vec<_> = restored.left_alone.iter().map(|change| &change.key).collect();
@@ -76,7 +76,7 @@ fn what_is_stopped_makes_no_further_change() {
     assert_eq!(classes, 1);
     let made = hold.changes().len();
     assert!(made > 0 && made < plan.changes.len(), "{made} of {}", plan.changes.len());
-    assert_eq!(hold.end(&mut connection).unwrap().restored, made);
+    assert_eq!(hold.end(&mut connection, &mut |_| {}).unwrap().restored, made);
     let after = State::read(&mut connection).unwrap();
     let instruments = |state: &State| {
         state.rows(Table::Instruments).map(|row| format!("{row:?}")).collect::<Vec<_>>()
@@ -96,7 +96,7 @@ fn a_table_that_cannot_be_read_is_not_taken_for_undone() {
             socket: Some(server.socket()),
             ..Options::default()
         };
-        let mut poor = Connection::open(&options, None).unwrap();
+        let mut poor = Connection::open(&options).unwrap();
         let refused = undo(&mut poor, &plan.changes, None, &mut |_| Ok(()));
         let Err(HoldError::NotKnown { table, why }) = refused else {
             panic!("{version}: {refused:?}")
@@ -111,9 +111,12 @@ fn a_table_that_cannot_be_read_is_not_taken_for_undone() {
             let all = journal::all(directory.path()).unwrap();
             all.into_iter().all(|contents| contents.unwrap().is_open())
         };
-        assert!(hold.end(&mut poor).is_err() && is_open(), "{version}: it is there still");
+        assert!(
+            hold.end(&mut poor, &mut |_| {}).is_err() && is_open(),
+            "{version}: it is there still"
+        );
         drop(connection);
-        let undone = undo_abandoned(directory.path(), &mut connect(&server), false);
+        let undone = undo_abandoned(directory.path(), &mut connect(&server), false, &mut |_| {});
         let restored = undone.unwrap().pop().unwrap().restored.unwrap();
         assert!(restored.is_whole() && !is_open(), "{version}: {restored:?}");
     }
@@ -137,4 +140,18 @@ fn what_the_server_does_not_take_back_is_told() {
     let told: Vec<_> = restored.not_restored.iter().map(|row| (&row.key, &row.before)).collect();
     assert_eq!(told, [(&change.key, &change.after)]);
     assert!(!restored.is_whole());
+}
+
+#[test]
+fn a_guardian_asks_the_server_nothing_where_all_is_undone() {
+    let (server, mut connection) = start(Version::Mysql57);
+    let directory = TempDir::new().unwrap();
+    let mut guardian = connect(&server);
+    let hold = Hold::begin(directory.path(), &mut connection, "test").unwrap();
+    let journal = hold.path().to_owned();
+    hold.end(&mut connection, &mut |_| {}).unwrap();
+    let session = guardian.server_identity().connection_id;
+    connection.rows(&format!("KILL {session}")).unwrap();
+    let ended = guard(&journal, &mut guardian, &mut |_| {}).unwrap();
+    assert!(ended.is_none(), "{ended:?}");
 }

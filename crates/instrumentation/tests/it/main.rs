@@ -1,18 +1,10 @@
 //! Performance Schema and the counters of InnoDB of real servers of all five versions. A failure names
 //! the version.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "clippy sees tests in #[test] functions only"
-)]
+#![cfg(test)]
 
-#[cfg(test)]
 mod holding;
-#[cfg(test)]
 mod profiles;
-#[cfg(test)]
 mod reference;
-#[cfg(test)]
 mod written;
 
 use waggle_mysql::{Connection, Options, Sources};
@@ -28,5 +20,5 @@ fn start(version: Version) -> (Server, Connection) {
 fn connect(server: &Server) -> Connection {
     let file = Some(server.defaults_file());
     let options = Options::read(&Sources { defaults_file: file, ..Sources::default() }).unwrap();
-    Connection::open(&options, None).unwrap()
+    Connection::open(&options).unwrap()
 }

@@ -21,7 +21,7 @@ fn state(is_on: bool, instruments: &[(&str, bool)]) -> State {
     State::of([(Table::Instruments, instruments.collect()), (Table::Consumers, [consumer].into())])
 }
 
-/// Half a second in which so many statements took a quarter of a processor.
+/// Half a second in which this many statements took a quarter of a processor.
 fn counted(now: &State, statements: u64, events: &[(&str, u64)]) -> Counted {
     let events = events.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     Counted {
@@ -59,11 +59,11 @@ fn what_is_off_costs_the_events_of_point_selects_at_the_rate_of_this_server() {
     // One event a statement, and 2,000 statements a second.
     assert_eq!((mutex.events_per_statement, mutex.events_per_s), (Some(1.0), Some(2000.0)));
     // Two readings of 20 cycles at 2 GHz, and the rest.
-    assert_eq!(mutex.ns_per_statement.unwrap(), Span { low: 20.0, value: 50.0, high: 80.0 });
-    assert!((mutex.cores.unwrap().value - 0.0001).abs() < 1e-12);
-    assert!((mutex.share_of_server.unwrap().value - 0.0004).abs() < 1e-12);
-    assert!(!mutex.is_at_least && !mutex.is_predictable, "a mutex may be shared");
-    assert_eq!(forecast.total.cores, mutex.cores);
+    assert_eq!(mutex.total.ns_per_statement.unwrap(), Span { low: 20.0, value: 50.0, high: 80.0 });
+    assert!((mutex.total.cores.unwrap().value - 0.0001).abs() < 1e-12);
+    assert!((mutex.total.share_of_server.unwrap().value - 0.0004).abs() < 1e-12);
+    assert!(!mutex.total.is_at_least && !mutex.total.is_predictable, "a mutex may be shared");
+    assert_eq!(forecast.total.cores, mutex.total.cores);
     assert!(!forecast.total.is_predictable, "those events are of another server");
     assert_eq!(forecast.now.cores, Some(Span::ZERO), "nothing is on");
 }
@@ -75,7 +75,7 @@ fn without_a_calibration_the_price_is_a_bound_and_the_events_are_unknown() {
     let [mutex] = &forecast.classes[..] else { panic!("{forecast:?}") };
     assert_eq!((mutex.events_from, mutex.ns_per_event), (Origin::Unknown, Some(Span::exact(20.0))));
     assert_eq!((mutex.events_per_statement, mutex.events_per_s), (None, None), "never zero");
-    assert_eq!((mutex.ns_per_statement, mutex.cores), (None, None), "never zero");
+    assert_eq!((mutex.total.ns_per_statement, mutex.total.cores), (None, None), "never zero");
     assert_eq!((forecast.total.cores, forecast.total.is_at_least), (None, true));
 }
 
@@ -91,9 +91,9 @@ fn what_stays_on_is_counted_without_what_goes_off() {
     assert_eq!(same.classes[0].events_from, Origin::Counted);
     assert_eq!(same.classes[0].events_per_statement, Some(1.0));
     // 100 ns of the timer and the rest.
-    assert_eq!(same.classes[0].ns_per_statement.unwrap().value, 150.0);
+    assert_eq!(same.classes[0].total.ns_per_statement.unwrap().value, 150.0);
     assert!(!same.total.is_at_least);
-    assert!(same.classes[0].is_predictable && same.total.is_predictable);
+    assert!(same.classes[0].total.is_predictable && same.total.is_predictable);
     assert_eq!(same.total, same.now);
     // Every update still begins as a query.
     let fewer = of(&state(true, &[query, (SELECT, true), (UPDATE, false)]));
@@ -132,8 +132,8 @@ fn where_no_statements_run_there_are_no_processors_to_tell() {
     let (now, after) = (state(true, &[(MUTEX, false)]), state(true, &[(MUTEX, true)]));
     let prices = calibration(&[("wait/synch/mutex", 30.0)]);
     let forecast = forecast(&now, &after, &counted(&now, 0, &[]), Some(&prices));
-    assert_eq!(forecast.classes[0].ns_per_statement.unwrap().value, 50.0);
-    assert_eq!((forecast.classes[0].cores, forecast.total.cores), (None, None));
+    assert_eq!(forecast.classes[0].total.ns_per_statement.unwrap().value, 50.0);
+    assert_eq!((forecast.classes[0].total.cores, forecast.total.cores), (None, None));
     assert!(forecast.total.is_at_least);
 }
 

@@ -1,13 +1,14 @@
-//! Which life of which server: what is set is gone with a restart.
+//! Which start of which server: what is set is gone with the next one.
 
 use serde::{Deserialize, Serialize};
 use waggle_model::Flavour;
 use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, ConnectionError};
 
-/// One life of one server, from its start to its end.
+/// One start of a server. It holds until the server ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Life {
+#[serde(deny_unknown_fields)]
+pub struct ServerStart {
     /// `server_uuid`; MariaDB has none: host, port and data directory.
     pub server: String,
     /// When it began, seconds since 1970 by the server's clock. Both numbers that it is made of are
@@ -19,12 +20,12 @@ pub struct Life {
     pub process: Option<u64>,
 }
 
-impl Life {
+impl ServerStart {
     /// Asks the server.
     ///
     /// # Errors
     /// The connection is broken.
-    pub fn of(connection: &mut Connection) -> Result<Life, ConnectionError> {
+    pub fn of(connection: &mut Connection) -> Result<ServerStart, ConnectionError> {
         let (server, schema) = match connection.server_identity().flavour {
             Flavour::Mysql => ("@@server_uuid", "performance_schema"),
             Flavour::Mariadb => {
@@ -41,13 +42,13 @@ impl Life {
             what: format!("uptime {:?}", text(&row, 1)),
         })?;
         let process = process_of(connection)?;
-        Ok(Life { server: text(&row, 0), began_s: began as i64, process })
+        Ok(ServerStart { server: text(&row, 0), began_s: began as i64, process })
     }
 
-    /// Whether another look met the same life. A process that one of the two could not tell says
-    /// nothing.
+    /// Whether another look met the server since the same start. A process that one look could not
+    /// tell says nothing.
     #[must_use]
-    pub fn is(&self, other: &Life) -> bool {
+    pub fn is(&self, other: &ServerStart) -> bool {
         let processes = self.process.zip(other.process);
         self.server == other.server
             && self.began_s == other.began_s
@@ -70,17 +71,17 @@ fn process_of(connection: &mut Connection) -> Result<Option<u64>, ConnectionErro
 mod tests {
     use super::*;
 
-    fn life(began_s: i64, process: Option<u64>) -> Life {
-        Life { server: "a".into(), began_s, process }
+    fn start(began_s: i64, process: Option<u64>) -> ServerStart {
+        ServerStart { server: "a".into(), began_s, process }
     }
 
     #[test]
-    fn a_life_is_told_by_its_start_and_by_its_process_where_both_looks_know_it() {
-        let known = life(1, Some(7));
+    fn a_start_is_told_by_its_time_and_by_its_process_where_both_looks_know_it() {
+        let known = start(1, Some(7));
         assert!(known.is(&known));
-        assert!(!known.is(&life(1, Some(8))));
-        assert!(!known.is(&life(2, Some(7))));
-        assert!(known.is(&life(1, None)) && life(1, None).is(&known));
-        assert!(!known.is(&Life { server: "b".into(), ..known.clone() }));
+        assert!(!known.is(&start(1, Some(8))));
+        assert!(!known.is(&start(2, Some(7))));
+        assert!(known.is(&start(1, None)) && start(1, None).is(&known));
+        assert!(!known.is(&ServerStart { server: "b".into(), ..known.clone() }));
     }
 }
