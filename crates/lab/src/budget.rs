@@ -1,4 +1,4 @@
-//! What fits into a time: which cells, and how many blocks; and what that will be able to show.
+//! Which cells and how many blocks fit into a time, and how small an effect they will be able to show.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::suite::{Scale, Suite};
 use crate::warm_up::warm_at_once;
 use crate::window::Cell;
 
-/// Fewer blocks are made only where somebody asks for them: the smallest p of 8 pairs by their signs is 0.008, that of 6,
-/// the fewest that have an interval, is 0.03.
+/// Fewer blocks are made only on request: the smallest p of 8 pairs by their signs is 0.008; that of 6, the fewest with
+/// an interval, is 0.03.
 pub const BLOCKS_MIN: u32 = 8;
-/// More blocks are made only where somebody asks for them.
+/// More blocks are made only on request.
 const BLOCKS_MAX: u32 = 40;
 /// What one session adds to the time in which sessions stop one after another: 1,000 of them need about
 /// as long as a transaction takes, 0.6 s. They stop twice in a turn.
@@ -25,10 +25,10 @@ const SET_S: f64 = 0.045;
 /// Starting and ending sysbench, and each of its sessions with the statements that it prepares.
 const LOAD_S: f64 = 0.5;
 const SESSION_S: f64 = 0.014;
-/// Until a load and its server are warm, and what each session adds.
+/// The warm-up of a load, and what each session adds.
 const WARM_S: f64 = 1.5;
 const WARM_SESSION_S: f64 = 0.01;
-/// Starting a server, with the copy of what it has beside its tables and its redo log.
+/// Starting a server, with the copy of its files other than tables and redo log.
 const SERVER_S: f64 = 2.0;
 /// Rows per second when data is made, and bytes of a row with its index.
 const ROWS_PER_S: f64 = 40_000.0;
@@ -40,7 +40,7 @@ const MIB: f64 = 1_048_576.0;
 const COPY_BYTES_PER_S: f64 = 300e6;
 /// Bytes of the redo log per second when it is written through ([`crate::redo`]), counted once.
 const REDO_BYTES_PER_S: f64 = 140e6;
-/// Rows per second when every index is read through ([`crate::pool`]).
+/// Rows per second when every index is read through ([`crate::buffer_pool`]).
 const READ_ROWS_PER_S: f64 = 2.5e6;
 
 /// What is run, and what is not.
@@ -52,37 +52,37 @@ pub struct Choice {
     pub left_out: Vec<Cell>,
     /// How often each arm is measured in each cell.
     pub blocks: u32,
-    /// How long it will take, s, by a rough reckoning.
+    /// How long it will take, roughly, s.
     pub seconds: f64,
 }
 
 impl Choice {
-    /// How many windows that makes.
+    /// Number of windows.
     pub fn windows(&self, suite: &Suite) -> usize {
         Schedule::new(suite, &self.cells, self.blocks, 0).slots.len()
     }
 }
 
-/// What a run is reckoned from.
+/// Estimates how long a run takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Reckoning<'a> {
+pub struct TimeEstimate<'a> {
     /// What is compared.
     pub suite: &'a Suite,
     /// How much data there is.
     pub scale: Scale,
     /// How long things take.
     pub lengths: Lengths,
-    /// Whether on a server that somebody else started.
-    pub is_foreign: bool,
+    /// Whether on a server in use.
+    pub is_in_use: bool,
     /// Whether the load is ours, and not that of others.
     pub has_load: bool,
 }
 
-impl Reckoning<'_> {
-    /// Chooses from the cells that were asked for. Without a budget all are run. With one, as many as have at
-    /// least [`BLOCKS_MIN`] blocks, those that say most first; one that is too dear makes room for the next.
-    /// Closed loads come before those at a fixed rate, numbers of threads in the middle and at the ends before
-    /// those between, and the first workload has one level more than the second, that one more than the third.
+impl TimeEstimate<'_> {
+    /// Chooses from the cells that were asked for. Without a budget all are run. With one, as many as have at least
+    /// [`BLOCKS_MIN`] blocks, the most telling first; a cell that takes too long is skipped. Closed loads come before
+    /// those at a fixed rate, and numbers of threads in the middle and at the ends before those between. The first
+    /// workload has one level more than the second, and the second one more than the third.
     pub fn choose(&self, asked: &[Cell], blocks: Option<u32>, budget: Option<Duration>) -> Choice {
         let least = blocks.unwrap_or(BLOCKS_MIN);
         let Some(budget) = budget.map(|budget| budget.as_secs_f64()) else {
@@ -103,17 +103,17 @@ impl Reckoning<'_> {
         Choice { seconds: self.seconds(&chosen, blocks), cells, left_out, blocks }
     }
 
-    /// What so many blocks of these cells will be able to show; `None` where they have no interval.
+    /// What these cells will be able to show; `None` where they have no interval.
     pub fn foreseen(&self, cells: &[Cell], blocks: u32) -> Option<Foreseen> {
         Foreseen::of(self.suite, cells, blocks, |cell| self.turns(cell))
     }
 
     /// How often the arms of a cell take turns.
     pub(crate) fn turns(&self, cell: &Cell) -> u32 {
-        self.lengths.turns(self.suite, cell, self.is_foreign)
+        self.lengths.turns(self.suite, cell, self.is_in_use)
     }
 
-    /// A window of a cell. What others do needs no longer one where they have more sessions: most of these may be idle.
+    /// Length of a window. Sessions of others do not make it longer: most of them may be idle.
     pub(crate) fn window(&self, cell: &Cell) -> Duration {
         if self.has_load { self.lengths.window_of(cell.threads) } else { self.lengths.window }
     }
@@ -153,8 +153,7 @@ impl Reckoning<'_> {
             + loads.div_ceil(at_once) as f64 * warm_s(self.lengths, cell.threads)
     }
 
-    /// What a window of a cell takes with its part of the starts of loads, and of a server where it has one for
-    /// itself, s.
+    /// What a window of a cell takes with its part of the starts of loads, and of a server of its own, s.
     pub(crate) fn slot_s(&self, schedule: &Schedule<'_>, cell: &Cell) -> f64 {
         let server = if self.suite.keeps_servers(cell) { 0.0 } else { self.server_s() };
         self.cell_s(schedule, cell) / self.arms(schedule, cell).max(1) as f64 + server
@@ -182,18 +181,17 @@ impl Reckoning<'_> {
         if !self.has_load {
             return 0.0;
         }
-        let is_aged = !self.is_foreign && self.suite.data.age_with.is_some();
+        let is_aged = !self.is_in_use && self.suite.data.age_with.is_some();
         let aged = if is_aged { self.rows() / AGE_ROWS as f64 / AGED_PER_S } else { 0.0 };
         // Those on which scenarios are tried, and the one that they are copied from.
-        let tried = if self.is_foreign { 0 } else { self.suite.starts().len() + 1 };
+        let tried = if self.is_in_use { 0 } else { self.suite.starts().len() + 1 };
         (1 + tried) as f64 * SERVER_S + self.rows() / ROWS_PER_S + aged
     }
 
-    /// What a server takes until it is there, on a copy of tables and redo log, of which the one is written through and the
-    /// others are read, s. One of somebody else is
-    /// there.
+    /// What the start of a server takes, s: tables and redo log are copied, the log is written through, and the tables are
+    /// read. A server in use is not started.
     fn server_s(&self) -> f64 {
-        if self.is_foreign {
+        if self.is_in_use {
             return 0.0;
         }
         let redo = f64::from(self.suite.data.redo_log_mib.of(self.scale)) * MIB;
@@ -207,7 +205,7 @@ impl Reckoning<'_> {
     }
 }
 
-/// The cells that say most first. A fixed order says least: what drifts within a block is in its effects.
+/// The most telling cells first. A fixed order tells least: a drift within a block is in its effects.
 fn by_worth(suite: &Suite, asked: &[Cell]) -> Vec<Cell> {
     let (mut closed, open): (Vec<&Cell>, Vec<&Cell>) =
         asked.iter().partition(|cell| !cell.load.is_open());
@@ -259,7 +257,7 @@ fn warm_s(lengths: Lengths, threads: u32) -> f64 {
     longest.min(WARM_S + WARM_SESSION_S * f64::from(threads))
 }
 
-/// How long it takes to see what the baseline can do with the workloads that have loads at a fixed rate, s;
+/// How long it takes to measure what the baseline can do with the workloads that have loads at a fixed rate, s;
 /// `server` is what one start takes.
 fn look(cells: &[Cell], lengths: Lengths, server: f64) -> f64 {
     let open: Vec<&Cell> = cells.iter().filter(|cell| cell.load.is_open()).collect();

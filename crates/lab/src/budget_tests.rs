@@ -12,9 +12,9 @@ fn the_middle_and_the_ends_come_first() {
 }
 
 /// A suite at a scale, on servers of our own.
-fn reckoning(suite: &Suite, scale: Scale) -> Reckoning<'_> {
+fn estimate(suite: &Suite, scale: Scale) -> TimeEstimate<'_> {
     let lengths = Lengths::of(scale);
-    Reckoning { suite, scale, lengths, is_foreign: false, has_load: true }
+    TimeEstimate { suite, scale, lengths, is_in_use: false, has_load: true }
 }
 
 /// Cells of a suite with a closed load.
@@ -26,8 +26,8 @@ fn closed(suite: &Suite, is_it: impl Fn(&Cell) -> bool) -> Vec<Cell> {
 #[test]
 fn what_is_set_and_settles_takes_its_time_in_each_turn_that_there_is() {
     let suite = Suite::find("rds").unwrap();
-    let reckoning = reckoning(&suite, Scale::Tiny);
-    let foreign = Reckoning { is_foreign: true, ..reckoning };
+    let estimate = estimate(&suite, Scale::Tiny);
+    let foreign = TimeEstimate { is_in_use: true, ..estimate };
     let beside = closed(&suite, |cell| cell.threads == 32).remove(0);
     let open = suite.cells().into_iter().find(|cell| cell.load.is_open()).unwrap();
     assert_eq!(open.threads, 32);
@@ -36,9 +36,9 @@ fn what_is_set_and_settles_takes_its_time_in_each_turn_that_there_is() {
     let in_turns = 0.4 + 5.0 * (set + 0.06 + stops);
     let at_once = 0.4 + set + 0.3 + stops;
     for (got, want) in [
-        (reckoning.window_s(&beside), in_turns),
+        (estimate.window_s(&beside), in_turns),
         // It settles as long as its window is.
-        (reckoning.window_s(&open), at_once + 0.1),
+        (estimate.window_s(&open), at_once + 0.1),
         (foreign.window_s(&beside), at_once),
     ] {
         assert!((got - want).abs() < 1e-6, "{got} s is not {want} s");
@@ -55,7 +55,7 @@ fn the_redo_log_is_copied_for_each_server_and_a_server_that_is_there_is_not_star
         Suite::parse("line", &text).unwrap()
     };
     let suites = [small, large].map(with_redo);
-    let [less, more] = [&suites[0], &suites[1]].map(|suite| reckoning(suite, Scale::Full));
+    let [less, more] = [&suites[0], &suites[1]].map(|suite| estimate(suite, Scale::Full));
     // 3 GiB at 300 MB/s, and written through at 280 MB/s twice.
     let copy = 3.0 * 1024.0 * MIB * (1.0 / 300e6 + 1.0 / 140e6);
     assert!((more.server_s() - less.server_s() - copy).abs() < 1e-6, "{}", more.server_s());
@@ -63,26 +63,26 @@ fn the_redo_log_is_copied_for_each_server_and_a_server_that_is_there_is_not_star
     let longer = more.seconds(&cells, 8) - less.seconds(&cells, 8);
     // Ten arms, each on a server of its own, in eight blocks.
     assert!((longer - 80.0 * copy).abs() < 1e-3, "{longer} s");
-    assert_eq!(Reckoning { is_foreign: true, ..more }.server_s(), 0.0);
+    assert_eq!(TimeEstimate { is_in_use: true, ..more }.server_s(), 0.0);
 }
 
 #[test]
 fn loads_of_few_sessions_are_warm_at_the_same_time_and_that_of_others_takes_none() {
     let suite = Suite::find("rds").unwrap();
-    let reckoning = reckoning(&suite, Scale::Tiny);
+    let estimate = estimate(&suite, Scale::Tiny);
     let schedule = Schedule::new(&suite, &suite.cells(), 1, 0);
     let (arms, servers) = (8.0, 4.0);
-    let loads_s = |threads: u32, reckoning: &Reckoning<'_>| {
+    let loads_s = |threads: u32, estimate: &TimeEstimate<'_>| {
         let cell = closed(&suite, |cell| cell.threads == threads).remove(0);
-        reckoning.cell_s(&schedule, &cell) - arms * reckoning.window_s(&cell)
+        estimate.cell_s(&schedule, &cell) - arms * estimate.window_s(&cell)
     };
-    let lengths = reckoning.lengths;
+    let lengths = estimate.lengths;
     for (threads, times) in [(1, 1.0), (64, 1.0), (128, 2.0), (256, servers), (1024, servers)] {
         let want = servers * start_s(threads) + times * warm_s(lengths, threads);
-        let got = loads_s(threads, &reckoning);
+        let got = loads_s(threads, &estimate);
         assert!((got - want).abs() < 1e-6, "{threads}: {got} s is not {want} s");
     }
-    let of_others = Reckoning { is_foreign: true, has_load: false, ..reckoning };
+    let of_others = TimeEstimate { is_in_use: true, has_load: false, ..estimate };
     assert!(loads_s(64, &of_others).abs() < 1e-6);
     // However many there are, nobody stops them.
     let many = closed(&suite, |cell| cell.threads == 1024).remove(0);
@@ -101,7 +101,7 @@ fn what_the_baseline_can_do_takes_its_time_once_in_a_run() {
     // Three workloads, each at three rates.
     assert!((looks - 3.0 * of_one).abs() < 1e-9 && of_one > LOOK_FOR.as_secs_f64(), "{looks}");
     assert_eq!(look(&closed, lengths, 10.0), 0.0);
-    let before_blocks = reckoning(&suite, Scale::Tiny).seconds(&open, 0);
+    let before_blocks = estimate(&suite, Scale::Tiny).seconds(&open, 0);
     assert!(before_blocks > looks, "{before_blocks}");
 }
 
@@ -109,9 +109,9 @@ fn what_the_baseline_can_do_takes_its_time_once_in_a_run() {
 fn a_budget_takes_levels_before_it_takes_blocks() {
     let suite = Suite::find("rds").unwrap();
     let asked = suite.cells();
-    let reckoning = reckoning(&suite, Scale::Tiny);
+    let estimate = estimate(&suite, Scale::Tiny);
     let choose =
-        |budget: Option<u64>| reckoning.choose(&asked, None, budget.map(Duration::from_secs));
+        |budget: Option<u64>| estimate.choose(&asked, None, budget.map(Duration::from_secs));
     let (whole, tight) = (choose(None), choose(Some(600)));
     assert_eq!(whole.cells.len(), asked.len());
     assert!(whole.left_out.is_empty());

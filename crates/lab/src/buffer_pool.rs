@@ -1,7 +1,7 @@
 //! The buffer pool of a server that has just been started.
 //!
-//! It is empty, and sysbench reaches most pages of 2.4 GB only after minutes: until then every arm reads from the disk, which is neither
-//! what a server in use does nor the same for arms that are slower. So its tables are read once, every index from end to end.
+//! It is empty, and sysbench reaches most pages of 2.4 GB only after minutes. Until then every arm reads from the disk,
+//! which a server in use does not, and slower arms do it for longer. So every index is read once, from end to end.
 
 use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, ConnectionError};
@@ -10,14 +10,14 @@ use waggle_mysql::{Connection, ConnectionError};
 const INDEXES: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
                        WHERE SEQ_IN_INDEX = 1 AND TABLE_SCHEMA = ";
 
-/// Reads every index of a schema through, so that its pages are in the buffer pool as far as they fit.
+/// Reads every index of a schema, so that its pages are in the buffer pool, as far as they fit.
 ///
 /// # Errors
 /// The connection is broken, or the server refuses something.
 pub fn fill(connection: &mut Connection, schema: &str) -> Result<(), ConnectionError> {
     for row in connection.rows(&format!("{INDEXES}'{schema}'"))? {
         let [table, index, column] = [0, 1, 2].map(|at| text(&row, at));
-        // With a condition: without one some versions count by another index than the one that is asked for.
+        // With a condition: without one some versions count by another index.
         connection.rows(&format!(
             "SELECT COUNT(*) FROM `{schema}`.`{table}` FORCE INDEX (`{index}`) WHERE `{column}` >= 0"
         ))?;

@@ -1,10 +1,10 @@
 //! Makes the windows of a schedule.
 //!
-//! Servers that a block compares are there side by side, each on a copy of the same data; only one of them
-//! is at work while it is measured. So windows of different servers are neighbours in time as those of one
-//! server are. Where a suite wants a restart for every arm, the servers come one after another.
+//! The servers that a block compares run side by side, each on a copy of the same data. Only the one that is measured
+//! is under load, so windows of different servers are as near in time as windows of one server. Where a suite wants a
+//! restart for every arm, the servers run one after another.
 //!
-//! A server has one load for all its arms in a cell of a block, which is warm before the first of them.
+//! A server has one load for all its arms in a cell of a block. The load is warm before the first window.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,44 +14,40 @@ use std::time::{Duration, Instant};
 
 use waggle_private_server::Launcher;
 
-use crate::budget::Reckoning;
+use crate::budget::TimeEstimate;
 use crate::error::LabError;
-use crate::kept::Kept;
-use crate::lengths::Lengths;
-use crate::life::{Life, Lost, Origin};
-use crate::load::{Driver, Request, Sysbench, Work};
+use crate::load::{Driver, Request, Sysbench, Traffic};
+use crate::manifest::Manifest;
+use crate::measured_server::{Lost, MeasuredServer, Origin};
+use crate::run_dir::RunDir;
 use crate::schedule::{Schedule, Slot};
-use crate::suite::{Scale, Suite, Workload};
+use crate::suite::{Suite, Workload};
 use crate::window::Cell;
 
-/// So many windows in a row may fail before the run ends, where they are of two cells or blocks at least:
-/// one cell may have more sessions than a host can do.
+/// A run ends after this many failed windows in a row, if they are of at least two cells or blocks: one cell may have
+/// more sessions than a host can do.
 const FAILING_MAX: usize = 5;
 
-/// What a run works with.
-pub struct Engine<'a> {
+/// Makes the windows of a run.
+pub(crate) struct Engine<'a> {
     /// What is compared.
-    pub suite: &'a Suite,
+    pub(crate) suite: &'a Suite,
     /// In which order.
-    pub schedule: Schedule<'a>,
-    /// How long things take.
-    pub lengths: Lengths,
-    /// How much data there is.
-    pub scale: Scale,
-    /// From which everything random follows.
-    pub seed: u64,
+    pub(crate) schedule: Schedule<'a>,
+    /// What was asked.
+    pub(crate) manifest: &'a Manifest,
     /// The servers.
-    pub origin: Origin<'a>,
+    pub(crate) origin: Origin<'a>,
     /// How loads are started.
-    pub load_launcher: &'a Launcher,
+    pub(crate) load_launcher: &'a Launcher,
     /// What makes the load; `None`: others do.
-    pub sysbench: Option<&'a Sysbench>,
+    pub(crate) sysbench: Option<&'a Sysbench>,
     /// When no block is begun any more, if one was made before; `None`: never.
-    pub until: Option<Instant>,
-    /// Set to stop as soon as can be: the windows of the cell that is being measured are not kept.
-    pub stop: &'a AtomicBool,
-    /// Told before servers are made warm, and before each turn of a window.
-    pub tell: &'a mut dyn FnMut(&Progress<'_>),
+    pub(crate) until: Option<Instant>,
+    /// Set to stop as soon as possible. The windows of the cell that is being measured are lost.
+    pub(crate) stop: &'a AtomicBool,
+    /// Called before a warm-up, and before each turn of a window.
+    pub(crate) tell: &'a mut dyn FnMut(&Progress<'_>),
 }
 
 /// How far a run is.
@@ -61,7 +57,7 @@ pub struct Progress<'a> {
     pub done: usize,
     /// Windows in all.
     pub of: usize,
-    /// Time that the rest will take, by the rough reckoning, and by how far that was from what was made.
+    /// Time that the rest will take: the estimate, corrected by how long the windows took so far.
     pub remaining: Duration,
     /// Which block, from 1, and how many there are.
     pub block: [u32; 2],
@@ -76,49 +72,51 @@ pub struct Progress<'a> {
 pub enum Ended {
     /// Every window was made.
     Whole,
+    /// Somebody stopped it before its servers were ready.
+    NotBegun,
     /// Somebody stopped it; it can be resumed.
     Stopped,
-    /// The baseline cannot use as much of the processors as any load asks for: there is nothing to be made.
+    /// Nothing can be measured: the baseline cannot use as much of the processors as any load asks for.
     OutOfReach,
-    /// The time was over when so many blocks were whole; it can be resumed.
+    /// The time was over; it can be resumed.
     OutOfTime {
-        /// How many.
+        /// How many blocks were whole then.
         blocks: u32,
     },
 }
 
-/// What is there while a block is run.
+/// Servers and loads while a block is run.
 #[derive(Default)]
 pub(crate) struct Running<'a> {
     /// The loads of the servers, in one cell. They end before their servers.
     pub(crate) loads: BTreeMap<usize, StartedLoad>,
     cell: Option<usize>,
-    lives: BTreeMap<usize, Life<'a>>,
+    servers: BTreeMap<usize, MeasuredServer<'a>>,
     /// The arm that has the servers for itself, where it does.
     alone: Option<usize>,
 }
 
 /// The load of a server.
 pub(crate) struct StartedLoad {
-    pub(crate) work: Work,
+    pub(crate) traffic: Traffic,
     /// Whether it was warmed up.
     pub(crate) is_warm: bool,
     /// Whether its throughput was steady then.
     pub(crate) is_steady: bool,
-    /// What Performance Schema had no room for before its sessions logged in.
+    /// What Performance Schema had lost before its sessions logged in.
     pub(crate) lost_first: Lost,
 }
 
 impl Running<'_> {
-    /// Which start of a server it is, where it is there.
-    pub(crate) fn life(&self, server: usize) -> Option<u32> {
-        self.lives.get(&server).map(|life| life.number)
+    /// The number of the start of a server that runs.
+    pub(crate) fn start_of(&self, server: usize) -> Option<u32> {
+        self.servers.get(&server).map(|server| server.number)
     }
 
     /// Ends a server with its load.
     pub(crate) fn end(&mut self, server: usize) {
         self.loads.remove(&server);
-        self.lives.remove(&server);
+        self.servers.remove(&server);
     }
 }
 
@@ -127,21 +125,21 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     /// A server or a load cannot be started, or windows keep failing. What was measured is kept.
-    pub fn run(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
-        match self.make_missing(kept) {
+    pub(crate) fn run(&mut self, run_dir: &mut RunDir) -> Result<Ended, LabError> {
+        match self.make_missing(run_dir) {
             Err(LabError::Stopped) => Ok(Ended::Stopped),
             ended => ended,
         }
     }
 
-    fn make_missing(&mut self, kept: &mut Kept) -> Result<Ended, LabError> {
+    fn make_missing(&mut self, run_dir: &mut RunDir) -> Result<Ended, LabError> {
         let missing: Vec<Slot> =
-            self.schedule.slots.iter().filter(|slot| !kept.has(slot.number)).copied().collect();
+            self.schedule.slots.iter().filter(|slot| !run_dir.has(slot.number)).copied().collect();
         let cells = 0..self.schedule.cells.len();
         let keeps: Vec<bool> = cells.map(|cell| self.schedule.keeps_servers(cell)).collect();
         let are_together = |one: &Slot, other: &Slot| one.cell == other.cell && keeps[one.cell];
-        let capacities = self.capacities(kept)?;
-        let seconds = self.reckoned();
+        let capacities = self.capacities(run_dir)?;
+        let seconds = self.estimated_s();
         let left_s = missing.iter().map(|slot| seconds[slot.cell]).sum();
         let mut pace = Remaining { begin: Instant::now(), made_s: 0.0, left_s };
         let (mut failing, mut failing_groups) = (0, 0);
@@ -154,8 +152,8 @@ impl<'a> Engine<'a> {
             for slots in block.chunk_by(are_together) {
                 self.go_on()?;
                 self.forget(&mut running, slots[0]);
-                let windows = self.windows(&mut running, kept, slots, &capacities, &pace)?;
-                kept.append(&windows)?;
+                let windows = self.windows(&mut running, run_dir, slots, &capacities, &pace)?;
+                run_dir.append(&windows)?;
                 pace.made_s += windows.len() as f64 * seconds[slots[0].cell];
                 let is_nothing = windows.iter().all(|window| window.measured.is_none());
                 (failing, failing_groups) = match is_nothing {
@@ -165,25 +163,29 @@ impl<'a> Engine<'a> {
                 if failing >= FAILING_MAX && failing_groups > 1 {
                     let reason = windows.into_iter().rev().find_map(|window| window.void);
                     let reason = reason.unwrap_or_default();
-                    return Err(LabError::Failing { count: failing, reason });
+                    return Err(LabError::Cannot(format!(
+                        "{failing} windows in a row failed, the last one since {reason}; when that is mended, waggle lab \
+                         resume makes the windows that are left (these stay void), and --only makes a run without such \
+                         cells"
+                    )));
                 }
             }
         }
         Ok(Ended::Whole)
     }
 
-    /// What a window of each cell takes with its part of what is around it, s.
-    fn reckoned(&self) -> Vec<f64> {
-        let slot_s = |cell| self.reckoning().slot_s(&self.schedule, cell);
+    /// How long a window of each cell takes, with its part of starts and warm-ups, s.
+    fn estimated_s(&self) -> Vec<f64> {
+        let slot_s = |cell| self.estimate().slot_s(&self.schedule, cell);
         self.schedule.cells.iter().map(slot_s).collect()
     }
 
-    /// What the run is reckoned from.
-    pub(crate) fn reckoning(&self) -> Reckoning<'_> {
-        let (suite, scale, lengths) = (self.suite, self.scale, self.lengths);
-        let is_foreign = matches!(self.origin, Origin::Foreign(_));
+    /// Estimates how long things take.
+    pub(crate) fn estimate(&self) -> TimeEstimate<'_> {
+        let (suite, scale, lengths) = (self.suite, self.manifest.scale, self.manifest.lengths);
+        let is_in_use = matches!(self.origin, Origin::InUse(_));
         let has_load = self.sysbench.is_some();
-        Reckoning { suite, scale, lengths, is_foreign, has_load }
+        TimeEstimate { suite, scale, lengths, is_in_use, has_load }
     }
 
     /// Ends what the next windows do not need.
@@ -194,15 +196,15 @@ impl<'a> Engine<'a> {
             running.cell = Some(next.cell);
         }
         if alone != running.alone {
-            running.lives.clear();
+            running.servers.clear();
             running.alone = alone;
         }
     }
 
-    pub(crate) fn report(&mut self, kept: &Kept, slot: Slot, is_warm: bool, pace: &Remaining) {
+    pub(crate) fn report(&mut self, run_dir: &RunDir, slot: Slot, is_warm: bool, pace: &Remaining) {
         let blocks = self.schedule.slots.last().map_or(0, |last| last.block + 1);
         (self.tell)(&Progress {
-            done: kept.count(),
+            done: run_dir.count(),
             of: self.schedule.slots.len(),
             remaining: pace.remaining(),
             block: [slot.block + 1, blocks],
@@ -211,48 +213,47 @@ impl<'a> Engine<'a> {
         });
     }
 
-    /// The server of a slot with its load, warm. They are started where they are not there: then it is life
-    /// `number`.
-    pub(crate) fn at_work<'b>(
+    /// The server of a slot with its load, warm. Starts them if they do not run; `number` is the number of that start.
+    pub(crate) fn server_and_traffic<'b>(
         &self,
         running: &'b mut Running<'a>,
         slot: Slot,
         number: u32,
-    ) -> Result<(&'b mut Life<'a>, &'b mut Work), LabError> {
-        let (life, load) = self.started(running, slot, number)?;
+    ) -> Result<(&'b mut MeasuredServer<'a>, &'b mut Traffic), LabError> {
+        let (server, load) = self.started(running, slot, number)?;
         if !load.is_warm {
             self.warm_up(&mut [&mut *load], &self.schedule.cells[slot.cell])?;
         }
-        Ok((life, &mut load.work))
+        Ok((server, &mut load.traffic))
     }
 
-    /// The same, not yet warm where it has just been started.
+    /// The same, without a warm-up.
     pub(crate) fn started<'b>(
         &self,
         running: &'b mut Running<'a>,
         slot: Slot,
         number: u32,
-    ) -> Result<(&'b mut Life<'a>, &'b mut StartedLoad), LabError> {
+    ) -> Result<(&'b mut MeasuredServer<'a>, &'b mut StartedLoad), LabError> {
         let arm = &self.schedule.arms[slot.arm];
-        let life = match running.lives.entry(arm.server) {
+        let server = match running.servers.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
-            Entry::Vacant(free) => free.insert(self.origin.life(arm.scenario, number)?),
+            Entry::Vacant(free) => free.insert(self.origin.start_warm(arm.scenario, number)?),
         };
         let load = match running.loads.entry(arm.server) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => {
                 let cell = &self.schedule.cells[slot.cell];
-                // What is set when sessions log in and prepare their statements stays with them: memory that they
-                // take, and whether a prepared statement is instrumented.
+                // A session keeps what was set when it logged in: its memory, and whether its prepared statements are
+                // instrumented.
                 match self.schedule.has_one_arm(slot) {
-                    true => life.set(arm.scenario)?,
-                    false => life.set_as_before()?,
+                    true => server.set(arm.scenario)?,
+                    false => server.set_as_before()?,
                 }
-                let seed = self.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
-                free.insert(self.load(life, self.workload(cell)?, cell.threads, seed)?)
+                let seed = self.manifest.seed ^ (u64::from(slot.block) << 16) ^ slot.cell as u64;
+                free.insert(self.load(server, self.workload(cell)?, cell.threads, seed)?)
             }
         };
-        Ok((life, load))
+        Ok((server, load))
     }
 
     pub(crate) fn workload(&self, cell: &Cell) -> Result<&Workload, LabError> {
@@ -263,34 +264,33 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Starts the sessions of a load, where it is ours. Every server of a block has the same seed, and so
-    /// the same values.
+    /// Starts the sessions of our load. Every server of a block has the same seed, and so reads the same rows.
     pub(crate) fn load(
         &self,
-        life: &mut Life<'_>,
+        server: &mut MeasuredServer<'_>,
         workload: &Workload,
         threads: u32,
         seed: u64,
     ) -> Result<StartedLoad, LabError> {
-        let (_, lost_first) = life.sessions_and_lost()?;
+        let (_, lost_first) = server.sessions_and_lost()?;
         // Where others make the load, the server was warm before us.
-        let (Some(sysbench), Some(reach)) = (self.sysbench, life.reach()) else {
-            let work = Work::Others;
-            return Ok(StartedLoad { work, is_warm: true, is_steady: true, lost_first });
+        let (Some(sysbench), Some(reach)) = (self.sysbench, server.reach()) else {
+            let traffic = Traffic(None);
+            return Ok(StartedLoad { traffic, is_warm: true, is_steady: true, lost_first });
         };
         let driver = Driver::start(&Request {
             sysbench,
             launcher: self.load_launcher,
-            directory: life.directory(),
+            directory: server.directory(),
             reach,
             workload,
             threads,
             tables: self.suite.data.tables,
-            rows: self.suite.data.rows.of(self.scale),
+            rows: self.suite.data.rows.of(self.manifest.scale),
             seed,
         })?;
-        let work = Work::Ours(driver);
-        Ok(StartedLoad { work, is_warm: false, is_steady: false, lost_first })
+        let traffic = Traffic(Some(driver));
+        Ok(StartedLoad { traffic, is_warm: false, is_steady: false, lost_first })
     }
 
     /// Waits.
@@ -317,7 +317,7 @@ impl<'a> Engine<'a> {
 /// How long the rest takes.
 pub(crate) struct Remaining {
     begin: Instant,
-    /// What was made since, and what was left then, by the rough reckoning.
+    /// What the windows since then take, and what was left then, both as estimated.
     made_s: f64,
     left_s: f64,
 }

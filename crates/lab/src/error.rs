@@ -1,13 +1,15 @@
 //! Why a run cannot go on.
 
+use std::fmt::Display;
+
+use waggle_host::MeterError;
 use waggle_instrumentation::PlanError;
 use waggle_instrumentation::hold::HoldError;
 use waggle_mysql::ConnectionError;
 use waggle_private_server::PrivateServerError;
 
-use crate::kept::KeptError;
 use crate::load::LoadError;
-use crate::meter::MeterError;
+use crate::run_dir::RunDirError;
 use crate::suite::SuiteError;
 
 /// Why a run cannot begin or go on. What was measured is kept in every case.
@@ -18,7 +20,7 @@ pub enum LabError {
     Suite(#[from] SuiteError),
     /// The files of the run.
     #[error(transparent)]
-    Kept(#[from] KeptError),
+    RunDir(#[from] RunDirError),
     /// A private server.
     #[error(transparent)]
     Server(#[from] PrivateServerError),
@@ -31,12 +33,15 @@ pub enum LabError {
     /// The process of a server.
     #[error(transparent)]
     Meter(#[from] MeterError),
-    /// The changes on a server that somebody else started.
+    /// The changes on a server in use.
     #[error(transparent)]
     Hold(#[from] HoldError),
-    /// A server that somebody else started is not as it has to be: what, why, and what to do.
+    /// What is asked, or how the run was begun, does not fit the server: what, why, and what to do.
     #[error("{0}")]
-    Foreign(String),
+    DoesNotFit(String),
+    /// The host, the server or the account is not as it has to be: what, why, and what to do.
+    #[error("{0}")]
+    Cannot(String),
     /// What a scenario wants of its server cannot be had.
     #[error("scenario {scenario}: {reason}")]
     Scenario {
@@ -44,34 +49,6 @@ pub enum LabError {
         scenario: String,
         /// Why not.
         reason: String,
-    },
-    /// A counter of InnoDB that shall prove a scenario, and cannot.
-    #[error(
-        "counters: the server has no counter {name} of InnoDB, so it would prove nothing; information_schema.INNODB_METRICS \
-         lists what it has"
-    )]
-    NoCounter {
-        /// Its name.
-        name: String,
-    },
-    /// What would prove that a scenario is set, or say what was done, cannot be read.
-    #[error("{what} cannot be read ({why}): without it nothing proves what was measured")]
-    Unreadable {
-        /// What.
-        what: String,
-        /// Why not, with what to do about it where that is known.
-        why: String,
-    },
-    /// A load at a fixed rate without one.
-    #[error(
-        "{workload}: it is not known at which rate {} % of the processors are in use; begin a new run",
-        share * 100.0
-    )]
-    NoRate {
-        /// Name of the workload.
-        workload: String,
-        /// The share, 0 to 1.
-        share: f64,
     },
     /// The host has too little of something.
     #[error("{what}: {needed} are needed and {there} are there; {remedy}")]
@@ -88,22 +65,13 @@ pub enum LabError {
     /// Somebody stopped it.
     #[error("it was stopped")]
     Stopped,
-    /// Window after window fails.
-    #[error(
-        "{count} windows in a row failed, the last one since {reason}; when that is mended, waggle lab resume \
-         makes the windows that are left (these stay void), and --only makes a run without such cells"
-    )]
-    Failing {
-        /// How many.
-        count: usize,
-        /// Why the last one did.
-        reason: String,
-    },
 }
 
 impl LabError {
-    pub(crate) fn unreadable(what: &str, why: impl Into<String>) -> LabError {
-        LabError::Unreadable { what: what.to_owned(), why: why.into() }
+    /// Something that would prove what was measured cannot be read.
+    pub(crate) fn unreadable(what: &str, why: impl Display) -> LabError {
+        let without = "without it nothing proves what was measured";
+        LabError::Cannot(format!("{what} cannot be read ({why}): {without}"))
     }
 
     /// Whether no other window can be made after it.
@@ -111,7 +79,7 @@ impl LabError {
         matches!(
             self,
             LabError::Suite(_)
-                | LabError::Kept(_)
+                | LabError::RunDir(_)
                 | LabError::Scenario { .. }
                 | LabError::Hold(_)
                 | LabError::Stopped

@@ -1,4 +1,4 @@
-//! What a server counted of its own work, as evidence that an arm was set while it was measured.
+//! What a server counted of its own work: evidence that an arm was set while it was measured.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use waggle_instrumentation::activity::{Events, difference};
 use waggle_instrumentation::metrics::Counter;
 
 use crate::error::LabError;
-use crate::life::{Life, Lost};
+use crate::measured_server::{Lost, MeasuredServer};
 use crate::suite::{Scenario, Under, counter_disproof};
 
-/// What is not instrumented for want of room, from when it was made until it goes: it makes no events. Prepared statements are
-/// made when sessions log in, what counts for a table and its indexes when it is opened.
+/// Objects that Performance Schema does not instrument for lack of room. They make no events as long as they exist: prepared
+/// statements from the login of their session on, tables and indexes from when they are opened.
 const OF_INSTANCES: [&str; 5] = [
     "_instances_lost",
     "_handles_lost",
@@ -18,10 +18,9 @@ const OF_INSTANCES: [&str; 5] = [
     "_table_lock_stat_lost",
     "_index_stat_lost",
 ];
-/// What grows although there is room for all events. What sessions say of themselves when they log in is no event, and
-/// a digest for which there is no room is counted among the others. A file of the redo log is counted as lost where it
-/// got its next name while its class was off: turns switch that, and with 141 of 4,096 places in use 24 were lost in half
-/// a minute (MySQL 9.7).
+/// Counters that grow although there is room for all events. Attributes of a login are no events, and a digest without room
+/// is counted among the others. A file of the redo log counts as lost if it got its next name while its class was off, as
+/// turns switch it: with 141 of 4,096 places in use 24 were lost in half a minute (MySQL 9.7).
 const NO_WANT_OF_ROOM: [&str; 3] = [
     "Performance_schema_session_connect_attrs_lost",
     "Performance_schema_digest_lost",
@@ -33,9 +32,9 @@ pub(crate) struct Counted {
     /// `None` where Performance Schema is off.
     events: Option<Events>,
     counters: Vec<Counter>,
-    /// Sessions, those of others among them: what began before a class was off counts in them, too.
+    /// Sessions, those of others among them: an event that began before its class was off still counts.
     sessions: u32,
-    /// What Performance Schema had no room for.
+    /// What Performance Schema has lost.
     lost: Lost,
 }
 
@@ -53,14 +52,22 @@ pub(crate) struct Evidence {
 
 impl Counted {
     /// Reads it: Performance Schema, and the counters of InnoDB of these names.
-    pub(crate) fn so_far(life: &mut Life<'_>, counters: &[String]) -> Result<Counted, LabError> {
-        let (sessions, lost) = life.sessions_and_lost()?;
-        Ok(Counted { sessions, lost, events: life.events()?, counters: life.counters(counters)? })
+    pub(crate) fn so_far(
+        server: &mut MeasuredServer<'_>,
+        counters: &[String],
+    ) -> Result<Counted, LabError> {
+        let (sessions, lost) = server.sessions_and_lost()?;
+        Ok(Counted {
+            sessions,
+            lost,
+            events: server.events()?,
+            counters: server.counters(counters)?,
+        })
     }
 }
 
 impl Evidence {
-    /// Adds a turn under a load before which the server had lost `first`.
+    /// Adds a turn. The server had lost `first` before the load logged in.
     pub(crate) fn add(&mut self, first: &Lost, earlier: &Counted, later: &Counted) {
         if let (Some(earlier), Some(later)) = (&earlier.events, &later.events) {
             let all = self.events.get_or_insert_default();
@@ -106,7 +113,7 @@ fn is_of_instances(name: &str) -> bool {
     OF_INSTANCES.iter().any(|end| name.ends_with(end))
 }
 
-/// What was lost in a turn; of what is not instrumented since then, what was lost since the load began to log in.
+/// What was lost in a turn; of objects, what was lost since the load began to log in.
 fn lost(first: &Lost, earlier: &Lost, later: &Lost) -> Lost {
     let of_turn = |(name, now): (&String, &u64)| {
         let from = if is_of_instances(name) { first } else { earlier };

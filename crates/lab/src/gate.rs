@@ -1,30 +1,28 @@
-//! Whether a window counts. The rules are fixed before anything is measured and are the same for every
-//! arm.
+//! Whether a window counts. The rules are fixed beforehand, and the same for every arm.
 
 use crate::meter::Usage;
 use crate::window::Measured;
 
-/// The hypervisor may take so much of the processors, 0 to 1.
+/// The share of the processors that the hypervisor may take, 0 to 1.
 pub const STEAL_MAX: f64 = 0.05;
-/// A window may be so much longer than asked, besides the transactions that were under way at its end:
-/// where it is, the lab itself had to wait.
+/// How much longer than asked a window may be, without the transactions that were under way at its end. Beyond that the
+/// lab itself had to wait.
 const LONGER_MAX: f64 = 1.25;
-/// So much of its length a window with a load at a fixed rate may fall behind the arrivals: then 95 % of them were
-/// taken. That is counted in the time at which they were due, so that their number, which differs by chance, plays no
-/// part.
+/// The part of its length by which a window with a load at a fixed rate may fall behind the arrivals: then 95 % of them
+/// were served. It is a time, since the number of arrivals differs by chance.
 const BEHIND_MAX: f64 = 0.05;
 
-/// How often a turn of a window is made anew because the hypervisor took too much of it: that says nothing of the
-/// arm, and on a busy host it can be true of most windows.
+/// How often a turn is repeated because the hypervisor took too much: that says nothing about the arm, and on a busy host
+/// it happens in most windows.
 pub const ANEW_MAX: usize = 3;
 
-/// The share of the processors that the hypervisor took of a turn, where it has to be made anew: it was too much even if
-/// one tick of it began long before. A turn of 50 ms on two processors has ten.
+/// The share of the processors that the hypervisor took in a turn that has to be repeated: too much even if one tick of it
+/// began long before. A turn of 50 ms on two processors has ten.
 pub fn stolen(used: &Usage) -> Option<f64> {
     Some(used.steal_share).filter(|share| share - used.tick_share > STEAL_MAX)
 }
 
-/// Whether the hypervisor took too much of a window as a whole: that says nothing of the arm.
+/// Whether the hypervisor took too much of a window as a whole.
 pub fn is_stolen(measured: &Measured) -> bool {
     measured.steal_share.is_some_and(|steal| steal > STEAL_MAX)
 }
@@ -54,7 +52,7 @@ pub fn judge(measured: &Measured, asked: &Asked) -> Option<String> {
     }
     if let Some(steal) = measured.steal_share.filter(|_| is_stolen(measured)) {
         let percent = 100.0 * steal;
-        return Some(format!("the hypervisor took {percent:.1} % of the processors"));
+        return Some(format!("the hypervisor took {percent:.1} % of the CPU time"));
     }
     let longest = measured.latency.as_ref().map_or(0.0, |latency| latency.max_ns / 1e9);
     if measured.seconds > asked.seconds * LONGER_MAX + f64::from(asked.turns) * longest {
@@ -80,19 +78,9 @@ mod tests {
             seconds: 2.0,
             transactions: Some(2000),
             statements: 40_000,
-            retries: Some(0),
             latency: Some(Latency::default()),
-            server_cpu_ns: Some(1),
-            load_cpu_ns: Some(1),
-            server_share: Some(0.5),
-            host_share: Some(1.0),
             steal_share: Some(0.0),
-            context_switches: Some(1),
-            read_bytes: None,
-            written_bytes: None,
-            rss_bytes: None,
-            performance_schema_bytes: None,
-            behind_s: None,
+            ..Measured::default()
         }
     }
 

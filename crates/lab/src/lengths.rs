@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::suite::{Scale, Suite};
 use crate::window::{Cell, Load};
 
-/// Up to so many sessions a window is as long as asked.
+/// With more sessions a window is longer than asked.
 pub const LONGER_ABOVE_THREADS: u32 = 256;
-/// The shortest turn of a window, and what it has at least for each session: a transaction of a stock
-/// script takes about 1 ms of two processors.
+/// The shortest turn of a window, and the least for each session: a transaction of a stock script takes about 1 ms of two
+/// processors.
 pub(crate) const TURN_S: f64 = 0.05;
 pub(crate) const SESSION_TURN_S: f64 = 0.0025;
-/// Time under load at the beginning of a turn, which does not count, is at least this: what was read and
-/// set has been through the caches of the processors.
+/// The shortest time under load before a turn, which does not count: reading and setting has filled the caches of the
+/// processors.
 const SETTLE_TURN: Duration = Duration::from_millis(25);
 
 /// How long things take at a scale.
@@ -40,24 +40,23 @@ impl Lengths {
         }
     }
 
-    /// How often the arms of a cell take turns until each has a window: a turn is 50 ms, or as long as a few
-    /// transactions where sessions are so many that these are longer.
+    /// In how many turns a window of a cell is measured. A turn is 50 ms, or a few transactions where many sessions make
+    /// these longer.
     ///
-    /// Once, where the order in which arms come is what is measured, where each has a server for itself,
-    /// where the queue of an open load would be empty at the beginning of each turn, and where a server of
-    /// somebody else (`is_foreign`) would be changed each time.
-    pub fn turns(self, suite: &Suite, cell: &Cell, is_foreign: bool) -> u32 {
+    /// One turn: where the order of the arms is measured, where each arm has a server of its own, with an open load, whose
+    /// queue would be empty at the beginning of each turn, and on a server in use, which would be changed each time.
+    pub fn turns(self, suite: &Suite, cell: &Cell, is_in_use: bool) -> u32 {
         let is_at_random = suite.keeps_servers(cell) && !suite.is_as_listed(cell);
-        if is_foreign || !is_at_random || cell.load.is_open() {
+        if is_in_use || !is_at_random || cell.load.is_open() {
             return 1;
         }
         let turn = TURN_S.max(SESSION_TURN_S * f64::from(cell.threads));
         ((self.window_of(cell.threads).as_secs_f64() / turn).round() as u32).max(1)
     }
 
-    /// Time under load before each turn of a window with so many. An open load has as long as a window has: its queue
-    /// takes time to form. From [`LONGER_ABOVE_THREADS`] sessions on there is none: a turn has more than half a second
-    /// then, and stopping so many sessions takes longer than settling.
+    /// Time under load before each of `turns` turns. An open load has as long as a window: its queue takes time to form.
+    /// From [`LONGER_ABOVE_THREADS`] sessions on there is none: a turn takes more than half a second then, and stopping
+    /// the sessions takes longer than settling.
     pub fn settle_of(self, cell: &Cell, turns: u32) -> Duration {
         match cell.load {
             Load::Closed if cell.threads >= LONGER_ABOVE_THREADS => Duration::ZERO,
@@ -66,13 +65,12 @@ impl Lengths {
         }
     }
 
-    /// A window with so many sessions. The more there are, the longer each of their transactions takes,
-    /// and a window has to hold whole ones of each.
+    /// Length of a window. More sessions make their transactions longer, and a window has to hold whole ones of each.
     pub fn window_of(self, threads: u32) -> Duration {
         self.window.mul_f64(longer_by(threads))
     }
 
-    /// The longest warm-up with so many sessions, each of which has to be warm.
+    /// The longest warm-up. More sessions take longer until each is warm.
     pub fn warm_up_of(self, threads: u32) -> Duration {
         self.warm_up.mul_f64(longer_by(threads))
     }

@@ -1,23 +1,19 @@
 //! What a server and the host use during a window.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
-use waggle_calibration::{HostTime, processors};
+use waggle_host::{HostTime, MeterError, Process, Storage, own_cpu, processors};
 use waggle_model::Reading;
-
-pub use waggle_calibration::MeterError;
 
 /// Reads one server process and the processors that it may use.
 #[derive(Clone, Debug)]
 pub struct Meter {
-    process: waggle_calibration::Meter,
+    process: waggle_host::Meter,
     pid: u32,
     processors: Vec<usize>,
-    /// These, and those that we may use: the load may be kept on others than the server.
+    /// These, and those that we may use: the load may be pinned to others than the server.
     all: Vec<usize>,
-    /// The part of the processors that we may use, 0 to 1, of which each may have a thread that keeps it awake.
+    /// The part of our processors that the server may use, 0 to 1: a thread may keep each of ours awake.
     of_ours: f64,
 }
 
@@ -32,16 +28,6 @@ pub struct Sample {
     all: HostTime,
     storage: Reading<Storage>,
     rss_bytes: Reading<u64>,
-}
-
-/// What a process had moved from and to storage (proc_pid_io(5)), not what it read from or wrote to the
-/// page cache. Writing counts when a page becomes dirty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Storage {
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
 }
 
 /// What was used between two samples. Shares are of the processors that the server may use, 0 to 1.
@@ -73,7 +59,7 @@ impl Meter {
     /// # Errors
     /// There is no such process, or the system does not say which processors it may use.
     pub fn of(pid: u32) -> Result<Meter, MeterError> {
-        let process = waggle_calibration::Meter::of(pid)?;
+        let process = waggle_host::Meter::of(pid)?;
         let failed = |error| MeterError::Processors { pid, error };
         let processors = processors::usable_by(pid).map_err(failed)?;
         let ours = processors::usable().map_err(failed)?;
@@ -94,26 +80,16 @@ impl Meter {
             let failed = |error| MeterError::Processors { pid: self.pid, error };
             HostTime::read_of(processors).map_err(failed)
         };
+        let process = Process::of(self.pid);
         Ok(Sample {
             at,
             cpu_ns,
-            own_cpu_ns: (own_cpu_ns() as f64 * self.of_ours) as u64,
+            own_cpu_ns: (own_cpu().as_nanos() as f64 * self.of_ours) as u64,
             host: host(&self.processors)?,
             all: host(&self.all)?,
-            storage: self.file("io", storage),
-            rss_bytes: self.file("statm", rss_bytes),
+            storage: process.storage(),
+            rss_bytes: process.rss_bytes(),
         })
-    }
-
-    fn file<T>(&self, name: &str, parse: fn(&str) -> Option<T>) -> Reading<T> {
-        let path = format!("/proc/{}/{name}", self.pid);
-        match fs::read_to_string(&path) {
-            Err(error) => Reading::absent(format!("{path}: {error}")),
-            Ok(text) => match parse(&text) {
-                Some(value) => Reading::Value(value),
-                None => Reading::absent(format!("{path} does not hold what proc(5) says")),
-            },
-        }
     }
 }
 
@@ -142,7 +118,7 @@ impl Sample {
             steal_share: share_of_all(of_all(|all| all.steal_ticks)),
             tick_share: share_of_all(1),
             context_switches: ticks(|host| host.context_switches),
-            storage: storage.map(|(now, before)| now.since(before)),
+            storage: storage.map(|(now, before)| now.since(*before)),
             rss_bytes: self.rss_bytes.clone(),
         }
     }
@@ -168,43 +144,6 @@ impl Usage {
             rss_bytes: later.rss_bytes,
         }
     }
-}
-
-impl Storage {
-    fn plus(self, other: Storage) -> Storage {
-        Storage {
-            read_bytes: self.read_bytes + other.read_bytes,
-            written_bytes: self.written_bytes + other.written_bytes,
-        }
-    }
-
-    fn since(self, earlier: &Storage) -> Storage {
-        Storage {
-            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
-            written_bytes: self.written_bytes.saturating_sub(earlier.written_bytes),
-        }
-    }
-}
-
-/// Processor time of all threads of this process so far, ns.
-fn own_cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Reads `/proc/PID/io` (proc_pid_io(5)).
-fn storage(text: &str) -> Option<Storage> {
-    let number = |name: &str| {
-        let mut lines = text.lines();
-        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim().parse().ok())
-    };
-    Some(Storage { read_bytes: number("read_bytes")?, written_bytes: number("write_bytes")? })
-}
-
-/// Reads `/proc/PID/statm` (proc_pid_statm(5)): sizes in pages, the second is that in use.
-fn rss_bytes(text: &str) -> Option<u64> {
-    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]
@@ -335,18 +274,5 @@ mod tests {
         assert!(grown > 32e6, "{grown}");
         assert!(usage.storage.value().is_some(), "{usage:?}");
         assert!(Meter::of(u32::MAX).is_err());
-    }
-
-    #[test]
-    fn files_of_proc_are_read_and_others_are_not() {
-        let io = "rchar: 1948\nwchar: 0\nsyscr: 7\nread_bytes: 4096\nwrite_bytes: 12288\n\
-                  cancelled_write_bytes: 0\n";
-        let moved = Storage { read_bytes: 4096, written_bytes: 12_288 };
-        assert_eq!((storage(io), storage("")), (Some(moved), None));
-        let page = rustix::param::page_size() as u64;
-        assert_eq!(
-            (rss_bytes("3151 1126 994 6 0 204 0"), rss_bytes("")),
-            (Some(1126 * page), None)
-        );
     }
 }

@@ -139,9 +139,9 @@ impl Metric {
         }
     }
 
-    /// Whether it belongs to a server life rather than to a window. Memory that a server has taken is
-    /// not given back when an arm ends: an arm has what those before it in its life took.
-    pub fn is_of_life(self) -> bool {
+    /// Whether it belongs to one server start rather than to a window. Memory that a server has taken is
+    /// not given back when an arm ends: an arm has what those before it took on the same server start.
+    pub fn is_per_server_start(self) -> bool {
         matches!(self, Metric::Rss | Metric::PerformanceSchemaMemory)
     }
 }

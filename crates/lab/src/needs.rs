@@ -1,9 +1,10 @@
-//! What a run needs of the host, looked at before anything is started.
+//! The disk and the memory that a run needs, checked before anything is started.
 
-use std::fs;
 use std::path::Path;
+use std::slice::from_ref;
 
 use rustix::fs::statfs;
+use waggle_host::memory::available_bytes;
 use waggle_private_server::free_bytes;
 
 use crate::budget::ROW_BYTES;
@@ -12,9 +13,9 @@ use crate::schedule::Schedule;
 use crate::suite::{Scale, Suite};
 use crate::window::Cell;
 
-/// A window in its file and in the reports: the longest that are kept in `bench/results` have 4 kB.
+/// A window in its file and in the reports: the longest in `bench/results` have 4 kB.
 const WINDOW_BYTES: u64 = 8 << 10;
-/// Reports with their charts, beside what they have of each window.
+/// Reports with their charts, without their part of each window.
 const REPORT_BYTES: u64 = 32 << 20;
 /// What a server writes beside its tables and its redo log, bytes. Sizes of MySQL 8.0 and later, which
 /// has most of it, by its manual and by what a new server has on the disk:
@@ -32,14 +33,14 @@ const SYSTEM_BYTES: u64 = 200 << 20;
 const UNDO_BYTES: u64 = 2 * (64 << 20);
 const DOUBLEWRITE_BYTES: u64 = 2 * 8 * 128 * (16 << 10);
 const TEMPORARY_BYTES: u64 = 16 << 20;
-/// What a server takes in memory beside its buffer pool, with Performance Schema and all instruments, and for each
-/// session with the session of the load on the other side, bytes. Most of the second is of the 100 statements that a
-/// session of `oltp_read_write` has prepared; nothing is given back between cells.
+/// Memory of a server without its buffer pool, with Performance Schema and all instruments, and of each session with its
+/// session of the load, bytes. Most of the second is for the 100 prepared statements of a session of `oltp_read_write`;
+/// nothing is given back between cells.
 const SERVER_MEMORY: u64 = 1 << 30;
 const SESSION_MEMORY: u64 = 4 << 20;
 
-/// A server takes such a part of its buffer pool at its start, for what describes its pages, however few it reads: 8 % in
-/// MySQL 5.7.22 and 8.0.12, about 10 % by the manual ("InnoDB Startup Options", `innodb_buffer_pool_size`).
+/// The part of its buffer pool that a server takes at its start to describe all pages: one tenth. It is 8 % in MySQL
+/// 5.7.22 and 8.0.12, and about 10 % by the manual ("InnoDB Startup Options", `innodb_buffer_pool_size`).
 const DESCRIBED: u64 = 10;
 
 /// What a run takes.
@@ -71,30 +72,31 @@ impl Needs {
         }
     }
 
+    /// The needs of the cell that takes most memory. It need not be one with the most servers.
+    pub fn most_memory(suite: &Suite, cells: &[Cell], scale: Scale) -> Option<Needs> {
+        let each = cells.iter().map(|cell| Needs::of(suite, from_ref(cell), scale));
+        each.max_by_key(Needs::memory_bytes)
+    }
+
     /// Room on the disk: the data with the logs, and a copy for each server.
     pub fn disk_bytes(&self) -> u64 {
         let data = SERVER_BYTES + self.redo_log + (self.rows as f64 * ROW_BYTES) as u64;
         (self.servers + 1) * data
     }
 
-    /// Memory. A buffer pool holds no more than the data, and has what describes all of its pages.
+    /// Memory. A buffer pool holds no more than the data, and describes all of its pages.
     pub fn memory_bytes(&self) -> u64 {
         let data = (self.rows as f64 * ROW_BYTES) as u64;
         let pool = self.buffer_pool.min(data + (64 << 20)) + self.buffer_pool / DESCRIBED;
         self.servers * (SERVER_MEMORY + pool + self.sessions * SESSION_MEMORY)
     }
 
-    /// Whether there is memory for it, and for the data where their place is in memory.
-    pub fn has_memory(&self, place: &Path) -> bool {
-        available_memory().is_none_or(|available| self.memory_bytes_with(place) <= available)
-    }
-
-    /// Memory, with the data where their place is in memory.
+    /// Memory, with the data if their place is in memory.
     pub fn memory_bytes_with(&self, place: &Path) -> u64 {
         self.memory_bytes() + if is_in_memory(place) { self.disk_bytes() } else { 0 }
     }
 
-    /// Looks whether there is room for it at a place.
+    /// Checks that a place has room for it.
     ///
     /// # Errors
     /// It has too little: how much, and what to do.
@@ -109,8 +111,8 @@ impl Needs {
         )
     }
 
-    /// Looks whether there is room for the tables at the place of a server that is there, which its user calls `name`:
-    /// once for the rows, and once more for the binary log.
+    /// Checks that the data directory of a server in use, which the server calls `name`, has room for the tables: once for
+    /// the rows, and once more for the binary log.
     ///
     /// # Errors
     /// It has too little: how much, and what to do; or nothing can be told of that place.
@@ -124,12 +126,12 @@ impl Needs {
         )
     }
 
-    /// Looks whether the host has the memory for it, and for the data where their place is in memory.
+    /// Checks that the host has the memory for it, and for the data if their place is in memory.
     ///
     /// # Errors
     /// It has too little: how much, and what to do.
     pub fn check_memory(&self, place: &Path) -> Result<(), LabError> {
-        let available = available_memory().unwrap_or(u64::MAX);
+        let available = available_bytes().unwrap_or(u64::MAX);
         enough(
             "memory".to_owned(),
             self.memory_bytes_with(place),
@@ -139,7 +141,7 @@ impl Needs {
     }
 }
 
-/// Looks whether there is room for the windows of a run and its reports in the directory that it will have.
+/// Checks that there is room for the windows of a run and its reports in its directory.
 ///
 /// # Errors
 /// It has too little: how much, and what to do.
@@ -167,47 +169,12 @@ fn is_in_memory(place: &Path) -> bool {
     statfs(place).is_ok_and(|there| there.f_type as u64 == TMPFS_MAGIC)
 }
 
-/// Memory that we may still take, bytes: of the host, and of the control groups that we are in.
-fn available_memory() -> Option<u64> {
-    let of_groups = fs::read_to_string("/proc/self/cgroup").ok();
-    let of_groups = of_groups.and_then(|text| left_in_groups(Path::new("/sys/fs/cgroup"), &text));
-    available_on_host().into_iter().chain(of_groups).min()
-}
-
-/// `MemAvailable` of proc_meminfo(5), bytes.
-fn available_on_host() -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    Some(kib << 10)
-}
-
-/// What the limits of a control group and of those above it leave, bytes, by the line of version 2 in
-/// `/proc/self/cgroup`; `None` where none has a limit. Files that are cached in memory can be given back, but for those
-/// that are nowhere else (tmpfs and shared memory;
-/// `Documentation/admin-guide/cgroup-v2.rst`: `memory.max`, `memory.current`, `memory.stat`).
-fn left_in_groups(root: &Path, text: &str) -> Option<u64> {
-    let group = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    let left = |group: &Path| {
-        let read = |file: &str| fs::read_to_string(root.join(group).join(file)).ok();
-        let number = |file: &str| read(file)?.trim().parse::<u64>().ok();
-        let (limit, used) = (number("memory.max")?, number("memory.current")?);
-        let parts = read("memory.stat")?;
-        let part = |name: &str| {
-            let mut lines = parts.lines();
-            let bytes = lines.find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-            bytes.unwrap_or(0)
-        };
-        let cached = part("file ").saturating_sub(part("shmem "));
-        Some(limit.saturating_sub(used.saturating_sub(cached)))
-    };
-    Path::new(group).ancestors().filter_map(left).min()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
-    use crate::budget::Reckoning;
+    use crate::budget::TimeEstimate;
     use crate::lengths::Lengths;
 
     const SMALL: Needs = Needs {
@@ -230,41 +197,17 @@ mod tests {
     }
 
     #[test]
-    fn the_narrowest_control_group_counts_without_its_cached_files() {
-        let root = tempfile::tempdir().unwrap();
-        let within = root.path().join("a/b");
-        fs::create_dir_all(&within).unwrap();
-        let group = |group: &str, limit: &str, used: u64, files: u64| {
-            let file = |name: &str, text: String| {
-                fs::write(root.path().join(group).join(name), text).unwrap();
-            };
-            file("memory.max", format!("{limit}\n"));
-            file("memory.current", format!("{used}\n"));
-            file("memory.stat", format!("anon 1\nfile {}\nshmem 7\n", files + 7));
-        };
-        let left = |text: &str| left_in_groups(root.path(), text);
-        assert_eq!(left("0::/a/b\n"), None);
-        group("a/b", "max", 500, 0);
-        assert_eq!(left("0::/a/b\n"), None);
-        group("a", "1000", 700, 100);
-        assert_eq!(left("1:name=systemd:/\n0::/a/b\n"), Some(400));
-        group("a/b", "300", 250, 50);
-        assert_eq!(left("0::/a/b\n"), Some(100));
-        assert_eq!(left("3:memory:/a\n"), None);
-    }
-
-    #[test]
-    fn the_guide_says_what_whole_suites_need() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/lab.md");
-        let guide = fs::read_to_string(path).unwrap();
+    fn the_reference_says_what_whole_suites_need() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/lab-run.md");
+        let page = fs::read_to_string(path).unwrap();
         let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
         for (name, text) in Suite::builtin() {
             let suite = Suite::parse(name, text).unwrap();
             for scale in Scale::ALL {
                 let (cells, lengths) = (suite.cells(), Lengths::of(scale));
                 let needs = Needs::of(&suite, &cells, scale);
-                let (suite, is_foreign, has_load) = (&suite, false, true);
-                let reckoning = Reckoning { suite, scale, lengths, is_foreign, has_load };
+                let (suite, is_in_use, has_load) = (&suite, false, true);
+                let estimate = TimeEstimate { suite, scale, lengths, is_in_use, has_load };
                 let row = format!(
                     "| `{name}` | `{}` | {} | {} | {:.1} | {:.1} | {:.1} |",
                     scale.name(),
@@ -272,9 +215,9 @@ mod tests {
                     needs.sessions,
                     gib(needs.disk_bytes()),
                     gib(needs.memory_bytes()),
-                    reckoning.choose(&cells, None, None).seconds / 3600.0
+                    estimate.choose(&cells, None, None).seconds / 3600.0
                 );
-                assert!(guide.contains(&row), "the guide has no line\n{row}");
+                assert!(page.contains(&row), "the page has no line\n{row}");
             }
         }
     }
@@ -298,6 +241,5 @@ mod tests {
         let huge = Needs { sessions: 1 << 40, ..SMALL };
         let memory = huge.check_memory(Path::new("/proc")).unwrap_err().to_string();
         assert!(memory.contains("memory") && memory.contains("--only"), "{memory}");
-        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

@@ -1,20 +1,19 @@
 //! The redo log of a server that has just been started.
 //!
-//! Since MySQL 8.0.30 the log is a row of files, of which a start keeps the one in use and makes the others anew. What
-//! is written into a new file costs its file system more than what is written over an old one: with 8 sessions of
-//! `oltp_write_only` a server did 5,500 transactions per second until it had written the log through for the first
-//! time, and 7,400 from then on (MySQL 9.7, a log of 64 MiB on ext4). A server that several arms share is there
-//! sooner than one that has one arm.
+//! Since MySQL 8.0.30 the log has many files. A start keeps the one in use and creates the others again, and writing into
+//! a new file costs the file system more than writing over an old one. With 8 sessions of `oltp_write_only` a server did
+//! 5,500 transactions per second until it had written the log through once, and 7,400 from then on (MySQL 9.7, a log of
+//! 64 MiB on ext4). A server that several arms share gets there sooner than one with a single arm.
 
 use waggle_mysql::{Connection, ConnectionError};
 
-/// How often the log is written through: after one time and a half no file is new any more.
+/// How often the log is written through: after one and a half times no file is new.
 const ROUNDS: u64 = 2;
 /// Bytes that one statement writes. What it may have is limited (`max_allowed_packet`).
 const BYTES: u64 = 1_000_000;
 
-/// Writes the redo log through, so that every file of it is one that was written before. Nothing of what is
-/// written stays; meanwhile it takes 40 MB of the disk at most. A server that keeps all files of its log is left alone.
+/// Writes the redo log through, so that none of its files is new. It takes up to 40 MB of the disk meanwhile, and nothing
+/// stays. A server that keeps all files of its log is left alone.
 ///
 /// # Errors
 /// The connection is broken, or the server refuses something.
@@ -26,7 +25,7 @@ pub fn write_through(connection: &mut Connection) -> Result<(), ConnectionError>
         .rows("CREATE TABLE waggle_redo.one (id INT PRIMARY KEY, bytes LONGBLOB) ENGINE=InnoDB")?;
     connection.rows("INSERT INTO waggle_redo.one VALUES (1, '')")?;
     for _ in 0..(ROUNDS * capacity).div_ceil(BYTES) {
-        // It is another value each time: one that is the same is not written.
+        // Another value each time: an equal one is not written.
         let value = format!("REPEAT(IF(bytes LIKE 'a%', 'b', 'a'), {BYTES})");
         connection.rows(&format!("UPDATE waggle_redo.one SET bytes = {value}"))?;
     }

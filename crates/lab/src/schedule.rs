@@ -1,5 +1,5 @@
-//! In which order windows are made. The order follows from the seed alone: a run that is resumed makes
-//! the windows that are missing, in the places that they had.
+//! The order of the windows. It follows from the seed alone: a run that is resumed measures the missing windows in the
+//! places that they had.
 
 use waggle_stats::Random;
 
@@ -47,8 +47,8 @@ pub struct Schedule<'a> {
 /// has a server of its own where scenarios do not all share one, since it shall differ from the baseline
 /// as they do. That goes by the whole suite: what a run leaves out changes nothing about the others.
 ///
-/// On a server that several arms share something of each may be left for the next, and its sessions log in under none of
-/// them. So one of those that share is there once more, alone on a server: see [`Window::ALONE`].
+/// On a shared server an arm may leave something for the next, and the sessions log in under none of them. So one of the
+/// arms that share is there once more, alone on a server: see [`Window::ALONE`].
 pub fn arms(suite: &Suite) -> Vec<Arm<'_>> {
     let starts = suite.starts();
     let shared = |scenario: &Scenario| starts.iter().position(|start| *start == scenario.start);
@@ -129,7 +129,7 @@ impl<'a> Schedule<'a> {
         arms
     }
 
-    /// Whether a window that was kept has the place that it would have here.
+    /// Whether a stored window has the place that it would have here.
     pub fn has(&self, window: &Window) -> bool {
         self.slots.get(window.number as usize).is_some_and(|slot| {
             slot.block == window.block

@@ -1,26 +1,25 @@
-//! What happens in a time of a load.
+//! What a load does in a span of time.
 //!
-//! A turn of a window with a closed load begins and ends with the load at rest. So every statement that is
-//! counted, all of its processor time and nothing else is in it, and it does not matter how late a busy
-//! server answers us: with 1,000 sessions that can be a second. Sessions that stop one after another at its
-//! end are part of it, in every arm alike.
+//! With a closed load a turn begins and ends while the load is paused. So it has every counted statement with all of its
+//! processor time and nothing else, however late a busy server answers us: with 1,000 sessions that can be a second.
+//! The time in which the sessions stop one after another belongs to it, in every arm alike.
 //!
-//! An open load is looked at while it goes on: at a stand-still its queue would be empty, and what waits in it at
-//! the end is what waits longest. So is a load of others, which does not stand still.
+//! An open load is read while it runs: a pause would empty its queue, and what waits there at the end waits longest.
+//! A load of others is read while it runs, too, since it cannot be paused.
 
 use std::time::{Duration, Instant};
 
-use waggle_calibration::Meter;
+use waggle_host::Meter;
 
 use crate::engine::Engine;
 use crate::error::LabError;
 use crate::gate;
-use crate::life::Life;
-use crate::load::{Count, Pace, Work};
+use crate::load::{Count, Pace, Traffic};
+use crate::measured_server::MeasuredServer;
 use crate::meter::{Sample, Usage};
 use crate::window::Measured;
 
-/// What was done and used in such a time, or in several together.
+/// What was done and used in a span, or in several together.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
     seconds: f64,
@@ -46,14 +45,14 @@ struct Used {
 }
 
 impl Engine<'_> {
-    /// Lets a load settle, then work for so long. It stands still at the end, where it can.
+    /// Lets a load settle, then work for a time. It is paused at the end, if it can be.
     ///
     /// # Errors
     /// The server or the load has ended, a transaction does not end, or somebody stopped it.
     pub(crate) fn settled_span(
         &self,
-        life: &mut Life<'_>,
-        load: &mut Work,
+        server: &mut MeasuredServer<'_>,
+        load: &mut Traffic,
         pace: Pace,
         [settle, time]: [Duration; 2],
     ) -> Result<Span, LabError> {
@@ -62,45 +61,45 @@ impl Engine<'_> {
         }
         self.wait(settle)?;
         if pace != Pace::Closed || !load.can_rest() {
-            return self.span_under_way(life, load, time);
+            return self.span_under_way(server, load, time);
         }
         load.pause()?;
-        self.span(life, load, time)
+        self.span(server, load, time)
     }
 
-    /// Lets a load that stands still work for so long, as fast as it goes.
+    /// Lets a paused load work for a time, as fast as it goes.
     ///
     /// # Errors
     /// As [`Engine::settled_span`].
     pub(crate) fn span(
         &self,
-        life: &mut Life<'_>,
-        load: &mut Work,
+        server: &mut MeasuredServer<'_>,
+        load: &mut Traffic,
         time: Duration,
     ) -> Result<Span, LabError> {
-        let (done, used) = (Done::so_far(life, load)?, Used::so_far(life, load)?);
+        let (done, used) = (Done::so_far(server, load)?, Used::so_far(server, load)?);
         load.go(Pace::Closed)?;
         self.wait(time)?;
         load.rest()?;
         // Before anything that costs the server time.
-        let used_later = Used::so_far(life, load)?;
+        let used_later = Used::so_far(server, load)?;
         load.pause()?;
-        Ok(Done::so_far(life, load)?.since(&done, &used_later, &used))
+        Ok(Done::so_far(server, load)?.since(&done, &used_later, &used))
     }
 
-    /// Looks at a load that is at work, and again after so long.
+    /// Reads a load that is at work, and again after a time.
     fn span_under_way(
         &self,
-        life: &mut Life<'_>,
-        load: &mut Work,
+        server: &mut MeasuredServer<'_>,
+        load: &mut Traffic,
         time: Duration,
     ) -> Result<Span, LabError> {
-        // In the same order at both ends, so that what passes between the looks is the same.
-        let (behind, used) = (load.behind_s()?, Used::so_far(life, load)?);
-        let done = Done::so_far(life, load)?;
+        // In the same order at both ends, so that the readings are equally far apart.
+        let (behind, used) = (load.behind_s()?, Used::so_far(server, load)?);
+        let done = Done::so_far(server, load)?;
         self.wait(time)?;
-        let (behind_later, used_later) = (load.behind_s()?, Used::so_far(life, load)?);
-        let done_later = Done::so_far(life, load)?;
+        let (behind_later, used_later) = (load.behind_s()?, Used::so_far(server, load)?);
+        let done_later = Done::so_far(server, load)?;
         load.pause()?;
         let behind_s = behind.zip(behind_later).map(|(begin, end)| [begin, end]);
         Ok(Span { behind_s, ..done_later.since(&done, &used_later, &used) })
@@ -108,8 +107,8 @@ impl Engine<'_> {
 }
 
 impl Done {
-    fn so_far(life: &mut Life<'_>, load: &mut Work) -> Result<Done, LabError> {
-        Ok(Done { count: load.count()?, statements: life.statements()? })
+    fn so_far(server: &mut MeasuredServer<'_>, load: &mut Traffic) -> Result<Done, LabError> {
+        Ok(Done { count: load.count()?, statements: server.statements()? })
     }
 
     fn since(&self, earlier: &Done, used: &Used, used_earlier: &Used) -> Span {
@@ -157,7 +156,7 @@ impl Span {
         gate::stolen(self.usage.as_ref()?)
     }
 
-    /// As it is kept.
+    /// As it is stored.
     pub(crate) fn measured(&self) -> Measured {
         let (count, usage) = (self.count.as_ref(), self.usage.as_ref());
         Measured {
@@ -169,8 +168,8 @@ impl Span {
 }
 
 impl Used {
-    fn so_far(life: &Life<'_>, load: &Work) -> Result<Used, LabError> {
+    fn so_far(server: &MeasuredServer<'_>, load: &Traffic) -> Result<Used, LabError> {
         let load_cpu_ns = load.pid().map(|pid| Meter::of(pid)?.cpu_ns()).transpose()?;
-        Ok(Used { at: Instant::now(), load_cpu_ns, sample: life.used()? })
+        Ok(Used { at: Instant::now(), load_cpu_ns, sample: server.used()? })
     }
 }

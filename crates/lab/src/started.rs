@@ -1,17 +1,16 @@
-//! Whether a server was started as it was asked to be.
+//! Whether a server took the options that it was started with.
 
 use waggle_mysql::connection::{Row, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use crate::server_option::{Difference, ServerOption};
 
-/// What a server lowers where it may open too few files (MySQL 9 manual, section 7.1.8, `open_files_limit`).
+/// What a server lowers if it may open too few files (MySQL 9 manual, section 7.1.8, `open_files_limit`).
 const LOWERED: [&str; 4] =
     ["max_connections", "open_files_limit", "table_open_cache", "table_definition_cache"];
 
-/// The first option that does not read as it was given, as a sentence. A server lowers some by itself,
-/// such as `max_connections` where it may open too few files. What an option says last counts. Some options belong
-/// to no variable, and those that begin with `--loose-` need not.
+/// The first option that does not read as it was given, as a sentence. The last value of an option counts. Options without
+/// a variable are not checked.
 ///
 /// # Errors
 /// The connection is broken.

@@ -1,5 +1,5 @@
-//! Whether the servers of a run start as a suite wants them and take what its scenarios set: tried on empty ones, so that
-//! what only a server knows to be wrong is told before data is made.
+//! Tries on empty servers whether they start as a suite wants them and take what its scenarios set: what only a server
+//! knows to be wrong is told before data is made.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,20 +8,20 @@ use waggle_mysql::connection::MARK;
 use waggle_private_server::PrivateServerError;
 
 use crate::error::LabError;
-use crate::foreign::Survey;
-use crate::life::{Life, Origin, check_counters};
+use crate::in_use::Survey;
+use crate::measured_server::{MeasuredServer, Origin, check_counters};
 use crate::suite::{Mistake, Scenario, Suite, SuiteError};
 use crate::window::Cell;
 
 /// A variable has no value of a session (`ER_INCORRECT_GLOBAL_LOCAL_VAR`).
 const ONLY_GLOBAL: u16 = 1238;
 
-/// Starts a server in each way in which scenarios want one, and sets each of them on it.
+/// Starts a server in each way that scenarios want, and sets each scenario on it.
 ///
 /// # Errors
 /// One does not start or has too few connections, a counter or a variable is not there, or what was set does not read so;
 /// or somebody stopped it.
-pub fn try_scenarios(
+pub(crate) fn try_scenarios(
     suite: &Suite,
     cells: &[Cell],
     origin: Origin<'_>,
@@ -32,12 +32,12 @@ pub fn try_scenarios(
             return Err(LabError::Stopped);
         }
         let first = scenarios[0];
-        let mut life = origin.start(first, 0).map_err(|error| did_not_start(first, error))?;
-        check_counters(&mut life.connection, &suite.counters)?;
+        let mut server = origin.start(first, 0).map_err(|error| did_not_start(first, error))?;
+        check_counters(&mut server.connection, &suite.counters)?;
         for scenario in scenarios {
-            check_variables(&mut life.connection, suite, scenario)?;
-            take(&mut life, scenario)?;
-            check_connections(&mut life.connection, suite, cells)?;
+            check_variables(&mut server.connection, suite, scenario)?;
+            take(&mut server, scenario)?;
+            check_connections(&mut server.connection, suite, cells)?;
         }
     }
     Ok(())
@@ -58,7 +58,7 @@ fn on_one_server(suite: &Suite) -> Vec<Vec<&Scenario>> {
     all
 }
 
-/// Others of the same program start: it is what the suite says.
+/// Why the server of a scenario did not start. Others of the same program did: the reason is in the suite.
 fn did_not_start(scenario: &Scenario, error: LabError) -> LabError {
     match error {
         LabError::Server(PrivateServerError::DidNotStart { reason, log }) => LabError::Scenario {
@@ -72,13 +72,13 @@ fn did_not_start(scenario: &Scenario, error: LabError) -> LabError {
 }
 
 /// Sets a scenario and reads it back.
-fn take(life: &mut Life<'_>, scenario: &Scenario) -> Result<(), LabError> {
+fn take(server: &mut MeasuredServer<'_>, scenario: &Scenario) -> Result<(), LabError> {
     let refused = |reason: String| LabError::Scenario { scenario: scenario.name.clone(), reason };
-    life.set(scenario).map_err(|error| match error {
+    server.set(scenario).map_err(|error| match error {
         LabError::Connection(error) => refused(format!("{error}; mend its variables")),
         other => other,
     })?;
-    match life.misread(scenario)? {
+    match server.misread(scenario)? {
         Some(reason) => Err(refused(format!(
             "{reason}; mend the scenario, or end what changes the settings of private servers"
         ))),
@@ -86,7 +86,7 @@ fn take(life: &mut Life<'_>, scenario: &Scenario) -> Result<(), LabError> {
     }
 }
 
-/// Whether a server has room for the sessions of every cell, and for those that make the tables, one for each.
+/// Checks that a server has room for the sessions of every cell, and for those that make the tables, one for each.
 fn check_connections(
     connection: &mut Connection,
     suite: &Suite,
@@ -107,7 +107,7 @@ fn check_connections(
     Err(SuiteError::Wrong { name: suite.name.clone(), mistake }.into())
 }
 
-/// Whether what a scenario sets takes effect for sessions that are there already, where it shares a server with others.
+/// Checks that what a scenario sets on a shared server takes effect for the sessions that are there already.
 fn check_variables(
     connection: &mut Connection,
     suite: &Suite,

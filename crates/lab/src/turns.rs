@@ -1,9 +1,8 @@
 //! The windows of a cell in a block, made in turns.
 //!
-//! On a shared host two neighbours in time differ by a tenth, whether they are 10 ms or 500 ms long: the noise has
-//! a long memory, and longer windows do not make it less. Shorter neighbours, many of them, do. So the
-//! arms take turns, each time in another order, and a window is the sum of the turns of its arm.
-//! `docs/decisions/0013` has the figures.
+//! On a shared host two neighbours in time differ by a tenth, whether they are 10 ms or 500 ms long: longer windows do
+//! not reduce this noise, many short turns do. So the arms take turns, each time in another order, and a window is the
+//! sum of the turns of its arm. `docs/decisions/0013` has the figures.
 
 use jiff::Timestamp;
 use waggle_calibration::Awake;
@@ -14,100 +13,100 @@ use crate::engine::{Engine, Remaining, Running};
 use crate::error::LabError;
 use crate::evidence::{Counted, Evidence};
 use crate::gate::{self, Asked};
-use crate::kept::Kept;
-use crate::life::Origin;
 use crate::load::Pace;
+use crate::measured_server::Origin;
+use crate::run_dir::RunDir;
 use crate::schedule::Slot;
 use crate::span::Span;
 use crate::warm_up::warm_at_once;
 use crate::window::{Measured, Window};
 
-/// A window while it is made.
-pub(crate) struct Making {
+/// A window that is being measured.
+pub(crate) struct WindowInProgress {
     slot: Slot,
     window: Window,
     sum: Option<Span>,
     performance_schema_bytes: Option<u64>,
     evidence: Evidence,
-    /// Whether something broke: it gets no more turns.
+    /// Whether something failed. It gets no more turns.
     is_broken: bool,
 }
 
 impl<'a> Engine<'a> {
-    /// Makes the windows of these slots of one cell in one block, in turns. Where somebody stops it nothing of them
-    /// counts.
+    /// Measures the windows of these slots, which are of one cell in one block, in turns. If somebody stops it, none of
+    /// them counts.
     pub(crate) fn windows(
         &mut self,
         running: &mut Running<'a>,
-        kept: &mut Kept,
+        run_dir: &mut RunDir,
         slots: &[Slot],
         capacities: &Capacities,
         pace: &Remaining,
     ) -> Result<Vec<Window>, LabError> {
-        let mut making = Vec::with_capacity(slots.len());
+        let mut all = Vec::with_capacity(slots.len());
         for slot in slots {
-            making.push(self.begin(*slot, kept, capacities)?);
+            all.push(self.begin(*slot, run_dir, capacities)?);
         }
         let Some(first) = slots.first().copied() else { return Ok(Vec::new()) };
-        let turns = self.reckoning().turns(&self.schedule.cells[first.cell]);
+        let turns = self.estimate().turns(&self.schedule.cells[first.cell]);
         if self.schedule.keeps_servers(first.cell) {
-            self.report(kept, first, false, pace);
-            self.prepare(running, kept, &mut making)?;
+            self.report(run_dir, first, false, pace);
+            self.prepare(running, run_dir, &mut all)?;
         }
         let _awake = self.is_kept_awake(first.cell).then(Awake::keep);
         for turn in 0..turns {
-            let mut order: Vec<usize> = (0..making.len()).collect();
+            let mut order: Vec<usize> = (0..all.len()).collect();
             // The schedule has said in which order they come first.
             if turn > 0 {
                 self.chance(first, turn).shuffle(&mut order);
             }
             for at in order {
-                if making[at].is_broken {
+                if all[at].is_broken {
                     continue;
                 }
-                self.report(kept, making[at].slot, true, pace);
-                if let Err(error) = self.turn(running, kept, &mut making[at], turns) {
-                    self.give_up(running, &mut making, at, error)?;
+                self.report(run_dir, all[at].slot, true, pace);
+                if let Err(error) = self.turn(running, run_dir, &mut all[at], turns) {
+                    self.give_up(running, &mut all, at, error)?;
                 }
             }
         }
-        Ok(making.into_iter().map(|one| self.end(one, turns)).collect())
+        Ok(all.into_iter().map(|one| self.end(one, turns)).collect())
     }
 
-    /// Starts what is not there yet of the servers and their loads, and makes the loads warm: all before the first
-    /// window, so that none follows the warm-up of its own server.
+    /// Starts the servers and loads that do not run yet, and warms them up: all before the first window, so that no window
+    /// follows the warm-up of its own server.
     fn prepare(
         &self,
         running: &mut Running<'a>,
-        kept: &mut Kept,
-        making: &mut [Making],
+        run_dir: &mut RunDir,
+        all: &mut [WindowInProgress],
     ) -> Result<(), LabError> {
-        let mut starts: Vec<usize> = (0..making.len()).collect();
+        let mut starts: Vec<usize> = (0..all.len()).collect();
         starts.sort_by_key(|at| {
-            let Slot { block, arm, .. } = making[*at].slot;
+            let Slot { block, arm, .. } = all[*at].slot;
             self.schedule.place_of_start(self.schedule.arms[arm].server, block)
         });
         for at in starts {
             self.go_on()?;
-            let slot = making[at].slot;
+            let slot = all[at].slot;
             let server = self.schedule.arms[slot.arm].server;
-            if making[at].is_broken {
+            if all[at].is_broken {
                 continue;
             }
-            let number = running.life(server).unwrap_or_else(|| kept.next_life());
-            making[at].window.life = number;
+            let number = running.start_of(server).unwrap_or_else(|| run_dir.next_start());
+            all[at].window.server_start = number;
             if let Err(error) = self.started(running, slot, number) {
-                self.give_up(running, making, at, error)?;
+                self.give_up(running, all, at, error)?;
             }
         }
         let mut cold: Vec<_> = running.loads.values_mut().filter(|load| !load.is_warm).collect();
-        let Some(first) = making.first().map(|one| one.slot) else { return Ok(()) };
+        let Some(first) = all.first().map(|one| one.slot) else { return Ok(()) };
         let cell = &self.schedule.cells[first.cell];
-        // Who is made warm first waits longest for its first turn: that shall not be the same server each time.
+        // The first one to be warm waits longest for its first turn: not the same server each time.
         self.chance(first, 0).shuffle(&mut cold);
         for some in cold.chunks_mut(warm_at_once(cell.threads)) {
             match self.warm_up(some, cell) {
-                // Each is made warm by itself then, at its first turn, and the one that cannot be says so.
+                // Each is warmed up by itself then, at its first turn, and the one that fails says why.
                 Err(error) if error.ends_a_run() => return Err(error),
                 Ok(()) | Err(_) => {}
             }
@@ -115,15 +114,20 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// What is left to chance before a turn of the windows that begin with `first`; turn 0 is the warm-up.
+    /// Random numbers for a turn of the windows that begin with `first`; turn 0 is the warm-up.
     fn chance(&self, first: Slot, turn: u32) -> Random {
-        Random::seeded(self.seed ^ (u64::from(first.number) << 24) ^ u64::from(turn))
+        Random::seeded(self.manifest.seed ^ (u64::from(first.number) << 24) ^ u64::from(turn))
     }
 
-    fn begin(&self, slot: Slot, kept: &Kept, capacities: &Capacities) -> Result<Making, LabError> {
+    fn begin(
+        &self,
+        slot: Slot,
+        run_dir: &RunDir,
+        capacities: &Capacities,
+    ) -> Result<WindowInProgress, LabError> {
         let cell = self.schedule.cells[slot.cell].clone();
         let now = Timestamp::now();
-        Ok(Making {
+        Ok(WindowInProgress {
             slot,
             window: Window {
                 number: slot.number,
@@ -131,14 +135,10 @@ impl<'a> Engine<'a> {
                 rate: capacities.rate(&cell)?,
                 cell,
                 arm: self.schedule.arms[slot.arm].name.to_owned(),
-                life: 0,
-                part: kept.part(),
-                stolen: Vec::new(),
-                unsteady: false,
+                part: run_dir.part(),
                 begin: now,
                 end: now,
-                measured: None,
-                void: None,
+                ..Window::default()
             },
             sum: None,
             performance_schema_bytes: None,
@@ -147,7 +147,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Whether processors would halt in a cell whose load shall not rest. An open load shall.
+    /// Whether processors have to be kept from halting in a cell. Under an open load they may halt.
     fn is_kept_awake(&self, cell: usize) -> bool {
         let cell = &self.schedule.cells[cell];
         let is_private = matches!(self.origin, Origin::Private { .. });
@@ -158,26 +158,26 @@ impl<'a> Engine<'a> {
     fn turn(
         &self,
         running: &mut Running<'a>,
-        kept: &mut Kept,
-        making: &mut Making,
+        run_dir: &mut RunDir,
+        current: &mut WindowInProgress,
         turns: u32,
     ) -> Result<(), LabError> {
-        let arm = &self.schedule.arms[making.slot.arm];
-        let window = &mut making.window;
-        window.life = running.life(arm.server).unwrap_or_else(|| kept.next_life());
-        let (life, load) = self.at_work(running, making.slot, window.life)?;
-        life.set(arm.scenario)?;
+        let arm = &self.schedule.arms[current.slot.arm];
+        let window = &mut current.window;
+        window.server_start = running.start_of(arm.server).unwrap_or_else(|| run_dir.next_start());
+        let (server, load) = self.server_and_traffic(running, current.slot, window.server_start)?;
+        server.set(arm.scenario)?;
         let pace = window.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second });
-        // Once in a window: it takes long on servers with many sessions.
-        let written = making.sum.is_none().then(|| life.written()).transpose()?;
-        let before = Counted::so_far(life, &self.suite.counters)?;
-        let settle = self.reckoning().settle(&window.cell, turns);
-        let length = self.reckoning().window(&window.cell) / turns;
+        // Once per window: it takes long with many sessions.
+        let written = current.sum.is_none().then(|| server.written()).transpose()?;
+        let before = Counted::so_far(server, &self.suite.counters)?;
+        let settle = self.estimate().settle(&window.cell, turns);
+        let length = self.estimate().window(&window.cell) / turns;
         let mut tries = 0;
         let span = loop {
             let begin = Timestamp::now();
-            let span = self.settled_span(life, load, pace, [settle, length])?;
-            if making.sum.is_none() {
+            let span = self.settled_span(server, load, pace, [settle, length])?;
+            if current.sum.is_none() {
                 window.begin = begin;
             }
             match span.stolen() {
@@ -188,35 +188,41 @@ impl<'a> Engine<'a> {
         };
         window.end = Timestamp::now();
         let transactions = span.transactions().unwrap_or(0);
-        making.sum = Some(match making.sum.take() {
+        current.sum = Some(match current.sum.take() {
             Some(sum) => sum.plus(span),
             None => span,
         });
-        making.performance_schema_bytes = life.performance_schema_bytes()?;
-        let after = Counted::so_far(life, &self.suite.counters)?;
-        if let Some(reason) = life.misread(arm.scenario)? {
+        current.performance_schema_bytes = server.performance_schema_bytes()?;
+        let after = Counted::so_far(server, &self.suite.counters)?;
+        if let Some(reason) = server.misread(arm.scenario)? {
             window.void.get_or_insert(reason);
         }
         if let Some(before) = written
-            && let Some(reason) = life.miswritten(arm.scenario, &before, transactions)?
+            && let Some(reason) = server.miswritten(arm.scenario, &before, transactions)?
         {
             window.void.get_or_insert(reason);
         }
         if let Some(load) = running.loads.get(&arm.server) {
-            making.evidence.add(&load.lost_first, &before, &after);
+            current.evidence.add(&load.lost_first, &before, &after);
             window.unsteady |= !load.is_steady;
         }
         Ok(())
     }
 
-    /// What is known of a window after its last turn.
-    fn end(&self, making: Making, turns: u32) -> Window {
-        let Making { slot, mut window, sum, performance_schema_bytes, evidence, is_broken } =
-            making;
+    /// A window after its last turn.
+    fn end(&self, ended: WindowInProgress, turns: u32) -> Window {
+        let WindowInProgress {
+            slot,
+            mut window,
+            sum,
+            performance_schema_bytes,
+            evidence,
+            is_broken,
+        } = ended;
         let Some(sum) = sum.filter(|_| !is_broken) else { return window };
         let measured = Measured { performance_schema_bytes, ..sum.measured() };
         let threads = window.cell.threads;
-        let seconds = self.reckoning().window(&window.cell).as_secs_f64();
+        let seconds = self.estimate().window(&window.cell).as_secs_f64();
         let asked = Asked { seconds, turns };
         let scenario = self.schedule.arms[slot.arm].scenario;
         let proof = || evidence.disproof(scenario, threads, measured.transactions);
@@ -225,27 +231,27 @@ impl<'a> Engine<'a> {
         window
     }
 
-    /// After an error the server of a window is started anew for the next one: this one does not count,
-    /// nor do others that had turns on it.
+    /// Ends the server of a window after an error; it is started again for the next one. This window does not count, nor
+    /// do others that had turns on this server.
     fn give_up(
         &self,
         running: &mut Running<'a>,
-        making: &mut [Making],
+        all: &mut [WindowInProgress],
         at: usize,
         error: LabError,
     ) -> Result<(), LabError> {
         if error.ends_a_run() {
             return Err(error);
         }
-        let server = |one: &Making| self.schedule.arms[one.slot.arm].server;
-        let broken = server(&making[at]);
+        let server = |one: &WindowInProgress| self.schedule.arms[one.slot.arm].server;
+        let broken = server(&all[at]);
         running.end(broken);
-        making[at].is_broken = true;
-        let had_turns = |one: &&mut Making| server(one) == broken && one.sum.is_some();
-        for one in making.iter_mut().filter(had_turns) {
+        all[at].is_broken = true;
+        let had_turns = |one: &&mut WindowInProgress| server(one) == broken && one.sum.is_some();
+        for one in all.iter_mut().filter(had_turns) {
             one.is_broken = true;
         }
-        for one in making.iter_mut().filter(|one| one.is_broken) {
+        for one in all.iter_mut().filter(|one| one.is_broken) {
             one.window.void.get_or_insert_with(|| error.to_string());
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Until a server and its load are warm.
+//! The warm-up of servers and their loads.
 
 use std::time::{Duration, Instant};
 
@@ -8,35 +8,35 @@ use crate::lengths::{LONGER_ABOVE_THREADS, SESSION_TURN_S};
 use crate::load::Pace;
 use crate::window::Cell;
 
-/// How often the throughput is looked at while a server warms up, and how near four looks have to be to
-/// their mean: on a shared host neighbours differ by a tenth. A look has some transactions of each session
-/// ([`SESSION_TURN_S`]): all of them have begun together, and in less time now many of them would end and now few.
+/// How often the throughput is read during a warm-up, and how near four readings have to be to their mean: on a shared
+/// host neighbours differ by a tenth. A reading has some transactions of each session ([`SESSION_TURN_S`]): in less time
+/// their number would vary, since all sessions have begun together.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LOOKS: usize = 4;
 const STEADY: f64 = 0.10;
 /// Transactions of a session after which its script is compiled (`hotloop` in `lab.lua`) and what the
 /// server keeps for it is there: seen on 8 and 64 sessions.
 const WARM_AFTER: u64 = 10;
-/// How often the longest warm-up may pass until they have done that: 1,024 sessions need 25 s on two slow processors.
+/// How many times the longest warm-up they may take for that: 1,024 sessions need 25 s on two slow processors.
 const PATIENCE: u32 = 4;
-/// Pauses of a load after which each further one costs it as much as the last: until then its sessions compile what
-/// leads into one and out of it. Without them the first four turns of a load took a seventh more of its processor
-/// time than the later ones, and a load that serves five arms has its first four turns five times sooner.
+/// Pauses of a load after which each further one costs the same: until then its sessions compile the code of a pause.
+/// Without them the first four turns of a load took a seventh more of its processor time than the later ones, and a
+/// load that serves five arms has its first four turns five times sooner.
 const PAUSES: u32 = 8;
 /// From [`LONGER_ABOVE_THREADS`] sessions on: each takes more than half a second, and loads have few turns.
 const PAUSES_OF_MANY: u32 = 3;
-/// Loads are made warm side by side as long as they have no more sessions than this together: a load of few is idle for
-/// most of that time. Of four loads with 1,024 sessions each, one had the processors nearly for itself, and the
-/// warm-up took 170 s in place of 60.
+/// Loads warm up side by side up to this number of sessions together: a load of few sessions is idle for most of that
+/// time. Of four loads with 1,024 sessions each, one had the processors nearly for itself, and the warm-up took 170 s
+/// in place of 60.
 const SESSIONS_AT_ONCE: u32 = 256;
-/// How long it works between two of them: about as long as each session needs for a transaction on two processors. In
-/// 10 ms only some of 64 sessions leave a pause (`docs/decisions/0013` has what that did).
+/// How long a load works between two pauses: about as long as each session needs for a transaction on two processors. In
+/// 10 ms only some of 64 sessions leave a pause (`docs/decisions/0013` says what that did).
 const PAUSE_EVERY: Duration = Duration::from_millis(10);
 const SESSION_PAUSE_EVERY: Duration = Duration::from_millis(1);
 
 impl Engine<'_> {
-    /// Lets loads run side by side as fast as they go until the sessions of each have done what they need to be
-    /// warm and looks at the throughput of all are near each other, or for as long as the warm-ups may take.
+    /// Lets loads run side by side as fast as they go until every session is warm and the throughput is steady, or for as
+    /// long as the warm-ups may take.
     pub(crate) fn warm_up(
         &self,
         loads: &mut [&mut StartedLoad],
@@ -44,10 +44,10 @@ impl Engine<'_> {
     ) -> Result<(), LabError> {
         let mut warmed = self.run_until_warm(loads, cell.threads);
         for load in &mut *loads {
-            let paused = load.work.pause().map_err(LabError::from);
+            let paused = load.traffic.pause().map_err(LabError::from);
             warmed = warmed.and_then(|is_steady| paused.map(|()| is_steady));
         }
-        // Where a server has one arm, each load stands still as often as the next.
+        // Where every server has one arm, all loads have equally many pauses anyway.
         if warmed.is_ok() && self.suite.keeps_servers(cell) {
             self.pause_often(loads, cell.threads)?;
         }
@@ -58,15 +58,15 @@ impl Engine<'_> {
         warmed.map(drop)
     }
 
-    /// Lets loads stand still as often as they have to until they do that as quickly as ever.
+    /// Pauses loads until a pause costs them no more than the next.
     fn pause_often(&self, loads: &mut [&mut StartedLoad], threads: u32) -> Result<(), LabError> {
         let every = PAUSE_EVERY.max(SESSION_PAUSE_EVERY * threads);
         let pauses = if threads < LONGER_ABOVE_THREADS { PAUSES } else { PAUSES_OF_MANY };
         for _ in 0..pauses {
             for load in &mut *loads {
-                load.work.go(Pace::Closed)?;
+                load.traffic.go(Pace::Closed)?;
                 self.wait(every)?;
-                load.work.pause()?;
+                load.traffic.pause()?;
             }
         }
         Ok(())
@@ -80,11 +80,11 @@ impl Engine<'_> {
     ) -> Result<bool, LabError> {
         let begin = Instant::now();
         let look = LOOK_EVERY.max(Duration::from_secs_f64(SESSION_TURN_S * f64::from(threads)));
-        let longest = self.lengths.warm_up_of(threads) * loads.len() as u32;
-        // Twice the looks that it takes at least.
+        let longest = self.manifest.lengths.warm_up_of(threads) * loads.len() as u32;
+        // Twice as many readings as it needs at least.
         let longest = longest.max(2 * LOOKS as u32 * look);
         let enough = WARM_AFTER * u64::from(threads);
-        loads.iter_mut().try_for_each(|load| load.work.go(Pace::Closed))?;
+        loads.iter_mut().try_for_each(|load| load.traffic.go(Pace::Closed))?;
         let firsts = transactions(loads)?;
         let (mut before, mut looks, mut is_enough) = (firsts.clone(), Vec::new(), false);
         while (!is_enough || !is_steady(&looks))
@@ -102,7 +102,7 @@ impl Engine<'_> {
     }
 }
 
-/// How many loads with so many sessions are made warm side by side.
+/// How many loads with this number of sessions warm up side by side.
 pub(crate) fn warm_at_once(threads: u32) -> usize {
     (SESSIONS_AT_ONCE / threads.max(1)).max(1) as usize
 }
@@ -110,12 +110,12 @@ pub(crate) fn warm_at_once(threads: u32) -> usize {
 /// Transactions of each load since its start.
 fn transactions(loads: &mut [&mut StartedLoad]) -> Result<Vec<u64>, LabError> {
     let count = |load: &mut &mut StartedLoad| -> Result<u64, LabError> {
-        Ok(load.work.transactions()?.unwrap_or(0))
+        Ok(load.traffic.transactions()?.unwrap_or(0))
     };
     loads.iter_mut().map(count).collect()
 }
 
-/// Whether the last looks are near their mean, and do not rise from each to the next.
+/// Whether the last readings are near their mean, and do not rise from each to the next.
 fn is_steady(looks: &[f64]) -> bool {
     let Some(from) = looks.len().checked_sub(LOOKS) else { return false };
     let last = &looks[from..];

@@ -7,7 +7,7 @@ use crate::load::Count;
 use crate::meter::Usage;
 
 /// Under what an arm is measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the workload.
     pub workload: String,
@@ -21,10 +21,11 @@ pub struct Cell {
 }
 
 /// How a load is offered.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Load {
     /// Every session sends its next transaction when the last one has ended.
+    #[default]
     Closed,
     /// Transactions arrive at a fixed mean rate, whatever the server does.
     Open {
@@ -49,7 +50,7 @@ impl Load {
 }
 
 /// One window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// Its place in the schedule, from 0.
     pub number: u32,
@@ -61,7 +62,8 @@ pub struct Window {
     /// [`Window::ALONE`].
     pub arm: String,
     /// Which start of a server it was, counted over the whole run.
-    pub life: u32,
+    #[serde(alias = "life")]
+    pub server_start: u32,
     /// In which part of the run it was made, from 0: an interruption ends a part.
     pub part: u32,
     /// Transactions per second that arrived on average; absent in a closed load.
@@ -71,7 +73,7 @@ pub struct Window {
     /// made anew because that was too much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stolen: Vec<f64>,
-    /// Whether the throughput was not steady yet when the warm-up of its load had taken as long as it may.
+    /// Whether the throughput was not steady yet at the end of the longest warm-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unsteady: bool,
     /// When its first turn began.
@@ -88,8 +90,8 @@ pub struct Window {
 impl Window {
     /// The arm that is set as the baseline is: what differs between the two is noise (A/A).
     pub const AGAIN: &str = "baseline again";
-    /// The arm that is set as one of those that share a server, on a server that it has for itself, whose sessions log in
-    /// under what it sets: what differs between the two comes of that, of what other arms leave on a server, and of noise.
+    /// The arm that repeats one of those that share a server, alone on a server whose sessions log in under its settings.
+    /// The two differ by noise, by the login, and by what other arms leave on a shared server.
     pub const ALONE: &str = "alone on a server";
 
     /// Whether an arm is there beside the scenarios, and sets what one of them does.
@@ -113,7 +115,7 @@ pub(crate) fn mean<'a>(
 }
 
 /// What was measured in a window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Its length, s.
     pub seconds: f64,
@@ -156,7 +158,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What the load did in so many seconds, where it is ours, and what server and host used meanwhile,
+    /// What the load did in this many seconds, where it is ours, and what server and host used meanwhile,
     /// where they can be looked at. The processor time of the load and the memory of Performance Schema are read
     /// apart from it.
     pub fn of(
@@ -173,7 +175,6 @@ impl Measured {
             retries: count.map(|count| count.retries),
             latency: count.and_then(Count::latency),
             server_cpu_ns: used.map(|used| used.server_cpu_ns),
-            load_cpu_ns: None,
             server_share: used.map(|used| used.server_share),
             // Our own time is known more finely than the ticks that it is taken from.
             host_share: used.map(|used| used.host_share.max(0.0)),
@@ -182,8 +183,7 @@ impl Measured {
             read_bytes: storage.map(|storage| storage.read_bytes),
             written_bytes: storage.map(|storage| storage.written_bytes),
             rss_bytes: used.and_then(|used| used.rss_bytes.value().copied()),
-            performance_schema_bytes: None,
-            behind_s: None,
+            ..Measured::default()
         }
     }
 

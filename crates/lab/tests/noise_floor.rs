@@ -1,6 +1,6 @@
 //! Whether `docs/noise_floor.md` says what the runs say that are kept, and whether the limits hold that
 //! their suites declare.
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+#![cfg(test)]
 
 mod kept_runs;
 #[path = "kept_runs/page.rs"]
@@ -12,57 +12,37 @@ use std::sync::LazyLock;
 
 use kept_runs::kept_runs;
 use page::assert_written;
-use waggle_lab::analysis::{Floor, PooledEffect};
+use waggle_lab::analysis::{Floor, Interval, PooledEffect};
 use waggle_lab::suite::Sequence;
-use waggle_lab::{KeptRun, Metric, Window};
+use waggle_lab::{Metric, StoredRun, Window};
 use waggle_stats::{mean_interval, percent};
 
 /// So many comparisons show whether the limits hold.
 const ENOUGH: usize = 200;
 
 const HEAD_OF_RUNS: &str = "\
-    | suite | run | server | windows (number) | of these void (number) \
-    | begun before the throughput was steady (number) \
-    | QPS of these against the others of their cell and block, mean and its standard error (%) \
-    | A/A comparisons by one metric, at most (number) |\n\
-    |---|---|---|---:|---:|---:|---:|---:|\n";
-const HEAD_OF_SUITE: &str = "\
-    | metric | comparisons (number) | false alarms (number, share) | allowed by itself, and as one of 13 (number) \
-    | half-width of the 95 % interval, median (%) | declared detectable (%) | limits |\n\
-    |---|---:|---:|---:|---:|---:|---|\n";
-const HEAD_OF_ALL: &str = "\
-    | metric | comparisons (number) | false alarms (number, share) | allowed by itself, and as one of 13 (number) \
-    | mean of what was found (%) | limit |\n\
-    |---|---:|---:|---:|---:|---|\n";
-
+    | run | server | windows | void | unsteady | compared | half-width: CPU time, % | QPS, % | p99, % \
+    | means over cells: leave out 0, of all | farthest from 0, % |\n\
+    |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+const RUNS_SAY: &str = "\
+    Half-width: median over the cells, of arms that are set alike. Runs with more blocks, and those with two arms and not \
+    eight, are quieter. Means over cells: the baseline again against the baseline, by CPU time per statement and QPS, \
+    for each workload. An effect that is smaller than the farthest is not shown by that run.";
 const HEAD_OF_SHARING: &str = "\
-    | metric | comparisons (number) | intervals that leave out 0 (number) \
-    | mean of what was found (%) |\n\
+    | metric | compared | intervals that leave out 0 | mean, % |\n\
     |---|---:|---:|---:|\n";
 const SHARING: &str = "\
-    Where arms share a server, one of them is there again, alone on a server of its own. The change is that of the one \
-    alone, against the one that shares. About 1 in 20 intervals leaves out 0 by chance; more need not be false alarms: other \
-    arms may leave something behind on the server that they share, and its sessions log in before any of them is set ([0013](decisions/0013-arms-take-turns.md)).";
+    Where arms share a server, one of them is there again, alone on a server of its own. Here the one alone is compared with \
+    the one that shares. About 1 in 20 intervals leaves out 0 by chance. More need not be false alarms: other arms may leave \
+    something behind on the server that they share ([0013](decisions/0013-arms-take-turns.md)).";
 
-/// Metrics by which each run is told apart: those of verdicts, of the sources, and those with the widest intervals.
-const OF_RUNS: [Metric; 4] =
-    [Metric::CpuPerStatement, Metric::Qps, Metric::LatencyP99, Metric::ServerShare];
-const BY_RUN: &str = "\
-    The tables above put all runs of a suite together. Runs with more blocks, and those that have two arms and not eight, are \
-    quieter than others: so this is each of them. Half of the 95 % interval of arms that are set alike, median over the \
-    cells, %.";
-const MEANS: &str = "\
-    Reports say means over several cells, too. These are such means of the baseline again against the baseline, with their \
-    95 % intervals: an effect that is smaller than what is seen here is not shown by one run. About 1 in 20 leaves out 0 by \
-    chance.";
-const HEAD_OF_MEANS: &str = "\
-    | run | workload | order | load | cells (number) | processor time per statement (%) | QPS (%) |\n\
-    |---|---|---|---|---:|---:|---:|\n";
+/// Metrics by which each run is told apart.
+const OF_RUNS: [Metric; 3] = [Metric::CpuPerStatement, Metric::Qps, Metric::LatencyP99];
 
 /// Every run that is kept, with the name of its directory.
-static RUNS: LazyLock<Vec<(String, KeptRun)>> = LazyLock::new(|| {
+static RUNS: LazyLock<Vec<(String, StoredRun)>> = LazyLock::new(|| {
     let name = |run: &Path| run.file_name().unwrap().to_string_lossy().into_owned();
-    kept_runs().iter().map(|run| (name(run), KeptRun::read(run).unwrap())).collect()
+    kept_runs().iter().map(|run| (name(run), StoredRun::read(run).unwrap())).collect()
 });
 
 /// What A/A comparisons by one metric say, beside what is declared.
@@ -75,7 +55,7 @@ struct Line {
 impl Line {
     /// Those of all comparisons of these runs, a line for each metric. Where the suite was another one
     /// from run to run, the smallest effect that it declared counts.
-    fn all(runs: &[&KeptRun]) -> Vec<Line> {
+    fn all(runs: &[&StoredRun]) -> Vec<Line> {
         let line = |floor: Floor| {
             let declared = runs.iter().filter_map(|run| run.suite.declared_percent(floor.metric));
             let declared_percent = declared.reduce(f64::min);
@@ -101,28 +81,28 @@ impl Line {
         self.floor.comparisons >= ENOUGH
     }
 
-    /// Its row in the table of a suite.
-    fn of_suite(&self) -> String {
-        let half_width = Some(self.floor.half_width_percent).filter(|width| width.is_finite());
-        let or = |percent: Option<String>, otherwise: &str| {
-            percent.map_or_else(|| otherwise.to_owned(), |percent| format!("{percent} %"))
-        };
-        format!(
-            "{}| {} | {} | {} |\n",
-            self.alarms(),
-            or(half_width.map(|width| format!("{width:.2}")), "no ratio"),
-            or(self.declared_percent.map(|declared| declared.to_string()), "not declared"),
-            self.answer(self.is_kept())
-        )
-    }
-
-    /// Its row in the table of all suites, each of which declares something else.
+    /// Its begin of a row in the table of all suites, each of which declares something else.
     fn of_all(&self) -> String {
         let mean = mean_of(&self.floor);
-        format!("{}| {mean} | {} |\n", self.alarms(), self.answer(self.has_few_alarms()))
+        format!("{}| {mean} | {} ", self.alarms(), self.answer(self.has_few_alarms()))
     }
 
-    /// The begin of a row.
+    /// The half-width and what is declared.
+    fn half_width(&self) -> String {
+        let half_width = Some(self.floor.half_width_percent).filter(|width| width.is_finite());
+        let half_width = half_width.map_or_else(|| "no ratio".to_owned(), |it| format!("{it:.2}"));
+        match self.declared_percent {
+            Some(declared) => format!("{half_width} of {declared}"),
+            None => format!("{half_width}, not declared"),
+        }
+    }
+
+    /// In a line, for a message.
+    fn in_a_line(&self) -> String {
+        format!("{}: {}", self.alarms().trim(), self.half_width())
+    }
+
+    /// The begin of its row.
     fn alarms(&self) -> String {
         let Floor { metric, comparisons, false_alarms, .. } = &self.floor;
         let share = 100.0 * *false_alarms as f64 / *comparisons as f64;
@@ -147,84 +127,107 @@ impl Line {
     }
 }
 
-fn by_suite(runs: &[(String, KeptRun)]) -> BTreeMap<&str, Vec<&KeptRun>> {
-    let mut suites: BTreeMap<&str, Vec<&KeptRun>> = BTreeMap::new();
+fn by_suite(runs: &[(String, StoredRun)]) -> BTreeMap<&str, Vec<&StoredRun>> {
+    let mut suites: BTreeMap<&str, Vec<&StoredRun>> = BTreeMap::new();
     for (_, run) in runs {
         suites.entry(&run.suite.name).or_default().push(run);
     }
     suites
 }
 
-/// What is kept, a table for each suite and one for all of them.
-fn sections(runs: &[(String, KeptRun)]) -> Vec<String> {
+/// The answer, a table of all suites, one of all runs, and what sharing a server does.
+fn sections(runs: &[(String, StoredRun)]) -> Vec<String> {
     if runs.is_empty() {
         return Vec::new();
     }
+    let all: Vec<&StoredRun> = runs.iter().map(|(_, run)| run).collect();
     let rows: String = runs.iter().map(|(name, run)| row(name, run)).collect();
-    let all: Vec<&KeptRun> = runs.iter().map(|(_, run)| run).collect();
-    let so_far = so_far(runs, &all);
-    let mut sections = vec![format!("## What is kept\n\n{so_far}\n\n{HEAD_OF_RUNS}{rows}")];
-    for (suite, runs) in by_suite(runs) {
-        let rows: String = Line::all(&runs).iter().map(Line::of_suite).collect();
-        sections.push(format!("## Suite `{suite}`\n\n{HEAD_OF_SUITE}{rows}"));
-    }
-    let rows: String = Line::all(&all).iter().map(Line::of_all).collect();
-    sections.push(format!("## All suites together\n\n{HEAD_OF_ALL}{rows}"));
-    let rows: String = runs.iter().map(|(name, run)| half_widths(name, run)).collect();
-    sections
-        .push(format!("## Half-widths of each run\n\n{BY_RUN}\n\n{}{rows}", head_of_half_widths()));
-    let rows: String = runs.iter().map(|(name, run)| means(name, run)).collect();
-    sections.push(format!("## Means over cells\n\n{MEANS}\n\n{HEAD_OF_MEANS}{rows}"));
     let comparisons = all.iter().flat_map(|run| run.analysis.of_noise(&run.suite));
-    let rows: String = Floor::of_sharing(comparisons).iter().map(sharing).collect();
-    sections.push(format!("## What sharing a server does\n\n{SHARING}\n\n{HEAD_OF_SHARING}{rows}"));
-    sections
+    let shared =
+        Floor::of_sharing(comparisons).into_iter().filter(|it| OF_RUNS.contains(&it.metric));
+    let shared: String = shared.map(|floor| sharing(&floor)).collect();
+    vec![
+        format!("## Answer\n\n{}\n\n{}", answer(runs, &all), table(runs, &all)),
+        format!("## Each run\n\n{RUNS_SAY}{}\n\n{HEAD_OF_RUNS}{rows}", unsteady(runs)),
+        format!("## What sharing a server does\n\n{SHARING}\n\n{HEAD_OF_SHARING}{shared}"),
+    ]
 }
 
-fn head_of_half_widths() -> String {
-    let metrics = OF_RUNS.map(|metric| format!("| `{}` ", metric.key())).concat();
-    format!("| run | blocks (number) {metrics}|\n|---|---:{}|\n", "|---:".repeat(OF_RUNS.len()))
-}
-
-/// The row of a run in the table of half-widths.
-fn half_widths(name: &str, run: &KeptRun) -> String {
-    let floors = Floor::all(run.analysis.of_noise(&run.suite));
-    let width = |metric: Metric| {
-        let floor = floors.iter().find(|floor| floor.metric == metric);
-        let width = floor.map(|floor| floor.half_width_percent).filter(|it| it.is_finite());
-        width.map_or_else(|| "| not measured ".to_owned(), |width| format!("| {width:.2} "))
+/// How many alarms are false, and whether the limits hold, in a few sentences.
+fn answer(runs: &[(String, StoredRun)], all: &[&StoredRun]) -> String {
+    let lines = Line::all(all);
+    let sum = |of: fn(&Floor) -> usize| lines.iter().map(|line| of(&line.floor)).sum::<usize>();
+    let (compared, alarms) = (sum(|it| it.comparisons), sum(|it| it.false_alarms));
+    let share = 100.0 * alarms as f64 / compared as f64;
+    let judged = by_suite(runs).into_iter().map(|(suite, runs)| (suite, Line::all(&runs)));
+    let broken: Vec<String> = judged
+        .flat_map(|(suite, lines)| {
+            broken(&lines).into_iter().map(move |it| format!("`{suite}` {it}"))
+        })
+        .collect();
+    let limits = match broken.is_empty() {
+        true => "No limit is broken.".to_owned(),
+        false => format!("NOT KEPT: {}.", broken.join("; ")),
     };
-    format!("| `{name}` | {} {}|\n", run.begun.blocks, OF_RUNS.map(width).concat())
+    format!(
+        "{alarms} of {compared} comparisons of equal arms ({share:.1} %) are false alarms; 5 % are to be expected. {limits} \
+         {}",
+        so_far(runs, all)
+    )
 }
 
-/// The rows of a run in the table of means, one for each workload, order and kind of load.
-fn means(name: &str, run: &KeptRun) -> String {
+/// A row for each metric: all suites together, and the half-widths of each.
+fn table(runs: &[(String, StoredRun)], all: &[&StoredRun]) -> String {
+    let suites: Vec<(&str, Vec<Line>)> =
+        by_suite(runs).into_iter().map(|(suite, runs)| (suite, Line::all(&runs))).collect();
+    let names: String = suites.iter().map(|(suite, _)| format!("| `{suite}` ")).collect();
+    let head = format!(
+        "| metric | compared | false alarms | allowed alone, as one of {} | mean | limit {names}|\n|---|---:|---:|---:|---:|---{}|\n",
+        Metric::ALL.len(),
+        "|---:".repeat(suites.len())
+    );
+    let row = |line: &Line| {
+        let of_suites = suites.iter().map(|(_, lines)| {
+            let of_metric = lines.iter().find(|it| it.floor.metric == line.floor.metric);
+            of_metric.map_or_else(|| "| none ".to_owned(), |it| format!("| {} ", it.half_width()))
+        });
+        line.of_all() + &of_suites.collect::<String>() + "|\n"
+    };
+    let rows: String = Line::all(all).iter().map(row).collect();
+    format!(
+        "The last columns: half-width, of what the suite declares detectable, %.\n\n{head}{rows}"
+    )
+}
+
+/// By how much windows that began before the throughput was steady differ, where there are enough of them.
+fn unsteady(runs: &[(String, StoredRun)]) -> String {
+    let told = runs
+        .iter()
+        .filter_map(|(name, run)| Some(format!("`{name}` {}", unsteady_apart(&run.windows)?)));
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!(
+            " Unsteady: begun before the throughput was steady; QPS of these windows against the others of their cell and \
+             block, %, mean and standard error: {}.",
+            told.join(", ")
+        ),
+    }
+}
+
+/// The means of the baseline again over the cells of a workload, in orders that are not always the same.
+fn means(run: &StoredRun) -> Vec<Interval> {
     let is_listed = |it: &PooledEffect| {
         let mut listed = run.suite.orders.iter().filter(|it| it.sequence == Sequence::AsListed);
         listed.any(|order| Some(&order.name) == it.order.as_ref())
     };
     let is_again = |it: &&PooledEffect| {
         let is_of_suite = it.baseline == run.suite.baseline && it.workload.is_some();
-        it.arm == Window::AGAIN && is_of_suite && !is_listed(it)
+        let is_told = [Metric::CpuPerStatement, Metric::Qps].contains(&it.metric);
+        it.arm == Window::AGAIN && is_of_suite && is_told && !is_listed(it)
     };
-    let pooled = || run.analysis.pooled.iter().filter(is_again);
-    let size = |it: Option<&PooledEffect>| {
-        let percent = it.map(|it| it.percent).filter(|percent| percent.is_known());
-        percent.map_or_else(
-            || "not measured".to_owned(),
-            |it| format!("{:+.2} ({:+.2} to {:+.2})", it.value, it.low, it.high),
-        )
-    };
-    let row = |cpu: &PooledEffect| {
-        let key = |it: &PooledEffect| (it.workload.clone(), it.order.clone(), it.is_open);
-        let qps = pooled().find(|it| it.metric == Metric::Qps && key(it) == key(cpu));
-        let workload = cpu.workload.as_deref().unwrap_or_default();
-        let order = cpu.order.as_deref().unwrap_or("random");
-        let load = if cpu.is_open { "fixed rates" } else { "closed" };
-        let (cells, cpu, qps) = (cpu.cells, size(Some(cpu)), size(qps));
-        format!("| `{name}` | {workload} | {order} | {load} | {cells} | {cpu} | {qps} |\n")
-    };
-    pooled().filter(|it| it.metric == Metric::CpuPerStatement).map(row).collect()
+    let means = run.analysis.pooled.iter().filter(is_again).map(|it| it.percent);
+    means.filter(Interval::is_known).collect()
 }
 
 /// The mean of what was found, in words.
@@ -240,9 +243,9 @@ fn sharing(floor: &Floor) -> String {
     format!("| `{}` | {comparisons} | {false_alarms} | {mean} |\n", metric.key())
 }
 
-/// Of what there are enough comparisons, and of what there are not.
-fn so_far(runs: &[(String, KeptRun)], all: &[&KeptRun]) -> String {
-    let most = |runs: &[&KeptRun]| {
+/// Of what there are enough comparisons for a judgement.
+fn so_far(runs: &[(String, StoredRun)], all: &[&StoredRun]) -> String {
+    let most = |runs: &[&StoredRun]| {
         Line::all(runs).iter().map(|line| line.floor.comparisons).max().unwrap_or(0)
     };
     let of_suites =
@@ -263,24 +266,39 @@ fn so_far(runs: &[(String, KeptRun)], all: &[&KeptRun]) -> String {
 /// a half-width is taken for one where there are enough.
 fn broken(lines: &[Line]) -> Vec<String> {
     let is_broken = |line: &&Line| !line.has_few_alarms() || line.is_shown() && !line.is_kept();
-    lines.iter().filter(is_broken).map(Line::of_suite).collect()
+    lines.iter().filter(is_broken).map(Line::in_a_line).collect()
 }
 
-/// The row of a run in the table of what is kept.
-fn row(name: &str, run: &KeptRun) -> String {
-    let KeptRun { begun, suite, windows, analysis } = run;
-    let most = analysis.floor.iter().map(|floor| floor.comparisons).max().unwrap_or(0);
-    let server = &begun.facts.server.version;
+/// The row of a run.
+fn row(name: &str, run: &StoredRun) -> String {
+    let StoredRun { manifest, suite, windows, analysis } = run;
+    let compared = analysis.floor.iter().map(|floor| floor.comparisons).max().unwrap_or(0);
+    let server = &manifest.info.server.version;
     let void = windows.iter().filter(|window| window.void.is_some()).count();
     let unsteady = windows.iter().filter(|window| window.unsteady).count();
-    let (suite, of, apart) = (&suite.name, windows.len(), unsteady_apart(windows));
-    format!("| `{suite}` | `{name}` | {server} | {of} | {void} | {unsteady} | {apart} | {most} |\n")
+    let floors = Floor::all(analysis.of_noise(suite));
+    let width = |metric: Metric| {
+        let floor = floors.iter().find(|floor| floor.metric == metric);
+        let width = floor.map(|floor| floor.half_width_percent).filter(|it| it.is_finite());
+        width.map_or_else(|| "not measured".to_owned(), |width| format!("{width:.2}"))
+    };
+    let widths = OF_RUNS.map(width).join(" | ");
+    let means = means(run);
+    let alarms = means.iter().filter(|mean| !mean.holds(0.0)).count();
+    let farthest =
+        means.iter().map(|mean| mean.value).max_by(|one, other| one.abs().total_cmp(&other.abs()));
+    let farthest = farthest.map_or_else(|| "none".to_owned(), |it| format!("{it:+.2}"));
+    format!(
+        "| `{name}` | {server} | {} | {void} | {unsteady} | {compared} | {widths} | {alarms} of {} | {farthest} |\n",
+        windows.len(),
+        means.len()
+    )
 }
 
 /// How far windows that began before the throughput was steady are from the others of their cell and block, by QPS
 /// without the level of each arm: if their servers had not been warm, these would have been slower. The arms of a
-/// server have one load, so that a cell and block gives one number.
-fn unsteady_apart(windows: &[Window]) -> String {
+/// server have one load, so that a cell and block gives one number. `None` where there are too few.
+fn unsteady_apart(windows: &[Window]) -> Option<String> {
     let log = |window: &Window| Some(Metric::Qps.of(window.counted()?)?.ln());
     let cell = |window: &Window| format!("{:?}", window.cell);
     let mut arms: BTreeMap<(String, &str), Vec<f64>> = BTreeMap::new();
@@ -297,10 +315,8 @@ fn unsteady_apart(windows: &[Window]) -> String {
     let have_both = apart.values().filter(|[one, other]| !one.is_empty() && !other.is_empty());
     let apart: Vec<f64> =
         have_both.map(|[steady, unsteady]| mean(unsteady) - mean(steady)).collect();
-    match mean_interval(&apart, 0.95) {
-        Some(apart) => format!("{:+.1} ± {:.1}", percent(apart.value), percent(apart.error)),
-        None => "too few".to_owned(),
-    }
+    let apart = mean_interval(&apart, 0.95)?;
+    Some(format!("{:+.1} ± {:.1}", percent(apart.value), percent(apart.error)))
 }
 
 #[test]
@@ -312,17 +328,17 @@ fn the_page_of_the_noise_floor_is_what_the_runs_say_that_are_kept() {
 fn the_limits_hold() {
     for (suite, runs) in by_suite(&RUNS) {
         let broken = broken(&Line::all(&runs));
-        assert!(broken.is_empty(), "suite {suite}:\n{HEAD_OF_SUITE}{}", broken.concat());
+        assert!(broken.is_empty(), "suite {suite}: {broken:#?}");
     }
 }
 
 #[test]
 fn few_alarms_are_false_in_all_suites_together() {
-    let all: Vec<&KeptRun> = RUNS.iter().map(|(_, run)| run).collect();
+    let all: Vec<&StoredRun> = RUNS.iter().map(|(_, run)| run).collect();
     let lines = Line::all(&all);
     let many = lines.iter().filter(|line| !line.has_few_alarms());
-    let rows: String = many.map(Line::of_all).collect();
-    assert!(rows.is_empty(), "{HEAD_OF_ALL}{rows}");
+    let many: Vec<String> = many.map(Line::in_a_line).collect();
+    assert!(many.is_empty(), "{many:#?}");
 }
 
 /// Of the cells that were run: those of which a scenario has too few windows that count.
@@ -356,9 +372,9 @@ fn a_limit_that_is_not_kept_is_called_so() {
     assert_eq!(answer(by_qps(200, 18, 5.1, Some(5.0))), "NOT KEPT");
     assert_eq!(answer(by_qps(200, 15, 5.1, None)), "kept");
     assert_eq!(answer(by_qps(200, 15, f64::NAN, Some(5.0))), "kept");
-    // In the table of all suites only the false alarms count.
-    assert!(by_qps(200, 15, 5.1, Some(5.0)).of_all().ends_with(" | kept |\n"));
-    assert!(by_qps(200, 20, 5.0, Some(5.0)).of_all().ends_with(" | NOT KEPT |\n"));
+    // In the row of all suites only the false alarms count.
+    assert!(by_qps(200, 15, 5.1, Some(5.0)).of_all().ends_with(" | kept "));
+    assert!(by_qps(200, 20, 5.0, Some(5.0)).of_all().ends_with(" | NOT KEPT "));
 }
 
 #[test]
@@ -369,7 +385,7 @@ fn too_few_comparisons_show_no_limit_and_may_break_one() {
     assert_eq!(above, "above it so far, 20 of 200 comparisons");
     let lines = [(199, 90), (200, 18), (200, 90)]
         .map(|(comparisons, false_alarms)| by_qps(comparisons, false_alarms, 4.0, Some(5.0)));
-    assert_eq!(broken(&lines), [lines[0].of_suite(), lines[2].of_suite()]);
+    assert_eq!(broken(&lines), [lines[0].in_a_line(), lines[2].in_a_line()]);
     // Half-widths of few are not judged.
     assert_eq!(broken(&[by_qps(199, 5, 9.0, Some(5.0))]), Vec::<String>::new());
 }
@@ -377,12 +393,15 @@ fn too_few_comparisons_show_no_limit_and_may_break_one() {
 #[test]
 fn a_row_has_as_many_places_as_its_head() {
     let places = |text: &str| text.lines().map(|line| line.matches('|').count()).max();
-    let with_ratio = by_qps(250, 10, 1.234, Some(5.0)).of_suite();
-    assert_eq!(with_ratio, "| `qps` | 250 | 10 (4.0 %) | 18, 23 | 1.23 % | 5 % | kept |\n");
-    let without = by_qps(250, 10, f64::NAN, None).of_suite();
-    assert_eq!(without, "| `qps` | 250 | 10 (4.0 %) | 18, 23 | no ratio | not declared | kept |\n");
-    assert_eq!(places(&with_ratio), places(HEAD_OF_SUITE));
-    assert_eq!(places(&by_qps(250, 10, 1.0, None).of_all()), places(HEAD_OF_ALL));
+    let with_ratio = by_qps(250, 10, 1.234, Some(5.0)).in_a_line();
+    assert_eq!(with_ratio, "| `qps` | 250 | 10 (4.0 %) | 18, 23: 1.23 of 5");
+    let without = by_qps(250, 10, f64::NAN, None).in_a_line();
+    assert_eq!(without, "| `qps` | 250 | 10 (4.0 %) | 18, 23: no ratio, not declared");
+    let all: Vec<&StoredRun> = RUNS.iter().map(|(_, run)| run).collect();
+    let table = table(&RUNS, &all);
+    let head = places(table.lines().find(|line| line.starts_with("| metric")).unwrap());
+    let rows: Vec<_> = table.lines().filter(|line| line.starts_with('|')).map(places).collect();
+    assert!(rows.len() == 2 + Metric::ALL.len() && rows.iter().all(|row| *row == head), "{table}");
     for (name, run) in RUNS.iter() {
         assert_eq!(places(&row(name, run)), places(HEAD_OF_RUNS));
     }

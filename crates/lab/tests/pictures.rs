@@ -1,11 +1,15 @@
-//! Whether the pictures of the guide are charts of the runs that are kept, and the figures of ours in README theirs.
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+//! Whether the pictures of the guide and the costs in `docs/measured.md` come from the runs that are kept.
+#![cfg(test)]
+
+#[path = "kept_runs/page.rs"]
+mod page;
 
 use std::fs;
 use std::path::Path;
 
+use page::assert_written;
 use waggle_lab::analysis::PooledEffect;
-use waggle_lab::{KeptRun, Metric, Window};
+use waggle_lab::{Metric, StoredRun, Window};
 
 /// The command of the guide, as it stands there.
 const TINY: &str = "bench/results/2026-11-27-lab-rds-tiny";
@@ -15,18 +19,22 @@ const WHOLE: &str = "bench/results/2026-11-27-lab-rds";
 const CHARTS: [(&str, &str, &str); 5] = [
     ("lab-qps.svg", WHOLE, "read-only-qps-by-threads"),
     ("lab-change.svg", WHOLE, "read-only-change-of-qps-against-pfsoff-by-threads"),
-    ("lab-forest.svg", WHOLE, "read-only-change-of-processor-time-per-statement-in-every-cell"),
+    ("lab-forest.svg", WHOLE, "read-only-change-of-cpu-time-per-statement-in-every-cell"),
     ("lab-noise.svg", WHOLE, "noise-floor-arms-that-are-set-alike-compared-with-each-other-a-a"),
     ("lab-windows.svg", TINY, "read-only-32-threads-every-window"),
 ];
 const PICTURES: &str = "docs/pictures";
+
+fn stored(run: &str) -> StoredRun {
+    StoredRun::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(run)).unwrap()
+}
 
 #[test]
 fn the_pictures_of_the_guide_are_charts_of_the_runs_that_are_kept() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = fs::read_to_string(root.join("docs/guide/lab.md")).unwrap();
     for (file, run, name) in CHARTS {
-        let charts = KeptRun::read(&root.join(run)).unwrap().report().charts();
+        let charts = stored(run).report().charts();
         let chart = charts.iter().find(|chart| chart.name == name);
         let names = || charts.iter().map(|chart| chart.name.as_str()).collect::<Vec<_>>();
         let chart = chart.unwrap_or_else(|| panic!("no chart {name}; there are {:?}", names()));
@@ -41,52 +49,58 @@ fn the_pictures_of_the_guide_are_charts_of_the_runs_that_are_kept() {
     }
 }
 
-/// The means of an arm under each workload, over all closed loads.
-fn means<'a>(run: &'a KeptRun, arm: &str, baseline: &str, metric: Metric) -> Vec<&'a PooledEffect> {
+const OFF: &str = "pfsoff";
+const IDLE: &str = "pfson_conoff_insoff";
+const EVERYTHING: &str = "pfson_conon_inson";
+/// The rows of `docs/measured.md`: what is on, the arm, and what it is compared with.
+const COSTS: [(&str, &str, &str); 7] = [
+    ("everything on", EVERYTHING, OFF),
+    ("on, collects nothing, on a server of its own", Window::ALONE, OFF),
+    ("off, on another server (noise)", Window::AGAIN, OFF),
+    ("all consumers, no instruments", "pfson_conon_insoff", IDLE),
+    ("all instruments, no consumers", "pfson_conoff_inson", IDLE),
+    ("all consumers, instruments of statements", "pfson_conon_ins_sqlon", IDLE),
+    ("everything on", EVERYTHING, IDLE),
+];
+const WORKLOADS: [&str; 3] = ["read-only", "read-write", "write-only"];
+
+/// The mean change of an arm under a workload, over all closed loads, with its interval.
+fn mean(run: &StoredRun, arm: &str, baseline: &str, metric: Metric, workload: &str) -> String {
     let is_it = |it: &&PooledEffect| {
         let is_of = it.arm == arm && it.baseline == baseline && it.metric == metric;
-        is_of && it.workload.is_some() && !it.is_open
+        is_of && it.workload.as_deref() == Some(workload) && !it.is_open
     };
     let means: Vec<&PooledEffect> = run.analysis.pooled.iter().filter(is_it).collect();
-    let is_known = |it: &&PooledEffect| it.percent.is_known() && it.proven_percent.is_finite();
-    assert!(means.len() == 3 && means.iter().all(is_known), "{arm}: {means:?}");
-    means
+    let [mean] = means[..] else { panic!("{arm} under {workload}: {means:?}") };
+    let change = mean.percent;
+    assert!(change.is_known(), "{mean:?}");
+    format!("{:+.1} % ({:+.1} to {:+.1})", change.value, change.low, change.high)
 }
 
-/// The lowest and the highest, with so many digits after the point.
-fn range(values: impl Iterator<Item = f64>, digits: usize) -> String {
-    let values: Vec<f64> = values.collect();
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{low:.digits$} to {high:.digits$} %")
+/// The section of the page: a row for each cost, a column for each workload.
+fn costs_of_performance_schema() -> String {
+    let run = stored(WHOLE);
+    let mut table = format!(
+        "Run `{WHOLE}`: suite `rds`, MySQL 9.7, mean over 1 to 1,024 sessions. Each cell has the \
+         change and its 95 % interval.\n\n| Performance Schema | compared with | metric | {} \
+         |\n|---|---|---|---|---|---|\n",
+        WORKLOADS.join(" | ")
+    );
+    for (setting, arm, baseline) in COSTS {
+        let against = if baseline == OFF { "off" } else { "on, collects nothing" };
+        for (metric, name) in [
+            (Metric::CpuPerStatement, "server CPU per statement"),
+            (Metric::Qps, "queries per second"),
+        ] {
+            let cells = WORKLOADS.map(|workload| mean(&run, arm, baseline, metric, workload));
+            let cells = cells.join(" | ");
+            table.push_str(&format!("| {setting} | {against} | {name} | {cells} |\n"));
+        }
+    }
+    table
 }
 
 #[test]
-fn the_figures_of_the_readme_are_those_of_the_run_with_all_closed_loads() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let run = KeptRun::read(&root.join(WHOLE)).unwrap();
-    let (cpu, qps) = (Metric::CpuPerStatement, Metric::Qps);
-    let (off, idle) = ("pfsoff", "pfson_conoff_insoff");
-    let more =
-        |arm, baseline| means(&run, arm, baseline, cpu).into_iter().map(|it| it.percent.value);
-    let fewer = means(&run, "pfson_conon_inson", off, qps).into_iter().map(|it| -it.percent.value);
-    let apart = more(Window::AGAIN, off).map(f64::abs).fold(0.0, f64::max);
-    let proven = |arm| means(&run, arm, idle, cpu).into_iter().map(|it| it.proven_percent);
-    let proven = proven("pfson_conon_insoff").chain(proven("pfson_conoff_inson"));
-    let said = [
-        format!(
-            "everything on takes {} more processor time for a statement than off",
-            range(more("pfson_conon_inson", off), 0)
-        ),
-        format!("costs {} of the queries per second", range(fewer, 0)),
-        format!("takes {} more, by workload", range(more(Window::ALONE, off), 1)),
-        format!("differed by up to {apart:.1} % in that run"),
-        format!("less than {:.1} %", proven.fold(0.0, f64::max) + 0.05),
-        format!("the instruments of statements {}", range(more("pfson_conon_ins_sqlon", idle), 0)),
-        format!("with all instruments {}", range(more("pfson_conon_inson", idle), 0)),
-    ];
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let readme = readme.split_whitespace().collect::<Vec<_>>().join(" ");
-    let lacking: Vec<&String> = said.iter().filter(|one| !readme.contains(*one)).collect();
-    assert!(lacking.is_empty(), "README does not say: {lacking:#?}");
+fn the_costs_of_performance_schema_on_the_page_are_those_of_the_run_with_all_closed_loads() {
+    assert_written("docs/measured.md", "pictures", &[costs_of_performance_schema()]);
 }

@@ -10,7 +10,7 @@ use super::pair::{Blocks, Pair, Pairs, Side};
 use super::paired::{self, PAIRS_MIN, Paired};
 use super::verdict::Verdict;
 
-/// The arm may lack so many blocks more than the baseline does, or fewer, as a share of all. Of eight, two are more.
+/// The arm may lack this many blocks more than the baseline does, or fewer, as a share of all. Of eight, two are more.
 const ONE_SIDED_MAX: f64 = 0.2;
 /// From this share of the processors of the server on, a closed load saturates it.
 const SATURATED_FROM: f64 = 0.95;
@@ -54,7 +54,7 @@ pub struct Comparison {
     /// baseline: every cell with every scenario. The comparisons of the baseline with itself are a
     /// family of their own, and so are those with another scenario than the baseline, over all orders.
     pub p_holm: f64,
-    /// The smallest change in % that so many pairs with this noise find in 4 of 5 cases among all
+    /// The smallest change in % that this many pairs with this noise find in 4 of 5 cases among all
     /// comparisons over which `p_holm` is adjusted.
     pub detectable_percent: f64,
     /// The smallest margin in % within which the change is proven to be, by two one-sided tests at 5 % (the t test and the
@@ -216,7 +216,7 @@ fn overloaded(times: usize, blocks: usize) -> Option<String> {
     })
 }
 
-/// Why nothing may be said where windows of the arm alone, and windows of the baseline alone, are void in so many of
+/// Why nothing may be said where windows of the arm alone, and windows of the baseline alone, are void in this many of
 /// the blocks. What voids a dear arm more often leaves those of its windows in which it did well.
 fn one_sided([arm, baseline]: [usize; 2], blocks: usize) -> Option<String> {
     let more = arm.abs_diff(baseline) as f64;

@@ -1,6 +1,6 @@
 //! The noise floor: the baseline compared with itself.
 
-use waggle_stats::most_by_chance;
+use waggle_stats::{median, most_by_chance};
 
 use crate::metric::Metric;
 use crate::window::Window;
@@ -48,7 +48,8 @@ impl Floor {
                 metric,
                 comparisons: of_metric().count(),
                 false_alarms: of_metric().filter(|it| !it.effect().holds(0.0)).count(),
-                half_width_percent: median(widths.filter(|width| width.is_finite()).collect()),
+                half_width_percent: median(widths.filter(|width| width.is_finite()).collect())
+                    .unwrap_or(f64::NAN),
                 mean_percent: found.iter().sum::<f64>() / found.len() as f64,
             }
         };
@@ -72,25 +73,9 @@ impl Floor {
     }
 }
 
-/// The middle value, or the mean of the two; not a number without values.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let upper = values.len() / 2;
-    let lower = values.len().saturating_sub(1) / 2;
-    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-    f64::midpoint(at(lower), at(upper))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
-    }
 
     #[test]
     fn two_hundred_comparisons_may_have_nineteen_false_alarms() {

@@ -30,7 +30,7 @@ pub struct Foreseen {
 }
 
 impl Foreseen {
-    /// What so many blocks of these cells will show, in each of which arms take so many `turns`. `None` below
+    /// What this many blocks of these cells will show, in each of which arms take this many `turns`. `None` below
     /// [`PAIRS_MIN`] blocks: they have no interval.
     pub(crate) fn of(
         suite: &Suite,
@@ -76,20 +76,20 @@ fn comparisons(suite: &Suite, cells: &[Cell]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::budget::Reckoning;
+    use crate::budget::TimeEstimate;
     use crate::lengths::Lengths;
     use crate::suite::Scale;
 
     use super::*;
 
     /// A suite with the windows of the smallest scale on servers of our own.
-    fn tiny(suite: &Suite) -> Reckoning<'_> {
+    fn tiny(suite: &Suite) -> TimeEstimate<'_> {
         let scale = Scale::Tiny;
         let lengths = Lengths::of(scale);
-        Reckoning { suite, scale, lengths, is_foreign: false, has_load: true }
+        TimeEstimate { suite, scale, lengths, is_in_use: false, has_load: true }
     }
 
-    /// Closed read-only loads with so many sessions.
+    /// Closed read-only loads with this many sessions.
     fn reads(suite: &Suite, is_it: impl Fn(u32) -> bool) -> Vec<Cell> {
         let cells = suite.cells().into_iter().filter(|cell| !cell.load.is_open());
         cells.filter(|cell| cell.workload == "read-only" && is_it(cell.threads)).collect()
@@ -114,11 +114,11 @@ mod tests {
         // turns differ by 10 % / √8.
         assert!(found(&foreseen).iter().all(|it| (it - 4.18).abs() < 0.01), "{foreseen:?}");
         assert!((foreseen.half_width_percent - 2.85).abs() < 0.01, "{foreseen:?}");
-        let in_use = Reckoning { is_foreign: true, ..tiny };
+        let in_use = TimeEstimate { is_in_use: true, ..tiny };
         let foreseen = in_use.foreseen(&one, 8).unwrap();
         assert_eq!(turns(&foreseen), [1, 1]);
         assert!((found(&foreseen)[0] - 12.28).abs() < 0.01, "{foreseen:?}");
-        let longer = Reckoning { lengths: Lengths::of(Scale::Full), ..in_use };
+        let longer = TimeEstimate { lengths: Lengths::of(Scale::Full), ..in_use };
         assert_eq!(longer.foreseen(&one, 8), Some(foreseen));
     }
 

@@ -6,14 +6,13 @@
 //! an arm takes that pair away, and so does an interruption of the run between the two. The arm that is
 //! set as the baseline is ([`Window::AGAIN`]) is compared like any other: what is found there is noise.
 
-pub mod coverage;
+pub mod paired;
 
 mod compare;
 mod floor;
 mod foreseen;
 mod interval;
 mod pair;
-mod paired;
 mod pooled;
 mod runs;
 #[cfg(test)]
@@ -33,7 +32,7 @@ pub use interval::Interval;
 pub use paired::PAIRS_MIN;
 pub use pooled::PooledEffect;
 pub(crate) use pooled::change_over;
-pub use runs::{RunDifference, RunDifferences, compare_runs};
+pub use runs::{RunDifference, RunDifferences, compare_runs, runs_apart};
 pub use verdict::Verdict;
 
 use compare::{CellWindows, Compared};
@@ -70,7 +69,7 @@ impl Analysis {
 
     /// The comparisons of arms with those that set the same: [`Window::AGAIN`], which tells the noise, and
     /// [`Window::ALONE`], which tells what sharing a server does. Not those of an order that is always the same: there the
-    /// second arm of the baseline comes next to the first. And of what belongs to a server life only those of one cell:
+    /// second arm of the baseline comes next to the first. And of what belongs to one server start only those of one cell:
     /// other cells have the same servers, and would say the same again.
     pub fn of_noise<'a>(&'a self, suite: &'a Suite) -> impl Iterator<Item = &'a Comparison> {
         let mut told = BTreeSet::new();
@@ -83,7 +82,7 @@ impl Analysis {
         told_at_random.filter(is_alike).filter(move |one| {
             let mut is_first =
                 || told.insert((one.metric, &one.arm, suite.keeps_servers(&one.cell)));
-            !one.metric.is_of_life() || (one.verdict.is_known() && is_first())
+            !one.metric.is_per_server_start() || (one.verdict.is_known() && is_first())
         })
     }
 }

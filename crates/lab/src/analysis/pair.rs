@@ -35,7 +35,7 @@ pub(super) struct Pairs {
     pub(super) void_alone: [usize; 2],
     /// Of these, where the arm could not keep up with a fixed rate, and the baseline could.
     pub(super) overloaded: usize,
-    /// Blocks that do not count, because the metric belongs to a server life that several arms share.
+    /// Blocks that do not count, because the metric belongs to one server start that several arms share.
     pub(super) shared: usize,
 }
 
@@ -53,9 +53,10 @@ impl<'a> Blocks<'a> {
             blocks.entry(window.block).or_default().insert(&window.arm, window);
         }
         let mut arms: BTreeMap<u32, &str> = BTreeMap::new();
-        let has_other =
-            |window: &&'a Window| *arms.entry(window.life).or_insert(&window.arm) != window.arm;
-        let shared = windows.iter().filter(has_other).map(|window| window.life).collect();
+        let has_other = |window: &&'a Window| {
+            *arms.entry(window.server_start).or_insert(&window.arm) != window.arm
+        };
+        let shared = windows.iter().filter(has_other).map(|window| window.server_start).collect();
         Blocks { blocks, shared }
     }
 
@@ -85,7 +86,9 @@ impl<'a> Blocks<'a> {
                 continue;
             };
             let both = [of_baseline, of_arm];
-            if metric.is_of_life() && both.iter().any(|it| self.shared.contains(&it.life)) {
+            if metric.is_per_server_start()
+                && both.iter().any(|it| self.shared.contains(&it.server_start))
+            {
                 found.shared += 1;
                 continue;
             }

@@ -42,7 +42,7 @@ pub(super) struct Paired {
     pub(super) p_sign_flip: f64,
     /// P value of "no effect" by the t test.
     pub(super) p_student: f64,
-    /// The smallest effect that so many pairs with this spread find in 4 of 5 cases, by itself.
+    /// The smallest effect that this many pairs with this spread find in 4 of 5 cases, by itself.
     pub(super) detectable: f64,
     /// The smallest margin within which the effect is proven to be, by two one-sided tests: by the t test, and by the
     /// sign-flip test, whose interval of 90 % it holds.
@@ -68,7 +68,7 @@ impl Paired {
     }
 }
 
-/// The smallest true mean of so many differences that is found in 4 of 5 cases, in their standard deviation: the t test
+/// The smallest true mean of this many differences that is found in 4 of 5 cases, in their standard deviation: the t test
 /// has to find it with a chance `error` of a false alarm, and the interval of the sign-flip test, which is wide where
 /// pairs are few, has to leave out zero. How large it has to be for that with 6 and with 7 pairs was found by simulation:
 /// normal differences, as in the test below. `None` below [`PAIRS_MIN`].
@@ -82,16 +82,19 @@ pub(super) fn found(pairs: usize, error: f64) -> Option<f64> {
     Some(detectable(pairs, error, POWER)?.max(by_signs))
 }
 
-/// The intervals of [`Paired`], without its tests.
-pub(super) struct Intervals {
-    pub(super) interval: Interval,
-    pub(super) student: Estimate,
-    pub(super) bootstrap: Option<Interval>,
+/// The mean of differences with its three intervals of 95 %.
+pub struct Intervals {
+    /// That of the sign-flip test, which is printed.
+    pub interval: Interval,
+    /// Student's.
+    pub student: Estimate,
+    /// That of the studentised bootstrap; absent for fewer than forty pairs, or where all are equal.
+    pub bootstrap: Option<Interval>,
 }
 
 impl Intervals {
-    /// As [`Paired::of`].
-    pub(super) fn of(differences: &[f64]) -> Option<Intervals> {
+    /// `None` below [`PAIRS_MIN`].
+    pub fn of(differences: &[f64]) -> Option<Intervals> {
         Some(Intervals {
             interval: interval(differences)?,
             student: student(differences)?,
@@ -100,13 +103,13 @@ impl Intervals {
     }
 }
 
-/// The mean of differences with Student's interval.
-pub(super) fn student(differences: &[f64]) -> Option<Estimate> {
+/// The mean of differences with Student's interval of 95 %. `None` below two.
+pub fn student(differences: &[f64]) -> Option<Estimate> {
     mean_interval(differences, 1.0 - ERROR)
 }
 
 /// The mean of differences with the interval that is printed. `None` below [`PAIRS_MIN`].
-pub(super) fn interval(differences: &[f64]) -> Option<Interval> {
+pub fn interval(differences: &[f64]) -> Option<Interval> {
     interval_of(differences, 1.0 - ERROR)
 }
 
@@ -124,8 +127,8 @@ fn proven_by_signs(differences: &[f64]) -> Option<f64> {
     Some(within.low.abs().max(within.high.abs()))
 }
 
-/// Whether the effect is proven to be within a margin, as [`Paired::proven`] has it.
-pub(super) fn is_within(differences: &[f64], student: &Estimate, margin: f64) -> bool {
+/// Whether the effect is proven to be within a margin, by the t test and by the sign-flip test.
+pub fn is_within(differences: &[f64], student: &Estimate, margin: f64) -> bool {
     // Where the quick test does not prove it, the other one is not asked.
     smallest_margin(student, ERROR).is_some_and(|least| least <= margin)
         && proven_by_signs(differences).is_some_and(|least| least <= margin)
@@ -143,8 +146,16 @@ fn bootstrap(differences: &[f64]) -> Option<Interval> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::coverage::normal;
+    use std::f64::consts::TAU;
+
     use super::*;
+
+    /// Box and Muller, "A note on the generation of random normal deviates", Annals of Mathematical Statistics 1958.
+    fn normal(random: &mut Random) -> f64 {
+        let mut uniform = || (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
+        let (length, angle) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), TAU * uniform());
+        length * angle.cos()
+    }
 
     #[test]
     fn an_effect_of_the_size_called_detectable_is_found_in_about_4_of_5_cases() {

@@ -43,7 +43,7 @@ pub struct PooledEffect {
     /// The same, adjusted by Holm for the means of this metric with this baseline: those that are of one workload each
     /// are a family, and so are those over all workloads. The baseline with itself is a family apart.
     pub p_holm: f64,
-    /// The smallest change in % that so many blocks with this noise find in 4 of 5 cases among
+    /// The smallest change in % that this many blocks with this noise find in 4 of 5 cases among
     /// all means over which `p_holm` is adjusted.
     pub detectable_percent: f64,
     /// The smallest margin in % within which the change is proven to be, by two one-sided tests at 5 % (the t test and the

@@ -81,8 +81,9 @@ pub fn compare_runs(suites: [&Suite; 2], one: &[Window], other: &[Window]) -> Ru
     apart(&matrices.collect::<Vec<_>>(), one, other)
 }
 
-/// How much larger an effect is in the second run, with Welch's interval of 95 %.
-pub(super) fn runs_apart(one: &Estimate, other: &Estimate) -> Option<Estimate> {
+/// How much larger an effect is in the second run, with Welch's interval of 95 %. Both are logarithms of ratios. `None`
+/// where either has no spread.
+pub fn runs_apart(one: &Estimate, other: &Estimate) -> Option<Estimate> {
     difference(one, other, 1.0 - ERROR)
 }
 

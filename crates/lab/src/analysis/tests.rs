@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use waggle_stats::Random;
 
 use super::*;
@@ -15,7 +14,7 @@ const BLOCKS: u32 = 20;
 const CPU_NS: f64 = 100_000.0;
 
 fn cell(threads: u32, load: Load) -> Cell {
-    Cell { workload: "read-only".to_owned(), threads, load, order: None }
+    Cell { workload: "read-only".to_owned(), threads, load, ..Cell::default() }
 }
 
 /// A window whose statements take so much processor time, and which is longer by the same share.
@@ -33,10 +32,9 @@ fn measured(cpu_ns: f64) -> Measured {
             p95_ns: 2.0 * time_ns,
             p99_ns: 3.0 * time_ns,
             max_ns: 4.0 * time_ns,
-            shape: Vec::new(),
+            ..Latency::default()
         }),
         server_cpu_ns: Some((cpu_ns * statements as f64) as u64),
-        load_cpu_ns: None,
         server_share: Some(0.9),
         host_share: Some(0.99),
         steal_share: Some(0.0),
@@ -44,8 +42,7 @@ fn measured(cpu_ns: f64) -> Measured {
         read_bytes: Some(0),
         written_bytes: Some(0),
         rss_bytes: Some(1 << 30),
-        performance_schema_bytes: None,
-        behind_s: None,
+        ..Measured::default()
     }
 }
 
@@ -64,7 +61,7 @@ impl Run {
         Run { windows: Vec::new(), random: Random::seeded(11), noise, drift }
     }
 
-    /// A cell in which each arm costs so many times what the baseline costs; all in one server life.
+    /// A cell in which each arm costs this many times what the baseline costs; all on one server start.
     fn cell(mut self, cell: &Cell, arms: &[(&str, f64)]) -> Run {
         for block in 0..BLOCKS {
             let level = CPU_NS * (1.0 + self.drift * f64::from(block));
@@ -78,15 +75,8 @@ impl Run {
                     block,
                     cell: cell.clone(),
                     arm: arm.to_owned(),
-                    life: 0,
-                    part: 0,
-                    rate: None,
-                    stolen: Vec::new(),
-                    unsteady: false,
-                    begin: Timestamp::UNIX_EPOCH,
-                    end: Timestamp::UNIX_EPOCH,
                     measured: Some(measured(cpu_ns)),
-                    void: None,
+                    ..Window::default()
                 });
             }
         }
@@ -233,9 +223,9 @@ fn a_mean_rate_is_called_free_only_where_all_its_cells_were_saturated() {
 
 #[test]
 fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_none_before() {
-    let with = |life: u32, bytes: u64| {
+    let with = |server_start: u32, bytes: u64| {
         move |window: &mut Window| {
-            window.life = life + window.block;
+            window.server_start = server_start + window.block;
             let measured = window.measured.as_mut().unwrap();
             let grown = if bytes > 0 { u64::from(window.block) } else { 0 };
             measured.performance_schema_bytes = Some(bytes + grown);
@@ -260,10 +250,13 @@ fn memory_is_compared_between_lives_only_and_without_a_ratio_where_there_was_non
 fn noise_of_memory_is_told_by_one_of_the_cells_that_have_the_same_servers() {
     let cells = [closed(), cell(16, Load::Closed)];
     let arms = [("off", 1.0), ("on", 1.1), (Window::AGAIN, 1.0)];
-    let life = |life: u32| move |window: &mut Window| window.life = life + window.block;
+    let server_start = |server_start: u32| {
+        move |window: &mut Window| window.server_start = server_start + window.block
+    };
     let run = Run::new(0.02, 0.0).cell(&cells[0], &arms).cell(&cells[1], &arms);
-    let run = run.change("off", |_| true, life(100)).change("on", |_| true, life(200));
-    let run = run.change(Window::AGAIN, |_| true, life(300));
+    let run =
+        run.change("off", |_| true, server_start(100)).change("on", |_| true, server_start(200));
+    let run = run.change(Window::AGAIN, |_| true, server_start(300));
     let analysis = run.analyse(&[&cells[0], &cells[1]], 1.0);
     let suite = Suite::find("rds").unwrap();
     let noise: Vec<&Comparison> = analysis.of_noise(&suite).collect();
@@ -398,7 +391,7 @@ fn two_runs_differ_where_an_effect_does_and_not_where_the_level_does() {
     // 1.2 / 1.1.
     assert!(on.percent.holds(100.0 / 11.0), "{on:?}");
     assert!(!of_cpu("all").is_different() && !of_cpu(Window::AGAIN).is_different());
-    assert!(differences.iter().all(|it| !it.metric.is_of_life()));
+    assert!(differences.iter().all(|it| !it.metric.is_per_server_start()));
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(super) fn judge(comparisons: &mut [Comparison], margin_percent: f64) {
     }
 }
 
-/// What is found in 4 of 5 cases among so many comparisons, %, from what is found by itself: the first step of
+/// What is found in 4 of 5 cases among this many comparisons, %, from what is found by itself: the first step of
 /// Holm asks for [`ERROR`] divided by their number.
 pub(super) fn detectable_among(comparisons: usize, alone_percent: f64, pairs: usize) -> f64 {
     let of = |error| paired::found(pairs, error).unwrap_or(f64::NAN);
@@ -159,16 +159,22 @@ impl Comparison {
 mod tests {
     use super::*;
 
+    const FOUND: Finding = Finding {
+        more: More::Cost,
+        effect: Interval { low: 0.1, value: 4.2, high: 5.1 },
+        count: 6,
+        p_student: 0.001,
+        proven_percent: 6.0,
+        shows_costs: true,
+        detectable_percent: 3.0,
+    };
+
     #[test]
     fn what_is_printed_as_a_cost_leaves_out_zero_in_its_interval() {
         let of = |low: f64| Finding {
-            more: More::Cost,
-            effect: Interval { low, value: 4.2, high: 5.1 },
-            count: 6,
+            effect: Interval { low, ..FOUND.effect },
             p_student: 0.0045,
-            proven_percent: 6.0,
-            shows_costs: true,
-            detectable_percent: 3.0,
+            ..FOUND
         };
         assert_eq!(among(&[of(0.1)], 1.0)[0].verdict, Verdict::Cost);
         // Nothing is below what is smaller than what was seen.
@@ -181,16 +187,7 @@ mod tests {
     fn more_is_a_cost_or_a_gain_or_neither() {
         let says = |more, value: f64| {
             let effect = Interval { low: value - 1.0, value, high: value + 1.0 };
-            let finding = Finding {
-                more,
-                effect,
-                count: 8,
-                p_student: 0.001,
-                proven_percent: 6.0,
-                shows_costs: true,
-                detectable_percent: 3.0,
-            };
-            among(&[finding], 1.0).remove(0).verdict
+            among(&[Finding { more, effect, count: 8, ..FOUND }], 1.0).remove(0).verdict
         };
         let both = |more| [says(more, 4.0), says(more, -4.0)];
         assert_eq!(both(More::Cost), [Verdict::Cost, Verdict::Gain]);

@@ -1,8 +1,8 @@
-//! Tables that are no longer new.
+//! Ages new tables.
 //!
 //! `sysbench … prepare` fills the pages of an index one after another, 15/16 full (`innodb_fill_factor`, and sorted
-//! index builds in the manual of MySQL), and nearly every page splits when the first rows change. A server that did less
-//! work is not as far through that, and is slower for it.
+//! index builds in the manual of MySQL). Nearly every page splits when the first rows change, and a server that has done
+//! less work has more of that before it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
@@ -10,8 +10,8 @@ use std::thread::sleep;
 use super::sysbench::LOOK_EVERY;
 use super::{Driver, LoadError, Pace, Request};
 
-/// One transaction for so many rows. With `oltp_write_only`, which puts two entries of the secondary index
-/// elsewhere, a page of 700 entries takes some 70 then, and had room for 50.
+/// Rows for each transaction of the ageing. `oltp_write_only` moves two entries of the secondary index, so a page of 700
+/// entries gets some 70, and has room for 50.
 pub const AGE_ROWS: u64 = 20;
 
 /// Lets a workload use its tables for a while. `false` where somebody stopped it.

@@ -1,17 +1,17 @@
 //! One sysbench whose sessions are at work or stand still.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
+use waggle_sysbench::Running;
 
 use super::board::{Allowed, Board};
-use super::sysbench::{Request, failed, spawn};
-use super::{Count, LoadError};
+use super::{Count, LoadError, Request};
 
 /// The script around the stock script.
 pub(super) const SCRIPT: &str = include_str!("lab.lua");
@@ -42,15 +42,13 @@ pub enum Pace {
 /// it can, and is killed by the kernel where we are killed.
 #[derive(Debug)]
 pub struct Driver {
-    child: Child,
+    running: Running,
     board: Board,
-    log: File,
-    script: String,
 }
 
 impl Driver {
     /// Starts it and returns when all sessions have connected, have prepared their statements and stand
-    /// still. The server must admit so many sessions (`max_connections`) and, unless the workload turns
+    /// still. The server must admit this many sessions (`max_connections`) and, unless the workload turns
     /// them off, prepared statements: with `oltp_read_write` 2 and 9 for each table in each session
     /// (`max_prepared_stmt_count` is 16,382 by default).
     ///
@@ -62,16 +60,15 @@ impl Driver {
         let stdin = board.open_again().map_err(LoadError::system("share that memory"))?;
         let mut command = request.command(&keep_script(request.directory)?, request.threads)?;
         command.arg("run").env("WAGGLE_LAB_SCRIPT", request.script()?);
-        let (child, log) = spawn(command, Stdio::from(stdin), request.directory)?;
-        let script = request.workload.script.clone();
-        let mut driver = Driver { child, board, log, script };
+        let running = request.start(command, Stdio::from(stdin))?;
+        let mut driver = Driver { running, board };
         driver.wait("connect", START_MAX, Board::is_still)?;
         Ok(driver)
     }
 
     /// The process of sysbench.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.running.pid()
     }
 
     /// Lets the sessions work. Those that are at work are paused before.
@@ -144,7 +141,7 @@ impl Driver {
         while !is_so(&self.board).map_err(LoadError::system("look at the sessions"))? {
             self.check()?;
             if begin.elapsed() > limit {
-                let script = self.script.clone();
+                let script = self.running.script().to_owned();
                 return Err(LoadError::Late { script, what, seconds: limit.as_secs() });
             }
             sleep(nap);
@@ -155,41 +152,32 @@ impl Driver {
 
     /// Whether all sessions are well.
     fn check(&mut self) -> Result<(), LoadError> {
-        let ended = self.child.try_wait().map_err(LoadError::system("wait for sysbench"))?;
-        if let Some(status) = ended {
-            return Err(failed(&self.script, format!("it ended with {status}"), &self.log));
+        if let Some(status) = self.running.ended()? {
+            return Err(self.running.failed(format!("it ended with {status}")).into());
         }
         let has_failed = self.board.has_failed();
         match has_failed.map_err(LoadError::system("look at the sessions"))? {
-            true => Err(failed(&self.script, "a session failed", &self.log)),
+            true => Err(self.running.failed("a session failed").into()),
             false => Ok(()),
         }
     }
 
-    /// Lets the sessions log out; false where that does not come to an end.
-    fn end(&mut self) -> bool {
+    /// Lets the sessions log out, and waits a while until they have.
+    fn end(&mut self) {
         if self.check().is_err() || self.board.release(Allowed::End).is_err() {
-            return false;
+            return;
         }
         let begin = Instant::now();
-        while begin.elapsed() < END_MAX {
-            match self.child.try_wait() {
-                Ok(None) => sleep(LOOK_MAX),
-                Ok(Some(_)) => return true,
-                Err(_) => return false,
-            }
+        while begin.elapsed() < END_MAX && matches!(self.running.ended(), Ok(None)) {
+            sleep(LOOK_MAX);
         }
-        false
     }
 }
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if !self.end() {
-            // Where that fails the kernel does it when this process ends.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        // One that is still there then is killed.
+        self.end();
     }
 }
 
@@ -198,7 +186,7 @@ impl Drop for Driver {
 fn keep_script(dir: &Path) -> Result<PathBuf, LoadError> {
     let write = || -> io::Result<PathBuf> {
         let path = std::path::absolute(dir)?.join("lab.lua");
-        if fs::read(&path).is_ok_and(|kept| kept == SCRIPT.as_bytes()) {
+        if fs::read(&path).is_ok_and(|run_dir| run_dir == SCRIPT.as_bytes()) {
             return Ok(path);
         }
         let mut file = NamedTempFile::new_in(dir)?;

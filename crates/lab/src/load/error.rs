@@ -1,46 +1,16 @@
 //! Why there is no load.
 
 use std::io;
-use std::path::PathBuf;
 
 use waggle_mysql::ConnectionError;
+use waggle_sysbench::SysbenchError;
 
 /// Why there is no load, or why it ended.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no such program.
-    #[error("there is no program {}; install the package sysbench (version 1.0)", program.display())]
-    Missing {
-        /// The program that was looked for.
-        program: PathBuf,
-    },
-    /// It is not sysbench 1.0.
-    #[error("{} is not sysbench 1.0, it says `{said}`; install the package sysbench", program.display())]
-    Version {
-        /// The program.
-        program: PathBuf,
-        /// What it says of its version.
-        said: String,
-    },
-    /// There is no such script.
-    #[error(
-        "there is no script {script}; name one that comes with sysbench (in /usr/share/sysbench, \
-         without .lua)"
-    )]
-    Script {
-        /// The script.
-        script: String,
-    },
-    /// sysbench failed.
-    #[error("sysbench with {script}: {how}\n{said}")]
-    Failed {
-        /// The script.
-        script: String,
-        /// What it could not do, or how it ended.
-        how: String,
-        /// What it said.
-        said: String,
-    },
+    /// sysbench does not do what it is asked for.
+    #[error(transparent)]
+    Sysbench(#[from] SysbenchError),
     /// Sessions did not come to a pause.
     #[error(
         "the sessions of {script} did not {what} in {seconds} s: the server may hang; look at what runs there (SHOW PROCESSLIST)"
@@ -52,14 +22,6 @@ pub enum LoadError {
         what: &'static str,
         /// For how long.
         seconds: u64,
-    },
-    /// The system refuses something.
-    #[error("cannot {what}: {source}")]
-    System {
-        /// What was attempted.
-        what: String,
-        /// What the system says.
-        source: io::Error,
     },
     /// sysbench cannot read such a password.
     #[error(
@@ -82,6 +44,6 @@ pub enum LoadError {
 impl LoadError {
     /// For `map_err`.
     pub(super) fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> LoadError {
-        move |source| LoadError::System { what: what.into(), source }
+        move |source| SysbenchError::system(what)(source).into()
     }
 }

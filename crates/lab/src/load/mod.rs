@@ -12,7 +12,7 @@ mod error;
 mod histogram;
 mod reach;
 mod sysbench;
-mod work;
+mod traffic;
 
 pub use age::{AGE_ROWS, age};
 pub use count::Count;
@@ -20,5 +20,6 @@ pub use driver::{Driver, Pace};
 pub use error::LoadError;
 pub use reach::Reach;
 pub(crate) use reach::SCHEMA;
-pub use sysbench::{Request, Sysbench, prepare};
-pub(crate) use work::Work;
+pub use sysbench::{Request, prepare};
+pub(crate) use traffic::Traffic;
+pub use waggle_sysbench::{Sysbench, SysbenchError};

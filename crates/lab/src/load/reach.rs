@@ -10,7 +10,7 @@ use waggle_mysql::options::TlsMode;
 use waggle_mysql::{Endpoint, Options, Secret};
 
 use super::LoadError;
-use crate::life;
+use crate::measured_server;
 
 /// The schema of the load on private servers (the default of sysbench).
 pub(crate) const SCHEMA: &str = "sbtest";
@@ -30,7 +30,11 @@ pub struct Reach {
 impl Reach {
     /// The socket of a private server, where `root` has no password.
     pub fn private(socket: &Path) -> Reach {
-        Reach { options: life::options(socket), schema: SCHEMA.to_owned(), password: None }
+        Reach {
+            options: measured_server::options(socket),
+            schema: SCHEMA.to_owned(),
+            password: None,
+        }
     }
 
     /// The server and the account of option files.
@@ -39,7 +43,7 @@ impl Reach {
     /// sysbench cannot be told of such a password, or cannot use TLS as they ask.
     pub fn of(options: &Options, schema: &str) -> Result<Reach, LoadError> {
         let asks_for_tls = !matches!(options.tls.mode, TlsMode::Disabled | TlsMode::Preferred);
-        let endpoint = Endpoint::choose(options, None)?;
+        let endpoint = Endpoint::choose(options)?;
         if asks_for_tls && matches!(endpoint, Endpoint::Tcp { .. }) {
             return Err(LoadError::Tls);
         }
@@ -64,7 +68,7 @@ impl Reach {
             format!("--mysql-db={}", self.schema),
             format!("--mysql-user={}", self.options.user.as_deref().unwrap_or_default()),
         ];
-        match Endpoint::choose(&self.options, None)? {
+        match Endpoint::choose(&self.options)? {
             Endpoint::Tcp { host, port } => {
                 arguments.extend([format!("--mysql-host={host}"), format!("--mysql-port={port}")]);
             }

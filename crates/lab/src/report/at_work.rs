@@ -50,7 +50,7 @@ pub(super) fn few(report: Report<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::analysis::Analysis;
-    use crate::report::sample::{self, facts, suite};
+    use crate::report::sample::{self, info, suite};
 
     use super::*;
 
@@ -60,8 +60,8 @@ mod tests {
             let mut window = sample::window(0, "pfsoff", 10.0);
             window.void = void.map(str::to_owned);
             window.measured.as_mut()?.latency.as_mut()?.mean_ns = mean_ns;
-            let (suite, facts, analysis) = (suite(), facts(), Analysis::default());
-            few(Report { suite: &suite, facts: &facts, windows: &[window], analysis: &analysis })
+            let (suite, info, analysis) = (suite(), info(), Analysis::default());
+            few(Report { suite: &suite, info: &info, windows: &[window], analysis: &analysis })
         };
         // 500 transactions in 0.4 s with 32 sessions: each at work for 25.6 ms at most.
         assert_eq!(said(24e6, None), None);

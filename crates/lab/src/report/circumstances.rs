@@ -1,30 +1,18 @@
-//! The circumstances of a run as a table.
+//! The circumstances of a run: where, when and how it was measured.
 
 use jiff::Timestamp;
 use waggle_calibration::Awake;
 
-use crate::facts::{Facts, Host, LoadFacts, Run, Server};
 use crate::lengths::{LONGER_ABOVE_THREADS, SESSION_TURN_S, TURN_S};
-use crate::report::document::{Datum, Table};
 use crate::report::words::{self, NOT_MEASURED};
+use crate::run_info::{Host, LoadInfo, Run, RunInfo, Server};
 use crate::server_option::ServerOption;
 
-/// Every fact with its unit.
-pub(super) fn table(facts: &Facts) -> Table {
-    let heads = vec!["fact".to_owned(), "value, unit".to_owned()];
-    let mut table = Table::new("Where, when and how it was measured", heads);
-    for (name, value) in all(facts) {
-        table.row(vec![Datum::text(name), Datum::text(value)]);
-    }
-    table
-}
-
-/// Their names and values.
-pub(super) fn all(facts: &Facts) -> Vec<(&'static str, String)> {
-    let (of_server, of_load) = (server(&facts.server), load(&facts.load));
-    let has_load = facts.load.sysbench_version.is_some();
-    [of_server, of_load, host(&facts.host), run(&facts.run, has_load), turns(&facts.server)]
-        .concat()
+/// The names of all facts and their values, with units.
+pub(super) fn all(info: &RunInfo) -> Vec<(&'static str, String)> {
+    let (of_server, of_load) = (server(&info.server), load(&info.load));
+    let has_load = info.load.sysbench_version.is_some();
+    [of_server, of_load, host(&info.host), run(&info.run, has_load), turns(&info.server)].concat()
 }
 
 fn server(server: &Server) -> Vec<(&'static str, String)> {
@@ -48,17 +36,17 @@ fn server(server: &Server) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn load(load: &LoadFacts) -> Vec<(&'static str, String)> {
+fn load(load: &LoadInfo) -> Vec<(&'static str, String)> {
     let what = match &load.sysbench_version {
         Some(version) => format!("sysbench {version}"),
         None => "that of others".to_owned(),
     };
-    let mut facts = vec![("load", what)];
+    let mut info = vec![("load", what)];
     if let Some((tables, rows)) = load.tables.zip(load.rows_per_table) {
         let rows = words::number(rows as f64, 0);
-        facts.push(("tables", format!("{tables} of {rows} rows each")));
+        info.push(("tables", format!("{tables} of {rows} rows each")));
     }
-    facts
+    info
 }
 
 /// A computer, and what of it was used.
@@ -72,9 +60,9 @@ pub(super) fn host(host: &Host) -> Vec<(&'static str, String)> {
     });
     vec![
         ("host", host.name.clone()),
-        ("processors", format!("{} online", host.processors)),
-        ("model of the processor", host.cpu_model.clone().unwrap_or_else(unknown)),
-        ("processors of server and load", pinned),
+        ("CPUs", format!("{} online", host.processors)),
+        ("CPU model", host.cpu_model.clone().unwrap_or_else(unknown)),
+        ("CPUs of server and load", pinned),
         ("memory", host.memory_bytes.map_or_else(unknown, |bytes| words::bytes(bytes as f64))),
         ("hypervisor", host.hypervisor.clone().unwrap_or_else(|| "none known".to_owned())),
         ("kernel", host.kernel.clone()),
@@ -93,7 +81,7 @@ fn turns(server: &Server) -> Vec<(&'static str, String)> {
         "{turn} in closed loads whose arms follow each other at random, longer in proportion with more than {long} sessions; none where each arm has a restart"
     );
     let awake = format!("in closed loads of up to {} sessions for each of them", Awake::BUSY);
-    vec![("turns of the arms", turn), ("processors kept from halting", awake)]
+    vec![("turns of the arms", turn), ("CPUs kept from halting", awake)]
 }
 
 /// The lengths of the windows. The sessions of others are never stopped, and most of them may be idle.

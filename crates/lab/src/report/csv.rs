@@ -1,24 +1,96 @@
 //! Comparisons and windows as CSV.
 
-use serde::Serialize;
+use std::borrow::Cow;
 
+use serde::Serialize;
+use serde_json::Value;
+use waggle_model::visible::in_cell;
+
+use crate::report::json::compared;
 use crate::report::{Report, row};
 use crate::window::{Latency, Measured, Window};
 
-/// A line for each comparison.
+/// The columns of a comparison, and where each is in the JSON: in that of the cell, or below in that of a metric.
+const COLUMNS: [(&str, &str); 35] = [
+    ("workload", "/workload"),
+    ("threads", "/threads"),
+    ("load", "/load"),
+    ("open_share", "/open_share"),
+    ("order", "/order"),
+    ("scenario", "/scenario"),
+    ("sets", "/sets"),
+    ("baseline", "/baseline"),
+    ("metric", "/metric"),
+    ("unit", "/unit"),
+    ("verdict", "/verdict"),
+    ("reason", "/reason"),
+    ("pairs", "/pairs"),
+    ("void_pairs", "/void_pairs"),
+    ("baseline_value", "/baseline_value"),
+    ("value", "/value"),
+    ("percent", "/percent/1"),
+    ("percent_low", "/percent/0"),
+    ("percent_high", "/percent/2"),
+    ("difference", "/difference/1"),
+    ("difference_low", "/difference/0"),
+    ("difference_high", "/difference/2"),
+    ("bootstrap_percent_low", "/bootstrap_percent/0"),
+    ("bootstrap_percent_high", "/bootstrap_percent/1"),
+    ("p_sign_flip", "/p_sign_flip"),
+    ("p_student", "/p_student"),
+    ("p_holm", "/p_holm"),
+    ("detectable_percent", "/detectable_percent"),
+    ("proven_percent", "/proven_percent"),
+    ("saturated", "/saturated"),
+    ("published_value", "/published/value"),
+    ("published_unit", "/published/unit"),
+    ("published_percent", "/published/percent"),
+    ("printed_percent", "/published/printed_percent"),
+    ("published_contradicts", "/published/contradicts"),
+];
+
+/// A line for each comparison. What is not there is empty.
 pub(super) fn comparisons(report: Report<'_>) -> String {
-    lines(row::all(report))
+    let mut to = csv::Writer::from_writer(Vec::new());
+    let heads = COLUMNS.iter().map(|(name, _)| *name);
+    // Writing to memory cannot fail.
+    drop(to.write_record(std::iter::once("suite").chain(heads)));
+    for compared in compared::all(report) {
+        let of_cell = serde_json::to_value(&compared).unwrap_or_default();
+        for metric in &compared.metrics {
+            let of_metric = serde_json::to_value(metric).unwrap_or_default();
+            let value = |pointer| of_cell.pointer(pointer).or_else(|| of_metric.pointer(pointer));
+            let data = COLUMNS.iter().map(|(_, pointer)| text(value(pointer)));
+            drop(to.write_record(
+                std::iter::once(in_cell(&report.suite.name).into_owned()).chain(data),
+            ));
+        }
+    }
+    String::from_utf8(to.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+fn text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => in_cell(text).into_owned(),
+        Some(value) => value.to_string(),
+    }
 }
 
 /// A line for each window.
 pub(super) fn windows(windows: &[Window]) -> String {
-    lines(windows.iter().map(Line::of))
+    if windows.is_empty() {
+        // The names of the columns come with the first line.
+        let one = lines(&[Window::default()]);
+        return one.split_inclusive('\n').take(1).collect();
+    }
+    lines(windows)
 }
 
-/// Writing plain fields to memory cannot fail.
-fn lines(lines: impl Iterator<Item = impl Serialize>) -> String {
+/// The names of the columns and the lines. Writing plain fields to memory cannot fail.
+fn lines(windows: &[Window]) -> String {
     let mut to = csv::Writer::from_writer(Vec::new());
-    lines.for_each(|line| drop(to.serialize(line)));
+    windows.iter().map(Line::of).for_each(|line| drop(to.serialize(line)));
     String::from_utf8(to.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
@@ -27,13 +99,13 @@ fn lines(lines: impl Iterator<Item = impl Serialize>) -> String {
 struct Line<'a> {
     number: u32,
     block: u32,
-    workload: &'a str,
+    workload: Cow<'a, str>,
     threads: u32,
     load: &'static str,
     open_share: Option<f64>,
-    order: Option<&'a str>,
-    arm: &'a str,
-    life: u32,
+    order: Option<Cow<'a, str>>,
+    arm: Cow<'a, str>,
+    server_start: u32,
     part: u32,
     /// Transactions per second that arrived; empty in a closed load.
     rate: Option<f64>,
@@ -44,7 +116,7 @@ struct Line<'a> {
     /// Turns that were made anew because the hypervisor took too much of them.
     turns_anew: usize,
     /// Why it does not count; empty where it does.
-    void: Option<&'a str>,
+    void: Option<Cow<'a, str>>,
     seconds: Option<f64>,
     transactions: Option<u64>,
     statements: Option<u64>,
@@ -84,20 +156,20 @@ impl<'a> Line<'a> {
         Line {
             number: window.number,
             block: window.block,
-            workload: &window.cell.workload,
+            workload: in_cell(&window.cell.workload),
             threads: window.cell.threads,
             load: row::load(window.cell.load),
             open_share: row::open_share(window.cell.load),
-            order: window.cell.order.as_deref(),
-            arm: &window.arm,
-            life: window.life,
+            order: window.cell.order.as_deref().map(in_cell),
+            arm: in_cell(&window.arm),
+            server_start: window.server_start,
             part: window.part,
             rate: window.rate,
             begin: window.begin.to_string(),
             end: window.end.to_string(),
             unsteady: window.unsteady,
             turns_anew: window.stolen.len(),
-            void: window.void.as_deref(),
+            void: window.void.as_deref().map(in_cell),
             seconds: number(|it| Some(it.seconds)),
             transactions: count(|it| it.transactions),
             statements: count(|it| Some(it.statements)),

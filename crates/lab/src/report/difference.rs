@@ -1,16 +1,17 @@
 //! Whether two runs differ, in words and as JSON.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::analysis::{RunDifference, RunDifferences};
-use crate::facts::Facts;
 use crate::metric::Metric;
 use crate::report::document::{Block, Datum, Table};
 use crate::report::row::{self, ends, rounded};
 use crate::report::{circumstances, markdown, words};
+use crate::run_info::RunInfo;
 
-/// Two runs beside each other, as Markdown.
-pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
+/// Whether two runs differ, as Markdown.
+pub fn in_words(one: &RunInfo, other: &RunInfo, differences: &RunDifferences) -> String {
     let RunDifferences { found: differences, without_ratio, in_one_only } = differences;
     let different: Vec<&RunDifference> =
         differences.iter().filter(|it| it.is_different()).collect();
@@ -45,7 +46,7 @@ pub(super) fn in_words(one: &Facts, other: &Facts, differences: &RunDifferences)
     }
     let of_cpu = differences.iter().filter(|it| it.metric == Metric::CpuPerStatement);
     if of_cpu.clone().next().is_some() {
-        blocks.push(Block::Table(table("All effects on processor time per statement", of_cpu)));
+        blocks.push(Block::Table(table("All effects on CPU time per statement", of_cpu)));
     }
     markdown::of("waggle lab: two runs", &blocks)
 }
@@ -59,13 +60,13 @@ fn found(differences: &[RunDifference]) -> String {
     match detectable.as_slice() {
         [] => "What could have been found is not known.".to_owned(),
         [least, .., most] => format!(
-            "On the processor time per statement, one of {} to {} would have been found in 4 of 5 cases, by the \
+            "On the CPU time per statement, one of {} to {} would have been found in 4 of 5 cases, by the \
              cell: this is no proof of less.",
             words::share(*least),
             words::share(*most)
         ),
         [one] => format!(
-            "On the processor time per statement, one of {} would have been found in 4 of 5 cases: this is no \
+            "On the CPU time per statement, one of {} would have been found in 4 of 5 cases: this is no \
              proof of less.",
             words::share(*one)
         ),
@@ -73,7 +74,7 @@ fn found(differences: &[RunDifference]) -> String {
 }
 
 /// The circumstances in which the two runs differ; the server and the scale always.
-fn runs(one: &Facts, other: &Facts) -> Table {
+fn runs(one: &RunInfo, other: &RunInfo) -> Table {
     let heads = ["fact", "first run", "second run"].map(str::to_owned).to_vec();
     let mut table = Table::new("The runs, and in what they differ", heads);
     let (ones, others) = (circumstances::all(one), circumstances::all(other));
@@ -84,12 +85,12 @@ fn runs(one: &Facts, other: &Facts) -> Table {
         }
     }
     for name in names {
-        let [one, other] = [&ones, &others].map(|facts| {
-            let found = facts.iter().find(|(known, _)| *known == name);
+        let [one, other] = [&ones, &others].map(|info| {
+            let found = info.iter().find(|(known, _)| *known == name);
             found.map_or(words::NOT_MEASURED, |(_, value)| value.as_str())
         });
         if one != other || ["server", "scale"].contains(&name) {
-            table.row([name, one, other].map(Datum::text).to_vec());
+            table.rows.push([name, one, other].map(Datum::text).to_vec());
         }
     }
     table
@@ -100,14 +101,14 @@ fn table<'a>(caption: &str, differences: impl Iterator<Item = &'a RunDifference>
         "cell",
         "scenario",
         "metric",
-        "first run, d% (95 % interval)",
-        "second run, d% (95 % interval)",
-        "second against first, d% (95 % interval)",
+        "first run, change (95 % interval)",
+        "second run, change (95 % interval)",
+        "second against first, change (95 % interval)",
         "p after Holm (0 to 1)",
     ];
     let mut table = Table::new(caption, heads.map(str::to_owned).to_vec());
     for it in differences {
-        table.row(vec![
+        table.rows.push(vec![
             Datum::text(words::cell(&it.cell)),
             Datum::text(&it.arm),
             Datum::text(words::name(it.metric)),
@@ -121,8 +122,7 @@ fn table<'a>(caption: &str, differences: impl Iterator<Item = &'a RunDifference>
 }
 
 /// One difference. Changes are in %.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 pub(super) struct DifferenceJson<'a> {
     workload: &'a str,
     threads: u32,

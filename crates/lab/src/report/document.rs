@@ -1,6 +1,9 @@
 //! What a report holds, before it is HTML or Markdown.
 
+use crate::analysis::Verdict;
+use crate::report::bar::{Bar, Scale};
 use crate::report::chart::Figure;
+use crate::report::words;
 
 /// A piece of the report.
 pub(super) enum Block {
@@ -11,27 +14,22 @@ pub(super) enum Block {
     Paragraph(String),
     List(Vec<String>),
     Table(Table),
-    /// Pictures that belong together; Markdown has their titles only.
+    /// Pictures that belong together; Markdown links to their files.
     Figures(Vec<Figure>),
-    /// What is shown when it is asked for.
-    Folded(String, Vec<Block>),
+    /// Pictures that a page shows when they are asked for; Markdown has the title only.
+    Folded(String, Vec<Figure>),
 }
 
-/// A table whose head and first column stay in view.
+/// A table, with notes below it.
 pub(super) struct Table {
     /// What it shows.
     pub(super) caption: String,
     /// The heads of the columns, with units.
     pub(super) heads: Vec<String>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<Vec<Datum>>,
+    /// The scale of the bars in its last column, where it has them.
+    pub(super) scale: Option<Scale>,
     pub(super) notes: Notes,
-}
-
-/// A row of a table.
-pub(super) struct Row {
-    pub(super) data: Vec<Datum>,
-    /// Whether a group of rows begins here.
-    pub(super) is_first: bool,
 }
 
 /// What stands in one place of a table.
@@ -39,6 +37,8 @@ pub(super) struct Row {
 pub(super) struct Datum {
     pub(super) text: String,
     pub(super) kind: Kind,
+    /// In place of the text.
+    pub(super) bar: Option<Bar>,
     /// Numbers of notes below the table.
     pub(super) notes: Vec<usize>,
 }
@@ -60,6 +60,18 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    pub(super) fn of(verdict: &Verdict) -> Kind {
+        match verdict {
+            Verdict::Cost => Kind::Cost,
+            Verdict::Gain => Kind::Gain,
+            Verdict::Change => Kind::Change,
+            Verdict::Below { .. } => Kind::Below,
+            Verdict::Free { .. } => Kind::Free,
+            Verdict::Overloaded(_) | Verdict::Void(_) => Kind::Void,
+            Verdict::NotRun(_) => Kind::NotRun,
+        }
+    }
+
     /// Its class in `style.css`.
     pub(super) fn class(self) -> &'static str {
         match self {
@@ -91,7 +103,16 @@ impl Datum {
     }
 
     pub(super) fn new(text: impl Into<String>, kind: Kind) -> Datum {
-        Datum { text: text.into(), kind, notes: Vec::new() }
+        Datum { text: text.into(), kind, bar: None, notes: Vec::new() }
+    }
+
+    pub(super) fn bar(bar: Bar) -> Datum {
+        Datum { bar: Some(bar), ..Datum::text("") }
+    }
+
+    /// A verdict in its colour.
+    pub(super) fn verdict(verdict: &Verdict) -> Datum {
+        Datum::new(words::verdict(verdict), Kind::of(verdict))
     }
 
     pub(super) fn note(mut self, number: usize) -> Datum {
@@ -102,16 +123,8 @@ impl Datum {
 
 impl Table {
     pub(super) fn new(caption: impl Into<String>, heads: Vec<String>) -> Table {
-        Table { caption: caption.into(), heads, rows: Vec::new(), notes: Notes::default() }
-    }
-
-    pub(super) fn row(&mut self, data: Vec<Datum>) {
-        self.rows.push(Row { data, is_first: false });
-    }
-
-    /// A row with which a group begins.
-    pub(super) fn first_row(&mut self, data: Vec<Datum>) {
-        self.rows.push(Row { data, is_first: true });
+        let caption = caption.into();
+        Table { caption, heads, rows: Vec::new(), scale: None, notes: Notes::default() }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
+use waggle_model::visible::visible;
+
 /// Elements of HTML that hold nothing and have no end.
 const WITHOUT_END: [&str; 3] = ["br", "col", "meta"];
 
@@ -100,7 +102,7 @@ impl Display for Pixels {
     }
 }
 
-/// A text as it may stand between tags and in quotes. Characters that XML does not allow are replaced.
+/// A text as it may stand between tags and in quotes, without characters that XML does not allow.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -112,8 +114,7 @@ impl Display for Escaped<'_> {
             '"' => to.write_str("&quot;"),
             '\'' => to.write_str("&#39;"),
             '\n' | '\t' => to.write_char(c),
-            c if c.is_control() => to.write_char(char::REPLACEMENT_CHARACTER),
-            c => to.write_char(c),
+            c => to.write_char(visible(c)),
         })
     }
 }

@@ -8,10 +8,10 @@ use crate::window::Cell;
 /// never mixed with what another one finds.
 #[derive(Clone, Debug)]
 pub(super) struct Group<'a> {
-    /// The workload, with the order where the suite has several.
+    /// The workload, with the order where the suite has several; of all workloads together the load alone.
     pub(super) name: String,
-    /// The workload alone.
-    pub(super) workload: &'a str,
+    /// The workload; absent of all workloads together.
+    pub(super) workload: Option<&'a str>,
     /// Whether the load has a fixed rate.
     pub(super) is_open: bool,
     /// The order of the scenarios; absent where it is not one of the suite.
@@ -34,13 +34,40 @@ impl<'a> Group<'a> {
         }
         let workloads = &report.suite.workloads;
         let place = |group: &Group<'_>| {
-            let at = workloads.iter().position(|workload| workload.name == group.workload);
+            let at = workloads
+                .iter()
+                .position(|workload| Some(workload.name.as_str()) == group.workload);
             (at, group.is_open)
         };
         // Stable: the orders stay as the suite lists them.
         groups.sort_by_key(place);
         groups.iter_mut().for_each(|group| group.cells.sort_by_key(|cell| cell.threads));
         groups
+    }
+
+    /// The groups of several workloads put together: one for each kind of load and each order.
+    pub(super) fn over_workloads(report: Report<'a>) -> Vec<Group<'a>> {
+        let mut all: Vec<Group<'a>> = Vec::new();
+        for group in Group::all(report) {
+            let is_alike = |it: &&mut Group<'_>| {
+                it.is_open == group.is_open && it.order_of_cells() == group.order_of_cells()
+            };
+            match all.iter_mut().find(is_alike) {
+                Some(known) => {
+                    known.workload = None;
+                    known.cells.extend(group.cells);
+                }
+                None => all.push(group),
+            }
+        }
+        for group in &mut all {
+            let load = if group.is_open { "Loads at a fixed rate" } else { "Closed loads" };
+            let of = group.workload.map_or_else(String::new, |workload| format!(" of {workload}"));
+            let order = group.order_of_cells();
+            let order = order.map_or_else(String::new, |order| format!(", order {order}"));
+            group.name = format!("{load}{of}{order}");
+        }
+        all
     }
 
     /// `None` where the suite has no such workload, or nothing to compare in such a cell.
@@ -58,7 +85,7 @@ impl<'a> Group<'a> {
         };
         Some(Group {
             name,
-            workload: &workload.name,
+            workload: Some(&workload.name),
             is_open: cell.load.is_open(),
             order: suite.order(&cell),
             scenarios,
@@ -91,14 +118,14 @@ impl<'a> Group<'a> {
 #[cfg(test)]
 mod tests {
     use crate::analysis::Analysis;
-    use crate::report::sample::{facts, suite};
+    use crate::report::sample::{info, suite};
     use crate::suite::Suite;
 
     use super::*;
 
     fn groups(suite: &Suite) -> Vec<(String, bool, usize, usize)> {
-        let (facts, analysis) = (facts(), Analysis::default());
-        let report = Report { suite, facts: &facts, windows: &[], analysis: &analysis };
+        let (info, analysis) = (info(), Analysis::default());
+        let report = Report { suite, info: &info, windows: &[], analysis: &analysis };
         let sizes = |group: Group<'_>| {
             (group.name, group.is_open, group.cells.len(), group.scenarios.len())
         };
@@ -110,6 +137,21 @@ mod tests {
         let found = groups(&suite());
         let name = "read-only".to_owned();
         assert_eq!(found, [(name.clone(), false, 2, 6), (name, true, 1, 6)]);
+    }
+
+    #[test]
+    fn workloads_are_put_together_and_orders_and_kinds_of_load_are_not() {
+        let of = |suite: &Suite| {
+            let (info, analysis) = (info(), Analysis::default());
+            let report = Report { suite, info: &info, windows: &[], analysis: &analysis };
+            let sizes = |group: Group<'_>| (group.name, group.cells.len());
+            Group::over_workloads(report).into_iter().map(sizes).collect::<Vec<_>>()
+        };
+        let (closed, fixed) = ("Closed loads".to_owned(), "Loads at a fixed rate".to_owned());
+        assert_eq!(of(&Suite::find("rds").unwrap()), [(closed, 33), (fixed, 9)]);
+        let modb = of(&Suite::find("modb").unwrap());
+        assert_eq!(modb.len(), 5);
+        assert_eq!(modb[0].0, "Closed loads of read-update, order cumulative");
     }
 
     #[test]

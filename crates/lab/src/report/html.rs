@@ -1,7 +1,7 @@
 //! The report as one file of HTML that needs nothing beside it and no JavaScript.
 
 use crate::report::chart::Figure;
-use crate::report::document::{Block, Datum, Kind, Row, Table};
+use crate::report::document::{Block, Datum, Kind, Table};
 use crate::report::element::Element;
 
 const STYLE: &str = include_str!("style.css");
@@ -54,13 +54,15 @@ fn element(block: &Block, number: &mut usize) -> Element {
             Element::new("ul").all(items.iter().map(|item| Element::new("li").text(item)))
         }
         Block::Table(table) => self::table(table),
-        Block::Figures(figures) => {
-            Element::new("div").class("figures").all(figures.iter().map(figure))
+        Block::Figures(pictures) => figures(pictures),
+        Block::Folded(title, pictures) => {
+            Element::new("details").add(Element::new("summary").text(title)).add(figures(pictures))
         }
-        Block::Folded(title, blocks) => Element::new("details")
-            .add(Element::new("summary").text(title))
-            .all(blocks.iter().map(|block| element(block, number))),
     }
+}
+
+fn figures(figures: &[Figure]) -> Element {
+    Element::new("div").class("figures").all(figures.iter().map(figure))
 }
 
 fn figure(figure: &Figure) -> Element {
@@ -72,11 +74,14 @@ fn figure(figure: &Figure) -> Element {
 }
 
 fn table(table: &Table) -> Element {
-    let heads = table.heads.iter().map(|head| Element::new("th").with("scope", "col").text(head));
-    let body = Element::new("tbody").all(table.rows.iter().map(row));
+    let head = |text: &String| Element::new("th").with("scope", "col").text(text);
+    let heads = table.heads.iter().map(head);
+    let axis = table.scale.iter().map(|scale| head(&String::new()).class("bar").add(scale.axis()));
+    let body = Element::new("tbody").all(table.rows.iter().map(|data| row(data)));
+    let caption = (!table.caption.is_empty()).then(|| Element::new("caption").text(&table.caption));
     let grid = Element::new("table")
-        .add(Element::new("caption").text(&table.caption))
-        .add(Element::new("thead").add(Element::new("tr").all(heads)))
+        .all(caption)
+        .add(Element::new("thead").add(Element::new("tr").all(heads).all(axis)))
         .add(body);
     let notes = table.notes.iter().map(|(number, note)| {
         let mark = Element::new("sup").text(number.to_string());
@@ -86,14 +91,15 @@ fn table(table: &Table) -> Element {
     Element::new("section").class("table").add(scroll).all(notes)
 }
 
-fn row(row: &Row) -> Element {
-    let element = Element::new("tr");
-    let element = if row.is_first { element.class("first") } else { element };
-    element.all(row.data.iter().enumerate().map(|(at, one)| datum(at, one)))
+fn row(row: &[Datum]) -> Element {
+    Element::new("tr").all(row.iter().enumerate().map(|(at, one)| datum(at, one)))
 }
 
 /// What stands in a column; the first one names the row.
 fn datum(at: usize, datum: &Datum) -> Element {
+    if let Some(bar) = &datum.bar {
+        return Element::new("td").class("bar").add(bar.picture());
+    }
     let element = match (at, datum.kind) {
         (0, Kind::Text) => Element::new("th").with("scope", "row"),
         (_, kind) => Element::new("td").class(kind.class()),

@@ -2,12 +2,12 @@
 //! not come to, as groups of many cells; and what was run and is void.
 
 use crate::analysis::Verdict;
-use crate::facts::NotRun;
 use crate::report::{Report, void, words};
+use crate::run_info::NotRun;
 use crate::suite::Suite;
 use crate::window::{Cell, Load};
 
-/// From so many numbers of sessions in a row on, the first and the last stand for all.
+/// From this many numbers of sessions in a row on, the first and the last stand for all.
 const ROW_MIN: usize = 3;
 
 /// Cells that have one reason: every workload with every load.
@@ -25,8 +25,18 @@ pub(super) struct LeftOut {
 
 /// Every cell that was not run stands in exactly one group.
 pub(super) fn groups(report: Report<'_>) -> Vec<LeftOut> {
+    grouped(not_run(report))
+}
+
+/// Cells of a suite in words, a line for those that are alike.
+pub fn cells_in_words(suite: &Suite, cells: &[Cell]) -> Vec<String> {
+    let of_cell = |cell: &Cell| NotRun { cell: cell.clone(), scenario: None, why: String::new() };
+    grouped(cells.iter().map(of_cell).collect()).iter().map(|group| group.what(suite)).collect()
+}
+
+fn grouped(not_run: Vec<NotRun>) -> Vec<LeftOut> {
     let mut lines: Vec<LeftOut> = Vec::new();
-    for one in not_run(report) {
+    for one in not_run {
         let line = LeftOut::of(one);
         match lines.iter_mut().find(|it| it.workloads == line.workloads && it.is_like(&line)) {
             Some(known) => known.loads.extend(line.loads),
@@ -45,7 +55,7 @@ pub(super) fn groups(report: Report<'_>) -> Vec<LeftOut> {
 
 /// What the run says that it left out, and what it has not come to.
 fn not_run(report: Report<'_>) -> Vec<NotRun> {
-    let mut not_run = report.facts.not_run.clone();
+    let mut not_run = report.info.not_run.clone();
     let run = report.cells_run();
     let is_known = |cell: &Cell| not_run.iter().any(|one| one.cell == *cell) || run.contains(&cell);
     let open: Vec<Cell> = report.suite.cells().into_iter().filter(|it| !is_known(it)).collect();
@@ -59,7 +69,7 @@ pub(super) fn in_words(report: Report<'_>) -> Vec<String> {
     let (not_asked, others): (Vec<LeftOut>, Vec<LeftOut>) =
         groups(report).into_iter().partition(|group| group.why == NotRun::NOT_ASKED);
     let count: usize = not_asked.iter().map(LeftOut::cells).sum();
-    let only: String = report.facts.run.only.iter().map(|word| format!(" --only {word}")).collect();
+    let only: String = report.info.run.only.iter().map(|word| format!(" --only {word}")).collect();
     let cells = words::count(count, "cell", "cells");
     let not_asked = (count > 0).then(|| format!("not asked:{only} leaves out {cells}"));
     let others = others.iter().map(|group| group.in_words(report.suite));
@@ -105,6 +115,11 @@ impl LeftOut {
     }
 
     fn in_words(&self, suite: &Suite) -> String {
+        words::not_run(&format!("{}: {}", self.why, self.what(suite)))
+    }
+
+    /// Its loads, workloads and scenario, and how many cells they are.
+    fn what(&self, suite: &Suite) -> String {
         let loads = match self.is_open() {
             true => {
                 let shares = self.shares().into_iter().map(|share| words::share(100.0 * share));
@@ -117,7 +132,7 @@ impl LeftOut {
         let order = self.order.as_ref().map_or_else(String::new, |it| format!(", order {it}"));
         let scenario = self.scenario.as_ref().map_or_else(String::new, |it| format!(", {it}"));
         let cells = words::count(self.cells(), "cell", "cells");
-        words::not_run(&format!("{}: {loads}, {workloads}{order}{scenario} ({cells})", self.why))
+        format!("{loads}, {workloads}{order}{scenario} ({cells})")
     }
 }
 
@@ -139,36 +154,36 @@ fn threads_in_words(threads: &[u32], all: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use crate::analysis::Analysis;
-    use crate::facts::Facts;
-    use crate::report::sample::{analysis, facts, suite, windows};
+    use crate::report::sample::{analysis, info, suite, windows};
+    use crate::run_info::RunInfo;
 
     use super::*;
 
-    fn left_out(suite: &Suite, why: impl Fn(&Cell) -> Option<&'static str>) -> Facts {
+    fn left_out(suite: &Suite, why: impl Fn(&Cell) -> Option<&'static str>) -> RunInfo {
         let of = |cell: Cell| {
             let why = why(&cell)?.to_owned();
             Some(NotRun { cell, scenario: None, why })
         };
         let not_run = suite.cells().into_iter().filter_map(of).collect();
-        Facts { not_run, ..facts() }
+        RunInfo { not_run, ..info() }
     }
 
-    fn said(suite: &Suite, facts: &Facts) -> Vec<String> {
+    fn said(suite: &Suite, info: &RunInfo) -> Vec<String> {
         let analysis = Analysis::default();
-        in_words(Report { suite, facts, windows: &[], analysis: &analysis })
+        in_words(Report { suite, info, windows: &[], analysis: &analysis })
     }
 
     #[test]
     fn many_cells_with_one_reason_are_one_line() {
         let suite = Suite::find("rds").unwrap();
-        let mut facts = left_out(&suite, |cell| match (cell.load, cell.threads) {
+        let mut info = left_out(&suite, |cell| match (cell.load, cell.threads) {
             (Load::Closed, 1 | 32) => Some(NotRun::NOT_ASKED),
             (Load::Closed, 4) if cell.workload == "read-write" => Some(NotRun::NOT_ASKED),
             _ => Some(NotRun::BUDGET),
         });
-        facts.run.only = vec!["2".to_owned(), "open".to_owned()];
+        info.run.only = vec!["2".to_owned(), "open".to_owned()];
         assert_eq!(
-            said(&suite, &facts),
+            said(&suite, &info),
             [
                 "not asked: --only 2 --only open leaves out 7 cells",
                 "not run: budget: 2 to 16, 64 to 1024 threads, read-only, write-only (18 cells)",
@@ -181,12 +196,12 @@ mod tests {
     #[test]
     fn what_an_unfinished_run_has_not_come_to_is_told_by_order() {
         let suite = Suite::find("modb").unwrap();
-        let facts = left_out(&suite, |cell| {
+        let info = left_out(&suite, |cell| {
             (cell.order.as_deref() == Some("cumulative")).then_some(NotRun::NOT_ASKED)
         });
         let not_yet = |what: &str| format!("not run: {}: {what}", Verdict::NOT_YET);
         assert_eq!(
-            said(&suite, &facts),
+            said(&suite, &info),
             [
                 "not asked: leaves out 1 cell".to_owned(),
                 not_yet("256 threads, read-update, order random (1 cell)"),
@@ -199,9 +214,8 @@ mod tests {
 
     #[test]
     fn what_is_void_is_told_with_its_reason_and_a_cell_that_was_run_is_not_left_out() {
-        let (suite, facts, windows, analysis) = (suite(), facts(), windows(), analysis());
-        let report =
-            Report { suite: &suite, facts: &facts, windows: &windows, analysis: &analysis };
+        let (suite, info, windows, analysis) = (suite(), info(), windows(), analysis());
+        let report = Report { suite: &suite, info: &info, windows: &windows, analysis: &analysis };
         assert_eq!(
             in_words(report),
             [

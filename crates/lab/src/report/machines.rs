@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::Host;
 use crate::report::{Report, circumstances};
+use crate::run_info::Host;
 
 /// Of windows before and after.
 const NOT_COMPARED: &str =
@@ -12,11 +12,11 @@ const NOT_COMPARED: &str =
 /// What a reader has to know where not all windows were made on one computer and by one waggle, or where the computer is
 /// not known, a sentence each.
 pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
-    let facts = report.facts;
+    let info = report.info;
     let (mut caveats, mut hosts, mut waggles) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut before, mut by) = (&facts.host, facts.run.waggle_version.as_str());
+    let (mut before, mut by) = (&info.host, info.run.waggle_version.as_str());
     for (part, from) in begins(report) {
-        match facts.waggle_of(part) {
+        match info.waggle_of(part) {
             Some(now) if now != by => {
                 caveats.push(format!(
                     "Windows from {from} on were made by waggle {now}, those before by waggle {by}, which may have \
@@ -27,7 +27,7 @@ pub(super) fn caveats(report: Report<'_>) -> Vec<String> {
             Some(_) => {}
             None => waggles.push(from.to_string()),
         }
-        let Some(host) = facts.host_of(part) else {
+        let Some(host) = info.host_of(part) else {
             hosts.push(from.to_string());
             continue;
         };
@@ -66,17 +66,16 @@ fn begins(report: Report<'_>) -> BTreeMap<u32, u32> {
 
 /// Every fact in which two computers differ, as the table of the circumstances has it.
 fn differences(before: &Host, after: &Host) -> Vec<String> {
-    let facts = circumstances::host(before).into_iter().zip(circumstances::host(after));
-    facts
-        .filter(|(before, after)| before != after)
+    let info = circumstances::host(before).into_iter().zip(circumstances::host(after));
+    info.filter(|(before, after)| before != after)
         .map(|((name, before), (_, after))| format!("{name} {after}, before {before}"))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::facts::{Facts, TakenUp};
-    use crate::report::sample::{analysis, facts, report, suite, window};
+    use crate::report::sample::{analysis, info, report, suite, window};
+    use crate::run_info::{RunInfo, TakenUp};
     use crate::window::Window;
 
     use super::*;
@@ -88,43 +87,43 @@ mod tests {
         windows.map(|(number, part)| Window { part, ..window(number, "pfsoff", 40.0) }).collect()
     }
 
-    fn taken_up(parts: &[(u32, Host)]) -> Facts {
-        let waggle_version = Some(facts().run.waggle_version);
+    fn taken_up(parts: &[(u32, Host)]) -> RunInfo {
+        let waggle_version = Some(info().run.waggle_version);
         let taken_up = parts.iter().map(|(part, host)| TakenUp {
             part: *part,
             host: host.clone(),
             waggle_version: waggle_version.clone(),
         });
-        Facts { taken_up: taken_up.collect(), ..facts() }
+        RunInfo { taken_up: taken_up.collect(), ..info() }
     }
 
-    fn said(facts: &Facts, windows: &[Window]) -> Vec<String> {
+    fn said(info: &RunInfo, windows: &[Window]) -> Vec<String> {
         let (suite, analysis) = (suite(), analysis());
-        caveats(Report { suite: &suite, facts, windows, analysis: &analysis })
+        caveats(Report { suite: &suite, info, windows, analysis: &analysis })
     }
 
     fn others() -> Host {
-        let host = facts().host;
+        let host = info().host;
         Host { kernel: "6.18.0".to_owned(), processors: 8, memory_bytes: Some(16 << 30), ..host }
     }
 
     #[test]
     fn windows_of_another_machine_are_told_with_what_differs_and_the_way_back_too() {
-        let (first, second) = (facts().host, others());
-        let facts = taken_up(&[(1, second.clone()), (2, second), (3, first)]);
+        let (first, second) = (info().host, others());
+        let info = taken_up(&[(1, second.clone()), (2, second), (3, first)]);
         let rest =
             "No window is compared with one from before, but means and intervals are over all.";
         assert_eq!(
-            said(&facts, &windows(&[0, 1, 2, 3])),
+            said(&info, &windows(&[0, 1, 2, 3])),
             [
                 format!(
                     "Windows from 2 on were made on another machine, or on one that had changed: \
-                     processors 8 online, before 2 online; memory 16.00 GiB, before 8.000 GiB; kernel \
+                     CPUs 8 online, before 2 online; memory 16.00 GiB, before 8.000 GiB; kernel \
                      6.18.0, before 6.1.0. {rest}"
                 ),
                 format!(
                     "Windows from 6 on were made on another machine, or on one that had changed: \
-                     processors 2 online, before 8 online; memory 8.000 GiB, before 16.00 GiB; kernel \
+                     CPUs 2 online, before 8 online; memory 8.000 GiB, before 16.00 GiB; kernel \
                      6.1.0, before 6.18.0. {rest}"
                 ),
             ]
@@ -133,11 +132,11 @@ mod tests {
 
     #[test]
     fn windows_of_another_waggle_are_told_and_those_of_one_that_was_not_kept() {
-        let mut facts = taken_up(&[(1, facts().host), (2, facts().host), (3, facts().host)]);
-        facts.taken_up[1].waggle_version = Some("0.2.0 abc".to_owned());
-        facts.taken_up[2].waggle_version = None;
-        let said = said(&facts, &windows(&[0, 1, 2, 3]));
-        let first = &facts.run.waggle_version;
+        let mut info = taken_up(&[(1, info().host), (2, info().host), (3, info().host)]);
+        info.taken_up[1].waggle_version = Some("0.2.0 abc".to_owned());
+        info.taken_up[2].waggle_version = None;
+        let said = said(&info, &windows(&[0, 1, 2, 3]));
+        let first = &info.run.waggle_version;
         assert_eq!(said.len(), 2, "{said:?}");
         let begin = format!(
             "Windows from 4 on were made by waggle 0.2.0 abc, those before by waggle {first}, "
@@ -150,23 +149,23 @@ mod tests {
 
     #[test]
     fn of_one_machine_and_of_one_that_made_no_window_nothing_is_told() {
-        assert_eq!(said(&facts(), &windows(&[0])), Vec::<String>::new());
-        let same = taken_up(&[(1, facts().host), (2, others())]);
+        assert_eq!(said(&info(), &windows(&[0])), Vec::<String>::new());
+        let same = taken_up(&[(1, info().host), (2, others())]);
         assert_eq!(said(&same, &windows(&[0, 1])), Vec::<String>::new());
     }
 
     #[test]
     fn a_machine_that_was_not_kept_is_not_taken_for_the_same() {
-        let said = said(&taken_up(&[(3, facts().host)]), &windows(&[0, 1, 2, 3]));
+        let said = said(&taken_up(&[(3, info().host)]), &windows(&[0, 1, 2, 3]));
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said.iter().all(|one| one.contains("before window 2, 4;")), "{said:?}");
     }
 
     #[test]
     fn every_form_of_the_report_tells_it() {
-        let (suite, facts) = (suite(), taken_up(&[(1, others())]));
+        let (suite, info) = (suite(), taken_up(&[(1, others())]));
         let (windows, analysis) = (windows(&[0, 1]), analysis());
-        let report = report(&suite, &facts, &windows, &analysis);
+        let report = report(&suite, &info, &windows, &analysis);
         for text in [report.html(), report.markdown(), report.json(), report.effects()] {
             assert!(text.contains("Windows from 2 on were made on another machine"), "{text}");
         }

@@ -1,7 +1,14 @@
 //! The report as Markdown, in the dialect with tables (GitHub Flavored Markdown). Columns are padded, so
 //! that it can be read as it stands.
 
+use waggle_model::visible::visible;
+
+use crate::report::CHARTS;
+use crate::report::chart::Figure;
 use crate::report::document::{Block, Datum, Kind, Table};
+
+/// Places of a bar.
+const PLACES: usize = 27;
 
 pub(super) fn of(title: &str, blocks: &[Block]) -> String {
     let mut text = String::new();
@@ -26,13 +33,12 @@ fn write(text: &mut String, block: &Block) {
         Block::List(items) => items.iter().for_each(|item| line(text, &["- ", &escaped(item)])),
         Block::Table(table) => write_table(text, table),
         Block::Figures(figures) => {
-            let titles = figures.iter().map(|figure| escaped(&figure.title));
-            titles.for_each(|title| line(text, &["- in the HTML report: ", &title]));
+            let file = |figure: &Figure| {
+                format!("- [{}]({CHARTS}/{}.svg)", escaped(&figure.title), figure.name)
+            };
+            figures.iter().for_each(|figure| line(text, &[&file(figure)]));
         }
-        Block::Folded(title, blocks) => {
-            line(text, &[&escaped(title)]);
-            blocks.iter().for_each(|block| write(text, block));
-        }
+        Block::Folded(title, _) => line(text, &[&escaped(title)]),
     }
 }
 
@@ -42,10 +48,13 @@ fn line(text: &mut String, parts: &[&str]) {
 }
 
 fn write_table(text: &mut String, table: &Table) {
-    line(text, &[&escaped(&table.caption), "\n"]);
-    let heads: Vec<String> = table.heads.iter().map(|head| escaped(head)).collect();
+    if !table.caption.is_empty() {
+        line(text, &[&escaped(&table.caption), "\n"]);
+    }
+    let axis = table.scale.iter().map(|scale| format!("`{}`", scale.axis_in_text(PLACES)));
+    let heads: Vec<String> = table.heads.iter().map(|head| escaped(head)).chain(axis).collect();
     let rows: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.data.iter().map(datum).collect()).collect();
+        table.rows.iter().map(|row| row.iter().map(datum).collect()).collect();
     let width = |at: usize| {
         let column = rows.iter().filter_map(|row| row.get(at)).chain(heads.get(at));
         column.map(|text| text.chars().count()).max().unwrap_or(0)
@@ -61,7 +70,7 @@ fn write_table(text: &mut String, table: &Table) {
     line(text, &["|", &rules.collect::<Vec<_>>().join("|"), "|"]);
     rows.iter().for_each(|row| write_row(text, row, &columns));
     for (number, note) in table.notes.iter() {
-        line(text, &[&format!("\n<sup>{number}</sup> "), &escaped(note)]);
+        line(text, &[&format!("\n{} ", mark(number)), &escaped(note)]);
     }
 }
 
@@ -74,7 +83,7 @@ struct Column {
 /// Numbers stand at the right.
 fn is_right(table: &Table, at: usize) -> bool {
     let is_number = |datum: &Datum| matches!(datum.kind, Kind::Number | Kind::Published);
-    table.rows.iter().filter_map(|row| row.data.get(at)).any(is_number)
+    table.rows.iter().filter_map(|row| row.get(at)).any(is_number)
 }
 
 fn write_row(text: &mut String, data: &[String], columns: &[Column]) {
@@ -89,8 +98,19 @@ fn write_row(text: &mut String, data: &[String], columns: &[Column]) {
 }
 
 fn datum(datum: &Datum) -> String {
-    let marks = datum.notes.iter().map(|note| format!(" <sup>{note}</sup>"));
-    marks.fold(escaped(&datum.text), |text, mark| text + &mark)
+    if let Some(bar) = &datum.bar {
+        return format!("`{}`", bar.in_text(PLACES));
+    }
+    let marks: Vec<String> = datum.notes.iter().map(|note| mark(*note)).collect();
+    let text = escaped(&datum.text);
+    if marks.is_empty() { text } else { format!("{text} {}", marks.join(" ")) }
+}
+
+/// The number of a note, raised: it needs one character for each digit.
+fn mark(number: usize) -> String {
+    let raised = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
+    let digits = number.to_string();
+    digits.chars().filter_map(|digit| digit.to_digit(10)).map(|at| raised[at as usize]).collect()
 }
 
 /// A text in which nothing is markup, in one line.
@@ -102,8 +122,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '\\' | '`' | '*' | '|' | '[' | ']' => escaped.extend(['\\', c]),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
+            c => escaped.push(visible(c)),
         }
     }
     escaped
@@ -126,16 +145,16 @@ mod tests {
     fn a_table_is_aligned_and_has_its_notes_below() {
         let mut table = Table::new("What it shows", vec!["scenario".into(), "QPS".into()]);
         let note = table.notes.number("it contradicts its source");
-        table.row(vec![Datum::text("off"), Datum::published("39,940").note(note)]);
-        table.row(vec![Datum::text("on"), Datum::number("31,434")]);
+        table.rows.push(vec![Datum::text("off"), Datum::published("39,940").note(note)]);
+        table.rows.push(vec![Datum::text("on"), Datum::number("31,434")]);
         assert_eq!(
             of("t", &[Block::Table(table)]),
             "# t\n\nWhat it shows\n\n\
-             | scenario |                 QPS |\n\
-             |----------|--------------------:|\n\
-             | off      | 39,940 <sup>1</sup> |\n\
-             | on       |              31,434 |\n\
-             \n<sup>1</sup> it contradicts its source\n"
+             | scenario |      QPS |\n\
+             |----------|---------:|\n\
+             | off      | 39,940 ¹ |\n\
+             | on       |   31,434 |\n\
+             \n¹ it contradicts its source\n"
         );
     }
 }

@@ -4,51 +4,48 @@
 //! Numbers become words in `words` only. Everything from outside is escaped where it is written:
 //! there is no other way to write it.
 
+mod answer;
+mod asked;
 mod at_work;
-mod cell_by_cell;
+mod bar;
 mod chart;
 mod circumstances;
-mod columns;
 mod csv;
 mod difference;
 mod document;
-mod effect;
 mod element;
-mod every_metric;
-mod explanation;
-mod first_page;
 mod group;
 mod html;
 mod json;
 mod left_out;
+mod line;
 mod machines;
 mod markdown;
-mod published_effects;
-mod published_ranges;
+mod published;
 mod row;
-mod settings;
-mod source_tables;
 mod terminal;
-mod verdicts;
 mod void;
 mod words;
 
 #[cfg(test)]
-mod published_effects_tests;
+mod published_tests;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
 mod tests;
 
-#[cfg(feature = "schema")]
+pub use difference::in_words as differences;
+pub use json::of_differences as differences_json;
 pub use json::{differences_schema, schema};
+pub use left_out::cells_in_words;
+pub use words::{cell as cell_in_words, duration as duration_in_words};
 
-use crate::analysis::{Analysis, Comparison, RunDifferences, Verdict};
-use crate::facts::{Facts, NotRun};
+use crate::analysis::{Analysis, Comparison, Verdict};
 use crate::metric::Metric;
 use crate::report::document::Block;
-use crate::suite::{Published, SourceMetric, Suite};
-use crate::window::{self, Cell, Load, Measured, Window};
+use crate::run_info::{NotRun, RunInfo};
+use crate::suite::Suite;
+use crate::window::{self, Cell, Measured, Window};
 
 /// A chart as a file of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,20 +56,8 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// A cell in one line: its workload, its sessions, its rate, and the order of its scenarios where there are several.
-pub fn cell_in_words(cell: &Cell) -> String {
-    words::cell(cell)
-}
-
-/// Whether two runs differ, as Markdown.
-pub fn differences(one: &Facts, other: &Facts, differences: &RunDifferences) -> String {
-    difference::in_words(one, other, differences)
-}
-
-/// Whether two runs differ, as JSON.
-pub fn differences_json(differences: &RunDifferences) -> String {
-    json::of_differences(differences)
-}
+/// The directory of the charts beside a report.
+pub const CHARTS: &str = "charts";
 
 /// Everything a report is made of, and each form of it.
 #[derive(Clone, Copy)]
@@ -80,7 +65,7 @@ pub struct Report<'a> {
     /// What was compared.
     pub suite: &'a Suite,
     /// The circumstances.
-    pub facts: &'a Facts,
+    pub info: &'a RunInfo,
     /// What was measured.
     pub windows: &'a [Window],
     /// What that says.
@@ -89,7 +74,7 @@ pub struct Report<'a> {
 
 /// How to read the tables of [`Report::effects`], as a list of Markdown.
 pub fn effects_rules() -> String {
-    markdown::part(&[published_effects::rules()])
+    markdown::part(&[published::rules()])
 }
 
 /// The lowest and the highest finite value.
@@ -118,15 +103,20 @@ impl<'a> Report<'a> {
         markdown::of(&self.title(), &self.blocks())
     }
 
-    /// Direction and size of every effect that the source published, beside ours and with the arm that
-    /// explains the difference, as a section of Markdown.
+    /// Direction and size of every effect that the source published, beside ours, as a section of Markdown.
     pub fn effects(self) -> String {
-        markdown::part(&published_effects::blocks(self, true))
+        markdown::part(&published::blocks(self, true))
     }
 
     /// The same without [`effects_rules`], for a page that has several.
     pub fn effects_without_rules(self) -> String {
-        markdown::part(&published_effects::blocks(self, false))
+        markdown::part(&published::blocks(self, false))
+    }
+
+    /// How many published effects are in the same direction as ours, and how many are not, as a sentence; `None` where the
+    /// source has no figure of what was run.
+    pub fn effects_in_a_sentence(self) -> Option<String> {
+        published::summary(self)
     }
 
     /// The charts of the HTML report, each by itself.
@@ -158,20 +148,21 @@ impl<'a> Report<'a> {
     }
 
     fn title(&self) -> String {
-        format!("waggle lab: {} on {}", self.suite.name, self.facts.server.version)
+        format!("waggle lab: {} on {}", self.suite.name, self.info.server.version)
     }
 
     fn blocks(self) -> Vec<Block> {
-        let mut blocks = first_page::blocks(self);
+        let mut blocks = vec![Block::Heading("Answer".to_owned())];
+        blocks.extend(answer::blocks(self));
+        blocks.push(Block::Paragraph(asked::noise_in_a_sentence(self)));
         blocks.push(Block::Heading("Charts".to_owned()));
         blocks.push(Block::Figures(chart::of_results(self)));
-        blocks.extend(source_tables::blocks(self));
-        blocks.extend(every_metric::blocks(self));
-        blocks.push(Block::Heading("Raw windows".to_owned()));
+        blocks.extend(answer::further(self));
+        blocks.extend(asked::noise(self));
+        blocks.extend(asked::blocks(self));
         let windows = words::count(self.windows.len(), "window", "windows");
-        let title = format!("{windows}, a mark each, by cell");
-        let figures = vec![Block::Figures(chart::of_windows(self))];
-        blocks.push(Block::Folded(title, figures));
+        let title = format!("Raw: {windows}, a mark each, by cell ({CHARTS}/*-every-window.svg)");
+        blocks.push(Block::Folded(title, chart::of_windows(self)));
         blocks
     }
 
@@ -184,7 +175,7 @@ impl<'a> Report<'a> {
             }
         }
         let not_asked = |cell: &Cell| {
-            let mut left_out = self.facts.not_run.iter().filter(|one| one.scenario.is_none());
+            let mut left_out = self.info.not_run.iter().filter(|one| one.scenario.is_none());
             left_out.any(|one| one.cell == *cell && one.why == NotRun::NOT_ASKED)
         };
         cells.retain(|cell| !not_asked(cell));
@@ -204,10 +195,7 @@ impl<'a> Report<'a> {
 
     /// What the source printed.
     fn source_metric(&self) -> Metric {
-        match self.suite.metric {
-            SourceMetric::Qps => Metric::Qps,
-            SourceMetric::Tps => Metric::Tps,
-        }
+        published::metric(self.suite.metric.figure())
     }
 
     /// What verdicts are on: the processor time of the server per statement, or QPS where nobody could measure that, as on
@@ -249,7 +237,7 @@ impl<'a> Report<'a> {
         let is_it = |one: &&NotRun| {
             one.cell == *cell && one.scenario.as_deref().is_none_or(|scenario| scenario == arm)
         };
-        let known = self.facts.not_run.iter().find(is_it);
+        let known = self.info.not_run.iter().find(is_it);
         Absent(Verdict::NotRun(known.map_or(otherwise, |one| &one.why).to_owned()))
     }
 
@@ -277,41 +265,6 @@ impl<'a> Report<'a> {
                 Err(absent) => Err(absent),
             },
         }
-    }
-
-    /// What the source printed for a cell, to stand beside ours by a metric. It has none at a fixed rate,
-    /// and only one order: the first of the suite. What belongs to a server life stands beside the order
-    /// that has a life for each scenario, where there is one; in others it cannot be told apart.
-    fn published(&self, cell: &Cell, scenario: &str, metric: Metric) -> Option<&'a Published> {
-        let orders = &self.suite.orders;
-        let of_lives = orders.iter().find(|order| metric.is_of_life() && order.restart);
-        let own = of_lives.or(orders.first()).map(|order| &order.name);
-        let is_of_source = cell.order.is_none() || cell.order.as_ref() == own;
-        match cell.load {
-            Load::Closed if is_of_source => self.suite.published(cell, scenario),
-            _ => None,
-        }
-    }
-
-    /// The same, beside every order in which servers stay, where the metric does not belong to a server life.
-    fn published_in_any_order(
-        &self,
-        cell: &Cell,
-        scenario: &str,
-        metric: Metric,
-    ) -> Option<&'a Published> {
-        let has_restarts = self.suite.order(cell).is_some_and(|order| order.restart);
-        match metric.is_of_life() || has_restarts {
-            true => self.published(cell, scenario, metric),
-            false => self.suite.published(cell, scenario),
-        }
-    }
-
-    /// The change in per cent of the metric of the source, from the published figures.
-    fn published_percent(&self, cell: &Cell, scenario: &str) -> Option<f64> {
-        let published = |scenario| self.published(cell, scenario, self.source_metric());
-        let baseline = published(&self.suite.baseline)?;
-        published(scenario)?.recomputed_percent(baseline).filter(|it| it.is_finite())
     }
 
     /// Share of the processors that was in use, mean of the windows that count, 0 to 1; `None` where no

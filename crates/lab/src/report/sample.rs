@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::analysis::{Analysis, Comparison, Floor, Interval, PooledEffect, Verdict};
-use crate::facts::{Facts, Host, LoadFacts, NotRun, Run, Server};
 use crate::metric::Metric;
 use crate::report::Report;
-use crate::suite::{Source, SourceMetric, Suite};
+use crate::run_info::{Host, LoadInfo, NotRun, Run, RunInfo, Server};
+use crate::suite::{Figure, Source, SourceMetric, Suite};
 use crate::window::{Cell, Latency, Load, Measured, Window};
 
 const OPEN: Load = Load::Open { share: 0.6 };
@@ -49,13 +49,14 @@ pub(super) fn suite() -> Suite {
     let name = suite.scenarios[1].name.clone();
     for one in &mut suite.published {
         let is_it = one.threads == 32 && one.scenario == name;
-        one.contradicts = is_it.then(|| "two columns are exchanged".to_owned());
+        let why = is_it.then(|| (Figure::Qps, "two columns are exchanged".to_owned()));
+        one.contradictions = why.into_iter().collect();
     }
     suite
 }
 
-pub(super) fn facts() -> Facts {
-    Facts {
+pub(super) fn info() -> RunInfo {
+    RunInfo {
         run: Run {
             command: "waggle lab run rds --scale tiny".to_owned(),
             waggle_version: "0.1.0".to_owned(),
@@ -91,7 +92,7 @@ pub(super) fn facts() -> Facts {
             data_bytes: Some(300 << 20),
             buffer_pool_bytes: None,
         },
-        load: LoadFacts {
+        load: LoadInfo {
             sysbench_version: Some("1.0.20".to_owned()),
             tables: Some(10),
             rows_per_table: Some(10_000),
@@ -101,7 +102,7 @@ pub(super) fn facts() -> Facts {
     }
 }
 
-/// A window with so many µs of processor time per statement.
+/// A window with this many µs of processor time per statement.
 pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
     let statements = 10_000;
     Window {
@@ -109,11 +110,6 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
         block: number / 7,
         cell: cell(32, Load::Closed),
         arm: arm.to_owned(),
-        life: 0,
-        part: 0,
-        rate: None,
-        stolen: Vec::new(),
-        unsteady: false,
         begin: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number)),
         end: Timestamp::UNIX_EPOCH + SignedDuration::from_secs(i64::from(number) + 1),
         measured: Some(Measured {
@@ -132,20 +128,20 @@ pub(super) fn window(number: u32, arm: &str, cpu_us: f64) -> Window {
             written_bytes: Some(0),
             rss_bytes: Some(1 << 29),
             performance_schema_bytes: Some(200 << 20),
-            behind_s: None,
+            ..Measured::default()
         }),
-        void: None,
+        ..Window::default()
     }
 }
 
 /// What a report is made of.
 pub(super) fn report<'a>(
     suite: &'a Suite,
-    facts: &'a Facts,
+    info: &'a RunInfo,
     windows: &'a [Window],
     analysis: &'a Analysis,
 ) -> Report<'a> {
-    Report { suite, facts, windows, analysis }
+    Report { suite, info, windows, analysis }
 }
 
 /// A comparison at 32 threads in which the arm has 5 % more than the baseline.

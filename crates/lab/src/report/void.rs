@@ -142,13 +142,13 @@ fn cells_run(report: Report<'_>) -> Vec<&Comparison> {
 #[cfg(test)]
 mod tests {
     use crate::analysis::Analysis;
-    use crate::report::sample::{self, analysis, facts, suite};
+    use crate::report::sample::{self, analysis, info, suite};
 
     use super::*;
 
     fn said(made: &[Window], analysis: &Analysis) -> [Option<String>; 2] {
-        let (suite, facts) = (suite(), facts());
-        let report = Report { suite: &suite, facts: &facts, windows: made, analysis };
+        let (suite, info) = (suite(), info());
+        let report = Report { suite: &suite, info: &info, windows: made, analysis };
         [cells(report), windows(report)]
     }
 
@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn what_was_begun_anew_is_told_beside_what_ended() {
-        let (suite, facts, analysis) = (suite(), facts(), analysis());
+        let (suite, info, analysis) = (suite(), info(), analysis());
         let said = |windows: &[Window]| {
-            retries(Report { suite: &suite, facts: &facts, windows, analysis: &analysis })
+            retries(Report { suite: &suite, info: &info, windows, analysis: &analysis })
         };
         let mut windows = sample::windows();
         assert_eq!(said(&windows), None);

@@ -4,7 +4,7 @@
 
 use crate::analysis::{Interval, Verdict};
 use crate::metric::Metric;
-use crate::window::{Cell, Load, Window};
+use crate::window::{Cell, Load};
 
 /// In place of a number that is not there.
 pub(super) const NOT_MEASURED: &str = Verdict::NOT_MEASURED;
@@ -16,16 +16,16 @@ pub(super) const NOT_PUBLISHED: &str = "not published";
 const NOT_DECLARED: &str = "not declared";
 /// Beside a cell in which the baseline left processors idle.
 pub(super) const BELOW_SATURATION: &str = "below saturation: the load bounds the throughput, not the \
-                                           server; read the processor time per statement";
+                                           server; read the CPU time per statement";
 /// Beside what comes from an order that is the same in every block.
 pub(super) const FIXED_ORDER: &str = "The scenarios of this order follow each other as listed in every \
                                       block. What drifts within a block, and what one scenario leaves \
                                       to the next, is in these numbers; the interval of 95 % does not \
                                       cover a fixed order.";
 /// What a change in per cent means, in every table and chart.
-pub(super) const DEFINITION: &str = "d% = 100*(scenario/baseline-1)";
+pub(super) const DEFINITION: &str = "A change is 100*(scenario/baseline-1) %";
 
-/// A number with so many digits after the point, thousands apart, a true minus.
+/// A number with this many digits after the point, thousands apart, a true minus.
 pub(super) fn number(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return NOT_MEASURED.to_owned();
@@ -119,15 +119,15 @@ pub(super) fn size_interval(metric: Metric, size: &Interval) -> String {
 /// The name of a metric.
 pub(super) fn name(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuPerStatement => "processor time of the server per statement",
-        Metric::LoadCpuPerStatement => "processor time of sysbench per statement",
+        Metric::CpuPerStatement => "CPU time of the server per statement",
+        Metric::LoadCpuPerStatement => "CPU time of sysbench per statement",
         Metric::Qps => "QPS",
         Metric::Tps => "TPS",
         Metric::LatencyMean => "mean latency",
         Metric::LatencyP50 => "latency p50",
         Metric::LatencyP95 => "latency p95",
         Metric::LatencyP99 => "latency p99",
-        Metric::ServerShare => "processors used by the server",
+        Metric::ServerShare => "CPUs used by the server",
         Metric::Rss => "memory of the server (RSS)",
         Metric::PerformanceSchemaMemory => "memory of Performance Schema",
         Metric::ContextSwitchesPerStatement => "context switches of the host per statement",
@@ -138,7 +138,7 @@ pub(super) fn name(metric: Metric) -> &'static str {
 /// A name that fits beside an axis, or into a title.
 pub(super) fn short(metric: Metric) -> &'static str {
     match metric {
-        Metric::CpuPerStatement => "processor time per statement",
+        Metric::CpuPerStatement => "CPU time per statement",
         metric => name(metric),
     }
 }
@@ -178,9 +178,9 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
         Verdict::Gain => "gain".to_owned(),
         Verdict::Change => "change".to_owned(),
         Verdict::Below { detectable_percent } if detectable_percent.is_finite() => {
-            format!("below what we can detect ({})", share(*detectable_percent))
+            format!("not shown ({})", share(*detectable_percent))
         }
-        Verdict::Below { .. } => "below what we can detect".to_owned(),
+        Verdict::Below { .. } => "not shown".to_owned(),
         Verdict::Free { below_percent } => format!("proven below {}", at_most(*below_percent)),
         Verdict::Overloaded(why) => format!("overloaded: {why}"),
         Verdict::Void(why) => void(why),
@@ -188,9 +188,19 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
     }
 }
 
-/// The head of a column of verdicts.
-pub(super) fn verdict_on(metric: Metric) -> String {
-    format!("verdict on the {}", short(metric))
+/// The same without numbers and reasons.
+pub(super) fn verdict_in_a_word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Cost => "cost",
+        Verdict::Gain => "gain",
+        Verdict::Change => "change",
+        Verdict::Below { .. } => "not shown",
+        Verdict::Free { .. } => "proven small",
+        Verdict::Overloaded(_) => "overloaded",
+        Verdict::Void(_) => "void",
+        Verdict::NotRun(why) if why == NOT_MEASURED => NOT_MEASURED,
+        Verdict::NotRun(_) => "not run",
+    }
 }
 
 /// What stands in a cell that was run and does not count.
@@ -211,18 +221,13 @@ pub(super) fn load(load: Load) -> String {
     }
 }
 
-/// An arm that sets what a scenario does: that, or the one that is alone on a server.
-pub(super) fn arm(scenario: &str, arm: &str) -> String {
-    if arm == Window::ALONE { format!("{scenario}, {arm}") } else { scenario.to_owned() }
-}
-
 /// So many sessions, as sysbench calls them.
 pub(super) fn threads(number: u32) -> String {
     count(number as usize, "thread", "threads")
 }
 
-/// A cell in one line.
-pub(super) fn cell(cell: &Cell) -> String {
+/// A cell in one line: its workload, its sessions, its rate, and the order of its scenarios where there are several.
+pub fn cell(cell: &Cell) -> String {
     let mut line = format!("{}, {}", cell.workload, threads(cell.threads));
     if cell.load.is_open() {
         line = format!("{line}, {}", load(cell.load));
@@ -246,8 +251,8 @@ pub(super) fn bytes(bytes: f64) -> String {
     }
 }
 
-/// A length of time.
-pub(super) fn duration(seconds: f64) -> String {
+/// A length of time, s.
+pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return NOT_MEASURED.to_owned();
     }
@@ -291,7 +296,7 @@ fn is_zero(text: &str) -> bool {
     text.chars().all(|c| matches!(c, '0' | '.' | ','))
 }
 
-/// Digits after the point for so many significant ones.
+/// Digits after the point for this many significant ones.
 fn digits(value: f64, significant: i32) -> usize {
     if !value.is_finite() || value == 0.0 {
         return 0;
@@ -356,8 +361,8 @@ mod tests {
             (Verdict::Cost, "cost"),
             (Verdict::Gain, "gain"),
             (Verdict::Change, "change"),
-            (Verdict::Below { detectable_percent: 0.84 }, "below what we can detect (0.84 %)"),
-            (Verdict::Below { detectable_percent: f64::NAN }, "below what we can detect"),
+            (Verdict::Below { detectable_percent: 0.84 }, "not shown (0.84 %)"),
+            (Verdict::Below { detectable_percent: f64::NAN }, "not shown"),
             (Verdict::Free { below_percent: 0.5 }, "proven below 0.50 %"),
             (Verdict::Free { below_percent: 0.841 }, "proven below 0.85 %"),
             (Verdict::Overloaded("in 1 of 8 blocks".to_owned()), "overloaded: in 1 of 8 blocks"),

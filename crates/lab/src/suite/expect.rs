@@ -1,8 +1,8 @@
 //! What the events of a window have to show of a scenario.
 //!
-//! It follows from the profile of the scenario: a class of which the profile leaves nothing on has to
-//! stand still, and one of which the load makes events has to grow where the profile has it on. What
-//! depends on the version of the server, or on which part of a class is on, is left open.
+//! It follows from the profile of the scenario. A class that the profile has off must stand still. A class that it has on,
+//! and that the load feeds, must grow. What depends on the version of the server, or on which part of a class is on, is
+//! left open.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ impl Expect {
         expects
     }
 
-    /// Why so many events cannot be.
+    /// Why this number of events cannot be.
     fn disproof(&self, events: u64, under: Under) -> Option<String> {
         let class = &self.class;
         let turns = u64::from(under.turns);
@@ -122,7 +122,7 @@ pub struct Under {
     pub turns: u32,
 }
 
-/// The first of `expects` that so many events break.
+/// The first of `expects` that these events break.
 pub(super) fn disproof(expects: &[Expect], events: &Events, under: Under) -> Option<String> {
     let mut counted: BTreeMap<&str, u64> = BTreeMap::new();
     for (name, events) in events.iter().filter(|(name, _)| !name.starts_with(ALWAYS)) {
@@ -175,7 +175,7 @@ impl Setting {
     }
 }
 
-/// What the rules on instruments make of something of which each names a share.
+/// What the rules on instruments make of something, by the share of it that each names.
 fn setting(
     layers: &[&Profile],
     begin: Setting,

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use waggle_instrumentation::profile::builtin;
 
-use super::{Suite, SuiteError};
+use super::{Figure, Suite, SuiteError};
 use crate::window::{Cell, Load};
 
 /// A suite as short as one can be.
@@ -318,14 +318,15 @@ fn what_a_source_left_out_is_absent_and_not_zero() {
     let suite = Suite::parse("mine.toml", &text).unwrap();
     let cell = Cell { workload: "reads".to_owned(), threads: 8, load: Load::Closed, order: None };
     let [off, on] = ["off", "on"].map(|scenario| suite.published(&cell, scenario).unwrap());
-    assert_eq!((off.qps, on.qps, on.percent), (Some(1000.0), None, None));
-    assert_eq!(on.recomputed_percent(off), None);
+    assert_eq!(off.figures, [(Figure::Qps, 1000.0)].into());
+    assert!(on.figures.is_empty() && on.changes.is_empty());
+    assert_eq!(on.recomputed_percent(off, Figure::Qps), None);
 }
 
 #[test]
-fn the_suite_that_the_guide_shows_is_one() {
-    let guide = include_str!("../../../../docs/guide/lab.md");
-    let blocks = guide.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+fn the_suite_that_the_reference_shows_is_one() {
+    let page = include_str!("../../../../docs/reference/lab-suite.md");
+    let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let suites: Vec<&str> = blocks.filter(|text| text.contains("[[scenarios]]")).collect();
     assert_eq!(suites.len(), 1);
     let suite = Suite::parse("mine.toml", suites[0]).unwrap();

@@ -6,7 +6,7 @@
 
 mod agree;
 mod check;
-mod declared;
+mod data;
 mod error;
 mod expect;
 #[cfg(test)]
@@ -29,9 +29,13 @@ use crate::metric::Metric;
 use crate::server_option::ServerOption;
 use crate::window::{Cell, Load, Window};
 
+use parse::Contradiction;
+use tables::Table;
+
+pub use data::{ByScale, Data, Scale};
 pub use error::{Mistake, SuiteError};
 pub use expect::{Expect, Must, Under, counter_disproof};
-pub use published::{Figure, Further, Published, PublishedRange};
+pub use published::{Figure, Published, PublishedRange};
 pub use scenario::Scenario;
 pub(crate) use scenario::{DEFAULT, default_profile};
 
@@ -41,9 +45,11 @@ const DURABLE: &str = "innodb_flush_log_at_trx_commit";
 const POOL_OF_SEVERAL: u32 = 1024;
 
 /// A published experiment, or one of the user's own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Suite {
     /// Its name: that of its file.
+    #[serde(skip)]
     pub name: String,
     /// What it asks, in a line.
     pub title: String,
@@ -66,28 +72,48 @@ pub struct Suite {
     /// What is compared.
     pub scenarios: Vec<Scenario>,
     /// In which orders, and what is read from each.
+    #[serde(default)]
     pub orders: Vec<Order>,
-    /// How the servers of a block are had.
+    /// How the servers of a block run.
     pub servers: Servers,
-    /// Whether scenarios differ in how they start the server, those that a run leaves out among them.
+    /// Whether scenarios differ in how they start the server, also those that a run leaves out.
+    #[serde(skip)]
     pub starts_differ: bool,
     /// What every server is told at its start, as on its command line.
+    #[serde(default)]
     pub options: Vec<String>,
     /// The data.
     pub data: Data,
-    /// Instruments of which every workload makes events on every server where they are on.
+    /// Instruments that every workload feeds with events, on every server where they are on.
+    #[serde(default)]
     pub feeds: Vec<String>,
     /// Counters of InnoDB (`NAME` in `INNODB_METRICS`) that every workload moves where they are on.
+    #[serde(default)]
     pub counters: Vec<String>,
     /// Smaller effects are of no interest, %.
     pub margin_percent: f64,
     /// The effects that a run shall be able to show, by metric, %; the processor time per statement is
     /// always among them.
+    #[serde(skip)]
     pub detectable_percent: BTreeMap<Metric, f64>,
     /// What the source printed, cell by cell.
+    #[serde(skip)]
     pub published: Vec<Published>,
     /// What it says without figures.
+    #[serde(default)]
     pub published_ranges: Vec<PublishedRange>,
+    /// The effects as the file has them, by the keys of metrics.
+    #[serde(default, rename = "detectable_percent")]
+    declared: BTreeMap<String, f64>,
+    /// The scenarios that the columns of the tables are of.
+    #[serde(default)]
+    columns: Vec<String>,
+    /// The tables of the source until they are read.
+    #[serde(default, rename = "published")]
+    tables: Vec<Table>,
+    /// Cells that contradict something else in the source, until the tables are read.
+    #[serde(default)]
+    contradictions: Vec<Contradiction>,
 }
 
 /// Where the figures of a suite come from.
@@ -158,7 +184,7 @@ pub enum Sequence {
     Random,
 }
 
-/// How the servers of a block are had.
+/// How the servers of a block run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Servers {
@@ -166,77 +192,6 @@ pub enum Servers {
     SideBySide,
     /// One after another: every arm has a restart.
     OneAfterAnother,
-}
-
-/// The tables of the load, and room for them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Data {
-    /// Number of tables.
-    pub tables: u32,
-    /// Rows of each.
-    pub rows: ByScale<u32>,
-    /// The workload that uses the new tables until they are no longer new, before they are copied; absent where
-    /// they are measured as they were made.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub age_with: Option<String>,
-    /// Size of the buffer pool, MiB.
-    pub buffer_pool_mib: ByScale<u32>,
-    /// Size of the redo log, MiB.
-    pub redo_log_mib: ByScale<u32>,
-}
-
-/// How large an experiment is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scale {
-    /// Minutes: it shows that everything works, and large effects.
-    Tiny,
-    /// An hour or so.
-    Small,
-    /// The size of the source, where it says it.
-    Full,
-}
-
-/// A value for each [`Scale`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ByScale<T> {
-    tiny: T,
-    small: T,
-    full: T,
-}
-
-impl Scale {
-    /// All, the smallest first.
-    pub const ALL: [Scale; 3] = [Scale::Tiny, Scale::Small, Scale::Full];
-
-    /// Its name on the command line and in files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Scale::Tiny => "tiny",
-            Scale::Small => "small",
-            Scale::Full => "full",
-        }
-    }
-}
-
-impl Data {
-    /// Size of the buffer pool, bytes.
-    pub fn buffer_pool_bytes(&self, scale: Scale) -> u64 {
-        u64::from(self.buffer_pool_mib.of(scale)) << 20
-    }
-}
-
-impl<T: Copy> ByScale<T> {
-    /// The value for a scale.
-    pub fn of(&self, scale: Scale) -> T {
-        match scale {
-            Scale::Tiny => self.tiny,
-            Scale::Small => self.small,
-            Scale::Full => self.full,
-        }
-    }
 }
 
 impl Suite {
@@ -278,6 +233,12 @@ impl Suite {
     /// It is no TOML, or no suite, or it contradicts itself.
     pub fn parse(name: &str, text: &str) -> Result<Suite, SuiteError> {
         parse::parse(name, text)
+    }
+
+    /// The effect on a metric that a run shall be able to show, %; `None` where nothing is declared of
+    /// the metric.
+    pub fn declared_percent(&self, metric: Metric) -> Option<f64> {
+        self.detectable_percent.get(&metric).copied()
     }
 
     /// What a run measures at most: every workload with every number of sessions as fast as it goes, in

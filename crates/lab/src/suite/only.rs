@@ -15,22 +15,29 @@ impl Suite {
     /// # Errors
     /// It has no such word, or nothing is left.
     pub fn confine(&mut self, only: &[String]) -> Result<Vec<Cell>, SuiteError> {
-        let mut words = Words::default();
-        for word in only {
-            words.take(self, word)?;
+        let kinds = kinds(self);
+        let scenarios: Vec<String> = self.scenarios.iter().map(|one| one.name.clone()).collect();
+        let is_known = |word: &String| {
+            scenarios.contains(word) || kinds.iter().any(|(known, _)| known.contains(word))
+        };
+        if let Some(word) = only.iter().find(|word| !is_known(word)) {
+            return Err(unknown(self, word));
         }
         let baseline = self.baseline.clone();
-        self.scenarios.retain(|scenario| {
-            words.scenarios.is_empty()
-                || scenario.name == baseline
-                || words.scenarios.contains(&scenario.name)
-        });
+        let are_all = !only.iter().any(|word| scenarios.contains(word));
+        self.scenarios.retain(|one| are_all || one.name == baseline || only.contains(&one.name));
+        let is_asked = |cell: &Cell| {
+            kinds.iter().all(|(known, word)| {
+                let mut words = only.iter().filter(|word| known.contains(word)).peekable();
+                words.peek().is_none() || words.any(|one| *one == word(cell))
+            })
+        };
         let is_compared = |cell: &Cell| {
             let mut others = self.scenarios.iter().filter(|one| one.name != baseline);
             self.scenarios.len() == 1 || others.any(|one| self.has(cell, &one.name))
         };
         let all = self.cells().into_iter();
-        let cells: Vec<Cell> = all.filter(|cell| words.has(cell) && is_compared(cell)).collect();
+        let cells: Vec<Cell> = all.filter(|cell| is_asked(cell) && is_compared(cell)).collect();
         if cells.is_empty() {
             return Err(SuiteError::NothingLeft {
                 name: self.name.clone(),
@@ -41,41 +48,18 @@ impl Suite {
     }
 }
 
-#[derive(Default)]
-struct Words {
-    workloads: Vec<String>,
-    threads: Vec<u32>,
-    scenarios: Vec<String>,
-    orders: Vec<String>,
-    is_open: Vec<bool>,
-}
+/// The words of a kind, and the one that a cell has.
+type Kind = (Vec<String>, fn(&Cell) -> String);
 
-impl Words {
-    fn take(&mut self, suite: &Suite, word: &str) -> Result<(), SuiteError> {
-        let is_scenario = suite.scenarios.iter().any(|scenario| scenario.name == word);
-        let is_workload = suite.workloads.iter().any(|workload| workload.name == word);
-        let is_order = orders(suite).any(|order| order == word);
-        let threads = word.parse().ok().filter(|count| suite.threads.contains(count));
-        match (word, threads) {
-            (CLOSED, _) => self.is_open.push(false),
-            (OPEN, _) => self.is_open.push(true),
-            (_, Some(threads)) => self.threads.push(threads),
-            _ if is_workload => self.workloads.push(word.to_owned()),
-            _ if is_scenario => self.scenarios.push(word.to_owned()),
-            _ if is_order => self.orders.push(word.to_owned()),
-            _ => return Err(unknown(suite, word)),
-        }
-        Ok(())
-    }
-
-    fn has(&self, cell: &Cell) -> bool {
-        let is_open = cell.load.is_open();
-        (self.workloads.is_empty() || self.workloads.contains(&cell.workload))
-            && (self.threads.is_empty() || self.threads.contains(&cell.threads))
-            && (self.is_open.is_empty() || self.is_open.contains(&is_open))
-            && (self.orders.is_empty()
-                || cell.order.as_ref().is_some_and(|order| self.orders.contains(order)))
-    }
+/// What cells are chosen by.
+fn kinds(suite: &Suite) -> [Kind; 4] {
+    let kind = |cell: &Cell| if cell.load.is_open() { OPEN } else { CLOSED }.to_owned();
+    [
+        ([CLOSED, OPEN].map(str::to_owned).to_vec(), kind),
+        (suite.workloads.iter().map(|one| one.name.clone()).collect(), |it| it.workload.clone()),
+        (suite.threads.iter().map(u32::to_string).collect(), |it| it.threads.to_string()),
+        (orders(suite).map(str::to_owned).collect(), |it| it.order.clone().unwrap_or_default()),
+    ]
 }
 
 /// The names of the orders that can be told apart: of several.
@@ -85,16 +69,10 @@ pub(super) fn orders(suite: &Suite) -> impl Iterator<Item = &str> {
 }
 
 fn unknown(suite: &Suite, word: &str) -> SuiteError {
-    let workloads = suite.workloads.iter().map(|workload| workload.name.clone());
-    let threads = suite.threads.iter().map(u32::to_string);
-    let scenarios = suite.scenarios.iter().map(|scenario| scenario.name.clone());
-    let orders = orders(suite).map(str::to_owned);
-    let known: Vec<String> = workloads.chain(threads).chain(scenarios).chain(orders).collect();
-    SuiteError::NoSuchWord {
-        name: suite.name.clone(),
-        word: word.to_owned(),
-        known: known.join(", "),
-    }
+    let [_, workloads, threads, orders] = kinds(suite).map(|(words, _)| words);
+    let scenarios = suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect();
+    let known = [workloads, threads, scenarios, orders].concat().join(", ");
+    SuiteError::NoSuchWord { name: suite.name.clone(), word: word.to_owned(), known }
 }
 
 #[cfg(test)]

@@ -6,57 +6,23 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::agree;
-use super::check;
-use super::declared;
+use super::check::{self, must};
 use super::error::{Mistake, SuiteError};
 use super::expect::Expect;
-use super::published::{Entry, Figure, Published, PublishedRange};
-use super::tables::{Sheet, Table};
-use super::{Data, Order, Scenario, Sequence, Servers, Source, SourceMetric, Suite, Workload};
+use super::published::{Entry, Figure, Published};
+use super::tables::Sheet;
+use super::{Order, Sequence, Suite};
+use crate::metric::Metric;
 
-/// A suite as its file has it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    title: String,
-    source: Source,
-    baseline: String,
-    metric: SourceMetric,
-    workloads: Vec<Workload>,
-    threads: Vec<u32>,
-    open_shares: Vec<f64>,
-    open_threads: u32,
-    open_order: Option<String>,
-    scenarios: Vec<Scenario>,
-    #[serde(default)]
-    orders: Vec<Order>,
-    servers: Servers,
-    #[serde(default)]
-    options: Vec<String>,
-    data: Data,
-    #[serde(default)]
-    feeds: Vec<String>,
-    #[serde(default)]
-    counters: Vec<String>,
-    margin_percent: f64,
-    /// By the keys of metrics.
-    #[serde(default)]
-    detectable_percent: BTreeMap<String, f64>,
-    /// Columns of the tables: scenarios.
-    #[serde(default)]
-    columns: Vec<String>,
-    #[serde(default)]
-    published: Vec<Table>,
-    #[serde(default)]
-    contradictions: Vec<Contradiction>,
-    #[serde(default)]
-    published_ranges: Vec<PublishedRange>,
-}
+/// The key of the effects that a run shall be able to show.
+const DETECTABLE: &str = "detectable_percent";
+/// The metric that a run is always judged by.
+const JUDGED_BY: Metric = Metric::CpuPerStatement;
 
 /// Cells that contradict something else in the source, known to whoever wrote the file.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Contradiction {
+pub(super) struct Contradiction {
     workload: String,
     threads: u32,
     scenarios: Vec<String>,
@@ -66,46 +32,24 @@ struct Contradiction {
 }
 
 pub(super) fn parse(name: &str, text: &str) -> Result<Suite, SuiteError> {
-    let file: File = toml::from_str(text).map_err(|error| SuiteError::Shape {
+    let suite: Suite = toml::from_str(text).map_err(|error| SuiteError::Shape {
         name: name.to_owned(),
         reason: error.to_string().trim_end().to_owned(),
     })?;
-    suite(name, text, file).map_err(|mistake| SuiteError::Wrong { name: name.to_owned(), mistake })
+    complete(name, text, suite)
+        .map_err(|mistake| SuiteError::Wrong { name: name.to_owned(), mistake })
 }
 
-fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
-    let are_used = !file.published.is_empty();
-    check::columns(&file.columns, &file.baseline, &file.scenarios, are_used)?;
-    let sheet = Sheet { text, columns: &file.columns, baseline: &file.baseline };
-    let entries = sheet.entries(&file.published)?;
-    let published = published(entries, &file)?;
-    let detectable_percent = declared::detectable(&file.detectable_percent)?;
+/// Adds what follows from the text of a suite, and checks it.
+fn complete(name: &str, text: &str, mut suite: Suite) -> Result<Suite, Mistake> {
+    check::columns(&suite)?;
+    let sheet = Sheet { text, columns: &suite.columns, baseline: &suite.baseline };
+    suite.published = published(sheet.entries(&suite.tables)?, &suite)?;
+    suite.detectable_percent = detectable(&suite.declared)?;
+    (suite.tables, suite.contradictions) = (Vec::new(), Vec::new());
     let file_name = Path::new(name).file_name().and_then(|name| name.to_str()).unwrap_or(name);
-    let mut suite = Suite {
-        // That of a file without its ending; a name that was kept stays.
-        name: file_name.strip_suffix(".toml").unwrap_or(file_name).to_owned(),
-        title: file.title,
-        source: file.source,
-        baseline: file.baseline,
-        metric: file.metric,
-        workloads: file.workloads,
-        threads: file.threads,
-        open_shares: file.open_shares,
-        open_threads: file.open_threads,
-        open_order: file.open_order,
-        scenarios: file.scenarios,
-        orders: file.orders,
-        servers: file.servers,
-        starts_differ: false,
-        options: file.options,
-        data: file.data,
-        feeds: file.feeds,
-        counters: file.counters,
-        margin_percent: file.margin_percent,
-        detectable_percent,
-        published,
-        published_ranges: file.published_ranges,
-    };
+    // That of a file without its ending; a name that was kept stays.
+    file_name.strip_suffix(".toml").unwrap_or(file_name).clone_into(&mut suite.name);
     suite.starts_differ = suite.starts().len() > 1;
     complete_orders(&mut suite);
     check::check(&suite)?;
@@ -115,6 +59,24 @@ fn suite(name: &str, text: &str, file: File) -> Result<Suite, Mistake> {
         scenario.expects = profile.map_or(Vec::new(), |profile| Expect::of(&profile, feeds));
     }
     Ok(suite)
+}
+
+/// The effects that a suite declares detectable, from the keys of their metrics.
+fn detectable(declared: &BTreeMap<String, f64>) -> Result<BTreeMap<Metric, f64>, Mistake> {
+    let mut all = BTreeMap::new();
+    for (key, percent) in declared {
+        let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.key() == key) else {
+            let keys = Metric::ALL.map(Metric::key).join(", ");
+            let reason = format!("there is no metric {key}");
+            return Err(Mistake::new(DETECTABLE, reason, format!("name one of {keys}")));
+        };
+        check::effect(&format!("{DETECTABLE}.{key}"), *percent)?;
+        all.insert(metric, *percent);
+    }
+    let reason = format!("{} is missing, on which verdicts are", JUDGED_BY.key());
+    let remedy = "give the effect on it that a run shall be able to show, %";
+    must(all.contains_key(&JUDGED_BY), DETECTABLE, reason, remedy)?;
+    Ok(all)
 }
 
 /// What is not said of orders: one of all scenarios, each compared with the baseline, and with the first of those
@@ -140,7 +102,7 @@ fn complete_orders(suite: &mut Suite) {
 
 /// The cells of the source, each with what is wrong with it. What contradicts itself without a word
 /// is a mistake, and so is a word about what agrees.
-fn published(entries: Vec<Entry>, file: &File) -> Result<Vec<Published>, Mistake> {
+fn published(entries: Vec<Entry>, file: &Suite) -> Result<Vec<Published>, Mistake> {
     check_marks(&entries, &file.contradictions)?;
     let mut published = Vec::new();
     for entry in &entries {
@@ -156,13 +118,13 @@ fn published(entries: Vec<Entry>, file: &File) -> Result<Vec<Published>, Mistake
             let reason = format!("{figure:?} agrees with all else, and contradictions names it");
             return Err(Mistake::new(entry.key(), reason, "take it out of [[contradictions]]"));
         }
-        published.push(entry.clone().published(file.metric, &marked));
+        published.push(entry.clone().published(marked));
     }
     Ok(published)
 }
 
 /// What contradictions say of a cell.
-fn marks(entry: &Entry, file: &File) -> BTreeMap<Figure, String> {
+fn marks(entry: &Entry, file: &Suite) -> BTreeMap<Figure, String> {
     let of_entry = |mark: &&Contradiction| {
         mark.scenarios.iter().any(|name| entry.is_of(&mark.workload, mark.threads, name))
     };
@@ -178,12 +140,9 @@ fn check_marks(entries: &[Entry], contradictions: &[Contradiction]) -> Result<()
             entries.iter().any(|entry| entry.is_of(&mark.workload, mark.threads, name))
         };
         let key = format!("contradictions: {}, {} threads", mark.workload, mark.threads);
-        if mark.why.trim().is_empty() {
-            return Err(Mistake::new(key, "why is empty", "say what contradicts what"));
-        }
-        if mark.scenarios.is_empty() {
-            return Err(Mistake::new(key, "scenarios is empty", "name the scenarios of the cells"));
-        }
+        must(!mark.why.trim().is_empty(), &key, "why is empty", "say what contradicts what")?;
+        let has_some = !mark.scenarios.is_empty();
+        must(has_some, &key, "scenarios is empty", "name the scenarios of the cells")?;
         if let Some(name) = mark.scenarios.iter().find(|name| !is_there(name)) {
             let reason = format!("no table has a cell of {name}");
             return Err(Mistake::new(key, reason, "name a cell of [[published]]"));
@@ -191,10 +150,9 @@ fn check_marks(entries: &[Entry], contradictions: &[Contradiction]) -> Result<()
     }
     let mut known = BTreeSet::new();
     for entry in entries {
-        if !known.insert((&entry.table, &entry.workload, entry.threads, &entry.scenario)) {
-            let remedy = "keep one, or give the other table a name of its own";
-            return Err(Mistake::new(entry.key(), "it is there twice", remedy));
-        }
+        let is_new = known.insert((&entry.table, &entry.workload, entry.threads, &entry.scenario));
+        let remedy = "keep one, or give the other table a name of its own";
+        must(is_new, entry.key(), "it is there twice", remedy)?;
     }
     Ok(())
 }

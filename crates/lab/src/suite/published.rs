@@ -23,6 +23,12 @@ pub enum Figure {
     Memory,
 }
 
+impl Figure {
+    /// All of them.
+    pub const ALL: [Figure; 5] =
+        [Figure::Qps, Figure::Tps, Figure::Latency, Figure::Cpu, Figure::Memory];
+}
+
 /// A cell of a table of the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
@@ -34,36 +40,12 @@ pub struct Published {
     pub threads: u32,
     /// The scenario.
     pub scenario: String,
-    /// What [`Published::percent`] is a change of.
-    pub metric: SourceMetric,
-    /// Statements per second.
-    pub qps: Option<f64>,
-    /// Transactions per second.
-    pub tps: Option<f64>,
-    /// Mean latency, ms.
-    pub latency_ms: Option<f64>,
-    /// Use of the processors, %.
-    pub cpu_percent: Option<f64>,
-    /// Memory beyond that of the baseline, bytes.
-    pub memory_bytes: Option<f64>,
-    /// Change of the metric against the baseline as it was printed, %; negative is less.
-    pub percent: Option<f64>,
-    /// Why the throughput or its change contradicts something else in the source; it is out of the
-    /// verdict then.
-    pub contradicts: Option<String>,
-    /// What is printed of the other figures, or wrong with them.
-    pub further: Vec<Further>,
-}
-
-/// What is printed of a figure beside the metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Further {
-    /// The figure.
-    pub figure: Figure,
-    /// Its change against the baseline as it was printed, %.
-    pub percent: Option<f64>,
-    /// Why it contradicts something else in the source.
-    pub contradicts: Option<String>,
+    /// The figures that were printed.
+    pub figures: BTreeMap<Figure, f64>,
+    /// Changes of figures against the baseline as they were printed, %; negative is less.
+    pub changes: BTreeMap<Figure, f64>,
+    /// Why a figure or its change contradicts something else in the source; it is out of the verdict then.
+    pub contradictions: BTreeMap<Figure, String>,
 }
 
 /// What a source says of a scenario without figures: a change against the baseline, from one end to the
@@ -86,24 +68,17 @@ pub struct PublishedRange {
 }
 
 impl Published {
-    /// The change of the metric against the baseline that follows from the printed figures, %:
+    /// The change of a figure against the baseline that follows from what was printed, %:
     /// `100 (x / baseline - 1)`. `None` where one of them was not printed.
-    pub fn recomputed_percent(&self, baseline: &Published) -> Option<f64> {
-        let (value, base) = (self.throughput()?, baseline.throughput()?);
-        (base > 0.0).then(|| 100.0 * (value / base - 1.0))
-    }
-
-    fn throughput(&self) -> Option<f64> {
-        match self.metric {
-            SourceMetric::Qps => self.qps,
-            SourceMetric::Tps => self.tps,
-        }
+    pub fn recomputed_percent(&self, baseline: &Published, figure: Figure) -> Option<f64> {
+        let (value, base) = (self.figures.get(&figure)?, baseline.figures.get(&figure)?);
+        (*base > 0.0).then(|| 100.0 * (value / base - 1.0))
     }
 }
 
 impl SourceMetric {
     /// As a figure.
-    pub(super) fn figure(self) -> Figure {
+    pub fn figure(self) -> Figure {
         match self {
             SourceMetric::Qps => Figure::Qps,
             SourceMetric::Tps => Figure::Tps,
@@ -170,31 +145,14 @@ impl Entry {
         format!("published, {table}: {workload}, {threads} threads, {scenario}")
     }
 
-    pub(super) fn published(
-        self,
-        metric: SourceMetric,
-        contradictions: &BTreeMap<Figure, String>,
-    ) -> Published {
-        let value =
-            |figure: Figure| self.figures.get(&figure).map(|printed: &Printed| printed.value);
-        let change =
-            |figure: Figure| self.changes.get(&figure).map(|printed: &Printed| printed.value);
-        let why = |figure: Figure| contradictions.get(&figure).cloned();
-        let others = [Figure::Qps, Figure::Tps, Figure::Latency, Figure::Cpu, Figure::Memory];
-        let others = others.into_iter().filter(|figure| *figure != metric.figure());
-        let further = others
-            .map(|figure| Further { figure, percent: change(figure), contradicts: why(figure) })
-            .filter(|further| further.percent.is_some() || further.contradicts.is_some());
+    pub(super) fn published(self, contradictions: BTreeMap<Figure, String>) -> Published {
+        let values = |all: BTreeMap<Figure, Printed>| {
+            all.into_iter().map(|(figure, printed)| (figure, printed.value)).collect()
+        };
         Published {
-            metric,
-            qps: value(Figure::Qps),
-            tps: value(Figure::Tps),
-            latency_ms: value(Figure::Latency),
-            cpu_percent: value(Figure::Cpu),
-            memory_bytes: value(Figure::Memory),
-            percent: change(metric.figure()),
-            contradicts: why(metric.figure()),
-            further: further.collect(),
+            figures: values(self.figures),
+            changes: values(self.changes),
+            contradictions,
             table: self.table,
             workload: self.workload,
             threads: self.threads,

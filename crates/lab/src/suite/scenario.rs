@@ -53,8 +53,8 @@ impl Scenario {
         self.profile().is_some_and(sets)
     }
 
-    /// Why so many events of Performance Schema, by the name of the instrument, cannot come from this
-    /// scenario; `None` where they can.
+    /// Why these numbers of events, by the name of the instrument, cannot come from this scenario; `None` where they
+    /// can.
     pub fn disproof(&self, events: &Events, under: Under) -> Option<String> {
         disproof(&self.expects, events, under)
     }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::check::must;
 use super::error::Mistake;
 use super::published::{Entry, Figure, Printed};
 
@@ -12,7 +13,7 @@ const MB: f64 = 1e6;
 const PERCENT: f64 = 100.0;
 
 /// A table of the source. Its columns are the scenarios of `columns`, in that order.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
     pub(super) table: String,
@@ -22,7 +23,7 @@ pub(super) struct Table {
 
 /// A row: a number per column. `nan` stands where the source has none. Changes leave out the
 /// baseline, ratios have it.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {
     pub(super) threads: u32,
@@ -76,29 +77,19 @@ impl Sheet<'_> {
         let place = format!("published, {title}: {workload}, {} threads", row.threads);
         let cells = self.columns.iter().map(|name| empty(table, row, name));
         let mut cells: Vec<Entry> = cells.collect();
-        for (name, figure, factor, numbers) in row.figures() {
-            count(&place, name, numbers, self.columns)?;
-            for (cell, number) in cells.iter_mut().zip(numbers) {
-                if let Some(printed) = self.number(&place, name, number, 0.0)? {
-                    cell.figures.insert(figure, printed.times(factor));
-                }
-            }
-        }
-        let compared: Vec<String> =
-            self.columns.iter().filter(|name| *name != self.baseline).cloned().collect();
-        for (name, figure, numbers) in row.changes() {
-            count(&place, name, numbers, &compared)?;
-            let others = cells.iter_mut().filter(|cell| cell.scenario != self.baseline);
-            for (cell, number) in others.zip(numbers) {
-                if let Some(printed) = self.number(&place, name, number, -PERCENT)? {
-                    cell.changes.insert(figure, printed);
-                }
-            }
-        }
-        count(&place, "tps_ratio", &row.tps_ratio, self.columns)?;
-        for (cell, number) in cells.iter_mut().zip(&row.tps_ratio) {
-            if let Some(printed) = self.number(&place, "tps_ratio", number, 0.0)? {
-                cell.changes.insert(Figure::Tps, change_of(printed));
+        for (name, figure, what, numbers) in row.figures() {
+            let has = |scenario: &str| what != What::Change || scenario != self.baseline;
+            let columns: Vec<&str> =
+                self.columns.iter().map(String::as_str).filter(|name| has(name)).collect();
+            count(&place, name, numbers, &columns)?;
+            let least = if what == What::Change { -PERCENT } else { 0.0 };
+            for (cell, number) in cells.iter_mut().filter(|cell| has(&cell.scenario)).zip(numbers) {
+                let Some(printed) = self.number(&place, name, number, least)? else { continue };
+                match what {
+                    What::Value(unit) => cell.figures.insert(figure, printed.times(unit)),
+                    What::Change => cell.changes.insert(figure, printed),
+                    What::Ratio => cell.changes.insert(figure, change_of(printed)),
+                };
             }
         }
         Ok(cells)
@@ -125,24 +116,33 @@ impl Sheet<'_> {
     }
 }
 
-impl Row {
-    /// Key, figure, and what a unit of the file is in that of the figure.
-    fn figures(&self) -> [(&'static str, Figure, f64, &Numbers); 5] {
-        [
-            ("qps", Figure::Qps, 1.0, &self.qps),
-            ("tps", Figure::Tps, 1.0, &self.tps),
-            ("latency_ms", Figure::Latency, 1.0, &self.latency_ms),
-            ("cpu_percent", Figure::Cpu, 1.0, &self.cpu_percent),
-            ("memory_mb", Figure::Memory, MB, &self.memory_mb),
-        ]
-    }
+/// What the numbers of a key are.
+#[derive(Clone, Copy, PartialEq)]
+enum What {
+    /// The figure itself, and what a unit of the file is in that of the figure.
+    Value(f64),
+    /// Its change against the baseline, %.
+    Change,
+    /// Its ratio to that of the baseline.
+    Ratio,
+}
 
-    fn changes(&self) -> [(&'static str, Figure, &Numbers); 4] {
+impl Row {
+    /// Every key, and what its numbers are.
+    fn figures(&self) -> [(&'static str, Figure, What, &Numbers); 10] {
+        use Figure::{Cpu, Latency, Memory, Qps, Tps};
+        use What::{Change, Ratio, Value};
         [
-            ("qps_change", Figure::Qps, &self.qps_change),
-            ("tps_change", Figure::Tps, &self.tps_change),
-            ("latency_change", Figure::Latency, &self.latency_change),
-            ("cpu_change", Figure::Cpu, &self.cpu_change),
+            ("qps", Qps, Value(1.0), &self.qps),
+            ("tps", Tps, Value(1.0), &self.tps),
+            ("latency_ms", Latency, Value(1.0), &self.latency_ms),
+            ("cpu_percent", Cpu, Value(1.0), &self.cpu_percent),
+            ("memory_mb", Memory, Value(MB), &self.memory_mb),
+            ("qps_change", Qps, Change, &self.qps_change),
+            ("tps_change", Tps, Change, &self.tps_change),
+            ("latency_change", Latency, Change, &self.latency_change),
+            ("cpu_change", Cpu, Change, &self.cpu_change),
+            ("tps_ratio", Tps, Ratio, &self.tps_ratio),
         ]
     }
 }
@@ -162,14 +162,12 @@ fn count(
     place: &str,
     name: &str,
     numbers: &[Spanned<f64>],
-    columns: &[String],
+    columns: &[&str],
 ) -> Result<(), Mistake> {
-    if numbers.is_empty() || numbers.len() == columns.len() {
-        return Ok(());
-    }
+    let is_right = numbers.is_empty() || numbers.len() == columns.len();
     let reason = format!("{} numbers for {} columns", numbers.len(), columns.len());
     let remedy = format!("give one for each of {}", columns.join(", "));
-    Err(Mistake::new(format!("{place}: {name}"), reason, remedy))
+    must(is_right, format!("{place}: {name}"), reason, remedy)
 }
 
 /// The change in percent that a ratio is, as exactly as the ratio was printed.

@@ -1,7 +1,7 @@
 //! The buffer pool of a server that has just been started.
 
 use waggle_lab::buffer_pool;
-use waggle_testkit::{Account, Client, Server, Transport, Version};
+use waggle_testkit::{Client, Server, Version};
 
 use super::connect;
 
@@ -25,7 +25,7 @@ fn reads(version: Version) -> [u64; 2] {
         .arg("--performance-schema=ON")
         .arg("--performance-schema-instrument=wait/io/file/innodb/%=ON");
     let mut server = server.start().unwrap();
-    let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+    let mut client = server.root().unwrap();
     client.run("CREATE DATABASE load_of").unwrap();
     let table =
         "id INT PRIMARY KEY AUTO_INCREMENT, k INT NOT NULL, pad CHAR(200) NOT NULL, KEY k (k)";
@@ -36,7 +36,7 @@ fn reads(version: Version) -> [u64; 2] {
     }
     [false, true].map(|is_filled| {
         drop(server.restart());
-        let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+        let mut client = server.root().unwrap();
         if is_filled {
             buffer_pool::fill(&mut connect(&server), "load_of").unwrap();
         }

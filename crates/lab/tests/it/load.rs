@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use waggle_lab::load::{
-    AGE_ROWS, Count, Driver, LoadError, Pace, Reach, Request, Sysbench, age, prepare,
+    AGE_ROWS, Count, Driver, LoadError, Pace, Reach, Request, Sysbench, SysbenchError, age, prepare,
 };
 use waggle_lab::suite::Workload;
 use waggle_private_server::Launcher;
-use waggle_testkit::{Account, Client, Server, Transport, Version};
+use waggle_testkit::{Client, Server, Version, launcher, wait_for, wait_showing};
 
 /// A server with tables, somebody who asks it, and what a load needs.
 struct Stage {
@@ -20,13 +20,6 @@ struct Stage {
     sysbench: Sysbench,
     launcher: Launcher,
     dir: TempDir,
-}
-
-/// A launcher that needs no program of ours: it does what matters here, the death with us.
-fn launcher() -> Launcher {
-    let become_it = "shift; exec setpriv --pdeathsig KILL \"$@\"";
-    let arguments = ["-c", become_it].map(str::to_owned).to_vec();
-    Launcher { program: "sh".into(), arguments, processors: Vec::new() }
 }
 
 fn workload(script: &str, arguments: &[&str]) -> Workload {
@@ -44,7 +37,7 @@ impl Stage {
         let builder = Server::builder(version).max_connections(sessions + 10);
         let server = builder.arg("--max-prepared-stmt-count=100000").start().unwrap();
         let mut stage = Stage {
-            watcher: Client::connect(&server, Transport::Unix, Account::ROOT).unwrap(),
+            watcher: server.root().unwrap(),
             sysbench: Sysbench::find(Path::new("sysbench")).unwrap(),
             launcher: launcher(),
             dir: TempDir::new().unwrap(),
@@ -84,15 +77,12 @@ impl Stage {
         rows[0].text(0, 1).unwrap().parse().unwrap()
     }
 
-    /// Waits until the server has so many sessions.
+    /// Waits until the server has this many sessions.
     fn wait_sessions(&mut self, wanted: u64) {
-        for _ in 0..2000 {
-            if self.status("Threads_connected") == wanted {
-                return;
-            }
-            sleep(Duration::from_millis(5));
-        }
-        panic!("{} sessions are left", self.status("Threads_connected"));
+        wait_showing(format_args!("{wanted} sessions"), || {
+            let left = self.status("Threads_connected");
+            if left == wanted { Ok(()) } else { Err(left) }
+        });
     }
 }
 
@@ -195,7 +185,7 @@ fn what_is_missing_is_named() {
     let refused = [stage.ask(&nosuch, 2, made), stage.ask(&nosuch, 2, started)];
     for error in refused.map(Result::unwrap_err) {
         assert!(
-            matches!(&error, LoadError::Script { script } if script == "oltp_nosuch"),
+            matches!(&error, LoadError::Sysbench(SysbenchError::Script { script }) if script == "oltp_nosuch"),
             "{error}"
         );
     }
@@ -216,12 +206,7 @@ fn a_server_that_dies_ends_the_load_and_says_so() {
         if !is_at_work {
             driver.go(Pace::Closed).unwrap();
         }
-        let error = std::iter::from_fn(|| {
-            sleep(Duration::from_millis(5));
-            Some(driver.count())
-        })
-        .find_map(Result::err)
-        .unwrap();
+        let error = wait_for("the end of the load", || driver.count().err());
         let said = error.to_string();
         assert!(said.contains("oltp_read_write") && said.contains("FATAL"), "{said}");
         assert!(said.contains("2013") || said.contains("2006"), "{said}");

@@ -1,7 +1,7 @@
 //! The redo log of a server that has just been started.
 
 use waggle_lab::redo;
-use waggle_testkit::{Account, Client, Server, Transport, Version};
+use waggle_testkit::{Client, Server, Version};
 
 use super::connect;
 
@@ -13,7 +13,7 @@ fn status(client: &mut Client, name: &str) -> Option<u64> {
 /// Writes the log of a server through and gives its capacity, and what was written, bytes.
 fn written(version: Version) -> Option<(u64, u64)> {
     let server = Server::builder(version).start().unwrap();
-    let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+    let mut client = server.root().unwrap();
     let capacity = status(&mut client, "Innodb_redo_log_capacity_resized");
     let before = status(&mut client, "Innodb_redo_log_current_lsn");
     redo::write_through(&mut connect(&server)).unwrap();

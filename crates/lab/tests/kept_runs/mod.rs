@@ -1,19 +1,16 @@
-//! The runs of the lab that are kept with their windows.
+//! The runs of the lab that are kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use waggle_lab::kept::{RUN, WINDOWS};
-
-const RESULTS: &str = "bench/results";
+use waggle_lab::run_dir::PACKED_WINDOWS;
 
 /// Their directories, in the order of their names.
 pub(crate) fn kept_runs() -> Vec<PathBuf> {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(RESULTS);
-    let entries = fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path());
-    let has = |path: &PathBuf, name: &str| path.join(name).is_file();
-    let is_run = |path: &PathBuf| has(path, RUN) && has(path, WINDOWS);
-    let mut runs: Vec<PathBuf> = entries.filter(is_run).collect();
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/results");
+    let mut runs: Vec<PathBuf> =
+        fs::read_dir(results).unwrap().map(|entry| entry.unwrap().path()).collect();
+    runs.retain(|run| run.join(PACKED_WINDOWS).exists());
     runs.sort();
     runs
 }

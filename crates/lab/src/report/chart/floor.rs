@@ -15,7 +15,7 @@ use crate::window::Window;
 const STRIP: f64 = 44.0;
 /// In how many lines the marks of a strip lie.
 const LINES: usize = 5;
-const AXIS: &str = "d% between equal arms (%), each metric as far as it reaches";
+const AXIS: &str = "change between equal arms (%), each metric as far as it reaches";
 const CAPTION: &str = "A mark for each cell: the change between two arms that are set alike. All of it \
                        is noise. Filled: the 95 % interval leaves out 0, a false alarm. Dashed: the \
                        effect that the suite declares detectable. Dotted: half of the 95 % interval, \

@@ -7,16 +7,16 @@ use crate::report::chart::mark::{Look, Shape};
 use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, Plot, label};
 use crate::report::chart::scale::Scale;
+use crate::report::document::Kind;
 use crate::report::group::Group;
-use crate::report::{Absent, Report, columns, words};
+use crate::report::{Absent, Report, words};
 use crate::suite::Scenario;
 use crate::window::{Cell, Load};
 
 /// Height of a line, pixels.
 const LINE: f64 = 17.0;
 const CAPTION: &str = "Marks and bars: ours with the 95 % interval, by verdict. Hollow circles: the \
-                       published figures. A bar that ends at the edge goes beyond it. Cells that were not run are in \
-                       the tables.";
+                       published figures. A bar that ends at the edge goes beyond it.";
 
 /// One comparison.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub(super) fn of(report: Report<'_>, groups: &[&Group<'_>], metric: Metric) -> O
     }
     let name = groups.first().map_or("", |group| group.name.as_str());
     let title = format!("{name}: change of {} in every cell", words::short(metric));
-    let axis = format!("d% of {} (%)", words::name(metric));
+    let axis = format!("change of {} (%)", words::name(metric));
     let picture = draw(&title, axis, &lines);
     let figure = Figure::new(title, CAPTION, picture);
     groups.first().filter(|_| !lines.is_empty()).map(|group| figure.in_order(group))
@@ -60,9 +60,8 @@ fn line(report: Report<'_>, cell: &Cell, scenario: &Scenario, metric: Metric) ->
     };
     let is_of_source = metric == report.source_metric();
     let percent = report.published_percent(cell, &scenario.name).filter(|_| is_of_source);
-    let published = percent.map(|percent| {
-        (percent, columns::contradiction_of_change(report, cell, &scenario.name).is_some())
-    });
+    let published = percent
+        .map(|percent| (percent, report.contradiction_of_change(cell, &scenario.name).is_some()));
     Line { name, ours, verdict, published }
 }
 
@@ -119,7 +118,7 @@ fn look(verdict: &Verdict) -> Look {
         Verdict::Free { .. } => Shape::Diamond,
         Verdict::Overloaded(_) | Verdict::Void(_) | Verdict::NotRun(_) => Shape::Cross,
     };
-    Look { class: columns::kind(verdict).class().to_owned(), shape }
+    Look { class: Kind::of(verdict).class().to_owned(), shape }
 }
 
 fn published() -> Look {
@@ -130,7 +129,7 @@ fn legend(lines: &[Line]) -> Vec<(Look, String)> {
     let verdicts = [
         (Verdict::Cost, "cost"),
         (Verdict::Gain, "gain"),
-        (Verdict::Below { detectable_percent: 0.0 }, "below what we can detect"),
+        (Verdict::Below { detectable_percent: 0.0 }, "not shown"),
         (Verdict::Free { below_percent: 0.0 }, "proven small"),
     ];
     let mut legend: Vec<(Look, String)> =
@@ -164,7 +163,7 @@ mod tests {
             line(None, Verdict::Void("steal".to_owned())),
             line(None, Verdict::NotRun("budget".to_owned())),
         ];
-        let svg = draw("t", "d% of QPS (%)".to_owned(), &lines).to_string();
+        let svg = draw("t", "change of QPS (%)".to_owned(), &lines).to_string();
         assert_well_formed(&svg);
         for class in ["cost", "gain", "below", "free"] {
             assert_eq!(svg.matches(&format!("class=\"bar {class}\"")).count(), 1, "{class}");
@@ -175,6 +174,6 @@ mod tests {
 
     #[test]
     fn no_line_makes_a_chart() {
-        assert_well_formed(&draw("t", "d% of QPS (%)".to_owned(), &[]).to_string());
+        assert_well_formed(&draw("t", "change of QPS (%)".to_owned(), &[]).to_string());
     }
 }

@@ -6,7 +6,7 @@ mod mark;
 mod picture;
 mod plot;
 mod raw;
-mod scale;
+pub(super) mod scale;
 mod threads;
 
 use std::collections::BTreeSet;

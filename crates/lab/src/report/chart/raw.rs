@@ -72,13 +72,13 @@ fn value(window: &Window, metric: Metric) -> Option<f64> {
 }
 
 fn tip(window: &Window, metric: Metric) -> String {
-    let Window { number, block, arm, life, .. } = window;
+    let Window { number, block, arm, server_start, .. } = window;
     let what = match value(window, metric) {
         Some(value) => format!("{} {}", words::plain(value), words::unit(metric)),
         None => words::NOT_MEASURED.to_owned(),
     };
     let void = window.void.as_ref().map_or(String::new(), |why| format!("; {}", words::void(why)));
-    format!("window {number}, block {block}, server start {life}, {arm}: {what}{void}")
+    format!("window {number}, block {block}, server start {server_start}, {arm}: {what}{void}")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const MARGIN: f64 = 0.06;
 
 /// An axis from one value to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Scale {
+pub(in crate::report) struct Scale {
     from: f64,
     to: f64,
     is_log2: bool,
@@ -22,7 +22,7 @@ impl Scale {
     }
 
     /// Holds all finite values and some room beside them; 0 to 1 where there are none.
-    pub(super) fn around(values: impl IntoIterator<Item = f64>) -> Scale {
+    pub(in crate::report) fn around(values: impl IntoIterator<Item = f64>) -> Scale {
         let Some((low, high)) = span(values) else { return Scale::between(0.0, 1.0) };
         let margin = margin(low, high);
         Scale::between(low - margin, high + margin)
@@ -43,7 +43,7 @@ impl Scale {
     }
 
     /// Where a value lies, 0 to 1; one beyond an end lies at that end.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(in crate::report) fn share(&self, value: f64) -> f64 {
         let value = if self.is_log2 { value.log2() } else { value };
         let share = (value - self.from) / (self.to - self.from);
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
@@ -56,7 +56,7 @@ impl Scale {
     }
 
     /// Round values between the ends of a linear scale, and how many digits tell them apart.
-    pub(super) fn ticks(&self) -> (Vec<f64>, usize) {
+    pub(in crate::report) fn ticks(&self) -> (Vec<f64>, usize) {
         let (low, high) = (self.from.min(self.to), self.from.max(self.to));
         let step = step((high - low) / TICKS);
         let first = (low / step).ceil();

@@ -9,7 +9,6 @@ use crate::report::chart::mark::Look;
 use crate::report::chart::picture::Picture;
 use crate::report::chart::plot::{Axis, HEIGHT, Plot};
 use crate::report::chart::scale::Scale;
-use crate::report::columns::contradiction_of_change;
 use crate::report::element::{Element, Pixels};
 use crate::report::group::Group;
 use crate::report::words;
@@ -67,7 +66,7 @@ pub(super) fn changes(report: Report<'_>, group: &Group<'_>) -> Figure {
     for (curve, scenario) in curves.iter_mut().zip(&group.scenarios) {
         let published = |cell: &Cell| {
             let percent = report.published_percent(cell, &scenario.name)?;
-            let is_sound = contradiction_of_change(report, cell, &scenario.name).is_none();
+            let is_sound = report.contradiction_of_change(cell, &scenario.name).is_none();
             is_sound.then_some((cell.threads, percent))
         };
         curve.published = cells.iter().filter_map(published).collect();
@@ -78,7 +77,7 @@ pub(super) fn changes(report: Report<'_>, group: &Group<'_>) -> Figure {
     let published = curves.iter().flat_map(|curve| &curve.published).map(|(_, value)| *value);
     let scale = Scale::around(ours.chain(published).chain([0.0]));
     let name = words::name(metric);
-    let axis = Axis::linear(format!("d% of {name} (%)"), scale);
+    let axis = Axis::linear(format!("change of {name} (%)"), scale);
     let baseline = &report.suite.baseline;
     let title = format!("{}: change of {name} against {baseline} by threads", group.name);
     let picture = draw(&title, axis, &threads(cells), &curves, Spread::Bands);

@@ -1,14 +1,16 @@
 //! Comparisons by cell and scenario, each with its metrics.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::report::Report;
-use crate::report::row::{self, Row};
+use crate::analysis::{Comparison, Interval, Verdict};
+use crate::report::row::{self, ends, in_a_word, rounded};
+use crate::report::{Report, published, words};
+use crate::window::Window;
 
 /// A scenario against its baseline in one cell.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct ComparedJson {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct ComparedJson {
     workload: String,
     threads: u32,
     /// `closed` or `open`.
@@ -25,13 +27,12 @@ pub(super) struct ComparedJson {
     baseline: String,
     /// Whether the baseline left no processor idle. Else rates say nothing of the cost. `null`: not measured.
     saturated: Option<bool>,
-    metrics: Vec<MetricJson>,
+    pub(in crate::report) metrics: Vec<MetricJson>,
 }
 
 /// By one metric.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-struct MetricJson {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct MetricJson {
     metric: &'static str,
     /// The unit of the values and of the difference.
     unit: &'static str,
@@ -64,8 +65,7 @@ struct MetricJson {
 }
 
 /// What the source printed.
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct PublishedJson {
     value: Option<f64>,
     unit: Option<&'static str>,
@@ -78,73 +78,97 @@ struct PublishedJson {
 }
 
 /// Every comparison of the cells that were run.
-pub(super) fn all(report: Report<'_>) -> Vec<ComparedJson> {
-    let mut all: Vec<ComparedJson> = Vec::new();
-    for row in row::all(report) {
-        match all.iter_mut().find(|one| one.holds(&row)) {
-            Some(known) => known.metrics.push(MetricJson::of(row)),
-            None => all.push(ComparedJson::of(row)),
+pub(in crate::report) fn all(report: Report<'_>) -> Vec<ComparedJson> {
+    let run = report.cells_run();
+    let was_run = |one: &&Comparison| one.verdict.is_known() || run.contains(&&one.cell);
+    let mut all: Vec<(&Comparison, ComparedJson)> = Vec::new();
+    for one in report.analysis.comparisons.iter().filter(was_run) {
+        let is_alike = |(known, _): &&mut (&Comparison, ComparedJson)| {
+            known.cell == one.cell && known.arm == one.arm && known.baseline == one.baseline
+        };
+        let metric = MetricJson::of(report, one);
+        match all.iter_mut().find(is_alike) {
+            Some((_, known)) => known.metrics.push(metric),
+            None => all.push((one, ComparedJson::of(report, one, metric))),
         }
     }
-    all
+    all.into_iter().map(|(_, compared)| compared).collect()
 }
 
 impl ComparedJson {
-    fn of(row: Row) -> ComparedJson {
+    fn of(report: Report<'_>, one: &Comparison, metric: MetricJson) -> ComparedJson {
         ComparedJson {
-            workload: row.workload.clone(),
-            threads: row.threads,
-            load: row.load,
-            open_share: row.open_share,
-            order: row.order.clone(),
-            scenario: row.scenario.clone(),
-            sets: row.sets.clone(),
-            baseline: row.baseline.clone(),
-            saturated: row.saturated,
-            metrics: vec![MetricJson::of(row)],
+            workload: one.cell.workload.clone(),
+            threads: one.cell.threads,
+            load: row::load(one.cell.load),
+            open_share: row::open_share(one.cell.load),
+            order: one.cell.order.clone(),
+            scenario: one.arm.clone(),
+            sets: report.suite.set_by(&one.arm).to_owned(),
+            baseline: one.baseline.clone(),
+            saturated: one.is_saturated,
+            metrics: vec![metric],
         }
-    }
-
-    fn holds(&self, row: &Row) -> bool {
-        self.workload == row.workload
-            && self.threads == row.threads
-            && (self.load, self.open_share) == (row.load, row.open_share)
-            && self.order == row.order
-            && self.scenario == row.scenario
-            && self.baseline == row.baseline
     }
 }
 
 impl MetricJson {
-    fn of(row: Row) -> MetricJson {
-        let ends =
-            |low: Option<f64>, value: Option<f64>, high: Option<f64>| Some([low?, value?, high?]);
-        let bootstrap = row.bootstrap_percent_low.zip(row.bootstrap_percent_high);
-        let is_published = row.published_value.is_some() || row.printed_percent.is_some();
+    fn of(report: Report<'_>, one: &Comparison) -> MetricJson {
+        let verdict = match &one.verdict {
+            Verdict::NotRun(why) => report.absent(&one.cell, &one.arm, why).0,
+            verdict => verdict.clone(),
+        };
+        let (verdict, reason) = in_a_word(verdict);
         MetricJson {
-            metric: row.metric,
-            unit: row.unit,
-            verdict: row.verdict,
-            pairs: row.pairs,
-            void_pairs: row.void_pairs,
-            baseline_value: row.baseline_value,
-            value: row.value,
-            percent: ends(row.percent_low, row.percent, row.percent_high),
-            difference: ends(row.difference_low, row.difference, row.difference_high),
-            bootstrap_percent: bootstrap.map(|(low, high)| [low, high]),
-            p_sign_flip: row.p_sign_flip,
-            p_student: row.p_student,
-            p_holm: row.p_holm,
-            detectable_percent: row.detectable_percent,
-            proven_percent: row.proven_percent,
-            published: is_published.then_some(PublishedJson {
-                value: row.published_value,
-                unit: row.published_unit,
-                percent: row.published_percent,
-                printed_percent: row.printed_percent,
-                contradicts: row.published_contradicts,
-            }),
-            reason: row.reason,
+            metric: one.metric.key(),
+            unit: row::base_unit(one.metric),
+            verdict,
+            reason,
+            pairs: one.pairs,
+            void_pairs: one.void,
+            baseline_value: rounded(one.baseline_value),
+            value: rounded(one.arm_value),
+            percent: known_ends(&one.percent),
+            difference: known_ends(&one.difference),
+            bootstrap_percent: one
+                .bootstrap
+                .as_ref()
+                .and_then(known_ends)
+                .map(|[low, _, high]| [low, high]),
+            p_sign_flip: rounded(one.p_sign_flip),
+            p_student: rounded(one.p_student),
+            p_holm: rounded(one.p_holm),
+            detectable_percent: rounded(one.detectable_percent),
+            proven_percent: rounded(one.proven_percent),
+            published: PublishedJson::of(report, one),
         }
     }
+}
+
+impl PublishedJson {
+    /// `None` where the source has no such figure, or the comparison is not with the baseline of the suite.
+    fn of(report: Report<'_>, one: &Comparison) -> Option<PublishedJson> {
+        // The baseline again stands beside nothing.
+        let is_alone = one.arm == Window::ALONE;
+        let scenario = if is_alone { report.suite.set_by(&one.arm) } else { &one.arm };
+        let printed = report.published(&one.cell, scenario, one.metric);
+        let printed = printed.filter(|_| one.baseline == report.suite.baseline)?;
+        let is_of_source = one.metric == report.source_metric();
+        let value = published::value(printed, one.metric);
+        let change = printed.changes.get(&report.suite.metric.figure());
+        let printed_percent = change.copied().filter(|_| is_of_source);
+        (value.is_some() || printed_percent.is_some()).then(|| PublishedJson {
+            value,
+            unit: value.map(|_| words::unit(one.metric)),
+            percent: report.published_percent(&one.cell, scenario).filter(|_| is_of_source),
+            printed_percent,
+            contradicts: published::contradiction(printed, one.metric).map(str::to_owned),
+        })
+    }
+}
+
+/// The low end, the value and the high end, where they are numbers.
+fn known_ends(interval: &Interval) -> Option<[f64; 3]> {
+    let [low, value, high] = ends(interval);
+    Some([low?, value?, high?])
 }

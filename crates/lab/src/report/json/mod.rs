@@ -1,19 +1,21 @@
 //! The report as JSON, without the raw windows, and the differences of two runs. What is not there is `null`.
 
-mod compared;
+pub(super) mod compared;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
+use waggle_model::visible::in_json;
 
 use compared::ComparedJson;
 
 use crate::analysis::{Floor, PooledEffect, RunDifferences};
-use crate::facts::{Host, LoadFacts, Run, Server, TakenUp};
 use crate::report::difference::DifferenceJson;
 use crate::report::left_out::{self, LeftOut};
 use crate::report::row::{ends, in_a_word, rounded};
 use crate::report::{Report, machines};
+use crate::run_info::{Host, LoadInfo, Run, Server, TakenUp};
 use crate::suite::{Order, Sequence, Suite};
 
 /// Grows by one when a field changes its meaning or goes.
@@ -24,8 +26,8 @@ pub(super) fn of_run(report: Report<'_>) -> String {
     text(&RunJson::of(report))
 }
 
-/// Whether two runs differ.
-pub(super) fn of_differences(differences: &RunDifferences) -> String {
+/// Whether two runs differ, as JSON.
+pub fn of_differences(differences: &RunDifferences) -> String {
     text(&RunsJson {
         format: FORMAT,
         different: differences.is_any(),
@@ -37,23 +39,20 @@ pub(super) fn of_differences(differences: &RunDifferences) -> String {
 
 /// Keys are names of fields, and numbers are finite: writing to memory cannot fail.
 fn text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    in_json(&serde_json::to_string(value).unwrap_or_default()).into_owned()
 }
 
 /// The types of the JSON of a run.
-#[cfg(feature = "schema")]
 pub fn schema() -> schemars::Schema {
     schemars::schema_for!(RunJson<'_>)
 }
 
 /// The types of the JSON of two runs.
-#[cfg(feature = "schema")]
 pub fn differences_schema() -> schemars::Schema {
     schemars::schema_for!(RunsJson<'_>)
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct RunsJson<'a> {
     /// Version of this shape.
     format: u32,
@@ -67,8 +66,7 @@ struct RunsJson<'a> {
     differences: Vec<DifferenceJson<'a>>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct RunJson<'a> {
     /// Version of this shape.
     format: u32,
@@ -79,7 +77,7 @@ struct RunJson<'a> {
     /// Those of its later parts.
     taken_up: &'a [TakenUp],
     server: &'a Server,
-    load: &'a LoadFacts,
+    load: &'a LoadInfo,
     /// What a reader has to know before trusting a number.
     caveats: Vec<String>,
     /// What was left out, and why, in groups.
@@ -96,8 +94,7 @@ struct RunJson<'a> {
     comparisons: Vec<ComparedJson>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct SuiteJson<'a> {
     name: &'a str,
     title: &'a str,
@@ -118,8 +115,7 @@ struct SuiteJson<'a> {
     orders: Vec<OrderJson<'a>>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct OrderJson<'a> {
     name: &'a str,
     title: &'a str,
@@ -130,8 +126,7 @@ struct OrderJson<'a> {
     against: &'a [String],
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct NotRunJson {
     reason: String,
     /// How many cells it is: every workload with every number of threads or at every share.
@@ -148,8 +143,7 @@ struct NotRunJson {
     scenario: Option<String>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct FloorJson {
     metric: &'static str,
     /// How many comparisons there were, one for each cell.
@@ -166,8 +160,7 @@ struct FloorJson {
     declared_percent: Option<f64>,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Serialize, JsonSchema)]
 struct PooledJson<'a> {
     scenario: &'a str,
     baseline: &'a str,
@@ -188,7 +181,7 @@ struct PooledJson<'a> {
     p_student: Option<f64>,
     /// The same after Holm, over the means of the metric with this baseline.
     p_holm: Option<f64>,
-    /// The smallest change that so many blocks find in 4 of 5 cases, among all of these means, %.
+    /// The smallest change that this many blocks find in 4 of 5 cases, among all of these means, %.
     detectable_percent: Option<f64>,
     /// As that of a comparison.
     verdict: &'static str,
@@ -196,7 +189,7 @@ struct PooledJson<'a> {
 
 impl<'a> RunJson<'a> {
     fn of(report: Report<'a>) -> RunJson<'a> {
-        let Report { suite, facts, analysis, .. } = report;
+        let Report { suite, info, analysis, .. } = report;
         let source = &suite.source;
         RunJson {
             format: FORMAT,
@@ -213,12 +206,12 @@ impl<'a> RunJson<'a> {
                 detectable_percent: declared(suite),
                 orders: suite.orders.iter().map(OrderJson::of).collect(),
             },
-            run: &facts.run,
-            host: &facts.host,
-            taken_up: &facts.taken_up,
-            server: &facts.server,
-            load: &facts.load,
-            caveats: facts.caveats.iter().cloned().chain(machines::caveats(report)).collect(),
+            run: &info.run,
+            host: &info.host,
+            taken_up: &info.taken_up,
+            server: &info.server,
+            load: &info.load,
+            caveats: info.caveats.iter().cloned().chain(machines::caveats(report)).collect(),
             not_run: left_out::groups(report).into_iter().map(NotRunJson::of).collect(),
             windows: analysis.windows,
             void_windows: analysis.void,

@@ -1,8 +1,7 @@
-//! The schema in which the load works on a server that somebody else started.
+//! The schema of the load on a server in use.
 //!
-//! It holds a table that says which run made it. While a run uses it, it holds a lock of the server that
-//! is named like it (`GET_LOCK`), which ends with its session, however that ends. So a schema with the
-//! mark and without the lock was left by a run that was killed.
+//! A table in it says which run made it. A run that uses it holds a lock of the same name (`GET_LOCK`), which ends with its
+//! session. So a schema with that table and without the lock was left by a run that was killed.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;
@@ -15,21 +14,21 @@ use super::denied;
 use crate::error::LabError;
 
 /// Its name, and that of the lock.
-pub const SCHEMA: &str = "waggle_lab";
-/// So long a server may take to notice that the run before was killed, s.
+pub(crate) const SCHEMA: &str = "waggle_lab";
+/// How long a server may take to notice that the run before was killed, s.
 const LOCK_S: u32 = 10;
 /// The table that says which run made it.
 const MARK_TABLE: &str = "waggle_run";
 /// The beginning of the names of the tables of sysbench.
 const TABLES: &str = "sbtest";
 
-/// Takes the lock, and drops what a killed run has left. Gives the name of that run.
+/// Takes the lock, and drops the schema of a run that was killed. Gives the name of that run.
 pub(super) fn claim(connection: &mut Connection) -> Result<Option<String>, LabError> {
     let locked = connection.rows(&format!("SELECT GET_LOCK('{SCHEMA}', {LOCK_S}) AS {MARK}"))?;
     if locked.first().map(|row| text(row, 0)).as_deref() != Some("1") {
         let other =
             format!("another waggle lab run loads this server in schema {SCHEMA}: wait for it");
-        return Err(LabError::Foreign(other));
+        return Err(LabError::Cannot(other));
     }
     let there = connection.rows(&format!(
         "SELECT SCHEMA_NAME AS {MARK} FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{SCHEMA}'"
@@ -42,12 +41,12 @@ pub(super) fn claim(connection: &mut Connection) -> Result<Option<String>, LabEr
     ))?;
     let tables: Vec<String> = tables.iter().map(|row| text(row, 0)).collect();
     if tables.is_empty() {
-        return Err(LabError::Foreign(format!(
+        return Err(LabError::Cannot(format!(
             "there is an empty schema {SCHEMA}; nothing was changed: drop it (a run that was killed at its begin may have left it)"
         )));
     }
     if !are_ours(&tables) {
-        return Err(LabError::Foreign(format!(
+        return Err(LabError::Cannot(format!(
             "there is a schema {SCHEMA} that waggle did not make, or in which there is more than \
              waggle made; nothing was changed: move its tables elsewhere and drop it"
         )));

@@ -1,13 +1,14 @@
-//! What a report says that is neither in a window nor follows from windows.
+//! The circumstances of a run: what the report says beside the windows.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::window::Cell;
 
 /// The circumstances of a run. What could not be found out is absent, and the report says so.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct RunInfo {
     /// The run itself.
     pub run: Run,
     /// The computer of the first part of the run.
@@ -18,15 +19,15 @@ pub struct Facts {
     /// The server under test.
     pub server: Server,
     /// What it was loaded with.
-    pub load: LoadFacts,
-    /// What was left out, and why.
+    pub load: LoadInfo,
+    /// What was not run, and why.
     pub not_run: Vec<NotRun>,
     /// What a reader has to know before trusting a number, one sentence each.
     pub caveats: Vec<String>,
 }
 
-impl Facts {
-    /// The computer that made a part of the run; `None` where it was not kept.
+impl RunInfo {
+    /// The computer that measured a part of the run; `None` where it was not stored.
     pub fn host_of(&self, part: u32) -> Option<&Host> {
         if part == 0 {
             return Some(&self.host);
@@ -34,7 +35,7 @@ impl Facts {
         self.later(part).map(|one| &one.host)
     }
 
-    /// The waggle that made a part of the run; `None` where it was not kept.
+    /// The version of waggle that measured a part of the run; `None` where it was not stored.
     pub fn waggle_of(&self, part: u32) -> Option<&str> {
         if part == 0 {
             return Some(&self.run.waggle_version);
@@ -48,18 +49,17 @@ impl Facts {
 }
 
 /// The run itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// The command as it was given.
     pub command: String,
     /// Version of waggle, and the commit that it was built from where that is known.
     pub waggle_version: String,
     /// When the command was started.
-    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    #[schemars(with = "String")]
     pub begin: Timestamp,
     /// When the last window ended; absent while windows of the schedule are missing.
-    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    #[schemars(with = "Option<String>")]
     pub end: Option<Timestamp>,
     /// From which the order of the windows follows.
     pub seed: u64,
@@ -84,8 +84,7 @@ pub struct Run {
 }
 
 /// The computer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// Its name.
     pub name: String,
@@ -106,8 +105,7 @@ pub struct Host {
 }
 
 /// On what a run was taken up again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TakenUp {
     /// Which part of the run began then, as windows have it ([`Window::part`](crate::Window::part)).
     pub part: u32,
@@ -119,8 +117,7 @@ pub struct TakenUp {
 }
 
 /// Who had which processors.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pinned {
     /// Those of the server.
     pub server: Vec<u32>,
@@ -129,8 +126,7 @@ pub struct Pinned {
 }
 
 /// The server under test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Server {
     /// What it says of its version, with the comment of its build.
     pub version: String,
@@ -148,9 +144,8 @@ pub struct Server {
 }
 
 /// The load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LoadFacts {
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadInfo {
     /// What sysbench says of its version; absent where the load was that of others.
     pub sysbench_version: Option<String>,
     /// Tables; absent where the load was that of others.

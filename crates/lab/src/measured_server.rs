@@ -1,5 +1,4 @@
-//! A server while it is measured: one start of a private one, or one that somebody else started; and
-//! what is set on it.
+//! A server while it is measured, and what is set on it: one start of a private server, or a server in use.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -20,7 +19,7 @@ use waggle_private_server::{Launcher, PrivateServer, Program, Template};
 
 use crate::buffer_pool;
 use crate::error::LabError;
-use crate::foreign::Foreign;
+use crate::in_use::HeldServer;
 use crate::load::{self, Reach};
 use crate::meter::{Meter, Sample};
 use crate::redo;
@@ -30,12 +29,12 @@ use crate::suite::Scenario;
 
 /// Rows in one statement at most. Nobody waits for a private server.
 const ROWS_MAX: usize = 10_000;
-/// What profiles set. Other tables are never written to, whoever changes them meanwhile.
+/// What profiles set. Other tables are never written to.
 const SET: [Table; 3] = [Table::Instruments, Table::Consumers, Table::Metrics];
 
 /// Where the servers of a run come from.
 #[derive(Clone, Copy)]
-pub enum Origin<'a> {
+pub(crate) enum Origin<'a> {
     /// Each is started for the run, on a copy of the same data.
     Private {
         /// The server.
@@ -47,12 +46,12 @@ pub enum Origin<'a> {
         /// Settings of every server.
         settings: &'a [String],
     },
-    /// One that somebody else started.
-    Foreign(&'a Foreign),
+    /// One that runs already.
+    InUse(&'a HeldServer),
 }
 
 /// A server that is measured.
-pub(crate) struct Life<'a> {
+pub(crate) struct MeasuredServer<'a> {
     /// Its number in the run.
     pub(crate) number: u32,
     server: Server<'a>,
@@ -60,19 +59,19 @@ pub(crate) struct Life<'a> {
     meter: Option<Meter>,
     pub(crate) connection: Connection,
     version: ServerVersion,
-    /// What was set before any scenario was.
+    /// What was set before the first scenario.
     first: State,
-    /// What is set under a scenario, by its name, of those that were set so far.
+    /// What each scenario sets, by its name, as far as it was set before.
     wanted: BTreeMap<String, State>,
 }
 
-/// What Performance Schema had no room for, by the name of the status variable.
+/// What Performance Schema has lost, by the name of the status variable.
 pub(crate) type Lost = BTreeMap<String, u64>;
 
-/// Whose server it is.
+/// Where the server comes from.
 enum Server<'a> {
     Private(Box<Private>),
-    Foreign(&'a Foreign),
+    InUse(&'a HeldServer),
 }
 
 /// A private server, and how a load reaches it.
@@ -81,24 +80,24 @@ struct Private {
     reach: Reach,
 }
 
-/// As whom we and the sessions of a load log in: on a private server `root` has no password.
+/// The account of ours and of the load: on a private server `root` has no password.
 const USER: &str = "root";
 
 /// How to reach a private server.
 pub(crate) fn options(socket: &Path) -> Options {
     let (user, socket) = (Some(USER.to_owned()), Some(socket.to_owned()));
-    Options { user, socket, ..Options::default() }
+    Options { user, socket, private: true, ..Options::default() }
 }
 
 /// A connection to a private server.
 ///
 /// # Errors
 /// It cannot be reached.
-pub fn connect(server: &PrivateServer) -> Result<Connection, LabError> {
-    Ok(Connection::open(&options(&server.socket()), None)?)
+pub(crate) fn connect(server: &PrivateServer) -> Result<Connection, LabError> {
+    Ok(Connection::open(&options(&server.socket()))?)
 }
 
-/// Whether a server has all counters of InnoDB that a suite wants to be read.
+/// Checks that a server has the counters of InnoDB that a suite reads.
 ///
 /// # Errors
 /// It lacks one, or they may not be read.
@@ -109,7 +108,10 @@ pub fn check_counters(connection: &mut Connection, names: &[String]) -> Result<(
     let there = all_counters(connection)?;
     let is_there = |name: &&String| there.iter().any(|counter| counter.name == **name);
     match names.iter().find(|name| !is_there(name)) {
-        Some(name) => Err(LabError::NoCounter { name: name.clone() }),
+        Some(name) => Err(LabError::DoesNotFit(format!(
+            "counters: the server has no counter {name} of InnoDB, so it would prove nothing; \
+             information_schema.INNODB_METRICS lists what it has"
+        ))),
         None => Ok(()),
     }
 }
@@ -129,19 +131,26 @@ pub(crate) fn status(connection: &mut Connection, name: &str) -> Result<u64, Lab
 }
 
 impl<'a> Origin<'a> {
-    /// A server as a scenario wants it to be started, as one is that has been at work for long: nothing that it writes or
-    /// reads is met for the first time.
-    pub(crate) fn life(self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
-        let mut life = self.start(scenario, number)?;
-        if let Server::Private(_) = life.server {
-            redo::write_through(&mut life.connection)?;
-            buffer_pool::fill(&mut life.connection, load::SCHEMA)?;
+    /// Starts a server as a scenario wants it, and reads and writes what a server that has run for long has in its caches.
+    pub(crate) fn start_warm(
+        self,
+        scenario: &Scenario,
+        number: u32,
+    ) -> Result<MeasuredServer<'a>, LabError> {
+        let mut server = self.start(scenario, number)?;
+        if let Server::Private(_) = server.server {
+            redo::write_through(&mut server.connection)?;
+            buffer_pool::fill(&mut server.connection, load::SCHEMA)?;
         }
-        Ok(life)
+        Ok(server)
     }
 
-    /// The same, as it comes up.
-    pub(crate) fn start(self, scenario: &Scenario, number: u32) -> Result<Life<'a>, LabError> {
+    /// Starts a server as a scenario wants it.
+    pub(crate) fn start(
+        self,
+        scenario: &Scenario,
+        number: u32,
+    ) -> Result<MeasuredServer<'a>, LabError> {
         match self {
             Origin::Private { program, launcher, template, settings } => {
                 let settings: Vec<&str> =
@@ -155,13 +164,13 @@ impl<'a> Origin<'a> {
                 let first = State::read(&mut connection)?;
                 let private = Private { server, reach: Reach::private(&socket) };
                 let server = Server::Private(Box::new(private));
-                Ok(Life::of(server, Some(meter), connection, first, number))
+                Ok(MeasuredServer::of(server, Some(meter), connection, first, number))
             }
-            Origin::Foreign(server) => {
-                let connection = Connection::open_for_changes(server.options())?;
-                let meter = server.pid().map(Meter::of).transpose()?;
-                let first = server.first().clone();
-                Ok(Life::of(Server::Foreign(server), meter, connection, first, number))
+            Origin::InUse(server) => {
+                let connection = Connection::open_for_changes(&server.options)?;
+                let meter = server.pid.map(Meter::of).transpose()?;
+                let first = server.first.clone();
+                Ok(MeasuredServer::of(Server::InUse(server), meter, connection, first, number))
             }
         }
     }
@@ -183,7 +192,7 @@ pub(crate) fn plan(
     Ok(Plan::new(first, &wanted).map_err(LabError::plan(&scenario.name))?.changes)
 }
 
-/// What of [`SET`] is otherwise than it is wanted.
+/// What of [`SET`] differs from what is wanted.
 fn changes(connection: &mut Connection, wanted: &State) -> Result<Vec<Change>, LabError> {
     let now = State::read_of(connection, SET)?;
     let mut changes = difference(&now, wanted);
@@ -191,19 +200,27 @@ fn changes(connection: &mut Connection, wanted: &State) -> Result<Vec<Change>, L
     Ok(changes)
 }
 
-impl<'a> Life<'a> {
+impl<'a> MeasuredServer<'a> {
     fn of(
         server: Server<'a>,
         meter: Option<Meter>,
         connection: Connection,
         first: State,
         number: u32,
-    ) -> Life<'a> {
+    ) -> MeasuredServer<'a> {
         let version = connection.server_identity().server_version();
-        Life { number, server, meter, connection, version, first, wanted: BTreeMap::new() }
+        MeasuredServer {
+            number,
+            server,
+            meter,
+            connection,
+            version,
+            first,
+            wanted: BTreeMap::new(),
+        }
     }
 
-    /// Sets what a scenario sets while the server runs. Nothing of what other scenarios have set stays.
+    /// Sets what a scenario sets while the server runs, and nothing of other scenarios.
     pub(crate) fn set(&mut self, scenario: &Scenario) -> Result<(), LabError> {
         for (name, value) in &scenario.variables {
             self.connection.rows(&format!("SET GLOBAL {name} = {value}"))?;
@@ -212,7 +229,7 @@ impl<'a> Life<'a> {
         self.make(&changes)
     }
 
-    /// Sets what a profile sets as it was before any scenario was.
+    /// Sets everything as it was before the first scenario.
     pub(crate) fn set_as_before(&mut self) -> Result<(), LabError> {
         let changes = changes(&mut self.connection, &self.first)?;
         self.make(&changes)
@@ -226,12 +243,12 @@ impl<'a> Life<'a> {
                 }
                 Ok(())
             }
-            Server::Foreign(server) => server.make(changes),
+            Server::InUse(server) => server.make(changes),
         }
     }
 
-    /// Reads back what a scenario has set; what does not read so is returned. After it was measured that also tells
-    /// whether somebody else changed it meanwhile.
+    /// Reads back what a scenario has set, and returns the first difference. After a measurement that also tells whether
+    /// somebody else changed it.
     pub(crate) fn misread(&mut self, scenario: &Scenario) -> Result<Option<String>, LabError> {
         for (name, value) in &scenario.variables {
             let rows = self.connection.rows(&format!("SELECT @@GLOBAL.{name} AS {MARK}"))?;
@@ -257,17 +274,17 @@ impl<'a> Life<'a> {
         }))
     }
 
-    /// What came into the tables of consumers so far. Nothing is known of a server that somebody else started: sessions
-    /// of it may be left out of the histories.
+    /// What came into the tables of consumers so far. Nothing is known of a server in use: its sessions may be left out of
+    /// the histories.
     pub(crate) fn written(&mut self) -> Result<Written, LabError> {
         match self.server {
             Server::Private(_) => Ok(Written::read(&mut self.connection, &self.first)?),
-            Server::Foreign(_) => Ok(Written::default()),
+            Server::InUse(_) => Ok(Written::default()),
         }
     }
 
-    /// Why the consumers cannot be set as a scenario has them, by what came into their tables since `before` with so many
-    /// transactions or more; `None` where they can.
+    /// Why the consumers cannot be set as a scenario has them: what came into their tables since `before` does not fit
+    /// this number of transactions or more. `None` where it fits.
     pub(crate) fn miswritten(
         &mut self,
         scenario: &Scenario,
@@ -302,7 +319,7 @@ impl<'a> Life<'a> {
     pub(crate) fn reach(&self) -> Option<&Reach> {
         match &self.server {
             Server::Private(private) => Some(&private.reach),
-            Server::Foreign(server) => server.reach(),
+            Server::InUse(server) => server.reach.as_ref(),
         }
     }
 
@@ -310,17 +327,16 @@ impl<'a> Life<'a> {
     pub(crate) fn directory(&self) -> &Path {
         match &self.server {
             Server::Private(private) => private.server.directory(),
-            Server::Foreign(server) => server.directory(),
+            Server::InUse(server) => &server.directory,
         }
     }
 
-    /// What the server and its host have used so far; `None` where they are not here.
+    /// What the server and its host have used so far; `None` if it runs on another host.
     pub(crate) fn used(&self) -> Result<Option<Sample>, LabError> {
         Ok(self.meter.as_ref().map(Meter::read).transpose()?)
     }
 
-    /// Sessions that the server has, those of others among them, and what Performance Schema had no room for so far, by
-    /// the name of the status variable.
+    /// Sessions of the server, those of others among them, and what Performance Schema has lost so far.
     pub(crate) fn sessions_and_lost(&mut self) -> Result<(u32, Lost), LabError> {
         let rows = self.connection.rows(
             "SHOW GLOBAL STATUS WHERE Variable_name = 'Threads_connected' OR \
@@ -339,7 +355,7 @@ impl<'a> Life<'a> {
         Ok((sessions.into_values().sum::<u64>() as u32, lost))
     }
 
-    /// Statements that the server counted so far, without those of this connection.
+    /// Statements that the server counted so far, without ours.
     pub(crate) fn statements(&mut self) -> Result<u64, LabError> {
         let questions = status(&mut self.connection, "Questions")?;
         Ok(questions.saturating_sub(self.connection.statements()))
@@ -369,7 +385,7 @@ impl<'a> Life<'a> {
     /// The memory that Performance Schema says it uses, bytes: 0 where it is off; `None` where the
     /// server does not tell.
     pub(crate) fn performance_schema_bytes(&mut self) -> Result<Option<u64>, LabError> {
-        // Then it makes no buffers, and not every server has rows, or the engine at all.
+        // If it is off it has no buffers, and not every server has the rows, or the engine.
         if !self.connection.server_identity().performance_schema {
             return Ok(Some(0));
         }

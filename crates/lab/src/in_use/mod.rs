@@ -1,5 +1,5 @@
-//! A server that somebody else started. What is changed on it is in a journal before, and is taken back;
-//! the load works in a schema of its own, which is dropped.
+//! A server in use. Every change of it is in a journal before, and is taken back. The load works in a schema of its own,
+//! which is dropped.
 
 mod confined;
 mod schema;
@@ -16,67 +16,69 @@ use waggle_instrumentation::{Change, State, Table};
 use waggle_mysql::{Connection, ConnectionError, Options};
 
 use crate::error::LabError;
-use crate::life;
 use crate::load::Reach;
-use crate::suite::Suite;
+use crate::measured_server;
+use crate::suite::{Scenario, Suite};
 
-pub use confined::Confined;
-pub use schema::SCHEMA;
-pub use survey::Survey;
+pub(crate) use confined::Confined;
+pub(crate) use schema::SCHEMA;
+pub(crate) use survey::Survey;
 
-/// A server that somebody else started, while a run uses it.
-pub struct Foreign {
-    options: Options,
-    reach: Option<Reach>,
+/// A server in use, while a run may change it.
+pub(crate) struct HeldServer {
+    pub(crate) options: Options,
+    /// How a load of ours reaches it, where there is one.
+    pub(crate) reach: Option<Reach>,
     /// Its process, where it is on this host.
-    pid: Option<u32>,
-    directory: PathBuf,
-    first: State,
+    pub(crate) pid: Option<u32>,
+    /// Where there is room for files of ours.
+    pub(crate) directory: PathBuf,
+    /// What was set before the run.
+    pub(crate) first: State,
     held: RefCell<Held>,
 }
 
-/// What is to be taken back, and the connection that does so: the journal names it, and the lock on the
-/// schema is that of its session.
+/// The changes to take back, and the connection for that: the journal names it, and its session holds the lock on the
+/// schema.
 struct Held {
     hold: Hold,
     connection: Connection,
     has_schema: bool,
 }
 
-/// What a scenario would change on a server as it is now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Preview {
-    /// The scenario.
-    pub scenario: String,
-    /// Rows of setup tables and counters of InnoDB.
-    pub rows: usize,
-    /// Statements that change them, at least: fewer rows a statement where the server is slow.
-    pub statements: usize,
-}
-
-/// What each scenario of a suite would change on a server as it is now. Nothing is changed.
+/// What each scenario of a suite would change on a server as it is now, a line each: rows of setup tables and counters of
+/// InnoDB, and statements for that, more of them where the server is slow. Nothing is changed.
 ///
 /// # Errors
 /// The account may not read what is set; then with the `GRANT` to run.
-pub fn preview(connection: &mut Connection, suite: &Suite) -> Result<Vec<Preview>, LabError> {
+pub(crate) fn preview(connection: &mut Connection, suite: &Suite) -> Result<Vec<String>, LabError> {
     let state = State::read(connection)?;
     if let Some(why) = state.why_absent(Table::Instruments) {
-        return Err(LabError::Foreign(why.to_owned()));
+        return Err(LabError::Cannot(why.to_owned()));
     }
     let version = connection.server_identity().server_version();
-    let previews = suite.scenarios.iter().map(|scenario| -> Result<Preview, LabError> {
-        let changes = life::plan(scenario, &state, version)?;
+    let preview = |scenario: &Scenario| -> Result<String, LabError> {
+        let changes = measured_server::plan(scenario, &state, version)?;
         let statements = batches(&changes, ROWS_MAX).count();
-        Ok(Preview { scenario: scenario.name.clone(), rows: changes.len(), statements })
-    });
-    previews.collect()
+        let counters = changes.iter().filter(|change| change.table == Table::Metrics).count();
+        let rows = changes.len() - counters;
+        let counters = match counters {
+            0 => String::new(),
+            _ => format!(" and {counters} InnoDB counters"),
+        };
+        Ok(format!(
+            "  {:<28} changes {rows} rows of performance_schema.setup_*{counters}, with at least {statements} statements",
+            scenario.name
+        ))
+    };
+    suite.scenarios.iter().map(preview).collect()
 }
 
-/// Whether an account may do what a run of a suite does. It is tried by statements that change nothing.
+/// Checks that an account may do what a run of a suite does, by statements that change nothing.
 ///
 /// # Errors
 /// It may not; then with the `GRANT` to run.
-pub fn check_rights(connection: &mut Connection, suite: &Suite) -> Result<(), LabError> {
+pub(crate) fn check_rights(connection: &mut Connection, suite: &Suite) -> Result<(), LabError> {
     for (statement, what, right) in [
         (
             "UPDATE performance_schema.setup_instruments SET ENABLED = ENABLED WHERE NAME = ''",
@@ -91,7 +93,7 @@ pub fn check_rights(connection: &mut Connection, suite: &Suite) -> Result<(), La
     let state = State::read(connection)?;
     let version = connection.server_identity().server_version();
     for scenario in &suite.scenarios {
-        let changes = life::plan(scenario, &state, version)?;
+        let changes = measured_server::plan(scenario, &state, version)?;
         if changes.iter().any(|change| change.table == Table::Metrics) {
             return may_set_counters(connection);
         }
@@ -99,7 +101,7 @@ pub fn check_rights(connection: &mut Connection, suite: &Suite) -> Result<(), La
     Ok(())
 }
 
-/// Tried with a name that no counter of InnoDB has: who may set them is told that it is wrong.
+/// Tried with a name that no counter of InnoDB has: an account that may set them gets another error.
 fn may_set_counters(connection: &mut Connection) -> Result<(), LabError> {
     let right = Table::Metrics.right_to_change(connection.server_identity());
     match connection.rows("SET GLOBAL innodb_monitor_enable = 'waggle_has_none'") {
@@ -117,34 +119,34 @@ fn denied(connection: &Connection, what: &str, right: &str, error: ConnectionErr
     }
     let server = connection.server_identity();
     let (account, grant) = (&server.account, server.grant(right));
-    LabError::Foreign(format!("account {account} may not {what}; run {grant}"))
+    LabError::Cannot(format!("account {account} may not {what}; run {grant}"))
 }
 
-impl Foreign {
-    /// Takes over changes that are about to be made, on a server that is reached by these options, by a load of ours as
-    /// `reach` says, and whose process is `pid`, where it is on this host. Files of ours go to `directory`.
+impl HeldServer {
+    /// A server whose changes go to `hold`. A load of ours reaches it as `reach` says. Its process is `pid`, if it is on this
+    /// host. Files of ours go to `directory`.
     ///
     /// # Errors
     /// What is set cannot be read.
-    pub fn new(
+    pub(crate) fn new(
         mut connection: Connection,
         hold: Hold,
         options: Options,
         reach: Option<Reach>,
         pid: Option<u32>,
         directory: &Path,
-    ) -> Result<Foreign, LabError> {
+    ) -> Result<HeldServer, LabError> {
         let first = State::read(&mut connection)?;
         let held = RefCell::new(Held { hold, connection, has_schema: false });
-        Ok(Foreign { options, reach, pid, directory: directory.to_owned(), first, held })
+        Ok(HeldServer { options, reach, pid, directory: directory.to_owned(), first, held })
     }
 
-    /// Makes the schema of the load, for a run that is kept in `run`. Gives the run whose schema was
-    /// there, since it was killed, and is removed.
+    /// Makes the schema of the load for the run in directory `run`. Drops the schema of a run that was killed, and gives
+    /// the directory of that run.
     ///
     /// # Errors
     /// Another run uses it, somebody else made it, or the account may not.
-    pub fn make_schema(&self, run: &Path) -> Result<Option<String>, LabError> {
+    pub(crate) fn make_schema(&self, run: &Path) -> Result<Option<String>, LabError> {
         let mut held = self.held.borrow_mut();
         let left = schema::claim(&mut held.connection)?;
         schema::create(&mut held.connection)?;
@@ -166,35 +168,13 @@ impl Foreign {
     /// Takes every change back, and drops the schema of the load.
     ///
     /// # Errors
-    /// One of the two failed; the other is done. Where both did, it is that of the changes.
-    pub fn end(self) -> Result<Restored, LabError> {
+    /// One of the two failed; the other was done. If both failed, it is the error of the changes.
+    pub(crate) fn end(self) -> Result<Restored, LabError> {
         let Held { hold, mut connection, has_schema } = self.held.into_inner();
-        let restored = hold.end(&mut connection);
+        let restored = hold.end(&mut connection, &mut |_| {});
         let dropped = if has_schema { schema::drop_it(&mut connection) } else { Ok(()) };
         let restored = restored?;
         dropped?;
         Ok(restored)
-    }
-
-    /// How a load of ours reaches it, where there is one.
-    pub fn reach(&self) -> Option<&Reach> {
-        self.reach.as_ref()
-    }
-
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
-    }
-
-    pub(crate) fn pid(&self) -> Option<u32> {
-        self.pid
-    }
-
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// What was set before the run.
-    pub(crate) fn first(&self) -> &State {
-        &self.first
     }
 }

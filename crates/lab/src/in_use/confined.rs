@@ -1,4 +1,4 @@
-//! What of a suite is run on a server that somebody else started.
+//! What of a suite is run on a server in use.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SCHEMA, Survey};
 use crate::error::LabError;
-use crate::suite::{Must, Scenario, Servers, Suite, Workload};
+use crate::suite::{Figure, Must, Scenario, Servers, Suite, Workload};
 use crate::window::Cell;
 
 /// The workload where others make the load.
@@ -17,7 +17,7 @@ const NO_ROOM: &str = "the server has no room for so many sessions";
 const NO_BASELINE: &str = "its order lacks the baseline";
 const RESTART: &str = "its order starts the server anew for every scenario";
 
-/// What of a suite is run on a server that somebody else started, and on which one.
+/// What of a suite is run on a server in use, and on which one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confined {
     /// Which server, as it identifies itself.
@@ -51,7 +51,7 @@ impl Confined {
         let chosen = can.iter().find(|name| ***name == suite.baseline);
         let chosen = chosen.or_else(|| can.iter().find(is_in_all)).or(can.first());
         let Some(baseline) = chosen.map(|name| (*name).clone()) else {
-            return Err(LabError::Foreign(format!(
+            return Err(LabError::Cannot(format!(
                 "no scenario of suite {} can be measured on this server as it is: {}; run it on private \
                  servers with --server",
                 suite.name,
@@ -62,15 +62,13 @@ impl Confined {
         Ok(Confined { server, baseline, not_run, others })
     }
 
-    /// Makes a suite one for such a server. The scenarios that are not run stay, so that the report can
-    /// say why.
+    /// Adapts a suite to such a server. The scenarios that are not run stay, so that the report can say why.
     pub fn confine(&self, suite: &mut Suite) {
         if suite.baseline != self.baseline {
             // What the source printed is a change against another scenario.
             for published in &mut suite.published {
-                published.percent = None;
-                published.memory_bytes = None;
-                published.further.iter_mut().for_each(|further| further.percent = None);
+                published.changes.clear();
+                published.figures.remove(&Figure::Memory);
             }
             suite.published_ranges.clear();
         }
@@ -87,8 +85,7 @@ impl Confined {
         }
     }
 
-    /// Takes out of a suite what is not run. What is left shares the one server that there is, however it
-    /// was started.
+    /// Takes out of a suite what is not run. What is left shares the one server.
     ///
     /// # Errors
     /// Nothing is left that can be compared.
@@ -100,7 +97,7 @@ impl Confined {
         if suite.scenarios.len() > 1 || suite.scenarios.len() == asked {
             return Ok(());
         }
-        Err(LabError::Foreign(format!(
+        Err(LabError::Cannot(format!(
             "of suite {} only {} is left that can be measured on this server as it is, and nothing to \
              compare it with: {}; name other scenarios with --only, or run it on private servers with \
              --server",
@@ -129,7 +126,7 @@ impl Confined {
     pub fn caveats(&self, baseline: &str, is_here: bool) -> Vec<String> {
         let mut caveats = vec![
             "The server was not started for this run and had other work: statements, throughput and \
-             processor time are those of all its sessions."
+             CPU time are those of all its sessions."
                 .to_owned(),
         ];
         caveats.push(match self.others {
@@ -150,7 +147,7 @@ impl Confined {
         }
         if !is_here {
             caveats.push(
-                "The process of the server was not found on this host: its processor time, memory and \
+                "The process of the server was not found on this host: its CPU time, memory and \
                  storage were not measured, and the host that is named is that of the load."
                     .to_owned(),
             );
@@ -165,7 +162,7 @@ fn in_words(not_run: &BTreeMap<String, String>) -> String {
     not_run.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// One workload of which nothing is known: neither what its source printed, nor which events it makes.
+/// One workload without published figures and without known events.
 fn leave_load_to_others(suite: &mut Suite, sessions: u32) {
     let name = OTHERS.to_owned();
     suite.workloads = vec![Workload { script: name.clone(), name, arguments: Vec::new() }];
@@ -184,28 +181,27 @@ mod tests {
     use super::*;
     use crate::schedule::arms;
 
-    fn confined(suite: &Suite, not_run: &[&str], baseline: &str, others: Option<u32>) -> Suite {
+    /// A server on which the baseline is this one, and these scenarios are not run.
+    fn server(baseline: &str, not_run: &[&str], others: Option<u32>) -> Confined {
         let reason = |name: &&str| ((*name).to_owned(), "needs a restart".to_owned());
-        let confined = Confined {
+        Confined {
             server: "s".to_owned(),
             baseline: baseline.to_owned(),
             not_run: not_run.iter().map(reason).collect(),
             others,
-        };
+        }
+    }
+
+    fn confined(suite: &Suite, not_run: &[&str], baseline: &str, others: Option<u32>) -> Suite {
         let mut suite = suite.clone();
-        confined.confine(&mut suite);
+        server(baseline, not_run, others).confine(&mut suite);
         suite
     }
 
     #[test]
     fn orders_that_want_a_new_server_for_every_scenario_are_not_run() {
         let modb = Suite::find("modb").unwrap();
-        let confined = Confined {
-            server: "s".to_owned(),
-            baseline: modb.baseline.clone(),
-            not_run: BTreeMap::new(),
-            others: None,
-        };
+        let confined = server(&modb.baseline, &[], None);
         let mut suite = modb.clone();
         confined.confine(&mut suite);
         let (mut run, mut restarting) = (0, 0);
@@ -226,7 +222,10 @@ mod tests {
         let rds = Suite::find("rds").unwrap();
         let suite = confined(&rds, &["pfsoff"], "pfson_conoff_insoff", None);
         assert_eq!(suite.scenarios.len(), rds.scenarios.len());
-        assert!(suite.published.iter().all(|one| one.percent.is_none() && one.qps.is_some()));
+        let mut published = suite.published.iter();
+        assert!(
+            published.all(|one| one.changes.is_empty() && one.figures.contains_key(&Figure::Qps))
+        );
         assert_eq!(suite.orders[0].against, ["pfson_conoff_insoff"]);
         let same = confined(&rds, &[], "pfsoff", None);
         assert_eq!(same.published, rds.published);
@@ -262,12 +261,7 @@ mod tests {
     #[test]
     fn a_scenario_alone_has_nothing_to_be_compared_with() {
         let rds = Suite::find("rds").unwrap();
-        let off = |names: &[&str]| Confined {
-            server: "s".to_owned(),
-            baseline: "pfsoff".to_owned(),
-            not_run: names.iter().map(|&name| (name.to_owned(), "r".to_owned())).collect(),
-            others: None,
-        };
+        let off = |names: &[&str]| server("pfsoff", names, None);
         let on: Vec<&str> = rds.scenarios[1..].iter().map(|one| one.name.as_str()).collect();
         let said = off(&on).run_only(&mut rds.clone()).unwrap_err().to_string();
         assert!(said.contains("pfsoff") && said.contains("--server"), "{said}");

@@ -1,4 +1,4 @@
-//! What a server that runs says of itself, and which scenarios it can have as it is.
+//! The settings of a server in use, and which scenarios it can have as it is.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use waggle_mysql::Connection;
 use waggle_mysql::connection::{Row, text};
 
 use crate::error::LabError;
-use crate::life;
+use crate::measured_server;
 use crate::server_option::{Difference, ServerOption};
 use crate::suite::Scenario;
 
@@ -39,7 +39,7 @@ impl Survey {
         let pair = |row: &Row| (text(row, 0).to_lowercase(), text(row, 1));
         let variables = connection.rows("SHOW GLOBAL VARIABLES")?.iter().map(pair).collect();
         let mut status = |name: &str| -> Result<u32, LabError> {
-            Ok(life::status(connection, name)?.min(u64::from(u32::MAX)) as u32)
+            Ok(measured_server::status(connection, name)?.min(u64::from(u32::MAX)) as u32)
         };
         let (connected, prepared) = (status("Threads_connected")?, status("Prepared_stmt_count")?);
         Ok(Survey { variables, connected, prepared })
@@ -50,7 +50,7 @@ impl Survey {
         self.connected
     }
 
-    /// Sessions that there is room for, each with the prepared statements of so many tables.
+    /// How many sessions there is room for, each with prepared statements for this number of tables.
     pub fn sessions_max(&self, tables: u32) -> u32 {
         let statements = self.limit("max_prepared_stmt_count").saturating_sub(self.prepared);
         let sessions = self.connections_left().saturating_sub(LEFT);

@@ -9,13 +9,10 @@
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
-use waggle_stats::{Estimate, Random, block_means};
-
-use crate::metric::Metric;
-use crate::window::{Cell, Window};
-
-use super::paired::{self, Intervals, PAIRS_MIN};
-use super::runs::runs_apart;
+use waggle_lab::analysis::paired::{self, Intervals, PAIRS_MIN};
+use waggle_lab::analysis::runs_apart;
+use waggle_lab::{Cell, Metric, Window};
+use waggle_stats::{Estimate, Random, block_means, lag_one};
 
 /// The effect that is to be found, as a logarithm: about 5 %.
 const TRUTH: f64 = 0.05;
@@ -24,23 +21,23 @@ const MARGIN: f64 = 20.0;
 
 /// What disturbs the windows of a run. All of it is in units of its own standard deviation.
 #[derive(Clone, Debug, Default)]
-pub struct Noise {
+pub(crate) struct Noise {
     /// Series of windows that were kept ([`residuals`]), of which pieces are put together in random
     /// order; without any, normal noise.
-    pub kept: Vec<Vec<f64>>,
+    pub(crate) kept: Vec<Vec<f64>>,
     /// How much of a disturbance lasts to the next window, on top of what the series have, 0 to 1 (an
     /// autoregression of order one).
-    pub correlation: f64,
+    pub(crate) correlation: f64,
     /// Whether every disturbance is divided by the root of a mean of three squares, which makes normal
     /// noise Student's with 3 degrees of freedom.
-    pub has_heavy_tails: bool,
+    pub(crate) has_heavy_tails: bool,
     /// How far the level moves from the first window of a run to the last, up or down.
-    pub drift: f64,
+    pub(crate) drift: f64,
 }
 
 /// In which places of a block the two arms are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
+pub(crate) enum Places {
     /// Left to chance in every block, as in a schedule.
     Random,
     /// The baseline first and the arm second in every block: what a schedule must not do.
@@ -49,31 +46,31 @@ pub enum Places {
 
 /// The shape of a run.
 #[derive(Clone, Copy, Debug)]
-pub struct Design {
+pub(crate) struct Design {
     /// Blocks, each of which gives a pair.
-    pub pairs: usize,
+    pub(crate) pairs: usize,
     /// Arms, each of which has a window in a block; at least 2.
-    pub arms: usize,
+    pub(crate) arms: usize,
     /// Where the two arms are that are compared.
-    pub places: Places,
+    pub(crate) places: Places,
 }
 
 /// Shares of the simulated runs whose interval of 95 % held the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// Of the interval that is printed.
-    pub interval: f64,
+    pub(crate) interval: f64,
     /// Of Student's interval.
-    pub student: f64,
+    pub(crate) student: f64,
     /// Of the bootstrap's, where it is printed.
-    pub bootstrap: Option<f64>,
+    pub(crate) bootstrap: Option<f64>,
     /// The share of the runs in which an effect that is just the margin was called smaller.
-    pub wrongly_small: f64,
+    pub(crate) wrongly_small: f64,
 }
 
 impl Coverage {
     /// Simulates runs.
-    pub fn of(noise: &Noise, design: &Design, runs: usize, seed: u64) -> Coverage {
+    pub(crate) fn of(noise: &Noise, design: &Design, runs: usize, seed: u64) -> Coverage {
         let mut random = Random::seeded(seed);
         let (mut interval, mut student, mut bootstrap, mut resampled) = (0, 0, 0, 0);
         let mut small = 0;
@@ -101,8 +98,8 @@ impl Coverage {
 }
 
 /// The share of the simulated pairs of runs, both with the same true effect, in which the interval of 95 % of what sets
-/// them apart ([`super::RunDifference::percent`]) held 0.
-pub fn of_two_runs(noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
+/// them apart ([`waggle_lab::analysis::RunDifference::percent`]) held 0.
+pub(crate) fn of_two_runs(noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
     let mut random = Random::seeded(seed);
     let mut held = 0;
     for _ in 0..runs {
@@ -115,23 +112,23 @@ pub fn of_two_runs(noise: &Noise, design: &Design, runs: usize, seed: u64) -> f6
 
 /// Cells over which an effect is pooled. Each has noise of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Cells {
+pub(crate) struct Cells {
     /// How many.
-    pub count: usize,
+    pub(crate) count: usize,
     /// How far their true effects are from each other: the standard deviation of a normal distribution, in
     /// that of the noise of a window.
-    pub between: f64,
+    pub(crate) between: f64,
     /// How far blocks are from each other in all cells alike, as the starts of servers set them apart:
     /// likewise.
-    pub common: f64,
+    pub(crate) common: f64,
     /// The chance that a cell lacks a block, as where a window is void, 0 to 1.
-    pub lacking: f64,
+    pub(crate) lacking: f64,
 }
 
 impl Cells {
-    /// The share of the simulated runs in which the pooled interval of 95 % ([`super::PooledEffect`]) held
+    /// The share of the simulated runs in which the pooled interval of 95 % ([`waggle_lab::analysis::PooledEffect`]) held
     /// the mean of the effects of these cells, of those that have one: of a few too many blocks are lacking.
-    pub fn coverage(&self, noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
+    pub(crate) fn coverage(&self, noise: &Noise, design: &Design, runs: usize, seed: u64) -> f64 {
         let mut random = Random::seeded(seed);
         let (mut held, mut known) = (0, 0);
         for _ in 0..runs {
@@ -218,7 +215,7 @@ impl Noise {
 /// What is left of windows that were kept when the level of each arm in each cell is taken away: a series
 /// a cell, in the order of time, of standard deviation 1. Arms with fewer windows than an interval needs
 /// are left out, and so is what does not vary.
-pub fn residuals(windows: &[Window], metric: Metric) -> Vec<Vec<f64>> {
+pub(crate) fn residuals(windows: &[Window], metric: Metric) -> Vec<Vec<f64>> {
     let mut cells: Vec<(&Cell, Vec<Entry<'_>>)> = Vec::new();
     for window in windows {
         let value = window.counted().and_then(|measured| metric.of(measured));
@@ -271,7 +268,7 @@ fn pieces(series: &[f64], count: usize, random: &mut Random) -> Vec<f64> {
 
 /// Box and Muller, "A note on the generation of random normal deviates", Annals of Mathematical
 /// Statistics 1958.
-pub(super) fn normal(random: &mut Random) -> f64 {
+fn normal(random: &mut Random) -> f64 {
     let mut uniform = || (random.bits() >> 11) as f64 / (1_u64 << 53) as f64;
     let (length, angle) = ((-2.0 * (1.0 - uniform()).ln()).sqrt(), TAU * uniform());
     length * angle.cos()
@@ -281,70 +278,63 @@ fn chi_of_three(random: &mut Random) -> f64 {
     ((0..3).map(|_| normal(random).powi(2)).sum::<f64>() / 3.0).sqrt()
 }
 
-#[cfg(test)]
-mod tests {
-    use waggle_stats::lag_one;
+#[test]
+fn noise_is_as_it_was_asked_for() {
+    let mut random = Random::seeded(2);
+    let lasting = Noise { correlation: 0.8, ..Noise::default() }.series(5000, &mut random);
+    assert!((lag_one(&lasting).unwrap() - 0.8).abs() < 0.05);
+    let spread = lasting.iter().map(|value| value * value).sum::<f64>() / 5000.0;
+    assert!((spread - 1.0).abs() < 0.2, "{spread}");
 
-    use super::*;
+    let wild = |values: Vec<f64>| values.into_iter().filter(|value| value.abs() > 5.0).count();
+    let heavy = Noise { has_heavy_tails: true, ..Noise::default() };
+    assert_eq!(wild(Noise::default().series(5000, &mut random)), 0);
+    assert!(wild(heavy.series(5000, &mut random)) > 20);
 
-    #[test]
-    fn noise_is_as_it_was_asked_for() {
-        let mut random = Random::seeded(2);
-        let lasting = Noise { correlation: 0.8, ..Noise::default() }.series(5000, &mut random);
-        assert!((lag_one(&lasting).unwrap() - 0.8).abs() < 0.05);
-        let spread = lasting.iter().map(|value| value * value).sum::<f64>() / 5000.0;
-        assert!((spread - 1.0).abs() < 0.2, "{spread}");
+    let drifting = Noise { drift: 100.0, ..Noise::default() }.series(100, &mut random);
+    assert!((drifting[99] - drifting[0]).abs() > 90.0);
+}
 
-        let wild = |values: Vec<f64>| values.into_iter().filter(|value| value.abs() > 5.0).count();
-        let heavy = Noise { has_heavy_tails: true, ..Noise::default() };
-        assert_eq!(wild(Noise::default().series(5000, &mut random)), 0);
-        assert!(wild(heavy.series(5000, &mut random)) > 20);
+#[test]
+fn kept_noise_is_put_together_from_pieces_of_what_was_kept() {
+    let kept: Vec<f64> = (0..50).map(f64::from).collect();
+    let noise = Noise { kept: vec![kept], ..Noise::default() };
+    let series = noise.series(100, &mut Random::seeded(3));
+    assert_eq!(series.len(), 100);
+    let next = series.windows(2).filter(|two| two[1] == two[0] + 1.0).count();
+    // Ten pieces of ten values.
+    assert!((90..100).contains(&next), "{next}");
+}
 
-        let drifting = Noise { drift: 100.0, ..Noise::default() }.series(100, &mut random);
-        assert!((drifting[99] - drifting[0]).abs() > 90.0);
-    }
+#[test]
+fn cells_and_blocks_are_as_far_from_each_other_as_was_asked_for() {
+    let design = Design { pairs: 20, arms: 2, places: Places::Random };
+    let variance = |values: &[f64]| {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
+    };
+    let variances = |between, common| {
+        let cells = Cells { count: 2000, between, common, lacking: 0.0 };
+        let (truth, seen) = cells.run(&Noise::default(), &design, &mut Random::seeded(6));
+        assert!((truth - TRUTH).abs() < 0.1, "{truth}");
+        let mean = |cell: &Vec<(u32, f64)>| cell.iter().map(|(_, seen)| seen).sum::<f64>();
+        let of_cells: Vec<f64> = seen.iter().map(|cell| mean(cell) / 20.0).collect();
+        let seen: Vec<&[(u32, f64)]> = seen.iter().map(Vec::as_slice).collect();
+        [variance(&of_cells), variance(&block_means(&seen).unwrap())]
+    };
+    // The mean of 20 differences of two windows has the variance 2 / 20, that of 2,000 has 2 / 2000.
+    let [cells, blocks] = variances(0.0, 0.0);
+    assert!((cells - 0.1).abs() < 0.02 && blocks < 0.003, "{cells} {blocks}");
+    let [cells, blocks] = variances(1.0, 1.0);
+    assert!((cells - 1.1).abs() < 0.2 && (0.4..2.0).contains(&blocks), "{cells} {blocks}");
+}
 
-    #[test]
-    fn kept_noise_is_put_together_from_pieces_of_what_was_kept() {
-        let kept: Vec<f64> = (0..50).map(f64::from).collect();
-        let noise = Noise { kept: vec![kept], ..Noise::default() };
-        let series = noise.series(100, &mut Random::seeded(3));
-        assert_eq!(series.len(), 100);
-        let next = series.windows(2).filter(|two| two[1] == two[0] + 1.0).count();
-        // Ten pieces of ten values.
-        assert!((90..100).contains(&next), "{next}");
-    }
-
-    #[test]
-    fn cells_and_blocks_are_as_far_from_each_other_as_was_asked_for() {
-        let design = Design { pairs: 20, arms: 2, places: Places::Random };
-        let variance = |values: &[f64]| {
-            let mean = values.iter().sum::<f64>() / values.len() as f64;
-            values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / values.len() as f64
-        };
-        let variances = |between, common| {
-            let cells = Cells { count: 2000, between, common, lacking: 0.0 };
-            let (truth, seen) = cells.run(&Noise::default(), &design, &mut Random::seeded(6));
-            assert!((truth - TRUTH).abs() < 0.1, "{truth}");
-            let mean = |cell: &Vec<(u32, f64)>| cell.iter().map(|(_, seen)| seen).sum::<f64>();
-            let of_cells: Vec<f64> = seen.iter().map(|cell| mean(cell) / 20.0).collect();
-            let seen: Vec<&[(u32, f64)]> = seen.iter().map(Vec::as_slice).collect();
-            [variance(&of_cells), variance(&block_means(&seen).unwrap())]
-        };
-        // The mean of 20 differences of two windows has the variance 2 / 20, that of 2,000 has 2 / 2000.
-        let [cells, blocks] = variances(0.0, 0.0);
-        assert!((cells - 0.1).abs() < 0.02 && blocks < 0.003, "{cells} {blocks}");
-        let [cells, blocks] = variances(1.0, 1.0);
-        assert!((cells - 1.1).abs() < 0.2 && (0.4..2.0).contains(&blocks), "{cells} {blocks}");
-    }
-
-    #[test]
-    fn the_two_arms_of_a_block_are_in_different_places_and_in_every_place() {
-        let design = Design { pairs: 8, arms: 3, places: Places::Random };
-        let mut random = Random::seeded(5);
-        let seen: std::collections::BTreeSet<[usize; 2]> =
-            (0..200).map(|_| design.places(&mut random)).collect();
-        let every = [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]];
-        assert_eq!(seen.into_iter().collect::<Vec<_>>(), every);
-    }
+#[test]
+fn the_two_arms_of_a_block_are_in_different_places_and_in_every_place() {
+    let design = Design { pairs: 8, arms: 3, places: Places::Random };
+    let mut random = Random::seeded(5);
+    let seen: std::collections::BTreeSet<[usize; 2]> =
+        (0..200).map(|_| design.places(&mut random)).collect();
+    let every = [[0, 1], [0, 2], [1, 0], [1, 2], [2, 0], [2, 1]];
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), every);
 }

@@ -1,24 +1,31 @@
 //! Whether the intervals of 95 % that a report prints hold the truth in 93 to 97 of 100 runs, and an effect is called smaller
 //! than it is in about 5: on noise that lasts, is wild and drifts, and on noise resampled from windows that were
 //! kept.
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
-#![allow(clippy::print_stdout, reason = "the shares are part of the answer")]
+#![cfg(test)]
 
+#[path = "../kept_runs/mod.rs"]
 mod kept_runs;
+mod simulated;
 
 use std::collections::BTreeMap;
+use std::env;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use jiff::Timestamp;
 use kept_runs::kept_runs;
+use simulated::{Cells, Coverage, Design, Noise, Places, of_two_runs, residuals};
 use waggle_lab::Metric;
-use waggle_lab::analysis::coverage::{
-    Cells, Coverage, Design, Noise, Places, of_two_runs, residuals,
-};
-use waggle_lab::kept::{Kept, read_run, read_windows};
-use waggle_lab::{Begun, Cell, Latency, Load, Measured, Window};
+use waggle_lab::run_dir::{RunDir, read_run, read_windows};
+use waggle_lab::{Latency, Manifest, Measured, Window};
 
-const RUNS: usize = 10_000;
+/// Whether `cargo xtask soak` runs the tests: it sets this variable.
+static IS_SOAK: LazyLock<bool> = LazyLock::new(|| env::var_os("WAGGLE_SOAK_STATEMENTS").is_some());
+/// Runs that are simulated for one share. The limits are the same.
+static RUNS: LazyLock<usize> = LazyLock::new(|| if *IS_SOAK { 10_000 } else { 2_000 });
+/// Blocks of the runs that are simulated.
+const PAIRS: &[usize] = &[8, 20, 40];
+/// Of those of the metrics whose noise is much like that of the processor time. The soak has all.
+static FEW_PAIRS: LazyLock<&[usize]> = LazyLock::new(|| if *IS_SOAK { PAIRS } else { &[20] });
 /// Scenarios of the largest suite and the second arm of the baseline.
 const ARMS: usize = 7;
 /// Arms of the runs whose cells are pooled: the two that are compared and one between them. Further ones
@@ -30,11 +37,11 @@ const SEED: u64 = 20;
 /// Share of the windows of a cell that may be void.
 const VOID: f64 = 0.05;
 
-/// Simulates runs of 8, 20 and 40 blocks.
-fn check(noise: &Noise, what: &str) {
-    for pairs in [8, 20, 40] {
+/// Simulates runs of so many blocks.
+fn check(noise: &Noise, blocks: &[usize], what: &str) {
+    for &pairs in blocks {
         let design = Design { pairs, arms: ARMS, places: Places::Random };
-        let coverage = Coverage::of(noise, &design, RUNS, SEED);
+        let coverage = Coverage::of(noise, &design, *RUNS, SEED);
         println!("{what}, {pairs} pairs: {coverage:?}");
         for share in [Some(coverage.interval), coverage.bootstrap].into_iter().flatten() {
             assert!((0.93..=0.97).contains(&share), "{what}, {pairs} pairs: {coverage:?}");
@@ -48,30 +55,30 @@ fn check(noise: &Noise, what: &str) {
 
 #[test]
 fn on_normal_noise() {
-    check(&Noise::default(), "normal");
+    check(&Noise::default(), PAIRS, "normal");
 }
 
 #[test]
 fn on_noise_with_heavy_tails() {
-    check(&Noise { has_heavy_tails: true, ..Noise::default() }, "heavy tails");
+    check(&Noise { has_heavy_tails: true, ..Noise::default() }, PAIRS, "heavy tails");
 }
 
 #[test]
 fn on_noise_that_lasts_and_drifts() {
-    check(&Noise { correlation: 0.8, drift: 10.0, ..Noise::default() }, "lasting, drifting");
+    check(&Noise { correlation: 0.8, drift: 10.0, ..Noise::default() }, PAIRS, "lasting, drifting");
 }
 
 #[test]
 fn on_noise_that_lasts_drifts_and_is_wild() {
     let noise = Noise { correlation: 0.8, drift: 10.0, has_heavy_tails: true, ..Noise::default() };
-    check(&noise, "lasting, drifting, heavy tails");
+    check(&noise, PAIRS, "lasting, drifting, heavy tails");
 }
 
 /// Simulates the interval that is pooled over cells of 8, 20 and 40 blocks. Their true effects are so far
 /// from each other, in errors that the effect of one cell has on normal noise, and blocks are so far from
 /// each other, in the noise of a window; each cell lacks a block with such a chance.
 fn check_pooled(noise: &Noise, distances: &[[f64; 3]], what: &str) {
-    for pairs in [8, 20, 40] {
+    for &pairs in PAIRS {
         let design = Design { pairs, arms: POOLED_ARMS, places: Places::Random };
         // That of the mean of differences between two windows, each with noise of 1.
         let error = (2.0 / pairs as f64).sqrt();
@@ -79,7 +86,7 @@ fn check_pooled(noise: &Noise, distances: &[[f64; 3]], what: &str) {
             for [between, common, lacking] in distances {
                 let (between, common, lacking) = (between * error, *common, *lacking);
                 let cells = Cells { count, between, common, lacking };
-                let share = cells.coverage(noise, &design, RUNS, SEED);
+                let share = cells.coverage(noise, &design, *RUNS, SEED);
                 let said = format!("{what}, {pairs} pairs, {cells:?}: {share}");
                 println!("{said}");
                 assert!((0.93..=0.97).contains(&share), "{said}");
@@ -115,9 +122,9 @@ fn of_a_pooled_effect_on_the_noise_of_the_processor_time_of_every_run_that_was_k
 
 /// Simulates pairs of runs of 8, 20 and 40 blocks, as `waggle lab compare` compares them.
 fn check_two_runs(noise: &Noise, what: &str) {
-    for pairs in [8, 20, 40] {
+    for &pairs in PAIRS {
         let design = Design { pairs, arms: ARMS, places: Places::Random };
-        let share = of_two_runs(noise, &design, RUNS, SEED);
+        let share = of_two_runs(noise, &design, *RUNS, SEED);
         println!("{what}, two runs of {pairs} pairs: {share}");
         assert!((0.93..=0.97).contains(&share), "{what}, {pairs} pairs: {share}");
     }
@@ -146,17 +153,17 @@ fn no_interval_saves_a_fixed_order_from_a_drift() {
 
 #[test]
 fn on_the_noise_of_the_processor_time_of_every_run_that_was_kept() {
-    check_kept(Metric::CpuPerStatement);
+    check_kept(Metric::CpuPerStatement, PAIRS);
 }
 
 #[test]
 fn on_the_noise_of_the_throughput_of_every_run_that_was_kept() {
-    check_kept(Metric::Qps);
+    check_kept(Metric::Qps, &FEW_PAIRS);
 }
 
 #[test]
 fn on_the_noise_of_the_latency_of_every_run_that_was_kept() {
-    check_kept(Metric::LatencyP95);
+    check_kept(Metric::LatencyP95, &FEW_PAIRS);
 }
 
 /// Those that have a value in every window: not of memory, of which a server has one value in all cells, nor of
@@ -172,16 +179,16 @@ fn on_the_noise_of_every_other_metric_of_every_run_that_was_kept() {
         Metric::ContextSwitchesPerStatement,
     ] {
         for (what, as_kept) in kept_noise(metric) {
-            check(&as_kept, &what);
+            check(&as_kept, &FEW_PAIRS, &what);
         }
     }
 }
 
-fn check_kept(metric: Metric) {
+fn check_kept(metric: Metric, blocks: &[usize]) {
     for (what, as_kept) in kept_noise(metric) {
-        check(&as_kept, &what);
+        check(&as_kept, blocks, &what);
         let worse = Noise { correlation: 0.6, drift: 10.0, has_heavy_tails: true, ..as_kept };
-        check(&worse, &format!("{what}, lasting, drifting, heavy tails"));
+        check(&worse, blocks, &format!("{what}, lasting, drifting, heavy tails"));
     }
 }
 
@@ -198,8 +205,8 @@ fn kept_noise(metric: Metric) -> Vec<(String, Noise)> {
         series.entry(name).or_default().extend(of_run);
     };
     for run in kept_runs() {
-        let begun: Begun = read_run(&run).unwrap();
-        add(begun.suite().unwrap().name, &run);
+        let manifest: Manifest = read_run(&run).unwrap();
+        add(manifest.suite().unwrap().name, &run);
     }
     add("written".to_owned(), &written);
     let noise = |(name, kept)| (format!("{name} {metric:?}"), Noise { kept, ..Noise::default() });
@@ -208,29 +215,16 @@ fn kept_noise(metric: Metric) -> Vec<(String, Noise)> {
 
 /// A run of three arms in thirty blocks, whose level swings slowly.
 fn write_run(path: &Path) {
-    let mut kept = Kept::create(path, &"a test").unwrap();
+    let mut kept = RunDir::create(path, &"a test").unwrap();
     for number in 0..90_u32 {
         let swing = (f64::from(number) / 7.0).sin() + f64::from(number * 37 % 11) / 10.0;
         let cpu_ns = 100_000.0 * (1.0 + 0.02 * swing);
         let window = Window {
             number,
             block: number / 3,
-            cell: Cell {
-                workload: "read-only".to_owned(),
-                threads: 8,
-                load: Load::Closed,
-                order: None,
-            },
             arm: ["off", "on", Window::AGAIN][number as usize % 3].to_owned(),
-            life: 0,
-            part: 0,
-            rate: None,
-            stolen: Vec::new(),
-            unsteady: false,
-            begin: Timestamp::UNIX_EPOCH,
-            end: Timestamp::UNIX_EPOCH,
             measured: Some(measured(cpu_ns)),
-            void: None,
+            ..Window::default()
         };
         kept.append(&[window]).unwrap();
     }
@@ -241,7 +235,6 @@ fn measured(cpu_ns: f64) -> Measured {
         seconds: cpu_ns / 100_000.0,
         transactions: Some(5000),
         statements: 100_000,
-        retries: Some(0),
         latency: Some(Latency {
             mean_ns: 10.0 * cpu_ns,
             p50_ns: 9.0 * cpu_ns,
@@ -253,12 +246,7 @@ fn measured(cpu_ns: f64) -> Measured {
         load_cpu_ns: Some((cpu_ns * 3e4) as u64),
         server_share: Some(cpu_ns / 150_000.0),
         host_share: Some(0.99),
-        steal_share: Some(0.0),
         context_switches: Some(cpu_ns as u64),
-        read_bytes: Some(0),
-        written_bytes: Some(0),
-        rss_bytes: Some(1 << 30),
-        performance_schema_bytes: None,
-        behind_s: None,
+        ..Measured::default()
     }
 }
