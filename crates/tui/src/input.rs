@@ -1,6 +1,8 @@
 //! What a key does.
 
-use crate::state::{App, Filter, Opened, Pane, Watched};
+use waggle_model::visible::in_lines;
+
+use crate::state::{App, Filter, Opened, Pane, Sort, Watched};
 use crate::view;
 
 /// Characters of a filter.
@@ -61,7 +63,8 @@ pub enum Action {
 impl App {
     /// Takes a key.
     pub fn on_key(&mut self, key: Key) -> Action {
-        self.message = None;
+        self.messages.dismiss();
+        self.is_settled = true;
         match key {
             Key::Ctrl('c') => return Action::Quit,
             Key::Ctrl('l') => return Action::Redraw,
@@ -119,7 +122,7 @@ impl App {
                     self.list();
                     return;
                 }
-                Err(why) => self.tell(why),
+                Err(why) => self.answer(why),
             },
             Key::Esc => return,
             Key::Ctrl('u') => line.clear(),
@@ -138,7 +141,8 @@ impl App {
     }
 
     fn resort(&mut self, by: isize) {
-        self.sort = self.sort.moved(by);
+        let orders = self.shown().map_or(Sort::ALWAYS.to_vec(), |(_, frame)| frame.orders());
+        self.sort = self.sort.moved(by, &orders);
         self.list();
     }
 
@@ -224,9 +228,10 @@ impl App {
             }
         });
         match text {
-            Some(text) => Action::Copy(text),
+            // It may be pasted into another terminal.
+            Some(text) => Action::Copy(in_lines(&text).into_owned()),
             None => {
-                self.tell("nothing is selected that could be copied");
+                self.answer("nothing is selected that could be copied");
                 Action::None
             }
         }

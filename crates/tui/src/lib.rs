@@ -1,11 +1,11 @@
-//! The terminal view of `waggle watch`: what it knows, what a key does, and how it looks.
+//! The terminal view of `waggle watch`: its data, its keys, and how it looks.
 //!
-//! Three parts, of which each knows those before it only: `state` holds the intervals of the
-//! servers and knows nothing of colours; `view` draws, as a pure function of state and area; `input`
-//! turns a key into a change of the state and an [`Action`]. There is no thread, no clock and
-//! no terminal here: times come with the snapshots, and whoever owns the terminal calls [`draw`].
+//! It has three parts, and each knows only the parts before it. `state` holds the servers'
+//! intervals and knows no colours. `view` draws, as a pure function of state and area. `input`
+//! turns a key into a change of the state and an [`Action`]. There is no thread, clock or terminal
+//! here: times come with the snapshots, and the owner of the terminal calls [`draw`].
 //!
-//! All text of a server is untrusted: what reaches a cell has passed `view::text`.
+//! No text from a server is trusted. It reaches a cell only through `view::text`.
 #![forbid(unsafe_code)]
 
 mod input;
@@ -13,5 +13,5 @@ mod state;
 mod view;
 
 pub use input::{Action, Key};
-pub use state::{App, Options, Snapshot};
-pub use view::{Look, draw, picture};
+pub use state::{App, Missed, Options, Snapshot};
+pub use view::{Look, draw, picture, table};

@@ -1,4 +1,4 @@
-//! Whether a page of `docs/reference` says what the types of some JSON are.
+//! Whether a page of `docs/reference` documents the types of some JSON.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn assert_kept(name: &str, schema: &Schema) {
     );
 }
 
-/// That `NAME-json.md` has a word on every property, of which there are more than `least`.
+/// Asserts that `NAME-json.md` explains every property, and that there are more than `least`.
 pub(crate) fn assert_explained(name: &str, schema: &Schema, least: usize) {
     let page = format!("{name}-json.md");
     let text = fs::read_to_string(Path::new(REFERENCE).join(&page)).unwrap();

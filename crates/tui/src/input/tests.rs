@@ -63,7 +63,7 @@ fn a_filter_is_typed_and_a_bad_one_leaves_the_old_one() {
     app.on_key(Key::Ctrl('u'));
     type_in(&mut app, "re:(");
     app.on_key(Key::Enter);
-    assert!(app.message.as_ref().unwrap().contains("re:("), "{:?}", app.message);
+    assert!(app.messages.shown().unwrap().0.contains("re:("), "{:?}", app.messages);
     assert_eq!(app.typing.as_deref(), Some("re:("), "it can be mended");
     app.on_key(Key::Esc);
     assert_eq!(app.filter.typed(), "kind:update");

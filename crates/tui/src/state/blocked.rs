@@ -1,13 +1,13 @@
-//! Which running sessions wait for a lock, by what the server says that they do, and by whether their
+//! Finds running sessions that wait for a lock, from the session's state and from whether its
 //! thread sleeps.
 
-use waggle_model::RunningStatement;
+use waggle_model::{RunningStatement, WaitsFor};
 use waggle_sql::Kind;
 
 /// What is known of a session's waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Wait {
-    /// It waits for a lock: the server says so.
+    /// It waits for a lock: its thread or the server says so.
     Lock,
     /// It probably waits for a row lock, for which no server has a state of its own.
     Row,
@@ -18,18 +18,10 @@ pub(crate) enum Wait {
 /// How long a statement must run before it is taken for waiting without a word of the server.
 const LONG_NS: u64 = 500_000_000;
 
-/// States that name a lock (`PROCESSLIST_STATE`, compared without case).
-///
-/// - Every family, from `stage_…` in `sql/mysqld.cc` and the metadata locks of `sql/mdl.cc`:
-///   `Waiting for table metadata lock`, `Waiting for schema metadata lock`, `Waiting for table
-///   level lock`, `Waiting for global read lock`, `Waiting for table flush`, `Waiting for commit
-///   lock`, MariaDB's `Waiting for backup lock`, MySQL's `Waiting for backup lock`: all begin with
-///   `Waiting for` and hold `lock` or `flush`.
-/// - `User lock` (`GET_LOCK`), `Table lock` (MariaDB before 10.0 and its forks).
+/// Whether a state, in small letters, names a lock or a flush that the session waits for.
 fn names_a_lock(state: &str) -> bool {
-    let waits = state.starts_with("waiting for");
+    let waits = WaitsFor::of(state).is_some_and(|whom| whom != WaitsFor::Nobody);
     waits && (state.contains("lock") || state.contains("flush"))
-        || matches!(state, "user lock" | "table lock")
 }
 
 /// States in which a session waits for a row lock and that are short where nothing waits. InnoDB sets
@@ -66,6 +58,9 @@ fn may_lock_rows(running: &RunningStatement) -> bool {
 
 /// Whether a session waits for a lock, at the end of an interval.
 pub(crate) fn wait(running: &RunningStatement, age_ns: Option<u64>) -> Wait {
+    if let Some(waits) = running.waits {
+        return if waits.class.is_lock() { Wait::Lock } else { Wait::None };
+    }
     let state = String::from_utf8_lossy(running.state.as_deref().unwrap_or_default());
     let state = state.trim().to_ascii_lowercase();
     if names_a_lock(&state) {
@@ -83,6 +78,8 @@ pub(crate) fn wait(running: &RunningStatement, age_ns: Option<u64>) -> Wait {
 
 #[cfg(test)]
 mod tests {
+    use waggle_model::{NowWait, TimeClass};
+
     use super::*;
 
     fn of(state: &str, text: &str, has_slept: Option<bool>, age_ns: u64) -> Wait {
@@ -108,6 +105,18 @@ mod tests {
         }
         let other = "Waiting for master to send event";
         assert_eq!(of(other, "SELECT 1", Some(true), u64::MAX), Wait::None);
+    }
+
+    #[test]
+    fn what_its_thread_waits_for_counts_more_than_a_state() {
+        let of = |class| {
+            let waits = Some(NowWait { class, since_ns: 0 });
+            let state = Some(b"updating".to_vec());
+            let running = RunningStatement { waits, state, ..RunningStatement::default() };
+            wait(&running, Some(LONG_NS))
+        };
+        assert_eq!(of(TimeClass::RowLock), Wait::Lock);
+        assert_eq!(of(TimeClass::DiskRead), Wait::None);
     }
 
     #[test]

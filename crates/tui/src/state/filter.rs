@@ -1,4 +1,4 @@
-//! What of the digests and sessions is shown.
+//! Which digests and sessions are shown.
 
 use regex_lite::{Regex, RegexBuilder};
 use waggle_model::DigestKey;
@@ -68,7 +68,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// What is wrong, as a sentence: no regular expression, no such kind, nothing behind a colon.
+    /// What is wrong, as a sentence: no regular expression, no such kind, nothing after a colon.
     pub(crate) fn parse(typed: &str) -> Result<Filter, String> {
         let terms = words(typed).iter().map(|word| Term::parse(word)).collect::<Result<_, _>>()?;
         Ok(Filter { terms, typed: typed.trim().to_owned() })

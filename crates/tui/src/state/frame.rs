@@ -1,9 +1,12 @@
-//! One interval as it is kept: numbers ready to be shown.
+//! One interval in the history: numbers ready to display.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use waggle_model::{Cost, DigestKey, DigestName, DigestTotals, Losses, Reading, Samples};
+use waggle_model::{
+    Cost, DigestKey, DigestName, DigestTotals, Losses, Reading, Record, Samples, StatementLockWait,
+    TimeClass,
+};
 use waggle_sql::Kind;
 
 use super::latencies::Latencies;
@@ -11,6 +14,7 @@ use super::measured::Measured;
 use super::ranking::{Sort, top};
 use super::session::{Session, sessions};
 use super::snapshot::Snapshot;
+use super::spent::{ByClass, TimeSpent};
 
 /// Digests that the history keeps of each order of ranking.
 const KEPT_OF_EACH_ORDER: usize = 12;
@@ -22,7 +26,7 @@ const SESSIONS_KEPT: usize = 20;
 pub(crate) struct Name {
     /// The digest text.
     pub(crate) text: Arc<str>,
-    /// The default database; `None` where none was chosen.
+    /// The default database; `None` if none was chosen.
     pub(crate) schema: Option<Arc<str>>,
     /// What it does.
     pub(crate) kind: Kind,
@@ -56,10 +60,18 @@ pub(crate) struct Row {
     pub(crate) p99_ns: Measured,
     pub(crate) max_ns: Measured,
     pub(crate) latencies: Latencies,
+    /// `None` if it was not measured.
+    pub(crate) spent: Option<Box<TimeSpent>>,
 }
 
 impl Row {
-    fn of(key: DigestKey, totals: &DigestTotals, name: Arc<Name>, length_ns: u64) -> Row {
+    fn of(
+        key: DigestKey,
+        totals: &DigestTotals,
+        name: Arc<Name>,
+        length_ns: u64,
+        is_measured: bool,
+    ) -> Row {
         let quantile = |q| Measured::count(totals.latency_ns.quantile(q));
         Row {
             key,
@@ -79,7 +91,30 @@ impl Row {
             p99_ns: quantile(0.99),
             max_ns: Measured::count(totals.latency_ns.max()),
             latencies: Latencies::of(&totals.latency_ns),
+            spent: TimeSpent::of(&totals.spent, length_ns, is_measured),
         }
+    }
+
+    /// Its load by class; `None` if it was not measured.
+    pub(crate) fn load_by(&self) -> Option<&ByClass> {
+        self.spent.as_ref()?.load.as_ref()
+    }
+
+    /// Its load in one class; `None` also where it has told nothing yet.
+    pub(crate) fn load_in(&self, class: TimeClass) -> Option<f64> {
+        let by = self.load_by()?;
+        by.iter().next().map(|_| by.get(class))
+    }
+
+    /// The latency of its statements by class, nanoseconds; `None` if it was not measured.
+    pub(crate) fn parts(&self) -> Option<&ByClass> {
+        self.spent.as_ref()?.parts.as_ref()
+    }
+
+    /// Bytes that it takes, its name apart.
+    fn bytes(&self) -> usize {
+        let spent = self.spent.as_ref().map_or(0, |spent| spent.bytes());
+        size_of::<Row>() + self.latencies.bytes() + spent
     }
 }
 
@@ -90,8 +125,10 @@ pub(crate) struct Details {
     pub(crate) users: HashMap<Vec<u8>, u64>,
     /// Statements as they were.
     pub(crate) samples: Samples,
-    /// The server's own hash of the digest, or why it is not known; `None` where nobody asked.
+    /// The server's own hash of the digest, or why it is not known; `None` if nobody asked.
     pub(crate) server_digest: Option<Reading<Arc<str>>>,
+    /// The longest wait for a lock.
+    pub(crate) wait: Option<Box<StatementLockWait>>,
 }
 
 /// The sums of an interval.
@@ -99,12 +136,12 @@ pub(crate) struct Details {
 pub(crate) struct Overview {
     pub(crate) statements: u64,
     pub(crate) errors: Option<u64>,
-    /// Average active sessions; `None` where sessions could not be read.
+    /// Average active sessions; `None` if sessions could not be read.
     pub(crate) active: Option<f64>,
     pub(crate) p50_ns: Option<u64>,
     pub(crate) p95_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
-    /// Sessions that ran something at its end; `None` where they could not be read.
+    /// Sessions that ran something at its end; `None` if they could not be read.
     pub(crate) running: Option<usize>,
     pub(crate) losses: Losses,
 }
@@ -116,6 +153,10 @@ pub(crate) struct Frame {
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
     pub(crate) overview: Overview,
+    /// Of all digests; `None` if it was not measured.
+    pub(crate) spent: Option<Box<TimeSpent>>,
+    /// Why it is not known where the time went; empty where it is.
+    pub(crate) spent_absent: Box<str>,
     pub(crate) cost: Cost,
     /// Digests, by key.
     pub(crate) rows: Vec<Row>,
@@ -136,16 +177,20 @@ impl Frame {
         literals: bool,
         known: impl Fn(&DigestKey) -> Option<Arc<Name>>,
     ) -> Frame {
-        let Snapshot { time, mut interval, sessions_known, cost, .. } = snapshot;
+        let Snapshot { time, record, .. } = snapshot;
+        let is_measured = record.parts.value().is_some();
+        let spent_absent = record.parts_absent().unwrap_or_default().into();
+        let Record { mut interval, running, cost, .. } = record;
+        let running = running.value();
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let overview = Overview {
             statements: interval.statements,
             errors: interval.errors.get(),
-            active: interval.active_sessions().filter(|_| sessions_known),
+            active: interval.active_sessions().filter(|_| running.is_some()),
             p50_ns: interval.latency_ns.quantile(0.50),
             p95_ns: interval.latency_ns.quantile(0.95),
             p99_ns: interval.latency_ns.quantile(0.99),
-            running: sessions_known.then_some(interval.running.len()),
+            running: running.map(Vec::len),
             losses: interval.losses,
         };
         let mut rows = Vec::with_capacity(interval.digests.len());
@@ -153,9 +198,15 @@ impl Frame {
         for (key, totals) in interval.digests.drain() {
             let Some(name) = &totals.name else { continue };
             let name = known(&key).unwrap_or_else(|| Arc::new(Name::of(name)));
-            rows.push(Row::of(key, &totals, name, length_ns));
+            rows.push(Row::of(key, &totals, name, length_ns, is_measured));
             let DigestTotals { users, samples, server_digest, .. } = totals;
-            details.insert(key, Details { users, samples, server_digest });
+            details.insert(key, Details { users, samples, server_digest, wait: None });
+        }
+        // The longest is the first.
+        for wait in interval.lock_waits.kept() {
+            if let Some(Details { wait: longest, .. }) = details.get_mut(&wait.digest) {
+                longest.get_or_insert_with(|| Box::new(wait.clone()));
+            }
         }
         rows.sort_unstable_by_key(|row| row.key);
         Frame {
@@ -163,11 +214,13 @@ impl Frame {
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
             overview,
-            cost,
+            spent: TimeSpent::of(&interval.spent, length_ns, is_measured),
+            spent_absent,
+            cost: cost.value().copied().unwrap_or_default(),
             rows,
             rows_left_out: 0,
             other_calls: interval.other.calls,
-            sessions: sessions(&interval.running, interval.end_ns, literals),
+            sessions: sessions(running.map_or(&[], Vec::as_slice), interval.end_ns, literals),
             details,
         }
     }
@@ -175,7 +228,7 @@ impl Frame {
     /// The same with the digests and sessions that matter most, for the history.
     pub(crate) fn thinned(&self) -> Frame {
         let mut kept = HashSet::new();
-        for sort in Sort::ALL {
+        for sort in self.orders() {
             kept.extend(top(&self.rows, sort, KEPT_OF_EACH_ORDER));
         }
         let is_kept = |at: &usize| u32::try_from(*at).is_ok_and(|at| kept.contains(&at));
@@ -185,12 +238,25 @@ impl Frame {
         );
         Frame {
             time: self.time.clone(),
+            spent: self.spent.clone(),
+            spent_absent: self.spent_absent.clone(),
             rows_left_out: self.rows_left_out + self.rows.len() - rows.len(),
             rows,
             sessions: self.sessions.iter().take(SESSIONS_KEPT).map(Session::shortened).collect(),
             details: HashMap::new(),
             ..*self
         }
+    }
+
+    /// The load by class; `None` if it was not measured.
+    pub(crate) fn load_by(&self) -> Option<&ByClass> {
+        self.spent.as_ref()?.load.as_ref()
+    }
+
+    /// Every way to rank the digests: by a class only where there is time in it.
+    pub(crate) fn orders(&self) -> Vec<Sort> {
+        let classes = self.load_by().into_iter().flat_map(ByClass::iter);
+        Sort::ALWAYS.into_iter().chain(classes.map(|(class, _)| Sort::Time(class))).collect()
     }
 
     /// Length in seconds.
@@ -210,7 +276,7 @@ impl Frame {
         self.rows.get(at)
     }
 
-    /// The load of a digest: 0 where it did not run, `None` where that is not known any more.
+    /// The load of a digest: 0 if it did not run, `None` if that is not known any more.
     pub(crate) fn load_of(&self, key: &DigestKey) -> Option<f64> {
         match self.row(key) {
             Some(row) => Some(f64::from(row.load)),
@@ -225,9 +291,9 @@ impl Frame {
 
     /// Bytes that it takes, names apart.
     pub(crate) fn bytes(&self) -> usize {
-        let rows: usize =
-            self.rows.iter().map(|row| size_of::<Row>() + row.latencies.bytes()).sum();
+        let rows: usize = self.rows.iter().map(Row::bytes).sum();
+        let spent = self.spent.as_ref().map_or(0, |spent| spent.bytes());
         let sessions: usize = self.sessions.iter().map(Session::bytes).sum();
-        size_of::<Frame>() + self.time.len() + rows + sessions
+        size_of::<Frame>() + self.time.len() + self.spent_absent.len() + spent + rows + sessions
     }
 }

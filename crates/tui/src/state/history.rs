@@ -3,12 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use waggle_model::{DigestKey, Reading, Sample};
+use waggle_model::{DigestKey, Reading, Sample, StatementLockWait};
 
 use super::frame::{Details, Frame, Name};
+use super::session::bytes_of;
 
 /// What the intervals before the newest may take of one server: about half an hour of one with
-/// twenty digests, at one interval per second.
+/// a dozen digests, at one interval per second.
 pub(crate) const BUDGET_BYTES: usize = 8 << 20;
 /// How far it reaches at most.
 const REACH_NS: u64 = 30 * 60 * 1_000_000_000;
@@ -49,8 +50,11 @@ impl Known {
             Some(Reading::Absent(why)) => why.len(),
             None => 0,
         };
+        let wait = self.details.wait.as_ref().map_or(0, |wait| {
+            size_of::<StatementLockWait>() + wait.wait.blocked.as_ref().map_or(0, bytes_of)
+        });
         let names = self.name.text.len() + schema + server_digest;
-        size_of::<Known>() + size_of::<Name>() + names + users + texts
+        size_of::<Known>() + size_of::<Name>() + names + users + texts + wait
     }
 
     fn take(&mut self, newer: &Details) {
@@ -63,6 +67,11 @@ impl Known {
         }
         if newer.server_digest.is_some() {
             self.details.server_digest.clone_from(&newer.server_digest);
+        }
+        let length =
+            |wait: &Option<Box<StatementLockWait>>| wait.as_ref().map(|one| one.wait.length_ns);
+        if length(&newer.wait) > length(&self.details.wait) {
+            self.details.wait.clone_from(&newer.wait);
         }
         let kept = &mut self.details.samples;
         let latency = |sample: &Option<Box<Sample>>| sample.as_ref().map(|one| one.latency_ns);

@@ -1,4 +1,4 @@
-//! A number that may be absent, in four bytes.
+//! A number in four bytes that can be absent.
 
 /// A reading or its absence. The history keeps many of them, so each takes four bytes: 24 bits of
 /// precision (IEEE 754 binary32), and NaN for what was not measured.
@@ -16,7 +16,7 @@ impl Measured {
         Self::of(value.map(|value| value as f64))
     }
 
-    /// The reading; `None` where it was not measured.
+    /// The reading; `None` if it was not measured.
     pub(crate) fn get(self) -> Option<f64> {
         (!self.0.is_nan()).then_some(f64::from(self.0))
     }

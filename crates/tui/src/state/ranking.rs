@@ -1,6 +1,8 @@
-//! Orders of digests.
+//! The ways to sort digests.
 
 use std::cmp::Ordering;
+
+use waggle_model::TimeClass;
 
 use super::frame::Row;
 
@@ -20,11 +22,13 @@ pub(crate) enum Sort {
     Examined,
     /// Statements with an error.
     Errors,
+    /// Average active sessions in this class.
+    Time(TimeClass),
 }
 
 impl Sort {
-    /// Every order, as `s` goes through them.
-    pub(crate) const ALL: [Sort; 6] =
+    /// The orders that there always are.
+    pub(crate) const ALWAYS: [Sort; 6] =
         [Sort::Load, Sort::Calls, Sort::P95, Sort::P99, Sort::Examined, Sort::Errors];
 
     /// What it is called.
@@ -36,14 +40,15 @@ impl Sort {
             Sort::P99 => "p99",
             Sort::Examined => "rows examined",
             Sort::Errors => "errors",
+            Sort::Time(class) => class.name(),
         }
     }
 
-    /// The order `by` places further, around the end.
-    pub(crate) fn moved(self, by: isize) -> Sort {
-        let at = Sort::ALL.iter().position(|one| *one == self).unwrap_or(0);
-        let to = (at as isize + by).rem_euclid(Sort::ALL.len() as isize);
-        Sort::ALL.get(to as usize).copied().unwrap_or_default()
+    /// The order `by` places further in `orders`, around the end.
+    pub(crate) fn moved(self, by: isize, orders: &[Sort]) -> Sort {
+        let at = orders.iter().position(|one| *one == self).unwrap_or(0);
+        let to = (at as isize + by).rem_euclid(orders.len().max(1) as isize);
+        orders.get(to as usize).copied().unwrap_or_default()
     }
 
     fn of(self, row: &Row) -> Option<f64> {
@@ -54,6 +59,7 @@ impl Sort {
             Sort::P99 => row.p99_ns.get(),
             Sort::Examined => row.rows_examined.get(),
             Sort::Errors => row.errors.get(),
+            Sort::Time(class) => row.load_in(class),
         }
     }
 

@@ -1,8 +1,8 @@
-//! A session that runs something, ready to be shown.
+//! A running session, ready to display.
 
 use std::cmp::Reverse;
 
-use waggle_model::{RunningStatement, SessionSettings};
+use waggle_model::{Blocked, Blocker, RunningStatement, SessionSettings, TimeClass};
 use waggle_sql::SqlModes;
 
 use super::blocked::{Wait, wait};
@@ -21,7 +21,13 @@ pub(crate) struct Session {
     pub(crate) database: Box<str>,
     pub(crate) state: Box<str>,
     pub(crate) wait: Wait,
-    /// How long it runs; `None` where its start is not known.
+    /// What it does, and for how long, nanoseconds; `None` if that is not measured.
+    pub(crate) now: Option<(TimeClass, u64)>,
+    /// Who holds the lock that it waits for, as far as somebody looked.
+    pub(crate) blocked: Option<Box<Blocked>>,
+    /// The end of the interval, nanoseconds of the clock that dates what is known of the holder.
+    pub(crate) seen_ns: u64,
+    /// How long it runs; `None` if its start is not known.
     pub(crate) age_ns: Option<u64>,
     /// The statement without secrets, and without literals unless they were asked for; the command
     /// where it has none.
@@ -43,7 +49,10 @@ pub(crate) fn sessions(running: &[RunningStatement], now_ns: u64, literals: bool
         .collect();
     order.sort_by_key(|(wait, age, one)| (*wait, *age, one.connection_id));
     order.truncate(SESSIONS_MAX);
-    let session = |(wait, Reverse(age_ns), one)| Session::of(one, wait, age_ns, literals);
+    let session = |(wait, Reverse(age_ns), one): (_, _, &RunningStatement)| {
+        let now = one.waits.map(|now| (now.class, now_ns.saturating_sub(now.since_ns)));
+        Session { now, seen_ns: now_ns, ..Session::of(one, wait, age_ns, literals) }
+    };
     order.into_iter().map(session).collect()
 }
 
@@ -65,6 +74,14 @@ fn lossy(bytes: Option<&[u8]>) -> Box<str> {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into()
 }
 
+/// Bytes that it takes, as if nobody shared what it knows.
+pub(super) fn bytes_of(blocked: &Blocked) -> usize {
+    let texts = [&blocked.object, &blocked.unknown].into_iter().flatten().map(String::len);
+    let blockers =
+        blocked.blockers.iter().map(|blocker| size_of::<Blocker>() + blocker.text_bytes());
+    size_of::<Blocked>() + 8 * blocked.by.len() + texts.chain(blockers).sum::<usize>()
+}
+
 impl Session {
     fn of(one: &RunningStatement, wait: Wait, age_ns: Option<u64>, literals: bool) -> Session {
         let text = one.text.as_deref();
@@ -75,6 +92,9 @@ impl Session {
             database: lossy(one.identity.database.as_deref()),
             state: lossy(one.state.as_deref()),
             wait,
+            now: None,
+            blocked: one.blocked.clone().map(Box::new),
+            seen_ns: 0,
             age_ns,
             text: text
                 .map_or_else(
@@ -97,6 +117,8 @@ impl Session {
     /// Bytes that it takes.
     pub(crate) fn bytes(&self) -> usize {
         let texts = [&self.user, &self.host, &self.database, &self.state, &self.text];
-        size_of::<Session>() + texts.iter().map(|text| text.len()).sum::<usize>()
+        let blocked = self.blocked.iter().map(|blocked| bytes_of(blocked));
+        let texts = texts.iter().map(|text| text.len()).sum::<usize>();
+        size_of::<Session>() + texts + blocked.sum::<usize>()
     }
 }

@@ -1,172 +1,14 @@
-//! Servers as the tests see them, and what the state does with them.
+//! What the state does with servers.
 
-use std::time::Duration;
+mod servers;
 
-use waggle_model::{
-    BuildKey, Command, Cost, DigestKey, DigestName, DigestsMax, Flavour, Identity, Interval, Loss,
-    RunningStatement, Server, ServerStatus, Statement, Text,
+use waggle_model::{DigestKey, DigestName, Loss, Reading, TimeClass};
+
+use super::{App, Filter, Missed, Options, Sort};
+pub(crate) use servers::{
+    KINDS, held_up, measured_second_of, measuring, running, second_of, watching,
 };
-
-use super::{App, Filter, Options, Snapshot, Sort};
-
-const SECOND: u64 = 1_000_000_000;
-const LIMIT: DigestsMax = DigestsMax(200_000);
-
-/// A server.
-pub(crate) fn server(pid: u32) -> Server {
-    Server {
-        pid,
-        start_ticks: 100,
-        flavour: if pid.is_multiple_of(2) { Flavour::Mysql } else { Flavour::Mariadb },
-        version: if pid.is_multiple_of(2) { "9.7.4" } else { "10.11.19-MariaDB" }.to_owned(),
-        build: BuildKey(String::new()),
-        executable: "/usr/sbin/mysqld".into(),
-    }
-}
-
-/// What the statements of an interval are.
-#[derive(Clone, Copy)]
-pub(crate) struct Kind {
-    pub(crate) text: &'static str,
-    pub(crate) database: Option<&'static str>,
-    pub(crate) user: &'static str,
-    pub(crate) calls: u64,
-    pub(crate) latency_us: u64,
-    pub(crate) examined: u64,
-    pub(crate) error: u32,
-}
-
-const POINT: Kind = Kind {
-    text: "SELECT `c` FROM `sbtest1` WHERE `id` = ?",
-    database: Some("shop"),
-    user: "app",
-    calls: 400,
-    latency_us: 40,
-    examined: 1,
-    error: 0,
-};
-
-pub(crate) const KINDS: [Kind; 5] = [
-    POINT,
-    Kind {
-        text: "SELECT `o` . `id` , SUM ( `p` . `price` ) FROM `orders` `o` LEFT JOIN `positions` `p` \
-               ON `p` . `order` = `o` . `id` WHERE `o` . `placed` BETWEEN ? AND ? AND `o` . `state` \
-               IN (...) GROUP BY `o` . `id` ORDER BY `o` . `placed` DESC LIMIT ?",
-        calls: 3,
-        latency_us: 180_000,
-        examined: 52_000,
-        user: "reports",
-        ..POINT
-    },
-    Kind { text: "COMMIT", calls: 40, latency_us: 1_900, examined: 0, ..POINT },
-    Kind {
-        text: "UPDATE `käufer` SET `名前` = ? WHERE `id` = ?",
-        database: Some("müller"),
-        calls: 7,
-        latency_us: 900,
-        error: 1213,
-        ..POINT
-    },
-    Kind { text: "SET NAMES `utf8mb4`", database: None, calls: 1, latency_us: 12, ..POINT },
-];
-
-fn key(kind: &Kind) -> DigestKey {
-    let of = |text: &str| {
-        text.bytes().fold(17, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()))
-    };
-    DigestKey { text: of(kind.text), schema: of(kind.database.unwrap_or("")) }
-}
-
-fn count(interval: &mut Interval, kind: &Kind, end_ns: u64, nth: u64) {
-    let own = |text: &str| Some(text.as_bytes().to_vec());
-    let identity = Identity {
-        user: own(kind.user),
-        host: own("10.1.2.3"),
-        database: kind.database.and_then(own),
-    };
-    let text = kind.text.replace('?', &format!("'secret-{nth}'"));
-    let statement = Statement {
-        connection_id: Some(7),
-        command: Some(Command::QUERY),
-        latency_ns: Some(kind.latency_us * 1_000 * (10 + nth % 7) / 10),
-        text: Some(Text { bytes: text.as_bytes(), length: text.len() as u64 }),
-        rows_sent: Some(1),
-        rows_examined: Some(kind.examined),
-        rows_affected: Some(0),
-        lock_ns: Some(2_000),
-        error: Some(if nth.is_multiple_of(5) { kind.error } else { 0 }),
-        server_status: Some(ServerStatus(if kind.examined > 1_000 { 0x22 } else { 2 })),
-        bytes_sent: Some(120),
-        ..Statement::unread(end_ns, &identity)
-    };
-    let name = || DigestName { text: kind.text.into(), schema: kind.database.map(Into::into) };
-    interval.count(&statement, key(kind), LIMIT, name);
-}
-
-/// A session that runs since `age_ms` before the end of the interval.
-pub(crate) fn running(
-    id: u64,
-    age_ms: u64,
-    state: &str,
-    text: &str,
-    end_ns: u64,
-) -> RunningStatement {
-    let own = |text: &str| Some(text.as_bytes().to_vec());
-    RunningStatement {
-        connection_id: id,
-        command: Command::QUERY,
-        start_ns: Some(end_ns.saturating_sub(age_ms * 1_000_000)),
-        text: own(text),
-        text_length: text.len() as u64,
-        identity: Identity { user: own("app"), host: own("10.1.2.3"), database: own("shop") },
-        state: own(state),
-        ..RunningStatement::default()
-    }
-}
-
-/// The `nth` second of a server, with these statements.
-pub(crate) fn second_of(pid: u32, nth: u64, kinds: &[Kind]) -> Snapshot {
-    let (start_ns, end_ns) = ((1_000 + nth) * SECOND, (1_001 + nth) * SECOND);
-    let mut interval = Interval::begin(start_ns);
-    for kind in kinds {
-        // A load that rises and falls.
-        for call in 0..kind.calls * (3 + nth % 5) / 3 {
-            count(&mut interval, kind, end_ns - 1_000_000 * (call % 900), call + nth);
-        }
-    }
-    interval.end_ns = end_ns;
-    interval.running = vec![
-        running(22, 1_400, "User sleep", "select sleep(6) from sbtest1 where k < 40", end_ns),
-        running(21, 90, "executing", "SELECT SUM(k) FROM sbtest1 WHERE id = 17", end_ns),
-        running(30, 800, "updating", "UPDATE t SET v = 'x' WHERE id = 1", end_ns),
-        running(29, 300, "Waiting for table metadata lock", "ALTER TABLE t ADD c INT", end_ns),
-    ];
-    Snapshot {
-        server: server(pid),
-        uptime: Some(Duration::from_secs(90_000 + nth)),
-        time: format!("14:{:02}:{:02}", nth / 60 % 60, nth % 60),
-        interval,
-        sessions_known: true,
-        cost: Cost {
-            bpf_ns_per_statement: Some(1741.0),
-            agent_cores: Some(0.033),
-            rss_bytes: Some(14_470_348),
-            host_sends_per_s: Some(25_000.0),
-        },
-        ended: false,
-    }
-}
-
-/// The view after so many seconds of these servers.
-pub(crate) fn watching(pids: &[u32], seconds: u64) -> App {
-    let mut app = App::new(Options { cpus: 2, literals: false });
-    for nth in 0..seconds {
-        for pid in pids {
-            app.take(second_of(*pid, nth, &KINDS));
-        }
-    }
-    app
-}
+use servers::{Kind, LIMIT, SECOND, key};
 
 fn texts(app: &App) -> Vec<String> {
     let server = app.server().unwrap();
@@ -196,6 +38,57 @@ fn digests_are_ranked_by_what_was_asked_for() {
     assert_eq!(first(Sort::P99), "SELECT `o`");
     assert_eq!(first(Sort::Examined), "SELECT `o`");
     assert_eq!(first(Sort::Errors), "UPDATE `käufer`");
+}
+
+#[test]
+fn digests_are_ranked_by_every_class_of_time_that_there_is_and_by_no_other() {
+    let orders = |app: &App| app.shown().unwrap().1.orders();
+    assert_eq!(orders(&watching(&[2], 1)), Sort::ALWAYS);
+    let mut app = measuring(2);
+    let classes = [
+        TimeClass::Cpu,
+        TimeClass::RunQueue,
+        TimeClass::DiskRead,
+        TimeClass::Sync,
+        TimeClass::Commit,
+        TimeClass::NetworkWrite,
+        TimeClass::RowLock,
+        TimeClass::Sleep,
+        TimeClass::Other,
+    ];
+    assert_eq!(orders(&app)[Sort::ALWAYS.len()..], classes.map(Sort::Time));
+    let mut first = |class| {
+        app.sort = Sort::Time(class);
+        app.list();
+        texts(&app)[0].split(' ').take(2).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(first(TimeClass::RowLock), "UPDATE `käufer`");
+    assert_eq!(first(TimeClass::Sync), "COMMIT");
+    assert_eq!(first(TimeClass::DiskRead), "SELECT `o`");
+    // What still runs is ranked by what it does now.
+    assert_eq!(first(TimeClass::Sleep), "SELECT `SLEEP`");
+    let one = app.server_mut().unwrap();
+    one.step(-1);
+    assert_eq!(one.shown().unwrap().orders().len(), Sort::ALWAYS.len() + classes.len());
+}
+
+#[test]
+fn the_load_of_every_digest_by_class_sums_to_its_load_and_to_that_of_all() {
+    let app = measuring(1);
+    let (_, frame) = app.shown().unwrap();
+    let by = frame.load_by().unwrap();
+    let of_rows = |class| -> f64 {
+        frame.rows.iter().filter_map(|row| Some(row.load_by()?.get(class))).sum()
+    };
+    for (class, load) in by.iter() {
+        assert!((of_rows(class) - load).abs() < 1e-4 * load, "{class:?}: {load}");
+    }
+    let not_told = frame.overview.active.unwrap() - by.sum();
+    assert!((not_told - 0.3).abs() < 1e-3, "{not_told}: one still runs, and has slept since");
+    for row in frame.rows.iter().filter(|row| row.calls > 0) {
+        let sum = row.load_by().unwrap().sum();
+        assert!((sum - f64::from(row.load)).abs() < 1e-4, "{}: {sum}", row.name.text);
+    }
 }
 
 #[test]
@@ -259,7 +152,7 @@ fn what_is_forgotten_leaves_nothing_behind() {
     // So little that every interval but the newest is forgotten again.
     let mut app = App::new(Options { cpus: 2, literals: false }).with_budget(1);
     for nth in 0..5 {
-        app.take(second_of(2, nth, &KINDS));
+        app.take(measured_second_of(2, nth, &KINDS));
         assert_eq!(app.server().unwrap().history.bytes(), 0);
     }
 }
@@ -269,9 +162,9 @@ fn an_interval_of_the_history_says_what_it_does_not_know() {
     let mut app = App::new(Options { cpus: 2, literals: false });
     let mut crowd = second_of(2, 0, &KINDS);
     for at in 0..1_000_u64 {
-        let name = DigestName { text: format!("SELECT {at}").into(), schema: None };
+        let name = DigestName { text: format!("SELECT {at}").into(), schema: None, cut: false };
         let key = DigestKey { text: at, schema: 0 };
-        crowd.interval.book_time(Some(0), 1_000 * SECOND + at, key, LIMIT, || name);
+        crowd.record.interval.book_time(Some(0), 1_000 * SECOND + at, key, LIMIT, || name);
     }
     app.take(crowd);
     app.take(second_of(2, 1, &KINDS));
@@ -302,7 +195,7 @@ fn samples_and_users_outlive_their_interval() {
 fn a_restarted_server_with_the_same_pid_is_another_one() {
     let mut app = watching(&[2], 2);
     let mut again = second_of(2, 3, &KINDS);
-    again.server.start_ticks += 1;
+    again.record.server.start_ticks += 1;
     app.take(again);
     assert_eq!(app.servers.len(), 2);
 }
@@ -311,7 +204,9 @@ fn a_restarted_server_with_the_same_pid_is_another_one() {
 fn few_of_the_servers_that_ended_are_kept_and_the_one_in_front_stays() {
     let mut app = App::new(Options { cpus: 2, literals: false });
     for pid in 1..20 {
-        app.take(Snapshot { ended: true, ..second_of(pid, 0, &[]) });
+        let mut last = second_of(pid, 0, &[]);
+        last.record.ended = true;
+        app.take(last);
         app.take(second_of(100, u64::from(pid), &[]));
     }
     assert_eq!(app.servers.len(), super::ENDED_MAX + 1);
@@ -323,22 +218,26 @@ fn losses_are_summed_over_the_whole_watch() {
     let mut app = watching(&[2], 1);
     for nth in 1..3 {
         let mut snapshot = second_of(2, nth, &[]);
-        snapshot.interval.losses.add(Loss::RingFull, 5);
+        snapshot.record.interval.losses.add(Loss::RingFull, 5);
         app.take(snapshot);
     }
     assert_eq!(app.server().unwrap().lost.statements(), 10);
 }
 
 #[test]
-fn a_sentence_does_not_stay_for_ever() {
+fn what_the_view_did_not_get_is_counted_and_its_losses_are() {
     let mut app = watching(&[2], 1);
-    app.tell("pid 3: watched from now on");
-    for nth in 1..10 {
-        app.take(second_of(2, nth, &[]));
-        assert!(app.message.is_some(), "{nth}");
-    }
-    app.take(second_of(2, 10, &[]));
-    assert_eq!(app.message, None);
+    let mut snapshot = second_of(2, 1, &[]);
+    snapshot.record.interval.losses.add(Loss::RingFull, 5);
+    let mut missed = Missed::of(&snapshot.record);
+    missed.add(&snapshot.record);
+    app.miss(&missed);
+    app.take(second_of(2, 3, &[]));
+    let server = app.server().unwrap();
+    assert_eq!((server.missed, server.lost.statements(), server.ended), (2, 10, false));
+    snapshot.record.ended = true;
+    app.miss(&Missed::of(&snapshot.record));
+    assert!(app.server().unwrap().ended);
 }
 
 #[test]
@@ -351,4 +250,34 @@ fn many_servers_share_what_the_history_may_take() {
     }
     let all: usize = app.servers.iter().map(|one| one.history.bytes()).sum();
     assert!(all > 0 && all <= super::BUDGET_OF_ALL, "{all}");
+}
+
+#[test]
+fn the_view_opens_on_the_server_with_the_highest_load_and_stays_there() {
+    let idle = |pid, nth| {
+        let mut snapshot = second_of(pid, nth, &[]);
+        snapshot.record.running = Reading::Value(Vec::new());
+        snapshot
+    };
+    let second = |app: &mut App, nth, kinds: [&[Kind]; 3]| {
+        for (pid, kinds) in (1..).zip(kinds) {
+            let all = if kinds.is_empty() { idle(pid, nth) } else { second_of(pid, nth, kinds) };
+            app.take(all);
+        }
+        app.end_of_interval();
+    };
+    let pid = |app: &App| app.server().unwrap().server.pid;
+    let mut app = App::new(Options { cpus: 4, literals: false });
+    second(&mut app, 0, [&[], &[], &[]]);
+    assert_eq!(pid(&app), 1, "nothing has a load yet");
+    second(&mut app, 1, [&[], &KINDS[..1], &KINDS]);
+    assert_eq!(pid(&app), 3);
+    second(&mut app, 2, [&KINDS, &[], &[]]);
+    assert_eq!(pid(&app), 3, "nobody is led away from what he reads");
+
+    let mut app = App::new(Options { cpus: 4, literals: false });
+    second(&mut app, 0, [&[], &[], &[]]);
+    app.on_key(crate::Key::Char('2'));
+    second(&mut app, 1, [&KINDS, &[], &[]]);
+    assert_eq!(pid(&app), 2, "the user chose");
 }

@@ -1,4 +1,4 @@
-//! One server: its history, where in it one looks, and what is listed.
+//! One server: its history, the selected interval, and its lists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,8 @@ pub(crate) struct Watched {
     pub(crate) history: History,
     /// What was lost since the watch began.
     pub(crate) lost: Losses,
+    /// Intervals that the view did not get.
+    pub(crate) missed: u64,
     /// The interval that is looked at while it is not always the newest.
     held: Option<Arc<Frame>>,
     /// Rows of the shown interval, as they are listed.
@@ -69,6 +71,7 @@ impl Watched {
             ended: false,
             history: History::default(),
             lost: Losses::default(),
+            missed: 0,
             held: None,
             listed: Vec::new(),
             sessions: Vec::new(),
@@ -81,8 +84,8 @@ impl Watched {
 
     pub(crate) fn take(&mut self, snapshot: Snapshot, literals: bool, budget: usize) {
         self.uptime = snapshot.uptime.or(self.uptime);
-        self.ended = snapshot.ended;
-        self.lost = self.lost.plus(&snapshot.interval.losses);
+        self.ended = snapshot.record.ended;
+        self.lost = self.lost.plus(&snapshot.record.interval.losses);
         let frame = Frame::of(snapshot, literals, |key| self.history.name(key));
         self.history.push(frame, budget);
     }

@@ -1,4 +1,4 @@
-//! Bars and sparklines, a column being divided into eight.
+//! Bars and sparklines. A column has eight steps.
 
 /// A bar of the share `share` of `width` columns, filled with blanks.
 pub(crate) fn bar(share: f64, width: usize) -> String {

@@ -1,4 +1,4 @@
-//! Which columns of a table fit.
+//! Which columns fit the width.
 
 /// A column of a table before its last one, which takes the rest.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,12 @@ pub(crate) struct Column<T> {
     pub(crate) goes: u8,
     /// What it holds.
     pub(crate) what: T,
+}
+
+impl<T> Column<T> {
+    pub(crate) const fn new(title: &'static str, width: usize, goes: u8, what: T) -> Self {
+        Self { title, width, goes, what }
+    }
 }
 
 /// The columns that fit into `width` with `rest` left for the last one, in their order. `stays` says

@@ -1,11 +1,13 @@
-//! The digests, ranked.
+//! The ranked digests.
 //!
-//! Where there is no room, columns go in this order: database, rows sent, p95, rows examined, share,
-//! average, load over time, errors, p99, calls. The one that the rows are sorted by stays.
+//! If the width is too small, columns are dropped in this order: database, rows sent, p95, rows
+//! examined, share, average, load over time, errors, p99, calls. The sort column stays.
 
 use ratatui_core::text::{Line, Span};
+use waggle_model::TimeClass;
 
 use super::bars::{bar, sparkline};
+use super::classes;
 use super::columns::{Column, fitting};
 use super::look::{BAR, BOLD, DIM, PLAIN, SORTED, TITLE, WARN, selected};
 use super::number::{ms, percent, plain};
@@ -26,24 +28,22 @@ enum What {
     Sent,
     Errors,
     Database,
-}
-
-const fn column(title: &'static str, width: usize, goes: u8, what: What) -> Column<What> {
-    Column { title, width, goes, what }
+    /// Load of a class, while digests are ranked by it.
+    InClass(TimeClass),
 }
 
 const COLUMNS: [Column<What>; 11] = [
-    column("LOAD", 6, 0, What::Load),
-    column("SHARE", 12, 6, What::Share),
-    column("LOAD 3 MIN", 12, 4, What::OverTime),
-    column("CALLS/S", 8, 1, What::Calls),
-    column("AVG ms", 8, 5, What::Average),
-    column("P95 ms", 8, 8, What::P95),
-    column("P99 ms", 8, 2, What::P99),
-    column("EXAM/CALL", 9, 7, What::Examined),
-    column("SENT/CALL", 9, 9, What::Sent),
-    column("ERR/S", 6, 3, What::Errors),
-    column("DATABASE", 14, 10, What::Database),
+    Column::new("LOAD", 6, 0, What::Load),
+    Column::new("SHARE", 12, 6, What::Share),
+    Column::new("LOAD 3 MIN", 12, 4, What::OverTime),
+    Column::new("CALLS/S", 8, 1, What::Calls),
+    Column::new("AVG ms", 8, 5, What::Average),
+    Column::new("P95 ms", 8, 8, What::P95),
+    Column::new("P99 ms", 8, 2, What::P99),
+    Column::new("EXAM/CALL", 9, 7, What::Examined),
+    Column::new("SENT/CALL", 9, 9, What::Sent),
+    Column::new("ERR/S", 6, 3, What::Errors),
+    Column::new("DATABASE", 14, 10, What::Database),
 ];
 
 /// Columns of the share beside its bar.
@@ -59,8 +59,19 @@ fn sorts(what: What) -> Option<Sort> {
         What::P99 => Some(Sort::P99),
         What::Examined => Some(Sort::Examined),
         What::Errors => Some(Sort::Errors),
+        What::InClass(class) => Some(Sort::Time(class)),
         _ => None,
     }
+}
+
+/// The columns that there are while digests are ranked in this way.
+fn columns_of(sort: Sort) -> Vec<Column<What>> {
+    let mut columns = COLUMNS.to_vec();
+    if let Sort::Time(class) = sort {
+        let width = class.name().len().max(6);
+        columns.insert(1, Column::new(class.name(), width, 0, What::InClass(class)));
+    }
+    columns
 }
 
 /// Title, heads and rows, `height` lines at most.
@@ -72,9 +83,10 @@ pub(crate) fn lines(
     height: usize,
 ) -> Vec<Line<'static>> {
     let text_min = (width / 3).max(20);
-    let columns = fitting(&COLUMNS, width.saturating_sub(MARK_WIDTH), text_min, |column| {
-        sorts(column.what) == Some(app.sort)
-    });
+    let columns =
+        fitting(&columns_of(app.sort), width.saturating_sub(MARK_WIDTH), text_min, |column| {
+            sorts(column.what) == Some(app.sort)
+        });
     let used: usize = columns.iter().map(|column| column.width + 1).sum();
     let text_width = width.saturating_sub(MARK_WIDTH + used);
     let mut lines = vec![title(app, one, frame, width), heads(app, &columns)];
@@ -88,7 +100,7 @@ pub(crate) fn lines(
         let mark = if is_selected { "> " } else { "  " };
         let mut line = Line::raw(mark);
         for column in &columns {
-            line.push_span(cell(column, row, frame, all, &over_time));
+            line.spans.extend(cell(column, row, frame, all, &over_time));
             line.push_span(Span::raw(" "));
         }
         line.push_span(Span::raw(fit(&row.name.text, text_width)));
@@ -136,7 +148,11 @@ fn heads(app: &App, columns: &[Column<What>]) -> Line<'static> {
         };
         let style = if sorts(column.what) == Some(app.sort) { SORTED } else { DIM };
         // The blanks before a title are not underlined.
-        let title = text.trim_start();
+        let title = match column.what {
+            What::InClass(_) => text.to_uppercase(),
+            _ => text.trim_start().to_owned(),
+        };
+        let title = title.trim_start();
         line.push_span(Span::raw(" ".repeat(text.len() - title.len())));
         line.push_span(Span::styled(title.to_owned(), style));
         line.push_span(Span::raw(" "));
@@ -151,7 +167,7 @@ fn cell(
     frame: &Frame,
     all: f64,
     over_time: &OverTime,
-) -> Span<'static> {
+) -> Vec<Span<'static>> {
     let calls = row.calls as f64;
     let per_call = |sum: Option<f64>| plain(sum.filter(|_| calls > 0.0).map(|sum| sum / calls));
     let load = f64::from(row.load);
@@ -166,17 +182,30 @@ fn cell(
         What::Sent => per_call(row.rows_sent.get()),
         What::Errors => plain(row.errors.get().map(|n| frame.rate(n))),
         What::Database => {
-            return Span::raw(left(row.name.schema.as_deref().unwrap_or("-"), column.width));
+            let database = row.name.schema.as_deref().unwrap_or("-");
+            return vec![Span::raw(left(database, column.width))];
         }
-        What::Share => {
-            let shown = bar(share, column.width - PERCENT_WIDTH);
-            return Span::styled(shown + &right(&percent(Some(share)), PERCENT_WIDTH), BAR);
-        }
+        What::Share => return share_bar(row, all, share, column.width),
+        What::InClass(class) => plain(row.load_in(class)),
         What::OverTime => {
             let loads = over_time.values(|frame| frame.load_of(&row.key));
-            return Span::styled(sparkline(&loads), BAR);
+            return vec![Span::styled(sparkline(&loads), BAR)];
         }
     };
     let is_error = column.what == What::Errors && row.errors.get().is_some_and(|n| n > 0.0);
-    Span::styled(right(&text, column.width), if is_error { WARN } else { PLAIN })
+    vec![Span::styled(right(&text, column.width), if is_error { WARN } else { PLAIN })]
+}
+
+/// The share of a digest in the load of all, by class where that was measured.
+fn share_bar(row: &Row, all: f64, share: f64, width: usize) -> Vec<Span<'static>> {
+    let (width, percent) = (width - PERCENT_WIDTH, right(&percent(Some(share)), PERCENT_WIDTH));
+    let Some(by) = row.load_by() else {
+        return vec![Span::styled(bar(share, width) + &percent, BAR)];
+    };
+    let load = f64::from(row.load);
+    // What is told in percent has a column at least.
+    let whole = if share >= 0.005 { all.min(load * width as f64) } else { all };
+    let mut spans = classes::bar(&classes::parts(by, load), whole, width, None);
+    spans.push(Span::raw(percent));
+    spans
 }

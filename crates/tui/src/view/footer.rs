@@ -1,5 +1,5 @@
-//! The last line: what watching costs, and keys. Above it what there is to tell, or the filter while
-//! it is typed.
+//! The last line: the cost of watching, and the keys. The line above it shows messages, or the
+//! filter while you type it.
 
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
@@ -25,14 +25,19 @@ pub(crate) fn message(app: &App, width: usize) -> Option<Line<'static>> {
         let skipped = typed.chars().count().saturating_sub(room);
         line.push_span(Span::raw(fit(&typed.chars().skip(skipped).collect::<String>(), room)));
         line.push_span(Span::styled(" ", SELECTED));
-        if let Some(why) = &app.message {
+        if let Some((why, _)) = app.messages.shown() {
             let used = line.width() + 2;
             let room = width.saturating_sub(used);
             line.push_span(Span::styled(format!("  {}", fit(why, room)), BAD));
         }
         return Some(line);
     }
-    app.message.as_ref().map(|message| Line::styled(fit(message, width), BOLD))
+    let (message, more) = app.messages.shown()?;
+    let Some(more) = more else { return Some(Line::styled(fit(message, width), BOLD)) };
+    let room = width.saturating_sub(columns(&more) + 1);
+    let mut line = Line::styled(fit(message, room), BOLD);
+    line.push_span(Span::raw(format!(" {more}")));
+    Some(line)
 }
 
 /// The last line.
@@ -64,13 +69,21 @@ fn assembled(cost: &str, lost: &str, style: Style, keys: &str, width: usize) -> 
 }
 
 /// What watching costs, in words and without them.
-fn costs(frame: &Frame) -> (String, String) {
+pub(crate) fn costs(frame: &Frame) -> (String, String) {
     let cost = &frame.cost;
     let ns = cost.bpf_ns_per_statement.map_or(ABSENT.to_owned(), |ns| format!("{ns:.0}"));
     let cores = cost.agent_cores.map_or(ABSENT.to_owned(), |cores| format!("{cores:.3}"));
     let mib = plain(cost.rss_bytes.map(|bytes| bytes as f64 / 1_048_576.0));
+    let Some(switches) = cost.switches_cores else {
+        return (
+            format!("cost {ns} ns per statement in the kernel, {cores} cores, {mib} MiB"),
+            format!("{ns} ns {cores} cores {mib} MiB"),
+        );
+    };
     (
-        format!("cost {ns} ns per statement in the kernel, {cores} cores, {mib} MiB"),
-        format!("{ns} ns {cores} cores {mib} MiB"),
+        format!(
+            "cost {ns} ns per statement and {switches:.3} cores in the kernel, {cores} cores, {mib} MiB"
+        ),
+        format!("{ns} ns {switches:.3}+{cores} cores {mib} MiB"),
     )
 }

@@ -1,17 +1,23 @@
-//! The lines above the lists: which server, how it is, and how loaded.
+//! The lines above the lists: the server, its state, and its load.
 
 use ratatui_core::style::Style;
 use ratatui_core::text::{Line, Span};
+use waggle_model::Loss;
 
 use super::bars::{bar_with_mark, sparkline};
+use super::classes;
 use super::look::{BAD, BAR, BOLD, DIM, PLAIN, SELECTED, TITLE, WARN};
-use super::number::{age, count, ms, plain};
+use super::number::{age, count, ms, percent, plain};
 use super::over_time::OverTime;
 use super::text::{columns, fit};
 use crate::state::{App, Frame, Watched};
 
 /// The widest that the bar of the load becomes.
 const BAR_WIDTH_MAX: usize = 48;
+/// Shares of the load that are told.
+const TOLD_FROM: f64 = 0.005;
+/// Columns of the number of those that are not.
+const MORE_WIDTH: usize = 5;
 /// Columns of the load over time.
 const OVER_TIME_WIDTH: usize = 36;
 
@@ -37,20 +43,71 @@ pub(crate) fn flow(parts: Vec<(String, Style)>, width: usize) -> Vec<Line<'stati
     lines
 }
 
-/// The header of the server in front.
+/// The names of all servers, where there are several, and the header of the one in front.
 pub(crate) fn lines(app: &App, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     if app.servers.len() > 1 {
         lines.push(tabs(app, width));
     }
-    let Some((server, frame)) = app.server().and_then(|it| Some((it, it.shown()?))) else {
-        lines.push(Line::styled(fit("waiting for the first interval …", width), DIM));
-        return lines;
+    lines.extend(of_server(app, width));
+    lines
+}
+
+/// The header of the server in front.
+pub(crate) fn of_server(app: &App, width: usize) -> Vec<Line<'static>> {
+    let Some((server, frame)) = app.shown() else {
+        return vec![Line::styled(fit("waiting for the first interval …", width), DIM)];
     };
-    lines.extend(flow(who(server), width));
+    let mut lines = flow(who(server), width);
     lines.extend(flow(numbers(server, frame), width));
     lines.push(load(app, server, frame, width));
+    lines.push(time(frame, width));
     lines
+}
+
+/// Where the time of the load went, or why that is not known. Where not all classes fit, the smallest are counted.
+fn time(frame: &Frame, width: usize) -> Line<'static> {
+    const HEAD: &str = "time";
+    const NOT_MEASURED: &str = "where the time goes is not measured";
+    let Some(by) = frame.load_by() else {
+        let why = match &*frame.spent_absent {
+            "" => "of some statements it is not known",
+            why => why,
+        };
+        return Line::styled(fit(&format!("{NOT_MEASURED}: {why}"), width), DIM);
+    };
+    let all = frame.overview.active.unwrap_or_else(|| by.sum());
+    let mut parts = classes::parts(by, all);
+    parts.retain(|part| part.amount > 0.0 && part.amount >= all * TOLD_FROM);
+    let words =
+        |part: &classes::Part| format!(" {} {}", part.name, percent(Some(part.amount / all)));
+    let used = |parts: &[classes::Part]| {
+        let texts = parts.iter().map(|part| 3 + columns(&words(part)));
+        HEAD.len() + texts.sum::<usize>()
+    };
+    let mut left_out = 0;
+    while used(&parts) + MORE_WIDTH > width {
+        let smallest = (0..parts.len()).min_by(|one, other| {
+            let amount = |at: &usize| parts.get(*at).map_or(0.0, |part| part.amount);
+            amount(one).total_cmp(&amount(other))
+        });
+        let Some(smallest) = smallest else { break };
+        parts.remove(smallest);
+        left_out += 1;
+    }
+    let mut line = Line::raw(HEAD);
+    for part in &parts {
+        line.push_span(Span::raw("  "));
+        line.push_span(Span::styled(part.letter.to_string(), part.style));
+        line.push_span(Span::raw(words(part)));
+    }
+    if parts.is_empty() && left_out == 0 {
+        line.push_span(Span::styled("  nothing ran", DIM));
+    }
+    if left_out > 0 {
+        line.push_span(Span::styled(format!("  +{left_out}"), DIM));
+    }
+    line
 }
 
 /// One word per server; the one in front is in brackets. Where not all fit, those around it, and
@@ -100,13 +157,18 @@ fn who(one: &Watched) -> Vec<(String, Style)> {
         (false, false) => (format!("live {time}"), BOLD),
     };
     let uptime = uptime.map_or("not measured".to_owned(), |up| age(up.as_nanos() as u64));
-    vec![
+    let mut parts = vec![
         (format!("{} {}", server.flavour, server.version), TITLE),
         (format!("pid {}", server.pid), PLAIN),
         (format!("up {uptime}"), PLAIN),
         place,
         (format!("kept {}", age(one.history.reach_ns())), DIM),
-    ]
+    ];
+    if one.missed > 0 {
+        let many = if one.missed == 1 { "" } else { "s" };
+        parts.push((format!("{} interval{many} not shown", one.missed), WARN));
+    }
+    parts
 }
 
 fn numbers(one: &Watched, frame: &Frame) -> Vec<(String, Style)> {
@@ -120,7 +182,7 @@ fn numbers(one: &Watched, frame: &Frame) -> Vec<(String, Style)> {
         (0, 0) => ("lost 0".to_owned(), PLAIN),
         (now, all) => (format!("LOST {now} of {all} in all"), BAD),
     };
-    vec![
+    let mut parts = vec![
         (format!("{} statements/s", plain(Some(frame.rate(overview.statements as f64)))), BOLD),
         (format!("errors {}/s", plain(errors)), errors_style),
         (
@@ -134,7 +196,11 @@ fn numbers(one: &Watched, frame: &Frame) -> Vec<(String, Style)> {
         ),
         (format!("running {}", count(running)), PLAIN),
         lost,
-    ]
+    ];
+    if one.lost.get(Loss::ReadWrongly) > 0 {
+        parts.push(("READ WRONGLY: run waggle verify".to_owned(), BAD));
+    }
+    parts
 }
 
 /// Active sessions against the processors, as a bar whose mark is at the number of processors.
@@ -146,7 +212,10 @@ fn load(app: &App, one: &Watched, frame: &Frame, width: usize) -> Line<'static> 
         (active, 0) => format!("active {}", plain(active)),
         (active, cpus) => format!("active {} of {cpus} CPUs", plain(active)),
     };
-    let mut line = Line::raw(fit(&words, width));
+    let is_too_much = cpus > 0 && active.is_some_and(|active| active > cpus as f64);
+    let is_by_class = frame.load_by().is_some();
+    let words_style = if is_by_class && is_too_much { BAD } else { PLAIN };
+    let mut line = Line::from(Span::styled(fit(&words, width), words_style));
     let Some(active) = active.filter(|_| cpus > 0) else { return line };
     let room = width.saturating_sub(columns(&words) + 3);
     let over_time = OverTime::of(one, frame, OVER_TIME_WIDTH);
@@ -157,9 +226,15 @@ fn load(app: &App, one: &Watched, frame: &Frame, width: usize) -> Line<'static> 
     }
     // Twice the processors fill the bar: what is beyond them is seen growing.
     let whole = cpus as f64 * 2.0;
-    let style = if active > cpus as f64 { BAD } else { BAR };
+    let style = if is_too_much { BAD } else { BAR };
     line.push_span(Span::raw(" ["));
-    line.push_span(Span::styled(bar_with_mark(active / whole, 0.5, bar_width), style));
+    match frame.load_by() {
+        Some(by) => {
+            let parts = classes::parts(by, active);
+            line.spans.extend(classes::bar(&parts, whole, bar_width, Some(bar_width / 2)));
+        }
+        None => line.push_span(Span::styled(bar_with_mark(active / whole, 0.5, bar_width), style)),
+    }
     line.push_span(Span::raw("]"));
     if shows_time {
         let loads = over_time.values(|frame| frame.overview.active);

@@ -1,7 +1,9 @@
 //! The page of keys.
 
 use ratatui_core::text::{Line, Span};
+use waggle_model::TimeClass;
 
+use super::classes;
 use super::look::{BOLD, DIM, TITLE};
 use super::text::{fit, left, wrapped};
 
@@ -12,7 +14,10 @@ const KEYS: [(&str, &str); 18] = [
     ("Enter", "open the digest or the session"),
     ("Esc", "back; in the lists: take the filter away"),
     ("r", "go to the running sessions, and back to the digests"),
-    ("s S, > <", "rank by load, calls, p95, p99, rows examined, errors"),
+    (
+        "s S, > <",
+        "rank by load, calls, p95, p99, rows examined, errors, and each class of time that there is",
+    ),
     ("/", "filter"),
     ("space", "pause, and follow again; capturing goes on"),
     ("[ ], left right", "an interval back or forth"),
@@ -35,6 +40,17 @@ const WORDS: &str = "LOAD is the average number of active sessions. `-` is not m
     blank in a sparkline is not known. WAIT: lock, the server says that the session waits for one; \
     row?, it probably waits for a row lock.";
 
+/// What the letters in the bars mean.
+fn letters() -> String {
+    let of = |class: TimeClass| format!("{} {}", classes::letter(class), class.name());
+    let all = TimeClass::ALL.map(of).join(", ");
+    format!(
+        "Letters in the bars say where the time went: {all}, {} {} (it still runs).",
+        classes::NOT_TOLD,
+        classes::NOT_TOLD_NAME
+    )
+}
+
 /// The page.
 pub(crate) fn lines(width: usize) -> Vec<Line<'static>> {
     let mut lines =
@@ -46,8 +62,8 @@ pub(crate) fn lines(width: usize) -> Vec<Line<'static>> {
             lines.push(Line::from(vec![Span::styled(key, BOLD), Span::raw(text)]));
         }
     }
-    for text in [FILTER, WORDS] {
-        lines.extend(wrapped(text, width).into_iter().map(Line::raw));
+    for text in [FILTER.to_owned(), WORDS.to_owned(), letters()] {
+        lines.extend(wrapped(&text, width).into_iter().map(Line::raw));
         lines.push(Line::default());
     }
     lines.push(Line::styled("Guide: docs/guide/watch.md", DIM));

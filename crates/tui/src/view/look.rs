@@ -1,4 +1,4 @@
-//! Colours. They repeat what words and marks say; nothing is said by a colour alone.
+//! Colours. A colour only repeats what a word or mark already says.
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -26,13 +26,22 @@ pub(crate) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED)
 
 /// Marks a line as selected. Bars stay as they are: reversed, they would show the opposite.
 pub(crate) fn selected(mut line: Line<'static>) -> Line<'static> {
-    for span in line.spans.iter_mut().filter(|span| span.style != BAR) {
+    let is_bar = |style: Style| style == BAR || style.bg.is_some();
+    for span in line.spans.iter_mut().filter(|span| !is_bar(span.style)) {
         span.style = span.style.patch(SELECTED);
     }
     line
 }
 
 impl Look {
+    /// A text without what the terminal cannot show.
+    pub(crate) fn text(self, text: String) -> String {
+        if self.unicode || text.is_ascii() {
+            return text;
+        }
+        text.chars().map(|c| if c.is_ascii() { c } else { ascii(c) }).collect()
+    }
+
     /// Takes away what the terminal cannot show.
     pub(crate) fn apply(self, buffer: &mut Buffer) {
         if self.colour && self.unicode {

@@ -1,7 +1,8 @@
-//! How it looks: a pure function of state and area. What is drawn is bounded by the area, however
-//! much there is to list.
+//! Drawing: a pure function of state and area. The area limits what is drawn, however long the
+//! lists are.
 
 mod bars;
+mod classes;
 mod columns;
 mod digests;
 mod footer;
@@ -26,10 +27,14 @@ use ratatui_core::text::Line;
 use crate::state::{App, Pane};
 pub use look::Look;
 
-/// With so many lines for both lists, both are shown.
+/// From this many lines on, both lists are shown.
 const BOTH_LISTS_FROM: usize = 14;
 /// Rows of a picture in text form.
 const PICTURE_ROWS_MAX: usize = 1_000;
+/// Title and heads of a list.
+const HEADS: usize = 2;
+/// Running sessions in a table.
+const SESSIONS_OF_TABLE: usize = 10;
 /// Below this, nothing can be read anyway.
 const WIDTH_MIN: usize = 12;
 
@@ -52,11 +57,30 @@ pub fn picture(app: &App, columns: u16) -> String {
     let mut lines = header::lines(app, width);
     lines.extend(body(app, width, PICTURE_ROWS_MAX, PICTURE_ROWS_MAX));
     lines.push(footer::line(app, width));
-    let text = |line: &Line<'_>| {
-        let line: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
-        line.trim_end().to_owned() + "\n"
-    };
-    lines.iter().map(text).collect()
+    lines.iter().map(plain_text).collect()
+}
+
+/// The newest interval of one server as text: numbers, at most `digests` of its digests, the first
+/// of its running sessions, and what watching costs. Puts the server in front.
+pub fn table(app: &mut App, pid: u32, look: Look, columns: u16, digests: usize) -> String {
+    let width = usize::from(columns).max(WIDTH_MIN);
+    if let Some(at) = app.servers.iter().rposition(|one| one.server.pid == pid) {
+        app.select(at);
+    }
+    let mut lines = header::of_server(app, width);
+    if let Some((one, frame)) = app.shown() {
+        lines.extend(digests::lines(app, one, frame, width, digests.saturating_add(HEADS)));
+        lines.extend(sessions::lines(app, one, frame, width, SESSIONS_OF_TABLE + HEADS));
+        lines.push(Line::raw(text::fit(&footer::costs(frame).0, width)));
+    }
+    // There is no row to be selected.
+    let plain = |line: String| line.strip_prefix("> ").map_or(line.clone(), |it| format!("  {it}"));
+    lines.iter().map(plain_text).map(|line| look.text(plain(line))).collect()
+}
+
+fn plain_text(line: &Line<'_>) -> String {
+    let line: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
+    line.trim_end().to_owned() + "\n"
 }
 
 /// Exactly `height` lines.
@@ -88,9 +112,7 @@ fn front(app: &App, width: usize, height: usize) -> Vec<Line<'static>> {
 
 /// What is open, or the lists.
 fn body(app: &App, width: usize, height: usize, rows_max: usize) -> Vec<Line<'static>> {
-    let Some((one, frame)) = app.server().and_then(|one| Some((one, one.shown()?))) else {
-        return Vec::new();
-    };
+    let Some((one, frame)) = app.shown() else { return Vec::new() };
     if let Some(opened) = &one.opened {
         return opened::lines(app, one, frame, opened, width);
     }
@@ -117,9 +139,7 @@ fn body(app: &App, width: usize, height: usize, rows_max: usize) -> Vec<Line<'st
 /// Lines that can be above the screen in what is open.
 pub(crate) fn scroll_max(app: &App) -> usize {
     let (width, height) = (usize::from(app.size.0), usize::from(app.size.1));
-    let Some((one, frame)) = app.server().and_then(|one| Some((one, one.shown()?))) else {
-        return 0;
-    };
+    let Some((one, frame)) = app.shown() else { return 0 };
     let Some(opened) = &one.opened else { return 0 };
     let all = opened::lines(app, one, frame, opened, width).len();
     let beside = header::lines(app, width).len() + 1;

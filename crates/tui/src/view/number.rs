@@ -1,4 +1,4 @@
-//! Numbers as they are shown. What was not measured is `-`.
+//! How numbers are displayed. A value that was not measured is `-`.
 
 /// What stands for a number that was not measured.
 pub(crate) const ABSENT: &str = "-";

@@ -1,11 +1,13 @@
-//! One digest, or one session, in full.
+//! All details of one digest or one session.
 
+mod holder;
 mod past;
+mod time;
 
 use std::collections::BTreeMap;
 
 use ratatui_core::text::{Line, Span};
-use waggle_model::{DigestKey, Sample};
+use waggle_model::{DigestKey, Sample, TimeClass};
 use waggle_sql::SqlModes;
 
 use super::bars::{bar, sparkline};
@@ -39,7 +41,7 @@ pub(crate) fn lines(
 ) -> Vec<Line<'static>> {
     match opened {
         Opened::Digest(key) => digest(app, one, frame, key, width),
-        Opened::Session(session) => self::session(session, width),
+        Opened::Session(session) => self::session(session, app.options.literals, width),
     }
 }
 
@@ -72,20 +74,25 @@ fn digest(
     let mut distributions = latencies(&past, right_width);
     distributions.push(Line::default());
     distributions.extend(calls_over_time(one, frame, key, right_width));
-    if is_wide {
-        lines.extend(beside(numbers, distributions, numbers_width + GAP));
-    } else {
-        lines.extend(numbers);
+    let time = time::lines(frame, row, &past, width);
+    let blocks = match is_wide {
+        true => vec![beside(numbers, distributions, numbers_width + GAP), time],
+        false => vec![numbers, time, distributions],
+    };
+    for block in blocks {
+        lines.extend(block);
         lines.push(Line::default());
-        lines.extend(distributions);
     }
-    lines.push(Line::default());
     lines.extend(flags(row, &past, width));
     lines.extend(who(one, frame, key, width));
     let details = one.details(frame, key);
     let known = details.iter().flatten().filter_map(|it| it.server_digest.as_ref());
     if let Some(server_digest) = known.max_by_key(|it| it.value().is_some()) {
         lines.extend(named("Server's digest", &server_digest.to_string(), width));
+    }
+    let waits = details.iter().flatten().filter_map(|it| it.wait.as_deref());
+    if let Some(longest) = waits.max_by_key(|wait| wait.wait.length_ns) {
+        lines.extend(holder::of_digest(longest, app.options.literals, width));
     }
     let slowest = details.iter().flatten().filter_map(|it| it.samples.slowest.as_deref());
     let slowest = slowest.max_by_key(|sample| sample.latency_ns);
@@ -204,7 +211,7 @@ fn named(name: &str, text: &str, width: usize) -> Vec<Line<'static>> {
     lines.map(line).collect()
 }
 
-/// Users by their calls, and the databases in which the same text runs.
+/// Users by their calls in all that is kept, and the databases in which the same text ran in the shown interval.
 fn who(one: &Watched, frame: &Frame, key: &DigestKey, width: usize) -> Vec<Line<'static>> {
     let mut users: BTreeMap<String, u64> = BTreeMap::new();
     for details in one.details(frame, key).into_iter().flatten() {
@@ -228,12 +235,12 @@ fn who(one: &Watched, frame: &Frame, key: &DigestKey, width: usize) -> Vec<Line<
             format!("{name} {}", row.calls)
         })
         .collect();
-    let or_none = |names: Vec<String>| match names.is_empty() {
-        true => "none in this interval".to_owned(),
-        false => names.join(", "),
+    let within = |names: Vec<String>, period: &str| match names.is_empty() {
+        true => format!("none {period}"),
+        false => format!("{} {period}", names.join(", ")),
     };
-    let mut lines = named("Calls by user", &or_none(shown), width);
-    lines.extend(named("Calls by database", &or_none(databases), width));
+    let mut lines = named("Calls by user", &within(shown, "(all that is kept)"), width);
+    lines.extend(named("Calls by database", &within(databases, "(this interval)"), width));
     lines
 }
 
@@ -298,6 +305,15 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
     );
     let mut lines: Vec<Line<'static>> =
         wrapped(&facts, width).into_iter().map(|line| Line::styled(line, BOLD)).collect();
+    if let Some(parts) = &sample.parts {
+        let known = TimeClass::ALL.into_iter().filter(|class| parts.get(*class) > 0);
+        let time = known.map(|class| {
+            let ns = parts.get(class) as f64;
+            format!("{} {} ms", class.name(), ms(Some(ns)))
+        });
+        let time = format!("of it {}", time.collect::<Vec<_>>().join(", "));
+        lines.extend(wrapped(&time, width).into_iter().map(Line::raw));
+    }
     let Some(text) = &sample.text else {
         lines.push(Line::styled("its text was not captured", DIM));
         return lines;
@@ -314,12 +330,20 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
     lines
 }
 
-fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
-    let waits = match session.wait {
-        Wait::Lock => "for a lock",
-        Wait::Row => "probably for a row lock",
-        Wait::None => "no sign of a lock",
-    };
+fn waits(session: &Session) -> String {
+    match (session.now, session.wait) {
+        (Some((TimeClass::Cpu, _)), _) => "for nothing: it is on a processor".to_owned(),
+        (Some((class, ns)), _) => format!("{}, for {}", class.name(), age(ns)),
+        (None, Wait::Lock) => "for a lock; `waggle locks` shows who holds it".to_owned(),
+        (None, Wait::Row) => {
+            "probably for a row lock; `waggle locks` shows who holds it".to_owned()
+        }
+        (None, Wait::None) => "no sign of a lock".to_owned(),
+    }
+}
+
+fn session(session: &Session, literals: bool, width: usize) -> Vec<Line<'static>> {
+    let waits = waits(session);
     let title = format!("SESSION {}", session.connection_id);
     let mut lines = vec![Line::styled(fit(&title, width), TITLE)];
     let age = session.age_ns.map_or("not measured".to_owned(), age);
@@ -328,12 +352,13 @@ fn session(session: &Session, width: usize) -> Vec<Line<'static>> {
         ("Host", &session.host),
         ("Database", &session.database),
         ("State", &session.state),
-        ("Waits", waits),
+        ("Waits", &waits),
         ("Runs for", &age),
     ];
     for (name, fact) in facts {
         lines.extend(named(name, fact, width));
     }
+    lines.extend(holder::of_session(session, literals, width));
     lines.push(Line::default());
     let text = sql::lines(&session.text, session.modes, width);
     lines.extend(text.into_iter().map(|line| Line::styled(line, PLAIN)));

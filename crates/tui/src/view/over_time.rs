@@ -19,7 +19,7 @@ pub(crate) struct OverTime {
 }
 
 impl OverTime {
-    /// The last minutes before the end of `shown`, in so many columns. A column is no shorter than
+    /// The last minutes before the end of `shown`, in this many columns. A column is no shorter than
     /// an interval, and begins at the same moment in every picture.
     pub(crate) fn of(server: &Watched, shown: &Frame, columns: usize) -> OverTime {
         let interval_ns = shown.end_ns.saturating_sub(shown.start_ns);
@@ -43,7 +43,7 @@ impl OverTime {
         }
     }
 
-    /// The mean of a number in every column; `None` where it is not known of any of its intervals.
+    /// The mean of a number in every column; `None` if it is not known of any of its intervals.
     pub(crate) fn values(&self, of: impl Fn(&Frame) -> Option<f64>) -> Vec<Option<f64>> {
         let mut sums = vec![(0.0, 0_u32); self.columns];
         for (column, frame) in &self.frames {

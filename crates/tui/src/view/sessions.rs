@@ -1,8 +1,9 @@
-//! What runs now: the blocked sessions first, then the oldest.
+//! Running sessions: blocked ones first, then the oldest.
 //!
-//! Where there is no room, columns go in this order: host, id, database, user, state.
+//! If the width is too small, columns are dropped in this order: host, id, database, user, state.
 
 use ratatui_core::text::{Line, Span};
+use waggle_model::TimeClass;
 
 use super::columns::{Column, fitting};
 use super::look::{BAD, BOLD, DIM, PLAIN, TITLE, WARN, selected};
@@ -21,18 +22,14 @@ enum What {
     State,
 }
 
-const fn column(title: &'static str, width: usize, goes: u8, what: What) -> Column<What> {
-    Column { title, width, goes, what }
-}
-
 const COLUMNS: [Column<What>; 7] = [
-    column("WAIT", 4, 0, What::Wait),
-    column("ID", 8, 4, What::Id),
-    column("AGE", 8, 0, What::Age),
-    column("USER", 12, 2, What::User),
-    column("HOST", 16, 5, What::Host),
-    column("DATABASE", 12, 3, What::Database),
-    column("STATE", 20, 1, What::State),
+    Column::new("WAIT", 10, 0, What::Wait),
+    Column::new("ID", 8, 4, What::Id),
+    Column::new("AGE", 8, 0, What::Age),
+    Column::new("USER", 12, 2, What::User),
+    Column::new("HOST", 16, 5, What::Host),
+    Column::new("DATABASE", 12, 3, What::Database),
+    Column::new("STATE", 20, 1, What::State),
 ];
 
 /// Title, heads and rows, `height` lines at most.
@@ -88,7 +85,10 @@ fn cell(column: &Column<What>, session: &Session) -> Span<'static> {
     let width = column.width;
     match column.what {
         What::Wait => {
-            let (word, style) = wait(session.wait);
+            let (word, style) = match session.now {
+                Some((class, _)) => (now(class), style_of(class)),
+                None => wait(session.wait),
+            };
             Span::styled(left(word, width), style)
         }
         What::Id => Span::raw(right(&session.connection_id.to_string(), width)),
@@ -97,6 +97,24 @@ fn cell(column: &Column<What>, session: &Session) -> Span<'static> {
         What::Host => Span::raw(left(&session.host, width)),
         What::Database => Span::raw(left(&session.database, width)),
         What::State => Span::raw(left(&session.state, width)),
+    }
+}
+
+/// What a session does, in a column.
+fn now(class: TimeClass) -> &'static str {
+    match class {
+        TimeClass::MetadataLock => "metadata",
+        TimeClass::NetworkRead => "net read",
+        TimeClass::NetworkWrite => "net write",
+        _ => class.name(),
+    }
+}
+
+fn style_of(class: TimeClass) -> ratatui_core::style::Style {
+    match class {
+        TimeClass::Cpu => DIM,
+        _ if class.is_lock() => BAD,
+        _ => PLAIN,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Pictures of every view, and what holds of all of them.
 
+mod times;
+
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Color;
@@ -7,8 +9,8 @@ use waggle_model::{DigestKey, DigestName, DigestsMax, Loss, Reading};
 
 use super::{Look, draw, picture};
 use crate::input::Key;
-use crate::state::tests::{KINDS, running, second_of, watching};
-use crate::state::{App, Options, Snapshot};
+use crate::state::tests::{KINDS, held_up, measuring, running, second_of, watching};
+use crate::state::{App, Missed, Options};
 
 const ALL: Look = Look { colour: true, unicode: true };
 const SIZES: [(u16, u16); 4] = [(40, 30), (80, 30), (120, 40), (300, 50)];
@@ -69,9 +71,10 @@ fn both_lists() {
 #[test]
 fn two_servers_of_which_one_ended_and_the_sessions_in_front() {
     let mut app = watching(&[2, 3], 5);
-    let mut last = Snapshot { ended: true, sessions_known: false, ..second_of(3, 5, &KINDS) };
-    last.interval.losses.add(Loss::RingFull, 12);
-    last.interval.running.clear();
+    let mut last = second_of(3, 5, &KINDS);
+    last.record.ended = true;
+    last.record.running = Reading::absent("the server has ended");
+    last.record.interval.losses.add(Loss::RingFull, 12);
     app.take(last);
     app.on_key(Key::Char('r'));
     golden("sessions", &mut app);
@@ -115,7 +118,7 @@ fn a_digest_has_the_hash_of_the_server_where_it_was_asked() {
         (3, Reading::Value(hash.into()), &*format!("Server's digest     {hash}\n")),
     ] {
         let mut snapshot = second_of(2, nth, &KINDS);
-        for totals in snapshot.interval.digests.values_mut() {
+        for totals in snapshot.record.interval.digests.values_mut() {
             totals.server_digest = Some(known.clone());
         }
         app.take(snapshot);
@@ -131,6 +134,38 @@ fn a_session() {
     let mut app = watching(&[2], 3);
     press(&mut app, &[Key::Char('r'), Key::Enter]);
     golden("session", &mut app);
+}
+
+#[test]
+fn sessions_tell_what_they_wait_for_and_who_holds_it() {
+    let mut app = measuring(3);
+    press(&mut app, &[Key::Char('r')]);
+    golden("waits", &mut app);
+    press(&mut app, &[Key::Enter]);
+    golden("waits_row", &mut app);
+    press(&mut app, &[Key::Esc, Key::Down, Key::Enter]);
+    golden("waits_unknown", &mut app);
+}
+
+#[test]
+fn a_digest_has_its_longest_wait_for_a_lock_and_what_the_holder_ran() {
+    let mut app = watching(&[2], 1);
+    app.on_key(Key::Enter);
+    for (nth, length_ms) in [(2, 790), (3, 300), (4, 400)] {
+        let mut snapshot = second_of(2, nth, &KINDS);
+        held_up(&mut snapshot, length_ms * 1_000_000);
+        app.take(snapshot);
+    }
+    let screen = text(&drawn(&app, ALL, 120, 70));
+    for line in [
+        "Longest lock wait   790.0 ms in session 30: row lock\n",
+        "Held by             session 12 on shop.t\n",
+        "  Session 12        app@10.1.2.4, idle for 42 s\n",
+        "  Ran last          SELECT v FROM t WHERE id = ?\n",
+        "  Wrote first       UPDATE t SET v = ? WHERE id = ?\n",
+    ] {
+        assert!(screen.contains(line), "{line}{screen}");
+    }
 }
 
 #[test]
@@ -159,15 +194,33 @@ fn before_the_first_interval() {
 }
 
 #[test]
+fn intervals_that_the_view_lacks_and_sentences_that_follow_are_counted_on_the_screen() {
+    let mut app = watching(&[2], 1);
+    app.miss(&Missed::of(&second_of(2, 2, &[]).record));
+    app.tell("pid 3: watched from now on");
+    app.tell("pid 4: watched from now on");
+    for (width, height) in SIZES {
+        let screen = text(&drawn(&app, ALL, width, height));
+        assert!(screen.contains("1 interval not shown"), "{screen}");
+        assert!(screen.contains("\npid 3: watched from now on (1 more)\n"), "{screen}");
+    }
+}
+
+#[test]
 fn nothing_is_said_by_a_colour_alone() {
     let mut lost = second_of(2, 3, &KINDS);
-    lost.interval.losses.add(Loss::RingFull, 3);
+    lost.record.interval.losses.add(Loss::RingFull, 3);
     let mut app = watching(&[2], 3);
     app.take(lost);
+    colours_repeat_what_is_said(&mut app);
+    colours_repeat_what_is_said(&mut measuring(3));
+}
+
+fn colours_repeat_what_is_said(app: &mut App) {
     for keys in [[].as_slice(), &[Key::Enter], &[Key::Esc, Key::Char('r')], &[Key::Enter]] {
-        press(&mut app, keys);
-        let coloured = drawn(&app, ALL, 120, 40);
-        let plain = drawn(&app, Look { colour: false, unicode: true }, 120, 40);
+        press(app, keys);
+        let coloured = drawn(app, ALL, 120, 40);
+        let plain = drawn(app, Look { colour: false, unicode: true }, 120, 40);
         assert_eq!(text(&coloured), text(&plain));
         assert!(coloured.content.iter().any(|cell| cell.fg != Color::Reset));
         assert!(
@@ -178,12 +231,13 @@ fn nothing_is_said_by_a_colour_alone() {
 
 #[test]
 fn a_terminal_without_unicode_gets_ascii_only() {
-    let mut app = watching(&[2], 30);
-    for key in [None, Some(Key::Enter)] {
-        key.map(|key| app.on_key(key));
-        let buffer = drawn(&app, Look { colour: true, unicode: false }, 120, 40);
-        assert!(buffer.content.iter().all(|cell| cell.symbol().is_ascii()));
-        assert!(text(&buffer).contains('#'), "bars are still there");
+    for (mut app, bars) in [(watching(&[2], 30), ["#", "#"]), (measuring(30), ["CCC", "RRR"])] {
+        for (key, bar) in [None, Some(Key::Enter)].into_iter().zip(bars) {
+            key.map(|key| app.on_key(key));
+            let buffer = drawn(&app, Look { colour: true, unicode: false }, 120, 60);
+            assert!(buffer.content.iter().all(|cell| cell.symbol().is_ascii()));
+            assert!(text(&buffer).contains(bar), "bars are still there");
+        }
     }
 }
 
@@ -218,16 +272,16 @@ const EVIL: &str =
 fn no_escape_sequence_of_a_statement_reaches_the_terminal() {
     let mut app = App::new(Options { cpus: 2, literals: true });
     let mut snapshot = second_of(2, 0, &KINDS);
-    let end_ns = snapshot.interval.end_ns;
-    snapshot.server.version = EVIL.to_owned();
+    let end_ns = snapshot.record.interval.end_ns;
+    snapshot.record.server.version = EVIL.to_owned();
     let mut session = running(1, 9_000, EVIL, EVIL, end_ns);
     session.identity.user = Some(EVIL.as_bytes().to_vec());
     session.identity.host = session.identity.user.clone();
     session.identity.database = Some(b"\xff\xfe\x1b[31m".to_vec());
-    snapshot.interval.running = vec![session];
-    let name = DigestName { text: EVIL.into(), schema: Some(EVIL.into()) };
+    snapshot.record.running = Reading::Value(vec![session]);
+    let name = DigestName { text: EVIL.into(), schema: Some(EVIL.into()), cut: false };
     let key = DigestKey { text: 0, schema: 0 };
-    snapshot.interval.book_time(Some(0), end_ns * 9, key, DigestsMax(100), || name);
+    snapshot.record.interval.book_time(Some(0), end_ns * 9, key, DigestsMax(100), || name);
     app.take(snapshot);
     type_in(&mut app, "/\u{9b}\u{202e}");
     app.on_key(Key::Enter);
@@ -253,11 +307,11 @@ fn no_escape_sequence_of_a_statement_reaches_the_terminal() {
 fn wide_characters_keep_the_columns_in_line() {
     let mut app = App::new(Options { cpus: 2, literals: true });
     let mut snapshot = second_of(2, 0, &[]);
-    let end_ns = snapshot.interval.end_ns;
+    let end_ns = snapshot.record.interval.end_ns;
     let mut wide = running(1, 9_000, "状态状态状态状态状态状态", "SELECT 1", end_ns);
     wide.identity.user = Some("用户用户用户用户".as_bytes().to_vec());
     let narrow = running(2, 8_000, "executing", "SELECT 1", end_ns);
-    snapshot.interval.running = vec![wide, narrow];
+    snapshot.record.running = Reading::Value(vec![wide, narrow]);
     app.take(snapshot);
     let buffer = drawn(&app, ALL, 120, 30);
     let column = |y: u16| {
@@ -278,13 +332,16 @@ fn a_hundred_thousand_digests_are_ranked_and_searched_and_only_those_in_sight_ar
     for nth in 0..2 {
         let mut snapshot = second_of(2, nth, &[]);
         for at in 0..100_000_u64 {
-            let name =
-                || DigestName { text: format!("SELECT {at} FROM t{at}").into(), schema: None };
+            let name = || DigestName {
+                text: format!("SELECT {at} FROM t{at}").into(),
+                schema: None,
+                cut: false,
+            };
             let key = DigestKey { text: at, schema: 1 };
-            let start_ns = snapshot.interval.end_ns - 1 - at;
-            snapshot.interval.book_time(
+            let start_ns = snapshot.record.interval.end_ns - 1 - at;
+            snapshot.record.interval.book_time(
                 Some(start_ns),
-                snapshot.interval.end_ns,
+                snapshot.record.interval.end_ns,
                 key,
                 DigestsMax(100_000),
                 name,
@@ -301,4 +358,23 @@ fn a_hundred_thousand_digests_are_ranked_and_searched_and_only_those_in_sight_ar
     assert!(picture(&app, 120).lines().count() < 60);
     app.on_key(Key::Esc);
     assert!(picture(&app, 120).lines().count() < super::PICTURE_ROWS_MAX + 20);
+}
+
+#[test]
+fn a_table_is_one_server_in_characters_that_can_be_shown() {
+    let mut app = watching(&[2, 3], 5);
+    let mut of =
+        |unicode, digests| super::table(&mut app, 3, Look { colour: false, unicode }, 160, digests);
+    let all = of(true, 20);
+    for word in ["mariadb", "pid 3", "SENT/CALL", "RUNNING: 4", "lost 0", "cost ", "█"] {
+        assert!(all.contains(word), "{word}: {all}");
+    }
+    assert!(!all.contains("pid 2"), "{all}");
+    assert!(all.lines().all(|line| !line.starts_with('>')), "nothing is selected: {all}");
+    assert!(all.lines().all(|line| super::text::columns(line) <= 160), "{all}");
+    let two = of(false, 2);
+    assert!(two.is_ascii(), "{two}");
+    let digests = two.lines().skip_while(|line| !line.starts_with("DIGESTS by load: 5"));
+    let digests = digests.take_while(|line| !line.starts_with("RUNNING"));
+    assert_eq!(digests.count(), 4, "title, heads and two digests: {two}");
 }

@@ -1,13 +1,12 @@
-//! Text of a server on its way to the screen. It is untrusted: a statement may hold whatever a
-//! client sends, escape sequences for the terminal included.
+//! Prepares a server's text for the screen. The text is not trusted: a statement can hold anything
+//! that a client sends, including terminal escape sequences.
 
 use unicode_width::UnicodeWidthChar;
+use waggle_model::visible::visible;
 
-/// Columns of a character on the screen; 0 for one that must not reach it: control characters
-/// (ECMA-48, C0 and C1), and what takes no column of its own, such as combining marks, joiners,
-/// and marks that turn the direction of writing.
+/// Columns of a character that may be shown; 0 for one that takes no column of its own: a combining mark.
 pub(crate) fn columns_of(c: char) -> usize {
-    if c.is_control() { 0 } else { c.width().unwrap_or(0) }
+    c.width().unwrap_or(0)
 }
 
 /// Columns of a text that was cleaned.
@@ -15,13 +14,9 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(columns_of).sum()
 }
 
-/// The text on one line: control characters become blanks, characters without a column go.
+/// The text on one line, as it may be shown; combining marks would share a cell of the screen, and go.
 pub(crate) fn clean(text: &str) -> impl Iterator<Item = char> + '_ {
-    text.chars().filter_map(|c| match columns_of(c) {
-        0 if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => Some(' '),
-        0 => None,
-        _ => Some(c),
-    })
+    text.chars().map(visible).filter(|c| columns_of(*c) > 0)
 }
 
 /// At most `width` columns of a text; an ellipsis where something was cut.
@@ -58,7 +53,7 @@ fn with_ellipsis(mut line: String, (mut end, mut used): (usize, usize), width: u
     line
 }
 
-/// At most `width` columns, filled with blanks behind.
+/// At most `width` columns, filled up with blanks.
 pub(crate) fn left(text: &str, width: usize) -> String {
     let mut line = fit(text, width);
     let used = columns(&line);
@@ -107,7 +102,7 @@ mod tests {
     fn no_control_character_and_no_mark_without_a_column_comes_through() {
         let evil = "a\x1b]0;title\x07b\u{9b}31mc\u{202e}d\u{200b}e\r\nf\u{301}\x7fg";
         let shown = fit(evil, 80);
-        assert_eq!(shown, "a ]0;title b 31mcde  f g");
+        assert_eq!(shown, "a\u{fffd}]0;title\u{fffd}b\u{fffd}31mc\u{fffd}d\u{fffd}e  f\u{fffd}g");
         assert!(shown.chars().all(|c| columns_of(c) > 0));
     }
 

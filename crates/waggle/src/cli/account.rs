@@ -1,12 +1,14 @@
-//! The account with which a server is asked something.
+//! The account with which waggle logs in to a server.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use waggle_mysql::options::Environment;
 use waggle_mysql::{Options, Sources};
 
 use super::Failure;
+use crate::streams::tell;
 
 /// Where the account and its password come from: never from an argument.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,8 +41,12 @@ impl AccountArgs {
             environment: Environment::of_this_process(),
         };
         let options = Options::read(&sources).map_err(|error| Failure::Config(error.into()))?;
+        if options.password.is_some() {
+            // No core dump holds it. A kernel that does not obey has no other way.
+            let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+        }
         for note in &options.notes {
-            eprintln!("waggle: {note}");
+            tell!("waggle: {note}");
         }
         Ok(options)
     }

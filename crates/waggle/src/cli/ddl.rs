@@ -13,17 +13,19 @@ use waggle_model::Server;
 use waggle_mysql::Connection;
 
 use super::account::AccountArgs;
-use super::watch::CaptureArgs;
-use super::{Failure, Outcome, duration, pause, pfs, stop_on_signal};
+use super::watch::{CaptureArgs, until};
+use super::{Failure, Outcome, all_written, pause, pfs, some_time, stop_on_signal};
 use crate::ddl::{
-    AuditOptions, Choice, Destination, Json, Listed, Polling, RotatingFile, Rotation, Syslog,
-    Tapped, Words, Writer, kinds, plural,
+    AuditOptions, Choice, Destination, Json, Lines, Listed, Polling, RotatingFile, Rotation,
+    Syslog, Tapped, Words, kinds, plural,
 };
+use crate::streams::{buffered_stdout, tell};
 
 /// The profile that records what is needed.
 const PROFILE: &str = "ddl-audit";
 
-/// Who changed the structure of what: every CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT and REVOKE.
+/// Show who changed which table or account: every CREATE, ALTER, DROP, RENAME, TRUNCATE, GRANT and
+/// REVOKE.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle ddl tail --for 10m")]
 pub(super) struct Args {
@@ -55,11 +57,11 @@ struct LogArgs {
     /// Add lines to this file. Only its owner may read it.
     #[arg(long, value_name = "FILE", required_unless_present = "syslog")]
     file: Option<PathBuf>,
-    /// Put the file aside as FILE.1 when it has this size; M is 1,048,576 bytes.
+    /// Rename the file to FILE.1 at this size; M is 1,048,576 bytes.
     #[arg(long, value_name = "SIZE", default_value = "100M", value_parser = size,
           requires = "file")]
     rotate_size: u64,
-    /// So many files are kept beside it.
+    /// Number of full files to keep.
     #[arg(long, value_name = "N", default_value_t = 10, requires = "file",
           value_parser = clap::value_parser!(u32).range(..=10_000))]
     rotate_keep: u32,
@@ -73,13 +75,13 @@ struct LogArgs {
 
 #[derive(Debug, clap::Args)]
 struct AuditArgs {
-    /// Stop after this time; until Ctrl-C without it.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    /// Stop after this time; until Ctrl-C without it. A bare number is seconds.
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// Where statements come from.
     #[arg(long, value_enum, default_value_t = SourceArg::Tap)]
     source: SourceArg,
-    /// Show the literals of statements, too. Passwords are masked all the same.
+    /// Show the literals of statements. Passwords stay masked.
     #[arg(long)]
     no_redact: bool,
     #[command(flatten)]
@@ -125,7 +127,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let stop = stop_on_signal()?;
     match args.command {
         Command::Tail(args) => {
-            let out = io::BufWriter::new(io::stdout());
+            let out = buffered_stdout();
             let out: Box<dyn Destination> =
                 if args.json { Box::new(Json(out)) } else { Box::new(Words::new(out)) };
             audit(args.audit, out, &stop)
@@ -159,18 +161,13 @@ fn audit(
             return Err(Failure::Usage(anyhow!("the tap needs no account; add --source pfs")));
         }
         SourceArg::Tap => {
-            let capture = args.capture.attach(false)?;
+            let capture = args.capture.attach_or_wait(stop)?;
             for watched in capture.watched().values() {
                 let Server { pid, flavour, version, .. } = &watched.server;
-                eprintln!("waggle: {flavour} {version} (pid {pid}) is watched; Ctrl-C ends it");
+                tell!("waggle: {flavour} {version} (pid {pid}) is watched; Ctrl-C ends it");
             }
-            let tapped = Tapped::begin(capture, options);
-            let mut out = Writer::start(out)?;
-            let listed = tapped.run(stop, &mut out);
-            let written = out.close();
-            let listed = listed?;
-            written?;
-            listed
+            let is_over = &mut until(args.duration, stop);
+            Tapped::begin(capture, options, Lines::start(out)?)?.run(is_over)?
         }
         SourceArg::Pfs if args.capture.has_choice() => {
             return Err(Failure::Usage(anyhow!(
@@ -179,7 +176,7 @@ fn audit(
         }
         SourceArg::Pfs => poll(&args, options, out, stop)?,
     };
-    let Listed { statements, missing } = listed;
+    let Listed { statements, missing, lack, misread } = listed;
     let whole = match args.source {
         SourceArg::Tap => "none is missing",
         SourceArg::Pfs => "none is missing of what Performance Schema shows here",
@@ -188,8 +185,8 @@ fn audit(
         0 => whole.to_owned(),
         missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
     };
-    eprintln!("{} listed, {missing}", plural(statements));
-    Ok(Outcome::Done)
+    tell!("{} listed, {missing}", plural(statements));
+    all_written([lack, misread])
 }
 
 /// Sets the profile, polls as long as it holds, and undoes it.
@@ -211,21 +208,21 @@ fn poll(
         },
     };
     let set = if hold.is_some() { "is set; Ctrl-C undoes it" } else { "is set already, and stays" };
-    eprintln!(
+    tell!(
         "waggle: the profile {PROFILE} {set}; meanwhile Performance Schema records no other \
          statements, and digests of them stand still"
     );
     let listed = poll_held(args.every, options, &mut connection, out, stop);
     let Some(hold) = hold else { return listed };
-    match (hold.end(&mut connection), listed) {
+    match (hold.end(&mut connection, &mut pfs::hold::tell_locked), listed) {
         (Ok(restored), listed) => {
             pfs::history::tell_rest(&restored);
             listed
         }
-        (Err(error), Ok(_)) => Err(pfs::cannot(error)),
+        (Err(error), Ok(_)) => Err(pfs::hold::left_to_the_guardian(error)),
         // Mostly the server has ended, and so have its settings.
         (Err(error), Err(failure)) => {
-            eprintln!("waggle: {error}");
+            tell!("waggle: {error}");
             Err(failure)
         }
     }
@@ -258,12 +255,12 @@ fn set(
     match hold.make(connection, plan, stop, &mut |made| refused.extend_from_slice(&made.refused)) {
         Ok(true) => {
             for row in &refused {
-                eprintln!("waggle: the server did not take it: {}", pfs::history::row(row));
+                tell!("waggle: the server did not take it: {}", pfs::history::row(row));
             }
             Ok(Some(hold))
         }
         Ok(false) => {
-            let restored = hold.end(connection).map_err(pfs::cannot)?;
+            let restored = hold.end(connection, &mut pfs::hold::tell_locked)?;
             pfs::history::tell_rest(&restored);
             Ok(None)
         }
@@ -282,16 +279,15 @@ fn poll_held(
     stop: &AtomicBool,
 ) -> Result<Listed, Failure> {
     let polling = Polling::begin(connection, options);
-    let polling = polling.map_err(|error| Failure::Cannot(error.into()))?;
+    let polling = polling?;
     for what in polling.not_shown() {
-        eprintln!("waggle: not shown here: {what}");
+        tell!("waggle: not shown here: {what}");
     }
-    let mut out = Writer::start(out)?;
+    let mut out = Lines::start(out)?;
     let listed = polling.run(connection, every, stop, &mut out);
     let written = out.close();
     let listed = listed.map_err(Failure::Cannot)?;
-    written?;
-    Ok(listed)
+    Ok(Listed { lack: written?, ..listed })
 }
 
 /// A number of bytes such as `500`, `64K`, `100M`, `2G`.

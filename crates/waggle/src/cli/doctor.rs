@@ -1,21 +1,24 @@
 //! `waggle doctor`
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use waggle_model::Reading;
+use waggle_model::visible::on_a_line;
+use waggle_model::{Flavour, Reading};
+use waggle_observe::{Capture, CaptureOptions, RunningTexts, hidden_servers, no_server};
+use waggle_probes::capture::{Tap, TapOptions};
 use waggle_probes::kernel::{self, State};
 use waggle_probes::nested::Coverage;
-use waggle_probes::tap::{Hook, Tap, TapOptions};
-use waggle_probes::target::discover::servers;
-use waggle_probes::target::layout::{Confirmation, CurrentThd, Field, Layout, LockTime};
-use waggle_probes::target::recognise::Builds;
+use waggle_probes::servers::discover::servers;
+use waggle_probes::servers::layout::{Confirmation, CurrentThd, Field, Layout, LockTime};
+use waggle_probes::servers::recognise::Builds;
+use waggle_probes::tap::{Hook, TapError};
+use waggle_probes::waits::Waits;
+use waggle_sql::DIGEST_LENGTH;
 
-use super::{Failure, Outcome};
-use crate::capture::{Capture, CaptureOptions};
+use super::{Failure, Outcome, pid, print};
 
 /// How long a statement is waited for on which the layout can be checked.
 const CHECK_WAIT: Duration = Duration::from_millis(300);
@@ -23,14 +26,17 @@ const CHECKS: u32 = 3;
 
 /// Say what can be measured here, what cannot, and what to do about it.
 ///
-/// Exit code 1 where a server of this host cannot be watched.
+/// Exit code 1 where a server of this host cannot be watched, or may be hidden from us.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle doctor --pid 4711")]
 pub(super) struct Args {
     /// Only the server with this process id.
-    #[arg(long)]
+    #[arg(long, value_parser = pid)]
     pid: Option<u32>,
-    /// One JSON object.
+    /// Also say where each field lies in the server's memory, and which function told.
+    #[arg(long)]
+    verbose: bool,
+    /// One JSON object, with everything.
     #[arg(long)]
     json: bool,
 }
@@ -40,6 +46,8 @@ struct Report {
     host: Vec<FactJson>,
     hooks: Vec<HookJson>,
     servers: Vec<ServerJson>,
+    /// What may hide more servers from us.
+    hidden: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,7 +66,7 @@ struct HookJson {
     why: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct ServerJson {
     pid: u32,
     flavour: Option<String>,
@@ -67,31 +75,48 @@ struct ServerJson {
     watchable: bool,
     why_not: Option<String>,
     hook: Option<&'static str>,
+    max_digest_length: Option<String>,
     layout_checked: bool,
     known_build: Option<String>,
     clock: Option<String>,
     lock_time: Option<String>,
     current_thd: Option<String>,
     fields: BTreeMap<&'static str, String>,
+    waits: Vec<String>,
     nested: Vec<String>,
     blind_spots: Vec<&'static str>,
 }
 
-/// What no field and no hook shows, on any server.
-const BLIND_SPOTS: [&str; 4] = [
-    "statements inside procedures, triggers and events, and those that a replica applies: they \
-     send no reply of their own; --nested shows them",
-    "a connection that is killed while it runs a statement gets no reply from MySQL: counted as \
-     ended_unseen where it ran when the sessions were looked at, not captured",
-    "MySQL X protocol (port 33060)",
-    "COM_QUIT, COM_STMT_CLOSE and COM_STMT_SEND_LONG_DATA have no reply",
+/// What no field and no hook shows, and the only family where that is so.
+const BLIND_SPOTS: [(Option<Flavour>, &str); 4] = [
+    (
+        None,
+        "statements inside procedures, triggers and events, and those that a replica applies: they \
+         send no reply of their own; --nested shows them",
+    ),
+    (
+        Some(Flavour::Mysql),
+        "a connection that is killed while it runs a statement gets no reply from MySQL: counted \
+         as ended_unseen where it ran when the sessions were looked at, not captured",
+    ),
+    (
+        Some(Flavour::Mysql),
+        "the X protocol (port 33060) before MySQL 9: its replies are counted as x_protocol, not captured",
+    ),
+    (None, "COM_QUIT, COM_STMT_CLOSE and COM_STMT_SEND_LONG_DATA have no reply"),
 ];
+
+fn blind_spots(flavour: Flavour) -> Vec<&'static str> {
+    let is_of = |only: Option<Flavour>| only.is_none_or(|only| only == flavour);
+    BLIND_SPOTS.iter().filter(|(only, _)| is_of(*only)).map(|(_, spot)| *spot).collect()
+}
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let report = Report {
         host: kernel::facts().into_iter().map(FactJson::from).collect(),
         hooks: hooks(args.pid),
         servers: examine(args.pid),
+        hidden: hidden_servers(),
     };
     if let Some(pid) = args.pid
         && report.servers.is_empty()
@@ -100,14 +125,9 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             "pid {pid} is not a running mysqld or mariadbd; `waggle servers` lists those that are"
         )));
     }
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer(&mut out, &report).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}", in_words(&report))?;
-    }
-    let all_well = report.servers.iter().all(|server| server.watchable);
+    print(args.json, &report, || in_words(&report, args.verbose))?;
+    let is_hidden = args.pid.is_none() && report.hidden.is_some();
+    let all_well = !is_hidden && report.servers.iter().all(|server| server.watchable);
     Ok(if all_well { Outcome::Done } else { Outcome::No })
 }
 
@@ -122,20 +142,27 @@ impl From<kernel::Fact> for FactJson {
     }
 }
 
-/// Tries every rung of the ladder on one server, and lets go of it again.
+/// Tries every hook on one server, and releases it again.
 fn hooks(pid: Option<u32>) -> Vec<HookJson> {
     let mut builds = Builds::default();
-    let target = servers(Path::new("/proc"))
-        .into_iter()
-        .filter(|found| pid.is_none_or(|pid| pid == found.pid))
-        .find_map(|found| builds.recognise(&found).ok());
+    let mut running = servers(Path::new("/proc"));
+    running.retain(|found| pid.is_none_or(|pid| pid == found.pid));
+    let target = running.iter().find_map(|found| builds.recognise(found).ok());
+    let no_target = match running.is_empty() {
+        true => "not tried: there is no server to try it on",
+        false => "not tried: no server can be opened; the reasons follow",
+    };
     let attempt = |hook: Hook| -> (Option<bool>, String) {
         let Some(target) = &target else {
-            return (None, "there is no server to try it on".to_owned());
+            return (None, no_target.to_owned());
         };
         let tap = Tap::new(TapOptions { hook: Some(hook), ..TapOptions::default() });
         match tap.and_then(|mut tap| tap.attach(&target.instance, &target.layout)) {
             Ok(_) => (Some(true), "it was attached and let go".to_owned()),
+            // Which hook it is stands beside it.
+            Err(TapError::NoHook(tried)) => {
+                (Some(false), tried.into_iter().map(|(_, why)| why).collect::<String>())
+            }
             Err(error) => (Some(false), error.to_string()),
         }
     };
@@ -148,21 +175,22 @@ fn hooks(pid: Option<u32>) -> Vec<HookJson> {
 }
 
 fn examine(pid: Option<u32>) -> Vec<ServerJson> {
-    // The breakpoints of --nested are tried as well, and let go with the rest.
-    let tap = TapOptions { nested: true, ..TapOptions::default() };
-    let options = CaptureOptions { pid, tap };
+    // The breakpoints of --nested are tried too, and released with the rest.
+    let tap = TapOptions { nested: true, waits: true, ..TapOptions::default() };
+    let options = CaptureOptions { pid, tap, ..CaptureOptions::default() };
     let mut capture = match Capture::new(options) {
         Ok(capture) => capture,
         Err(error) => return refused_all(pid, &error.to_string()),
     };
-    capture.look(&mut |_| {});
+    capture.look_and_wait(false, &|| false);
     for _ in 0..CHECKS {
-        capture.sample();
+        capture.sample(RunningTexts::Shown);
         if capture.watched().values().all(|watched| watched.checked) {
             break;
         }
         std::thread::sleep(CHECK_WAIT);
     }
+    let unfit = capture.let_unfit_go(&mut |_| {});
     let mut servers: Vec<ServerJson> = capture
         .watched()
         .values()
@@ -170,12 +198,15 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
             pid: watched.server.pid,
             watchable: true,
             hook: Some(watched.hook.name()),
+            max_digest_length: Some(digest_length_in_words(&watched.server.max_digest_length)),
             layout_checked: watched.checked,
+            waits: capture.waits(watched.server.pid).map(waits_in_words).unwrap_or_default(),
             nested: capture.nested(watched.server.pid).map(nested_in_words).unwrap_or_default(),
             ..of_layout(&watched.layout)
         })
         .collect();
     servers.extend(capture.refused().map(|(pid, why)| refused(pid, why)));
+    servers.extend(unfit.iter().map(|gone| refused(gone.server.pid, &gone.reason())));
     servers.sort_by_key(|server| server.pid);
     servers
 }
@@ -189,23 +220,26 @@ fn refused_all(pid: Option<u32>, why: &str) -> Vec<ServerJson> {
 }
 
 fn refused(pid: u32, why: &str) -> ServerJson {
-    ServerJson {
-        pid,
-        flavour: None,
-        version: None,
-        build: None,
-        watchable: false,
-        why_not: Some(why.to_owned()),
-        hook: None,
-        layout_checked: false,
-        known_build: None,
-        clock: None,
-        lock_time: None,
-        current_thd: None,
-        fields: BTreeMap::new(),
-        nested: Vec::new(),
-        blind_spots: Vec::new(),
+    ServerJson { pid, why_not: Some(why.to_owned()), ..ServerJson::default() }
+}
+
+/// What of the time of a statement is told, and why not all.
+fn waits_in_words(waits: &Waits) -> Vec<String> {
+    if let Some(why) = waits.parts.why() {
+        return vec![format!("absent: {why}")];
     }
+    let by_state = |why: &str| {
+        format!("locks are told by the state of the session alone, latches are other: {why}")
+    };
+    let functions = match &waits.functions {
+        Reading::Value(count) => format!("told by {count} functions of the server"),
+        Reading::Absent(why) => by_state(why),
+    };
+    let library = waits.library.why().map(by_state);
+    let already = waits.already.why();
+    let already =
+        already.map(|why| format!("statements that run already: absent until their end: {why}"));
+    [functions].into_iter().chain(library).chain(already).collect()
 }
 
 fn nested_in_words(coverage: &Coverage) -> Vec<String> {
@@ -219,11 +253,27 @@ fn nested_in_words(coverage: &Coverage) -> Vec<String> {
     ]
 }
 
+/// How long the server's digests are, and what waggle does where that gives none.
+fn digest_length_in_words(length: &Reading<u64>) -> String {
+    match length {
+        Reading::Value(0) => {
+            format!("0: it makes no digests, and waggle's have {DIGEST_LENGTH} bytes")
+        }
+        Reading::Value(length) => format!("{length} bytes"),
+        Reading::Absent(why) => {
+            format!("absent: {why}; waggle's digests have {DIGEST_LENGTH} bytes, as by default")
+        }
+    }
+}
+
+/// How a field begins that was not found.
+const ABSENT: &str = "absent";
+
 fn of_layout(layout: &Layout) -> ServerJson {
     let field = |field: Field| match layout.fields.get(&field) {
         Some(Reading::Value(place)) => format!("{:#x}, {}", place.offset, place.how),
-        Some(Reading::Absent(why)) => format!("absent: {why}"),
-        None => "absent: not looked for".to_owned(),
+        Some(Reading::Absent(why)) => format!("{ABSENT}, {}: {why}", field.consequence()),
+        None => format!("{ABSENT}: not looked for"),
     };
     let lock_time = match &layout.lock_time {
         Reading::Value(LockTime::Until) => "the time of day at which locking ended".to_owned(),
@@ -244,7 +294,6 @@ fn of_layout(layout: &Layout) -> ServerJson {
         flavour: Some(layout.flavour.to_string()),
         version: Some(layout.version.clone()),
         build: Some(layout.build.to_string()),
-        why_not: None,
         known_build: Some(match layout.confirmation() {
             Confirmation::Unlisted => "not in the list of known builds".to_owned(),
             Confirmation::Confirmed => "confirmed by the list of known builds".to_owned(),
@@ -256,15 +305,15 @@ fn of_layout(layout: &Layout) -> ServerJson {
         lock_time: Some(lock_time),
         current_thd: Some(current_thd),
         fields: Field::ALL.map(|one| (one.name(), field(one))).into(),
-        blind_spots: BLIND_SPOTS.into(),
-        ..refused(0, "")
+        blind_spots: blind_spots(layout.flavour),
+        ..ServerJson::default()
     }
 }
 
-fn in_words(report: &Report) -> String {
+fn in_words(report: &Report, verbose: bool) -> String {
     let mut text = String::from("this host\n");
     for fact in &report.host {
-        text.push_str(&format!("  {:<22} {:<8} {}\n", fact.name, fact.state, fact.why));
+        text.push_str(&format!("  {:<22} {:<8} {}\n", fact.name, fact.state, on_a_line(&fact.why)));
         if let Some(remedy) = fact.remedy {
             text.push_str(&format!("  {:<22} {:<8} remedy: {remedy}\n", "", ""));
         }
@@ -272,22 +321,32 @@ fn in_words(report: &Report) -> String {
     text.push_str("\nhooks, the first that works is used\n");
     for hook in &report.hooks {
         let usable = hook.usable.map_or("unknown", |usable| if usable { "yes" } else { "no" });
-        text.push_str(&format!("  {:<8} {:<8} {}: {}\n", hook.hook, usable, hook.place, hook.why));
+        text.push_str(&format!(
+            "  {:<8} {:<8} {}: {}\n",
+            hook.hook,
+            usable,
+            hook.place,
+            on_a_line(&hook.why)
+        ));
     }
     if report.servers.is_empty() {
-        text.push_str("\nno mysqld or mariadbd runs on this host\n");
+        text.push_str(&format!("\n{}\n", no_server()));
     }
     for server in &report.servers {
-        text.push_str(&server_in_words(server));
+        text.push_str(&server_in_words(server, verbose));
+    }
+    if let (Some(why), false) = (&report.hidden, report.servers.is_empty()) {
+        text.push_str(&format!("\n{why}\n"));
     }
     text
 }
 
-fn server_in_words(server: &ServerJson) -> String {
+fn server_in_words(server: &ServerJson, verbose: bool) -> String {
     if let Some(why) = &server.why_not {
-        return format!("\npid {}: cannot be watched: {why}\n", server.pid);
+        return format!("\npid {}: cannot be watched: {}\n", server.pid, on_a_line(why));
     }
-    let or_unknown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let or_unknown =
+        |value: &Option<String>| on_a_line(value.as_deref().unwrap_or("unknown")).into_owned();
     let mut text = format!(
         "\npid {}: {} {}, watched on the hook `{}`\n",
         server.pid,
@@ -298,26 +357,64 @@ fn server_in_words(server: &ServerJson) -> String {
     let checked = if server.layout_checked {
         "checked on a running statement".to_owned()
     } else {
-        "not checked yet: no statement was running; the first one that does is used".to_owned()
+        "no statement was running: it will be checked with the first one".to_owned()
     };
-    for (name, value) in [
+    let is_lacking = |value: &str| value.starts_with(ABSENT);
+    let lacking = server.fields.values().filter(|value| is_lacking(value)).count();
+    let (all, more) = (server.fields.len(), if verbose { "" } else { ": --verbose lists them" });
+    let mut lines = vec![
         ("build", or_unknown(&server.build)),
         ("layout", format!("{}; {checked}", or_unknown(&server.known_build))),
-        ("current_thd", or_unknown(&server.current_thd)),
         ("clock of the start", or_unknown(&server.clock)),
         ("lock time is", or_unknown(&server.lock_time)),
-    ] {
-        text.push_str(&format!("  {name:<20} {value}\n"));
-    }
+        ("max_digest_length", or_unknown(&server.max_digest_length)),
+        ("fields", format!("{} of {all} found{more}", all - lacking)),
+    ];
+    let current_thd = ("current_thd", or_unknown(&server.current_thd));
+    lines.extend(verbose.then_some(current_thd));
     for field in Field::ALL {
         let value = server.fields.get(field.name()).cloned().unwrap_or_default();
-        text.push_str(&format!("  {:<20} {value}\n", field.name()));
+        lines.extend((verbose || is_lacking(&value)).then_some((field.name(), value)));
+    }
+    for (name, value) in lines {
+        text.push_str(&format!("  {name:<20} {}\n", on_a_line(&value)));
+    }
+    for waits in &server.waits {
+        text.push_str(&format!("  where time goes      {}\n", on_a_line(waits)));
     }
     for nested in &server.nested {
-        text.push_str(&format!("  with --nested        {nested}\n"));
+        text.push_str(&format!("  with --nested        {}\n", on_a_line(nested)));
     }
     for spot in &server.blind_spots {
         text.push_str(&format!("  not seen: {spot}\n"));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blind_spot_of_one_family_is_not_told_of_the_other() {
+        let (mysql, mariadb) = (blind_spots(Flavour::Mysql), blind_spots(Flavour::Mariadb));
+        assert_eq!((mysql.len(), mariadb.len()), (4, 2));
+        assert!(!mariadb.concat().contains("MySQL"), "{mariadb:?}");
+    }
+
+    #[test]
+    fn a_field_that_was_not_found_is_told_without_verbose_too() {
+        let fields = [("user", "0x0, decoded f"), ("host", "absent, hosts are not known: no f")];
+        let fields = fields.map(|(name, what)| (name, what.to_owned())).into();
+        let server = ServerJson { fields, ..ServerJson::default() };
+        let [short, long] = [false, true].map(|verbose| server_in_words(&server, verbose));
+        for text in [&short, &long] {
+            assert!(
+                text.contains("1 of 2 found") && text.contains("hosts are not known"),
+                "{text}"
+            );
+        }
+        assert!(!short.contains("0x0") && !short.contains("current_thd"), "{short}");
+        assert!(long.contains("0x0, decoded f") && long.contains("current_thd"), "{long}");
+    }
 }

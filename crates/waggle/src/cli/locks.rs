@@ -1,34 +1,44 @@
 //! `waggle locks`
 
+mod beside;
 mod json;
+mod memory;
 mod text;
 
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_model::Reading;
 use waggle_mysql::locks::{Deadlock, Locks, Poller, last_deadlock};
-use waggle_mysql::{Connection, ConnectionError};
+use waggle_mysql::{Connection, ServerIdentity};
 
 use super::account::AccountArgs;
-use super::{Failure, Outcome, pause, stop_on_signal};
+use super::{Failure, Outcome, pause, pid, print, stop_on_signal};
+use crate::streams::tell;
+use beside::Beside;
 
 const AFTER_HELP: &str = "\
+Without an account waggle reads the memory of the servers of this host; --watch remembers what their \
+sessions run, so that it can tell the last statement of an idle one.
+
 Exit code 1 where somebody waits, 0 where nobody does; with --watch always 0. 4 where nobody was found, \
-but not everywhere could be looked.
+but not everything could be read.
 
 Example: waggle locks --watch 1s --defaults-file /etc/mysql/waggle.cnf";
 
+/// From this on it is told how much later the memory of a server was read than the server was asked.
+const APART: Duration = Duration::from_millis(100);
 /// How soon a signal is seen.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Show who waits for which lock, and who holds it: row locks and metadata locks as a tree.
+/// Show who waits for whom as a tree: for row locks, metadata locks, flushes, replication.
 ///
-/// Two cheap statements ask whether anything waits; only then are tables of locks read, with limits,
-/// and none that can hang the server. Nothing is changed: KILL is named, never sent. The account
-/// needs PROCESS, and SELECT on performance_schema.*; with less, the rest is shown.
+/// Without an account, row locks and metadata locks are read in the memory of the servers of this
+/// host. With one, two cheap statements ask whether anything waits. Only then are lock tables read,
+/// with limits, and never one that can hang the server; where they do not tell who blocks, and the server
+/// runs on this host, its memory is read. Nothing is changed: KILL is named, never sent.
+/// The account needs PROCESS, and SELECT on performance_schema.*; with less, the rest is shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
@@ -36,19 +46,24 @@ pub(super) struct Args {
     #[arg(long, value_name = "PAUSE", value_parser = pause, num_args = 0..=1,
           default_missing_value = "2s")]
     watch: Option<Duration>,
-    /// Also show the last deadlock. Reading it holds mutexes of InnoDB for a moment.
+    /// Without an account: only the server with this process id.
+    #[arg(long, value_parser = pid, conflicts_with_all = ["AccountArgs", "deadlock"])]
+    pid: Option<u32>,
+    /// Also show the last deadlock, which only an account can read. Reading it holds mutexes of InnoDB for a moment.
     #[arg(long)]
     deadlock: bool,
     /// Waiters that are drawn below each blocker; those for whom others wait are always drawn.
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
-    /// Show the literals of statements and the keys of locked records, too. Passwords are masked all
-    /// the same.
+    /// Show the literals of statements and the keys of locked records. Passwords stay masked.
     #[arg(long)]
     no_redact: bool,
     /// One JSON object per look.
     #[arg(long)]
     json: bool,
+    /// With an account: do not read the memory of the server where SQL does not tell who blocks.
+    #[arg(long)]
+    no_memory: bool,
     #[command(flatten)]
     account: AccountArgs,
 }
@@ -56,56 +71,73 @@ pub(super) struct Args {
 /// One look: what it found, and when.
 struct Look<'a> {
     at: jiff::Timestamp,
-    server: &'a str,
+    server: &'a ServerIdentity,
     locks: &'a Locks,
     deadlock: Option<&'a Reading<Option<Deadlock>>>,
     redact: bool,
     limit: usize,
+    /// The process, where its memory was read.
+    pid: Option<u32>,
+}
+
+impl Look<'_> {
+    /// How long after the server was asked its memory was read, where that is long and both are shown.
+    fn memory_after(&self) -> Option<Duration> {
+        self.locks.memory_after.filter(|after| *after > APART)
+    }
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
-    let options = args.account.clone().read()?;
     let stop = stop_on_signal()?;
+    if !args.account.is_given() && !args.deadlock && !args.no_memory {
+        match memory::attach(args.pid, &stop) {
+            Ok(capture) => return memory::run(&args, capture, &stop),
+            Err(Failure::Cannot(why)) if args.pid.is_none() => {
+                tell!("waggle: {why}; the account of the option files is taken");
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    let options = args.account.clone().read()?;
     let mut connection =
-        Connection::open(&options, None).map_err(|error| Failure::Config(error.into()))?;
-    let mut poller = Poller::new(&mut connection).map_err(cannot)?;
+        Connection::open(&options).map_err(|error| Failure::Config(error.into()))?;
+    let mut poller = Poller::new(&mut connection)?;
+    let mut memory = Beside::new(&args, &stop);
+    if args.watch.is_some() {
+        // What sessions run from now on is remembered, before anybody waits behind it.
+        memory.open(&mut connection);
+    }
     loop {
         let begin = Instant::now();
-        let locks = look(&args, &mut connection, &mut poller)?;
+        let locks = look(&args, &mut connection, &mut poller, &mut memory)?;
         let Some(pause) = args.watch else { return outcome(&locks) };
-        if !wait_until(begin + pause, &stop) {
+        if !memory.wait_until(begin + pause, &stop) {
             return Ok(Outcome::Done);
         }
     }
 }
 
-fn cannot(error: ConnectionError) -> Failure {
-    Failure::Cannot(error.into())
-}
-
-fn look(args: &Args, connection: &mut Connection, poller: &mut Poller) -> Result<Locks, Failure> {
-    let locks = poller.poll(connection).map_err(cannot)?;
+fn look(
+    args: &Args,
+    connection: &mut Connection,
+    poller: &mut Poller,
+    memory: &mut Beside<'_>,
+) -> Result<Locks, Failure> {
+    let locks = poller.poll_with(connection, &mut |connection| memory.look(connection))?;
     let deadlock = match args.deadlock {
-        true => Some(last_deadlock(connection).map_err(cannot)?),
+        true => Some(last_deadlock(connection)?),
         false => None,
     };
     let look = Look {
         at: jiff::Timestamp::now(),
-        server: &connection.server_identity().version,
+        server: connection.server_identity(),
         locks: &locks,
         deadlock: deadlock.as_ref(),
         redact: !args.no_redact,
         limit: args.limit,
+        pid: None,
     };
-    let mut out = io::stdout().lock();
-    match args.json {
-        true => {
-            serde_json::to_writer(&mut out, &json::of(&look)).map_err(io::Error::from)?;
-            writeln!(out)?;
-        }
-        false => write!(out, "{}", text::of(&look))?,
-    }
-    out.flush()?;
+    print(args.json, &json::of(&look), || text::of(&look))?;
     Ok(locks)
 }
 
@@ -117,7 +149,7 @@ fn outcome(locks: &Locks) -> Result<Outcome, Failure> {
     }
 }
 
-/// `false` where a signal came.
+/// `false` if a signal came.
 fn wait_until(end: Instant, stop: &AtomicBool) -> bool {
     while !stop.load(Ordering::Relaxed) {
         let left = end.saturating_duration_since(Instant::now());

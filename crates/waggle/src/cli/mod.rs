@@ -1,7 +1,4 @@
 //! The command line: one file per command.
-//!
-//! The only room that writes to the standard streams.
-#![allow(clippy::print_stderr, reason = "this is where waggle speaks")]
 
 mod account;
 mod ddl;
@@ -11,18 +8,25 @@ mod lab;
 mod locks;
 mod pfs;
 mod private_server;
+mod profile;
+mod read_process;
 mod servers;
 mod verify;
 mod watch;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::anyhow;
 use clap::{Parser, Subcommand};
 use git_version::git_version;
+use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::streams::{stdout, tell};
+use crate::text::json;
 
 /// The version, and the commit that it was built from where that is known.
 const VERSION: &str = git_version!(
@@ -48,13 +52,19 @@ enum Command {
     Pfs(pfs::Args),
     Ddl(ddl::Args),
     Innodb(innodb::Args),
+    Profile(profile::Args),
     Lab(lab::Args),
     #[command(hide = true)]
     PrivateServer(private_server::Args),
+    #[command(hide = true)]
+    ReadProcess,
+    #[command(hide = true)]
+    ReadMemory,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
-                          3 wrong configuration, 4 no right, no kernel feature or no server";
+                          3 wrong configuration, 4 no right, no kernel feature, no server, or an \
+                          output that lacks something";
 
 /// How a command ends.
 pub(crate) enum Outcome {
@@ -71,18 +81,20 @@ pub(crate) enum Failure {
     Usage(anyhow::Error),
     /// An option or an option file is wrong.
     Config(anyhow::Error),
-    /// A right, a kernel feature or a server is missing.
+    /// A right, a kernel feature or a server is missing, or something in an output.
     Cannot(anyhow::Error),
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
+/// What is not said to be the user's mistake is something that is missing.
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
         Failure::Cannot(error.into())
     }
 }
 
 /// Runs a command.
 pub(crate) fn run(cli: Cli) -> ExitCode {
+    read_process::use_children();
     let ended = match cli.command {
         Command::Watch(args) => watch::run(args),
         Command::Verify(args) => verify::run(args),
@@ -92,8 +104,11 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Pfs(args) => pfs::run(args),
         Command::Ddl(args) => ddl::run(args),
         Command::Innodb(args) => innodb::run(args),
+        Command::Profile(args) => profile::run(args),
         Command::Lab(args) => lab::run(args),
         Command::PrivateServer(args) => private_server::run(args),
+        Command::ReadProcess => read_process::run(),
+        Command::ReadMemory => read_process::read_memory(),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -106,7 +121,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
 }
 
 fn complain(error: &anyhow::Error, code: u8) -> ExitCode {
-    eprintln!("waggle: {}", with_causes(error));
+    tell!("waggle: {}", with_causes(error));
     ExitCode::from(code)
 }
 
@@ -121,6 +136,34 @@ fn with_causes(error: &anyhow::Error) -> String {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Fails where outputs lack something, each in words.
+fn all_written<const N: usize>(lacks: [Option<String>; N]) -> Result<Outcome, Failure> {
+    let lacks: Vec<String> = lacks.into_iter().flatten().collect();
+    match lacks.is_empty() {
+        true => Ok(Outcome::Done),
+        false => Err(Failure::Cannot(anyhow!(lacks.join("; ")))),
+    }
+}
+
+/// Prints a value as one line of JSON, or in words.
+fn print(
+    is_json: bool,
+    value: &impl Serialize,
+    in_words: impl FnOnce() -> String,
+) -> io::Result<()> {
+    let mut out = stdout();
+    match is_json {
+        true => write_json(&mut out, value)?,
+        false => write!(out, "{}", in_words())?,
+    }
+    out.flush()
+}
+
+/// Writes one line of JSON.
+fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    writeln!(out, "{}", json(value)?)
 }
 
 /// A flag that SIGINT, SIGTERM and SIGHUP (the terminal is gone) set.
@@ -153,6 +196,18 @@ fn duration(text: &str) -> Result<std::time::Duration, String> {
     duration.ok_or_else(|| format!("`{text}` is too long"))
 }
 
+/// A process id.
+fn pid(text: &str) -> Result<u32, String> {
+    let pid = text.parse().ok().filter(|pid| *pid > 0);
+    pid.ok_or_else(|| format!("`{text}` is no process id; `waggle servers` lists them"))
+}
+
+/// As [`duration`], but some time.
+fn some_time(text: &str) -> Result<std::time::Duration, String> {
+    let time = duration(text)?;
+    (!time.is_zero()).then_some(time).ok_or_else(|| format!("`{text}` is too short"))
+}
+
 /// The shortest time between two looks at a server.
 const SHORTEST_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
 
@@ -161,4 +216,26 @@ fn pause(text: &str) -> Result<std::time::Duration, String> {
     let pause = duration(text)?;
     let is_long_enough = pause >= SHORTEST_PAUSE;
     is_long_enough.then_some(pause).ok_or_else(|| format!("`{text}` is too short; at least 10ms"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{duration, pause, pid};
+
+    #[test]
+    fn a_bare_number_is_seconds_and_no_time_at_all_is_refused() {
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(pause("30"), Ok(Duration::from_secs(30)));
+        assert!(pause("0s").unwrap_err().contains("too short"));
+    }
+
+    #[test]
+    fn what_is_no_process_id_is_called_so() {
+        assert_eq!(pid("4711"), Ok(4711));
+        for wrong in ["abc", "0", "-1", "4294967296"] {
+            assert!(pid(wrong).unwrap_err().contains("is no process id"), "{wrong}");
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! `waggle private-server`: becomes a server that does not outlive the waggle that started it. Not for
-//! people.
+//! `waggle private-server`: becomes a server that ends with the waggle that started it. For internal
+//! use.
 
 use std::path::PathBuf;
 

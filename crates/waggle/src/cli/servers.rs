@@ -1,16 +1,25 @@
 //! `waggle servers`
 
-use std::io::{self, Write};
+use std::collections::HashMap;
+use std::io::Write;
 use std::path::Path;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use waggle_host::{Confinement, Process};
 use waggle_model::Reading;
-use waggle_probes::tap::{Tap, TapError, TapOptions};
-use waggle_probes::target::discover::{Found, describe, servers};
-use waggle_probes::target::recognise::{Builds, Recognised};
+use waggle_model::visible::on_a_line;
+use waggle_observe::{hidden_servers, no_server};
+use waggle_probes::capture::{Tap, TapOptions};
+use waggle_probes::servers::discover::{Found, servers};
+use waggle_probes::servers::owner::Owner;
+use waggle_probes::servers::recognise::{Answered, Builds, RecogniseError, Recognised};
+use waggle_probes::servers::user;
+use waggle_probes::tap::TapError;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, write_json};
+use crate::streams::{stdout, tell};
 
 /// List the MySQL and MariaDB servers of this host.
 ///
@@ -35,26 +44,61 @@ struct Row {
     confined: Option<String>,
     attachable: bool,
     why_not: Option<String>,
+    /// Further processes of its user that look like servers, cannot be attached, and have no row.
+    more_of_user: usize,
 }
 
+/// How long programs are read: those of root, mysql and the user who runs waggle, and those of others.
+const TRUSTED_WAIT: Duration = Duration::from_secs(12);
+const OTHERS_WAIT: Duration = Duration::from_secs(3);
+const PAUSE: Duration = Duration::from_millis(5);
+/// Rows of one other user: of servers that are not attachable, and in all. He can start as many as he likes.
+const REFUSED_MAX: usize = 3;
+const ROWS_MAX: usize = 64;
+
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
-    let proc_root = Path::new("/proc");
-    let mut builds = Builds::default();
     let mut tap = Tap::new(TapOptions::default());
-    let rows: Vec<Row> = servers(proc_root)
-        .iter()
-        .map(|found| row(proc_root, found, &mut builds, &mut tap))
-        .collect();
-    let mut out = io::stdout().lock();
+    let mut rows: Vec<Row> = Vec::new();
+    let mut of_user: HashMap<Owner, OfUser> = HashMap::new();
+    for Answered { found, owner, outcome } in answers() {
+        if !found.is_named && outcome.as_ref().is_err_and(RecogniseError::is_no_server) {
+            continue;
+        }
+        let user = of_user.entry(owner).or_default();
+        let has_row = |user: &OfUser, is_refused: bool| {
+            owner.is_trusted()
+                || user.rows < ROWS_MAX && !(is_refused && user.refused >= REFUSED_MAX)
+        };
+        let mut why_not = outcome.as_ref().err().map(ToString::to_string);
+        if let Ok(recognised) = &outcome
+            && has_row(user, false)
+        {
+            why_not = refusal(&mut tap, recognised);
+        }
+        if has_row(user, why_not.is_some()) {
+            user.refused += usize::from(why_not.is_some());
+            user.rows += 1;
+            user.last = rows.len();
+            rows.push(row(&found, outcome.as_ref().ok(), why_not));
+        } else if let Some(last) = rows.get_mut(user.last) {
+            last.more_of_user += 1;
+        }
+    }
+    rows.sort_by_key(|row| row.pid);
+    let mut out = stdout();
     if args.json {
         for row in &rows {
-            serde_json::to_writer(&mut out, row).map_err(io::Error::from)?;
-            writeln!(out)?;
+            write_json(&mut out, row)?;
+        }
+        if let Some(why) = hidden_servers() {
+            tell!("waggle: {why}");
         }
         return Ok(Outcome::Done);
     }
     if rows.is_empty() {
-        writeln!(out, "no mysqld or mariadbd runs on this host")?;
+        writeln!(out, "{}", no_server())?;
+    } else if let Some(why) = hidden_servers() {
+        tell!("waggle: {why}");
     }
     for row in &rows {
         write!(out, "{}", in_words(row))?;
@@ -62,38 +106,57 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn row(
-    proc_root: &Path,
-    found: &Found,
-    builds: &mut Builds,
-    tap: &mut Result<Tap, TapError>,
-) -> Row {
-    let description = describe(proc_root, found.pid);
-    let recognised = builds.recognise(found);
-    let server = recognised.as_ref().ok().map(|recognised| &recognised.server);
-    let why_not = match &recognised {
-        Ok(recognised) => refusal(tap, recognised),
-        Err(error) => Some(error.to_string()),
-    };
-    let listens = description.listens.value().map(|list| list.iter().map(ToString::to_string));
+/// The rows of one user.
+#[derive(Default)]
+struct OfUser {
+    rows: usize,
+    refused: usize,
+    /// The number of the last one.
+    last: usize,
+}
+
+/// Every process that may be a server, those of trusted users first.
+fn answers() -> Vec<Answered> {
+    let mut builds = Builds::default();
+    servers(Path::new("/proc")).into_iter().for_each(|found| builds.ask(found));
+    let begun = Instant::now();
+    let mut answers = builds.answers();
+    while builds.is_asking() {
+        let wait = if builds.is_asking_for_trusted() { TRUSTED_WAIT } else { OTHERS_WAIT };
+        if begun.elapsed() > wait {
+            break;
+        }
+        thread::sleep(PAUSE);
+        answers.extend(builds.answers());
+    }
+    answers.extend(builds.give_up());
+    answers.sort_by_key(|answered| (answered.owner, answered.found.pid));
+    answers
+}
+
+fn row(found: &Found, recognised: Option<&Recognised>, why_not: Option<String>) -> Row {
+    let process = Process::of(found.pid);
+    let server = recognised.map(|recognised| &recognised.server);
+    let listens = process.listens();
     Row {
         pid: found.pid,
         flavour: server.map(|server| server.flavour.to_string()),
         version: server.map(|server| server.version.clone()),
-        data_directory: description.data_directory.value().map(|path| path.display().to_string()),
-        listens: listens.map(Iterator::collect).unwrap_or_default(),
-        uptime_s: description.uptime.value().map(Duration::as_secs),
-        user: match &description.user {
-            Reading::Value(user) => Some(user.name.clone().unwrap_or(user.uid.to_string())),
+        data_directory: process.working_directory().value().map(|path| path.display().to_string()),
+        listens: listens.value().into_iter().flatten().map(ToString::to_string).collect(),
+        uptime_s: process.uptime().value().map(Duration::as_secs),
+        user: match user(found.pid) {
+            Reading::Value(user) => Some(user.name.unwrap_or(user.uid.to_string())),
             Reading::Absent(_) => None,
         },
-        confined: confined(&description.confinement),
+        confined: confined(&process.confinement()),
         attachable: why_not.is_none(),
         why_not,
+        more_of_user: 0,
     }
 }
 
-/// Why the tap cannot be attached to a server; `None` where it was, for a moment.
+/// Why the tap cannot be attached to a server; `None` if it was, for a moment.
 fn refusal(tap: &mut Result<Tap, TapError>, recognised: &Recognised) -> Option<String> {
     let tap = match tap {
         Ok(tap) => tap,
@@ -104,7 +167,7 @@ fn refusal(tap: &mut Result<Tap, TapError>, recognised: &Recognised) -> Option<S
     attached.err().map(|error| error.to_string())
 }
 
-fn confined(confinement: &waggle_probes::target::discover::Confinement) -> Option<String> {
+fn confined(confinement: &Confinement) -> Option<String> {
     if confinement.other_pids == Some(true) {
         return Some(match confinement.pid_inside {
             Some(pid) => format!("container (pid {pid} inside)"),
@@ -117,25 +180,38 @@ fn confined(confinement: &waggle_probes::target::discover::Confinement) -> Optio
 }
 
 fn in_words(row: &Row) -> String {
-    let or_unknown = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".into());
+    let or_unknown =
+        |value: &Option<String>| on_a_line(value.as_deref().unwrap_or("unknown")).into_owned();
+    let name = match (&row.flavour, &row.version, &row.user) {
+        (Some(flavour), Some(version), _) => {
+            on_a_line(&format!("{flavour} {version}")).into_owned()
+        }
+        // Its program cannot be read.
+        (_, _, Some(_)) => format!("server of user {}", or_unknown(&row.user)),
+        (_, _, None) => "server that cannot be read".to_owned(),
+    };
     let mut text = format!(
-        "{} {}, pid {}, up {}\n  data directory  {}\n",
-        or_unknown(&row.flavour),
-        or_unknown(&row.version),
+        "{name}, pid {}, up {}\n  data directory  {}\n",
         row.pid,
         row.uptime_s.map_or("unknown".into(), age),
         or_unknown(&row.data_directory),
     );
     for endpoint in &row.listens {
-        text.push_str(&format!("  listens         {endpoint}\n"));
+        text.push_str(&format!("  listens         {}\n", on_a_line(endpoint)));
     }
     text.push_str(&format!("  user            {}\n", or_unknown(&row.user)));
     if let Some(confined) = &row.confined {
-        text.push_str(&format!("  inside          {confined}\n"));
+        text.push_str(&format!("  inside          {}\n", on_a_line(confined)));
     }
     match &row.why_not {
         None => text.push_str("  attachable      yes\n"),
-        Some(why) => text.push_str(&format!("  attachable      no: {why}\n")),
+        Some(why) => text.push_str(&format!("  attachable      no: {}\n", on_a_line(why))),
+    }
+    if row.more_of_user > 0 {
+        let more = row.more_of_user;
+        text.push_str(&format!(
+            "  and {more} more      of this user look like servers and are not listed\n"
+        ));
     }
     text
 }

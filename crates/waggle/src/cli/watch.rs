@@ -1,27 +1,35 @@
 //! `waggle watch`
 
-use std::io::{self, IsTerminal};
+use std::io::{self, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use waggle_account::Grouping;
-use waggle_probes::tap::{Hook, TapOptions};
+use waggle_observe::{
+    Capture, CaptureOptions, Companion, News, Observer, ObserverOptions, Sinks, StatementSink,
+    Summary, no_server,
+};
+use waggle_probes::capture::{TEXT_LIMIT, TapOptions};
+use waggle_probes::servers::layout::Field;
+use waggle_probes::servers::shift::Shift;
+use waggle_probes::tap::Hook;
 
 use super::account::AccountArgs;
-use super::{Failure, Outcome, duration, stop_on_signal};
-use crate::capture::{Capture, CaptureOptions, News};
+use super::{Failure, Outcome, all_written, duration, pid, some_time, stop_on_signal};
+use crate::lacking;
+use crate::streams::{buffered_stdout, tell};
 use crate::watch::terminal::{self, Terminal};
 use crate::watch::{
-    Behind, Csv, Lines, ServerDigests, Shown, SlowLog, SlowLogOptions, Summary, Table, Watch,
-    WatchOptions,
+    Csv, Lines, ServerDigests, Shown, SlowLog, SlowLogEnd, SlowLogOptions, Table, Written,
 };
 
 const AFTER_HELP: &str = "\
 On a terminal: digests, running sessions, one digest in full, the last minutes; ? lists the keys.
 Where the output is no terminal: a line of JSON per interval and server.
+Each wait for a lock of 10 ms and more (a fixed length) is told by itself in the JSON, with who held the lock.
 
 Example: waggle watch --for 10s --json | jq '.digests[0]'";
 
@@ -29,8 +37,8 @@ Example: waggle watch --for 10s --json | jq '.digests[0]'";
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Args {
-    /// Stop after this time; until Ctrl-C without it.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    /// Stop after this time; until Ctrl-C without it. A bare number is seconds.
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// Length of an interval.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
@@ -41,25 +49,26 @@ pub(super) struct Args {
     /// Lines of CSV, one per interval, server and digest.
     #[arg(long, conflicts_with_all = ["json", "table"])]
     csv: bool,
-    /// Put statements together by another fingerprint than the server's digest.
+    /// Group statements by another fingerprint than the server's digest.
     #[arg(long, value_name = "KIND", value_enum, conflicts_with = "AccountArgs")]
     fingerprint: Option<Fingerprint>,
     /// Also write every statement to this file, in the format of the slow query log, so that
     /// pt-query-digest and other tools can read it. Literals become `?` unless --no-redact is given.
     #[arg(long, value_name = "FILE")]
     slowlog: Option<PathBuf>,
-    /// Only statements that took at least so long go to the file of --slowlog.
+    /// Only statements that took at least this long go to the file of --slowlog. Those whose latency is
+    /// not known do not; they are counted.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration,
           requires = "slowlog")]
     slowlog_above: Duration,
-    /// A plain table, also where the output is no terminal. It is what a terminal gets on which
-    /// nothing can be drawn (TERM=dumb).
+    /// A plain table, also if the output is not a terminal. A terminal that cannot draw (TERM=dumb)
+    /// gets it by default.
     #[arg(long)]
     table: bool,
     /// Digests per interval in tables and JSON, those with the most load first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Show the literals of statements, too. Passwords are masked all the same.
+    /// Show the literals of statements. Passwords stay masked.
     #[arg(long)]
     no_redact: bool,
     /// What holds without --no-redact.
@@ -82,22 +91,42 @@ enum Fingerprint {
 #[derive(Debug, clap::Args)]
 pub(super) struct CaptureArgs {
     /// Only the server with this process id.
-    #[arg(long)]
+    #[arg(long, value_parser = pid)]
     pid: Option<u32>,
     /// Bytes of text that are captured of a statement, 256 to 65536.
-    #[arg(long, value_name = "BYTES", default_value_t = 4096,
+    #[arg(long, value_name = "BYTES", default_value_t = TEXT_LIMIT,
           value_parser = clap::value_parser!(u32).range(256..=65536))]
     text_limit: u32,
-    /// The only hook to use: send, fentry, syscall or uprobe. The best that works without it.
+    /// Use only this hook: send, fentry, syscall or uprobe. Unset: the best one that works.
     #[arg(long)]
     hook: Option<Hook>,
     /// Also capture what runs inside procedures, triggers and events, and what a replica applies,
     /// by breakpoints that only such statements meet. They are counted apart.
     #[arg(long)]
     pub(super) nested: bool,
+    /// Do not measure where the time of each statement goes, at the context switches of the servers' threads.
+    #[arg(long)]
+    pub(super) no_waits: bool,
+    /// How often per second the processors are sampled.
+    #[arg(skip)]
+    pub(super) profile_hz: Option<u32>,
+    /// Whether each wait is told with its stack.
+    #[arg(skip)]
+    pub(super) wait_stacks: bool,
     /// Drop one statement in N, to show that a loss is noticed.
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     drop_one_in: Option<u64>,
+    /// Watch every server as if its build did not show this field, to show what is left.
+    #[arg(long, value_name = "FIELD", hide = true, value_parser = field)]
+    hide_field: Option<Field>,
+    /// Read every server as if its build kept this field so many bytes further on, to show that it is noticed.
+    #[arg(long, value_name = "FIELD=BYTES", hide = true)]
+    shift_field: Option<Shift>,
+}
+
+fn field(name: &str) -> Result<Field, String> {
+    let known = Field::ALL.into_iter().find(|field| field.name() == name);
+    known.ok_or_else(|| format!("no field is called {name:?}: see `waggle doctor`"))
 }
 
 impl CaptureArgs {
@@ -106,8 +135,36 @@ impl CaptureArgs {
         self.pid.is_some() || self.hook.is_some()
     }
 
-    /// Attaches to the servers; an error where none can be watched. `ready`: see [`TapOptions`].
-    pub(super) fn attach(&self, ready: bool) -> Result<Capture, Failure> {
+    /// Only what statements ran.
+    pub(super) fn of(pid: Option<u32>) -> CaptureArgs {
+        CaptureArgs {
+            pid,
+            text_limit: TEXT_LIMIT,
+            hook: None,
+            nested: false,
+            no_waits: true,
+            profile_hz: None,
+            wait_stacks: false,
+            drop_one_in: None,
+            hide_field: None,
+            shift_field: None,
+        }
+    }
+
+    /// Attaches to the servers that run, until `stop`; an error where some do and none can be watched, or where the
+    /// named one does not run. `ready`: see [`TapOptions`]; who asks for that does not look for more servers later.
+    pub(super) fn attach(&self, ready: bool, stop: &AtomicBool) -> Result<Capture, Failure> {
+        let capture = self.begin(ready, stop)?;
+        if capture.watched().is_empty() && capture.is_asking() && !stop.load(Ordering::Relaxed) {
+            return Err(Failure::Cannot(anyhow!(
+                "no program of a server could be read in time: the host is busy; try again"
+            )));
+        }
+        Ok(capture)
+    }
+
+    /// The same, where what is still being read is no error.
+    fn begin(&self, ready: bool, stop: &AtomicBool) -> Result<Capture, Failure> {
         let options = CaptureOptions {
             pid: self.pid,
             tap: TapOptions {
@@ -116,32 +173,60 @@ impl CaptureArgs {
                 drop_one_in: self.drop_one_in,
                 nested: self.nested,
                 ready,
+                waits: !self.no_waits,
+                profile_hz: self.profile_hz,
+                wait_stacks: self.wait_stacks,
             },
+            hide: self.hide_field,
+            misfit: None,
+            shift: self.shift_field,
         };
-        let mut capture = Capture::new(options).map_err(|error| Failure::Cannot(error.into()))?;
-        let news = capture.look(&mut |_| {});
-        if capture.watched().is_empty() {
-            return Err(Failure::Cannot(nothing_to_watch(self.pid, &capture)));
+        let mut capture = Capture::new(options)?;
+        let news = capture.look_and_wait(!ready, &|| stop.load(Ordering::Relaxed));
+        if stop.load(Ordering::Relaxed) {
+            return Ok(capture);
+        }
+        if capture.watched().is_empty()
+            && let Some((pid, why)) = capture.refused().next()
+        {
+            return Err(Failure::Cannot(anyhow!("pid {pid} cannot be watched: {why}")));
+        }
+        if let Some(pid) = self.pid.filter(|_| capture.watched().is_empty() && !capture.is_asking())
+        {
+            return Err(Failure::Cannot(anyhow!(
+                "pid {pid} is not a running mysqld or mariadbd; `waggle servers` lists those that are"
+            )));
         }
         for one in news {
-            if let News::Refused(pid, why) = one {
-                eprintln!("waggle: pid {pid}: not watched: {why}");
+            match one {
+                News::Refused(..) | News::RefusedMany(..) => tell!("waggle: {one}"),
+                News::Attached(pid) => {
+                    capture.absences(pid).iter().for_each(|absent| tell!("waggle: {absent}"));
+                }
+                News::Gone(_) => {}
             }
+        }
+        Ok(capture)
+    }
+
+    /// The same for a command that goes on without a server, and waits for one.
+    pub(super) fn attach_or_wait(&self, stop: &AtomicBool) -> Result<Capture, Failure> {
+        let capture = self.begin(false, stop)?;
+        if capture.watched().is_empty() && capture.is_asking() {
+            tell!(
+                "waggle: the programs of the servers are still being read; each is watched when its own is"
+            );
+        } else if capture.watched().is_empty() {
+            tell!("waggle: {}; the first that starts is watched", no_server());
         }
         Ok(capture)
     }
 }
 
-fn nothing_to_watch(pid: Option<u32>, capture: &Capture) -> anyhow::Error {
-    match (pid, capture.refused().next()) {
-        (_, Some((pid, why))) => anyhow!("pid {pid} cannot be watched: {why}"),
-        (Some(pid), None) => anyhow!(
-            "pid {pid} is not a running mysqld or mariadbd; `waggle servers` lists those that are"
-        ),
-        (None, None) => anyhow!(
-            "no mysqld or mariadbd runs on this host; start one, or run waggle where it runs"
-        ),
-    }
+/// Whether a time is over or somebody wants it to end.
+pub(super) fn until(duration: Option<Duration>, stop: &AtomicBool) -> impl FnMut() -> bool {
+    let begin = Instant::now();
+    move || stop.load(Ordering::Relaxed) || duration.is_some_and(|limit| begin.elapsed() >= limit)
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -149,60 +234,86 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         return Err(Failure::Usage(anyhow!("--interval: at least 100ms")));
     }
     let stop = stop_on_signal()?;
-    let shown = Shown {
-        limit: args.limit,
-        redact: !args.no_redact,
-        nested: args.capture.nested,
-        sessions_known: true,
-    };
-    let options = WatchOptions {
+    let shown = Shown { limit: args.limit, redact: !args.no_redact, nested: args.capture.nested };
+    let options = ObserverOptions {
         interval: args.interval,
-        duration: args.duration,
         grouping: match args.fingerprint {
             Some(Fingerprint::Percona) => Grouping::Fingerprint,
             None => Grouping::Digest,
         },
+        looks_for_servers: true,
     };
     let slow_log = args.slowlog.map(|path| {
         SlowLog::open(SlowLogOptions { path, above: args.slowlog_above, redact: shown.redact })
     });
-    let slow_log = slow_log.transpose().map_err(|error| Failure::Config(error.into()))?;
-    let server_digests = match args.account.is_given() {
+    let mut slow_log = slow_log.transpose().map_err(|error| Failure::Config(error.into()))?;
+    let mut server_digests = match args.account.is_given() {
         true => Some(ServerDigests::new(args.account.read()?)),
         false => None,
     };
-    let capture = args.capture.attach(false)?;
-    let watch = Watch::begin(capture, options, slow_log, server_digests);
+    let capture = args.capture.attach_or_wait(&stop)?;
+    let mut observer = Observer::begin(capture, options);
     let json = args.json || !(args.csv || args.table || io::stdout().is_terminal());
+    let mut sinks = Sinks::default();
+    sinks.statements.extend(slow_log.as_mut().map(|log| log as &mut dyn StatementSink));
+    sinks.companion = server_digests.as_mut().map(|digests| digests as &mut dyn Companion);
+    let mut is_over = until(args.duration, &stop);
     let view = if json || args.csv || args.table { None } else { open_view(&stop, !shown.redact) };
-    let summary = match view {
-        Some(view) => in_terminal(watch, &stop, view)?,
+    let written = match view {
+        Some(mut view) => {
+            sinks.records.push(&mut view);
+            observer.run(&mut sinks, &mut is_over);
+            // The terminal is given back before anything else is said.
+            view.close().map(|()| None)
+        }
         None => {
-            let out = io::BufWriter::new(io::stdout());
-            let refresh = io::stdout().is_terminal();
-            let behind = if args.csv {
-                Behind::start(Csv::new(out, shown.limit))
+            let out = buffered_stdout();
+            let mut written = if args.csv {
+                Written::start(Csv::new(out, shown.limit))
             } else if json {
-                Behind::start(Lines { out, shown })
+                Written::start(Lines { out, shown })
             } else {
-                Behind::start(Table { out, shown, refresh })
-            };
-            let mut behind = behind?;
-            let watched = watch.run(&stop, &mut behind);
-            let written = behind.close();
-            let summary = watched?;
-            written?;
-            summary
+                Written::start(Table::new(out, shown, io::stdout().is_terminal()))
+            }?;
+            sinks.records.push(&mut written);
+            observer.run(&mut sinks, &mut is_over);
+            written.close()
         }
     };
-    // Beside JSON the sentence would not be JSON; a person reads it either way.
-    let own = match summary.own {
+    conclude(observer.summary(), written, slow_log)
+}
+
+/// Says what was seen, and fails where an output lacks something of it.
+fn conclude(
+    summary: Summary,
+    written: io::Result<Option<String>>,
+    slow_log: Option<SlowLog>,
+) -> Result<Outcome, Failure> {
+    // Both are closed before one of them is said to lack something.
+    let SlowLogEnd { lack: of_slow_log, left_out } =
+        slow_log.map_or_else(SlowLogEnd::default, SlowLog::close);
+    let misread = lacking::misread(&summary.losses);
+    let (lack, misread) = match written {
+        Ok(lack) => {
+            tell_summary(summary);
+            (lack, misread)
+        }
+        // Who reads the output has seen enough, or nothing should be said on the terminal.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => (None, None),
+        Err(error) => (Some(error.to_string()), misread),
+    };
+    left_out.iter().for_each(|words| tell!("waggle: {words}"));
+    all_written([lack, of_slow_log, misread])
+}
+
+/// A sentence is no JSON; a person reads it either way.
+fn tell_summary(summary: Summary) {
+    let Summary { captured, losses, own } = summary;
+    let own = match own {
         0 => String::new(),
         own => format!(", and {own} of waggle's own, left out"),
     };
-    let Summary { captured, losses, .. } = summary;
-    eprintln!("captured {captured} statements, lost {}{own}", losses.statements());
-    Ok(Outcome::Done)
+    tell!("captured {captured} statements, lost {}{own}", losses.statements());
 }
 
 /// The terminal view, where it can be drawn.
@@ -213,21 +324,8 @@ fn open_view(stop: &Arc<AtomicBool>, literals: bool) -> Option<Terminal> {
     match Terminal::open(stop.clone(), literals) {
         Ok(view) => Some(view),
         Err(error) => {
-            eprintln!("waggle: the terminal cannot be taken over, a plain table follows: {error}");
+            tell!("waggle: the terminal cannot be taken over, a plain table follows: {error}");
             None
         }
     }
-}
-
-/// Watches with the view in front, and gives the terminal back before anything else is said.
-fn in_terminal(
-    watch: Watch,
-    stop: &Arc<AtomicBool>,
-    mut view: Terminal,
-) -> Result<Summary, Failure> {
-    let watched = watch.run(stop, &mut view);
-    let closed = view.close();
-    let summary = watched?;
-    closed?;
-    Ok(summary)
 }

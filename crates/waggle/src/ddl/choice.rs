@@ -5,8 +5,9 @@ use waggle_sql::DdlKind;
 
 use super::line::StatementLine;
 
-/// Everything, unless something is named. In every name `%` stands for any characters. What is not known
-/// of a statement passes: an audit leaves out what is known to be something else, and nothing more.
+/// Lists everything unless something is named. In every name `%` stands for any characters. A
+/// statement also passes if what matters is not known: an audit leaves out only what is known to be
+/// something else.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     /// With an object in one of these schemas.
@@ -73,34 +74,21 @@ pub(crate) fn kinds(pattern: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::{ObjectLine, ServerName, Source};
+    use super::super::line::ObjectLine;
     use super::*;
 
     /// `DROP TABLE orders` by ann in the schema shop.
     fn drop_table() -> StatementLine {
         StatementLine {
-            time: None,
-            server: ServerName { pid: None, flavour: String::new(), version: String::new() },
-            source: Source::Tap,
             kind: "drop_table",
             objects: vec![ObjectLine {
                 object_type: "table",
                 schema: Some("shop".to_owned()),
                 name: Some("orders".to_owned()),
             }],
-            objects_truncated: false,
-            temporary: false,
-            connection_id: Some(7),
             user: Some("ann".to_owned()),
-            host: None,
-            account_absent: None,
             default_schema: Some("shop".to_owned()),
-            duration_us: None,
-            error: Some(0),
-            nested: false,
-            text: None,
-            text_bytes: None,
-            waiting: None,
+            ..StatementLine::default()
         }
     }
 

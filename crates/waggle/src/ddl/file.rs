@@ -1,4 +1,4 @@
-//! A file of JSON lines that is put aside when it is full.
+//! A file of JSON lines that is rotated when it is full.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ const MODE: u32 = 0o600;
 pub(crate) struct Rotation {
     /// Bytes; a line is never cut, so that one longer than this has a file of its own.
     pub(crate) size: u64,
-    /// Full files that are kept beside the one that is written: `FILE.1` is the latest.
+    /// Full files to keep: `FILE.1` is the latest.
     pub(crate) keep: u32,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct RotatingFile {
 }
 
 impl RotatingFile {
-    /// Opens the file, or makes it. Lines are added to what it holds.
+    /// Opens the file or creates it. Lines are appended.
     ///
     /// # Errors
     /// That cannot be done, or another process writes it; with the path.
@@ -136,7 +136,7 @@ mod tests {
     fn line(number: u64) -> Line {
         Line::Gap(Gap {
             time: "2026-01-02T03:04:05Z".parse().unwrap(),
-            server: ServerName { pid: None, flavour: "mysql".into(), version: "9".into() },
+            server: ServerName::default(),
             source: Source::Tap,
             missing: number,
             by: BTreeMap::new(),

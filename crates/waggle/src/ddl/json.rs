@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::line::Line;
 use super::output::Destination;
+use crate::text::json;
 
 /// Lines of JSON on a stream.
 pub(crate) struct Json<W>(pub(crate) W);
@@ -20,9 +21,7 @@ impl<W: Write + Send> Destination for Json<W> {
 
 /// A line with its end.
 pub(super) fn bytes_of(line: &Line) -> io::Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(line)?;
-    bytes.push(b'\n');
-    Ok(bytes)
+    Ok((json(line)? + "\n").into_bytes())
 }
 
 #[cfg(test)]
@@ -31,12 +30,9 @@ mod tests {
     use crate::schema;
 
     #[test]
-    fn the_schema_of_the_reference_is_that_of_the_types() {
-        schema::assert_kept("ddl", &schemars::schema_for!(Line));
-    }
-
-    #[test]
-    fn every_key_of_the_schema_is_explained() {
-        schema::assert_explained("ddl", &schemars::schema_for!(Line), 25);
+    fn the_schema_of_the_reference_is_that_of_the_types_and_every_key_is_explained() {
+        let schema = schemars::schema_for!(Line);
+        schema::assert_kept("ddl", &schema);
+        schema::assert_explained("ddl", &schema, 25);
     }
 }

@@ -1,7 +1,7 @@
-//! What is written: one line for a statement, one where statements are missing, and one for what is not
-//! shown at all.
+//! The lines that are written: one for a statement, one for missing statements, and one for what is
+//! not shown at all.
 //!
-//! The shape is documented in `docs/reference/ddl-json.md`; what is not known is `null`.
+//! The shape is documented in `docs/reference/ddl-json.md`; `null` means not known.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,33 @@ pub(crate) enum Line {
     Limits(Limits),
 }
 
+/// Bytes of a line beside its texts, about.
+const BYTES_BESIDE: usize = 1024;
+
+impl Line {
+    /// Bytes that it takes, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        let texts = match self {
+            Line::Statement(line) => {
+                let waiting = line.waiting.iter().flatten().map(|one| one.text.as_ref());
+                let texts = waiting.chain([line.text.as_ref()]).flatten();
+                let names = line.objects.iter().filter_map(|object| object.name.as_ref());
+                texts.chain(names).map(String::len).sum()
+            }
+            Line::Gap(gap) => gap.by.keys().map(String::len).sum(),
+            Line::Limits(limits) => limits.not_shown.iter().map(String::len).sum::<usize>(),
+        };
+        (texts + BYTES_BESIDE) as u64
+    }
+}
+
 /// Where a line comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(Default, schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Source {
     /// The tap in the kernel.
+    #[cfg_attr(test, default)]
     Tap,
     /// `events_statements_history_long`.
     PerformanceSchema,
@@ -35,7 +56,7 @@ pub(crate) enum Source {
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(Default, schemars::JsonSchema))]
 pub(crate) struct ServerName {
     /// `None` where it is reached by a connection only.
     pub(crate) pid: Option<u32>,
@@ -45,7 +66,7 @@ pub(crate) struct ServerName {
 
 /// A statement of data definition that ended.
 #[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(Default, schemars::JsonSchema))]
 pub(crate) struct StatementLine {
     /// When it began.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
@@ -63,6 +84,10 @@ pub(crate) struct StatementLine {
     pub(crate) account_absent: Option<String>,
     pub(crate) default_schema: Option<String>,
     pub(crate) duration_us: Option<f64>,
+    /// Of these, what it waited for locks of others.
+    pub(crate) lock_wait_us: Option<f64>,
+    /// And the rest.
+    pub(crate) work_us: Option<f64>,
     pub(crate) error: Option<u32>,
     /// It ran inside another statement, an event, or a replica applied it.
     pub(crate) nested: bool,

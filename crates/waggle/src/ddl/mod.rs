@@ -16,7 +16,7 @@ mod words;
 pub(crate) use choice::{Choice, kinds};
 pub(crate) use file::{RotatingFile, Rotation};
 pub(crate) use json::Json;
-pub(crate) use output::{Destination, Writer};
+pub(crate) use output::{Destination, Lines};
 pub(crate) use polled::Polling;
 pub(crate) use syslog::Syslog;
 pub(crate) use tapped::Tapped;
@@ -24,7 +24,7 @@ pub(crate) use words::{Words, plural};
 
 use std::time::Duration;
 
-/// What both sources are told.
+/// The arguments of both sources.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditOptions {
     /// When to stop; `None` runs until a signal comes.
@@ -36,10 +36,14 @@ pub(crate) struct AuditOptions {
 }
 
 /// What was listed in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
     /// Statements.
     pub(crate) statements: u64,
     /// Statements that may have been of data definition and were not seen.
     pub(crate) missing: u64,
+    /// What could not be written, in words.
+    pub(crate) lack: Option<String>,
+    /// That a server was read wrongly, in words.
+    pub(crate) misread: Option<String>,
 }

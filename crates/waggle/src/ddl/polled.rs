@@ -14,11 +14,12 @@ use waggle_sql::{Ddl, DdlKind, SessionSettings, printable};
 use super::line::{Gap, Limits, Line, ServerName, Source, StatementLine, WaitingLine, objects};
 use super::prepared::{Executed, PreparedNames};
 use super::waiting::{Running, Since, Waiting};
-use super::{AuditOptions, Listed, Writer};
+use super::{AuditOptions, Lines, Listed};
+use crate::said::Said;
 
 /// How often a signal is looked for.
 const STOP_EVERY: Duration = Duration::from_millis(50);
-/// After a gap the ring is read so many times sooner: what filled it mostly goes on.
+/// After a gap the ring is read this many times as often, because what filled it mostly goes on.
 const SOONER: u32 = 4;
 
 /// Thread and event.
@@ -78,33 +79,35 @@ impl Polling {
         connection: &mut Connection,
         every: Duration,
         stop: &AtomicBool,
-        out: &mut Writer,
+        out: &mut Lines,
     ) -> anyhow::Result<Listed> {
         let begin = Instant::now();
+        let mut said = Said::start()?;
         if !self.not_shown().is_empty() {
-            out.write(self.limits(self.not_shown().to_vec()))?;
+            out.send(self.limits(self.not_shown().to_vec()));
         }
         loop {
             let is_over = self.options.duration.is_some_and(|limit| begin.elapsed() >= limit);
-            let is_last = is_over || stop.load(Ordering::Relaxed);
+            let is_last = is_over || stop.load(Ordering::Relaxed) || out.has_ended();
             let polled_at = Instant::now();
             let polled = self.history.poll(connection)?;
             for line in self.lines(&polled) {
-                out.write(line)?;
+                out.send(line);
             }
             if !polled.not_shown.is_empty() {
-                out.write(self.limits(polled.not_shown))?;
+                out.send(self.limits(polled.not_shown));
             }
             if let Some(what) = polled.switched_off {
                 let why = format!(
                     "{what} was switched off by somebody else: what runs now is not recorded; begin again"
                 );
-                out.write(self.limits(vec![why.clone()]))?;
+                out.send(self.limits(vec![why.clone()]));
                 bail!(why);
             }
             if is_last {
                 return Ok(self.listed);
             }
+            out.complaint().iter().for_each(|words| said.tell(words));
             let pause = if polled.missing.is_empty() { every } else { every / SOONER };
             let is_time = |limit: Option<Duration>| limit.is_some_and(|it| begin.elapsed() >= it);
             while polled_at.elapsed() < pause
@@ -166,7 +169,7 @@ impl Polling {
         lines
     }
 
-    /// The line of an event; `None` where it is of something else.
+    /// The line of an event; `None` if it is of something else.
     fn statement(
         &mut self,
         event: &Event,
@@ -209,6 +212,9 @@ impl Polling {
                 .cloned(),
             default_schema: event.schema.clone(),
             duration_us: event.duration_ns.map(|ns| ns as f64 / 1e3),
+            // Performance Schema does not say it per statement.
+            lock_wait_us: None,
+            work_us: None,
             error: Some(event.error),
             nested: event.nested,
             text: text.map(|text| printable(text, None, self.options.redact)),
@@ -251,7 +257,7 @@ impl Polling {
     }
 }
 
-/// A text without the points of the server, and whether it has cut it.
+/// A text without the server's `...`, and whether the server cut it.
 ///
 /// All servers put three points in place of the last three letters of what they cut (`make_row` in
 /// `storage/perfschema/table_events_statements.cc`; `format_sqltext` in `table_helper.cc` of MySQL 8

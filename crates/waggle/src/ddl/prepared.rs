@@ -1,4 +1,4 @@
-//! What was executed, where the server only says `EXECUTE name`.
+//! Finds the text that was executed if the server only says `EXECUTE name`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ pub(super) enum Executed {
 }
 
 impl PreparedNames {
-    /// What an event executed; `there` are the prepared statements that are there now. Events of a
-    /// session come in their order.
+    /// What an event executed; `there` has the current prepared statements. Events of a session
+    /// come in order.
     pub(super) fn follow(&mut self, event: &Event, there: &[PreparedStatement]) -> Executed {
         let settings = SessionSettings::default();
         let Some(text) = &event.text else { return Executed::Unknown };
@@ -77,12 +77,12 @@ impl PreparedNames {
         };
         let text = known.and_then(|known| known.text.clone());
         let text = text.or_else(|| there.iter().find(is_it)?.text.clone());
-        // MySQL 5.7 and 8.0.12 keep what they made of a `PREPARE` with a literal: not its text.
+        // MySQL 5.7 and 8.0.12 do not keep the text of a `PREPARE` with a literal.
         let is_text = |text: &Vec<u8>| SqlPrepared::of(text, SessionSettings::default()).is_none();
         text.filter(is_text).map_or(Executed::Unknown, Executed::Text)
     }
 
-    /// Forgets the sessions that have gone.
+    /// Forgets ended sessions.
     pub(super) fn keep(&mut self, threads: &BTreeSet<u64>) {
         self.sessions.retain(|thread, _| threads.contains(thread));
     }

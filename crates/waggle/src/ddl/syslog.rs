@@ -1,8 +1,8 @@
-//! Lines for the system's log: datagrams on its socket, as syslog(3) sends them (RFC 3164 without a
-//! host name). That is what daemons expect there: rsyslog's special parser for the local socket, and
-//! `syslog_skip_timestamp` and `syslog_parse_identifier` of journald. RFC 5424 is for the network.
-//! The format is one line of code; the crates for it bring a clock and a logger of their own, and none
-//! connects again when the daemon is restarted.
+//! Sends lines to the system's log: datagrams to its socket, as syslog(3) sends them (RFC 3164
+//! without a host name). Daemons expect that format there: rsyslog's special parser for the local
+//! socket, and `syslog_skip_timestamp` and `syslog_parse_identifier` of journald. RFC 5424 is for
+//! the network. The format takes one line of code. Crates for it bring their own clock and logger,
+//! and none reconnects when the daemon restarts.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -21,7 +21,7 @@ const FACILITY: u8 = 10 << 3;
 /// `LOG_NOTICE`, and `LOG_WARNING` for what failed, is missing or is not shown.
 const NOTICE: u8 = 5;
 const WARNING: u8 = 4;
-/// So long a daemon may be away, to be started anew, or take nothing.
+/// How long a daemon may be away for a restart, or accept nothing.
 const AWAY_MAX: Duration = Duration::from_secs(10);
 const TRY_EVERY: Duration = Duration::from_millis(100);
 /// Texts of this length stay as they are where a line does not fit into a datagram, bytes.
@@ -86,8 +86,8 @@ fn head(line: &Line, now: &Zoned) -> String {
     format!("<{}>{time} waggle[{}]: ", FACILITY | severity, std::process::id())
 }
 
-/// The line with half of each text, or without those who waited where the texts are short already;
-/// `None` where nothing is left to be left out.
+/// The line with half of each text, or without the waiting sessions if the texts are already short;
+/// `None` if nothing is left to remove.
 fn shortened(line: &Line) -> Option<Line> {
     let Line::Statement(statement) = line else { return None };
     let mut shorter = statement.clone();
@@ -134,30 +134,13 @@ mod tests {
     use super::super::line::{Gap, ServerName, Source, StatementLine, WaitingLine};
     use super::*;
 
-    fn server() -> ServerName {
-        ServerName { pid: Some(1), flavour: "mysql".to_owned(), version: "8.0.12".to_owned() }
-    }
-
     fn statement(text: String, error: u32) -> Line {
         Line::Statement(Box::new(StatementLine {
-            time: None,
-            server: server(),
-            source: Source::Tap,
             kind: "create_table",
-            objects: Vec::new(),
-            objects_truncated: false,
-            temporary: false,
-            connection_id: Some(7),
-            user: None,
-            host: None,
-            account_absent: None,
-            default_schema: None,
-            duration_us: None,
             error: Some(error),
-            nested: false,
             text_bytes: Some(text.len() as u64),
             text: Some(text),
-            waiting: None,
+            ..StatementLine::default()
         }))
     }
 
@@ -182,7 +165,7 @@ mod tests {
         assert_eq!(head(&statement(String::new(), 0)), done);
         let failed = format!("<84>Nov  2 03:04:05 waggle[{own}]: ");
         assert_eq!(head(&statement(String::new(), 1050)), failed);
-        let (server, source, by) = (server(), Source::Tap, BTreeMap::new());
+        let (server, source, by) = (ServerName::default(), Source::Tap, BTreeMap::new());
         let gap = Gap { time: now.timestamp(), server, source, missing: 1, by };
         assert_eq!(head(&Line::Gap(gap)), failed);
     }

@@ -1,13 +1,14 @@
 //! Sessions that wait for a metadata lock behind a statement of data definition.
 //!
-//! No server says for free who holds a metadata lock. But a session that waits for one, names the table
-//! of a definition that runs and came later is behind it: the definition holds the lock, or asked for it
-//! and everybody who came later queues. Who came before waits for somebody else. Where it is not known
-//! who came first, a session counts as behind. Of what runs inside of a stored program the start may be
-//! that of the program.
+//! No server says cheaply who holds a metadata lock. But a session is behind the definition if it
+//! waits for such a lock, names a table of the definition and began later: the definition holds the
+//! lock, or has asked for it and later sessions queue. A session that began earlier waits for
+//! somebody else. If it is not known who began first, the session counts as behind. Inside a stored
+//! program, the known start may be that of the program.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 
 use waggle_sql::{Ddl, Reading, SessionSettings, Tables};
 
@@ -30,7 +31,7 @@ pub(crate) struct Running<K> {
     pub(crate) line: WaitingLine,
 }
 
-/// Since when a statement runs, as far as that is known.
+/// When a statement began, as far as that is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Since {
     /// Its start, on a clock that all sessions of a server share, in a unit of that clock.
@@ -49,9 +50,9 @@ impl Since {
     }
 }
 
-/// What was seen of the definitions that run.
+/// What was seen of the definitions that run. One session may wait behind thousands of them: all share its line.
 pub(crate) struct Waiting<K> {
-    seen: HashMap<K, Vec<WaitingLine>>,
+    seen: HashMap<K, Vec<Arc<WaitingLine>>>,
 }
 
 impl<K> Default for Waiting<K> {
@@ -66,39 +67,40 @@ impl<K: Copy + Eq + Hash> Waiting<K> {
         let waiters: Vec<_> = running
             .iter()
             .filter(|one| waits(&one.line.state))
-            .map(|one| (one, named(one)))
+            .map(|one| (one, named(one), Arc::new(one.line.clone())))
             .collect();
         for one in running {
             let Some(ddl) = Ddl::of(&one.text, one.settings) else { continue };
             let about = objects(&ddl, one.default_schema.as_deref());
-            let behind = waiters.iter().filter(|(waiter, names)| {
+            let behind = waiters.iter().filter(|(waiter, names, _)| {
                 waiter.keys != one.keys
                     && !waiter.since.is_before(one.since)
                     && names.iter().any(|name| is_about(name, &about))
             });
-            let behind: Vec<&WaitingLine> = behind.map(|(waiter, _)| &waiter.line).collect();
+            let behind: Vec<&Arc<WaitingLine>> = behind.map(|(_, _, line)| line).collect();
             for key in &one.keys {
                 self.note(*key, &behind);
             }
         }
     }
 
-    fn note(&mut self, key: K, behind: &[&WaitingLine]) {
+    fn note(&mut self, key: K, behind: &[&Arc<WaitingLine>]) {
         if self.seen.len() >= STATEMENTS_MAX && !self.seen.contains_key(&key) {
             return;
         }
         let known = self.seen.entry(key).or_default();
         for line in behind {
             if known.len() < WAITING_MAX && !known.contains(line) {
-                known.push((*line).clone());
+                known.push(Arc::clone(line));
             }
         }
     }
 
-    /// Who waited behind a statement that has ended, the oldest session first; `None` where it was not
+    /// Who waited behind a statement that has ended, the oldest session first; `None` if it was not
     /// seen while it ran.
     pub(crate) fn take(&mut self, key: &K) -> Option<Vec<WaitingLine>> {
-        let mut waiting = self.seen.remove(key)?;
+        let waiting = self.seen.remove(key)?.into_iter();
+        let mut waiting: Vec<WaitingLine> = waiting.map(Arc::unwrap_or_clone).collect();
         waiting.sort_by_key(|line| line.connection_id);
         Some(waiting)
     }

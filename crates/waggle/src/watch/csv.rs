@@ -1,59 +1,111 @@
-//! A line of CSV per interval, server and digest: for spreadsheets and for loading into a table.
-//! The columns are documented in `docs/reference/watch-csv.md`; what was not measured is empty.
+//! A line of CSV per interval, server and digest, for spreadsheets and for loading into a table.
+//! `docs/reference/watch-csv.md` documents the columns; an empty field was not measured.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use waggle_model::{DigestTotals, Server};
+use waggle_model::visible::in_cell;
+use waggle_model::{DigestTotals, Record, Server};
 
-use super::output::{Finished, Output};
+use super::output::{Entry, Output};
+use super::{spent, time_of};
+
+/// The names of the columns, in the order of the fields of a row; those of [`spent::columns`] follow.
+const COLUMNS: [&str; 24] = [
+    "time",
+    "pid",
+    "flavour",
+    "version",
+    "interval_s",
+    "digest",
+    "schema",
+    "digest_text",
+    "calls",
+    "errors",
+    "active_sessions",
+    "latency_sum_us",
+    "latency_p50_us",
+    "latency_p95_us",
+    "latency_p99_us",
+    "latency_max_us",
+    "lock_us",
+    "rows_sent",
+    "rows_examined",
+    "rows_affected",
+    "bytes_sent",
+    "no_index",
+    "server_digest",
+    "digest_cut",
+];
 
 /// Lines of CSV, the names of the columns first.
 pub(crate) struct Csv<W: Write> {
     out: csv::Writer<W>,
     limit: usize,
+    has_head: bool,
 }
 
 impl<W: Write> Csv<W> {
     /// Writes to `out` at most `limit` digests per interval and server, and one line for the rest.
     pub(crate) fn new(out: W, limit: usize) -> Csv<W> {
-        Csv { out: csv::Writer::from_writer(out), limit }
+        let out = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+        Csv { out, limit, has_head: false }
+    }
+
+    /// Writes a line, and the names of the columns before the first one.
+    fn write(&mut self, row: &Row<'_>) -> io::Result<()> {
+        if !self.has_head {
+            self.has_head = true;
+            let names = COLUMNS.map(str::to_owned).into_iter().chain(spent::columns());
+            self.out.write_record(names).map_err(plain)?;
+        }
+        self.out.serialize(row).map_err(plain)
     }
 }
 
-impl<W: Write> Output for Csv<W> {
-    fn take(&mut self, finished: Vec<Finished>) -> io::Result<()> {
-        let time = jiff::Timestamp::now().to_string();
-        for Finished { server, interval, .. } in &finished {
+impl<W: Write + Send> Output for Csv<W> {
+    fn take(&mut self, entries: &[Entry]) -> io::Result<()> {
+        for entry in entries {
+            let Record { server, interval, end_wall_ns, .. } = &*entry.record;
+            let time = time_of(*end_wall_ns).to_string();
             let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
             let (digests, other) = super::ranked(interval, self.limit);
             for (hash, totals) in digests {
-                self.out.serialize(Row::new(&time, server, length_ns, Some(hash), totals))?;
+                self.write(&Row::new(&time, server, length_ns, Some(hash), totals))?;
             }
             if other.calls > 0 || other.active_ns > 0 {
-                self.out.serialize(Row::new(&time, server, length_ns, None, &other))?;
+                self.write(&Row::new(&time, server, length_ns, None, &other))?;
             }
         }
         self.out.flush()
     }
 
-    fn tell(&mut self, _news: &str) -> io::Result<()> {
-        Ok(())
+    fn close(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }
 
-/// One digest in one interval. The names of the fields are the names of the columns.
+/// The error of the file behind it, where it is one.
+fn plain(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
+
+/// One digest in one interval: the columns, in their order.
 #[derive(Debug, Serialize)]
 struct Row<'a> {
     time: &'a str,
     pid: u32,
     flavour: String,
-    version: &'a str,
+    version: Cow<'a, str>,
     interval_s: f64,
     /// Empty for the sum of the other digests.
     digest: Option<String>,
-    schema: Option<&'a str>,
-    digest_text: Option<&'a str>,
+    schema: Option<Cow<'a, str>>,
+    digest_text: Option<Cow<'a, str>>,
     calls: u64,
     errors: Option<u64>,
     active_sessions: Option<f64>,
@@ -68,7 +120,10 @@ struct Row<'a> {
     rows_affected: Option<u64>,
     bytes_sent: Option<u64>,
     no_index: Option<u64>,
-    server_digest: Option<&'a str>,
+    server_digest: Option<Cow<'a, str>>,
+    digest_cut: Option<bool>,
+    /// As many cells.
+    spent: Vec<Option<u64>>,
 }
 
 impl<'a> Row<'a> {
@@ -86,11 +141,11 @@ impl<'a> Row<'a> {
             time,
             pid: server.pid,
             flavour: server.flavour.to_string(),
-            version: &server.version,
+            version: in_cell(&server.version),
             interval_s: length_ns as f64 / 1e9,
             digest: hash.map(|hash| format!("{hash:016x}")),
-            schema: name.and_then(|name| name.schema.as_deref()),
-            digest_text: name.map(|name| &*name.text),
+            schema: name.and_then(|name| name.schema.as_deref()).map(in_cell),
+            digest_text: name.map(|name| in_cell(&name.text)),
             calls: totals.calls,
             errors: totals.errors.get(),
             active_sessions: (length_ns > 0).then(|| totals.active_ns as f64 / length_ns as f64),
@@ -105,7 +160,52 @@ impl<'a> Row<'a> {
             rows_affected: totals.rows_affected.get(),
             bytes_sent: totals.bytes_sent.get(),
             no_index: totals.no_index.get(),
-            server_digest: totals.server_digest.as_ref().and_then(|it| it.value()).map(|it| &**it),
+            server_digest: totals
+                .server_digest
+                .as_ref()
+                .and_then(|it| it.value())
+                .map(|it| in_cell(it)),
+            digest_cut: name.map(|name| name.cut),
+            spent: spent::cells(&totals.spent),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use serde_json::Value;
+    use waggle_model::{BuildKey, Flavour, Reading, Server};
+
+    use super::*;
+
+    #[test]
+    fn every_cell_stands_under_its_name() {
+        let server = Server {
+            pid: 7,
+            start_ticks: 0,
+            flavour: Flavour::Mysql,
+            version: "8.0.12".to_owned(),
+            build: BuildKey(String::new()),
+            executable: PathBuf::new(),
+            max_digest_length: Reading::absent(""),
+        };
+        let totals = DigestTotals { calls: 3, ..DigestTotals::default() };
+        let row = Row::new("now", &server, 1_000_000_000, Some(1), &totals);
+        let mut csv = Csv::new(Vec::new(), 1);
+        (0..2).for_each(|_| csv.write(&row).unwrap());
+        let text = String::from_utf8(csv.out.into_inner().unwrap()).unwrap();
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let names = reader.headers().unwrap().clone();
+        assert_eq!(names.len(), COLUMNS.len() + spent::columns().len());
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 2);
+        let cell = |name| rows[0].get(names.iter().position(|it| it == name).unwrap()).unwrap();
+        assert_eq!((cell("calls"), cell("no_index"), cell("time_other_us")), ("3", "0", ""));
+        // The fields have the names that the head has.
+        let Value::Object(fields) = serde_json::to_value(&row).unwrap() else { unreachable!() };
+        assert_eq!(fields.len(), COLUMNS.len() + 1);
+        assert!(COLUMNS.iter().all(|name| fields.contains_key(*name)), "{fields:?}");
     }
 }

@@ -1,22 +1,25 @@
-//! Statements in the format of the server's slow query log, so that the tools that read one go on
-//! working: `pt-query-digest`, `mysqldumpslow`.
+//! Statements in the format of the server's slow query log, for tools such as `pt-query-digest` and
+//! `mysqldumpslow`.
 //!
-//! The lines of an entry are those of MariaDB's log (`LOGGER::slow_log_print` in `sql/log.cc`),
-//! which name the database and the counters of rows; readers of MySQL's log skip what they do not
-//! know.
+//! The keys are those of MariaDB's log (`LOGGER::slow_log_print` in `sql/log.cc`), because they name the database and
+//! the row counters; where the time went follows them. All stand on the line of `Query_time`, right below the user:
+//! `mysqldumpslow` looks there only, and takes any other line for a part of the statement.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use waggle_host::monotonic_ns;
+use waggle_model::visible::{in_lines, on_a_line};
 use waggle_model::{Origin, Statement};
+use waggle_observe::{Clocks, Queue, Room, Size, Standing, StatementSink};
 
-use super::printable;
-use crate::capture::monotonic_ns;
+use super::spent::{attributes, seconds};
+use crate::lacking::{OutputName, there_are};
+use crate::text::printable;
 
 /// Only its owner may read the file: statements may hold data.
 const MODE: u32 = 0o600;
@@ -26,20 +29,49 @@ const MODE: u32 = 0o600;
 pub(crate) struct SlowLogOptions {
     /// The file; entries are added to what it holds.
     pub(crate) path: PathBuf,
-    /// Statements that took less are left out.
+    /// Statements that took less are left out, and those of which nobody knows how long they took.
     pub(crate) above: Duration,
     /// Literals become `?`.
     pub(crate) redact: bool,
 }
 
-/// A slow query log that is being written.
+/// Bytes of a batch of entries. One entry may make it larger.
+const BATCH_BYTES: usize = 256 << 10;
+/// Batches that may wait for the disk.
+const WAITING_MAX: Room = Room { parcels: 32, bytes: 8 << 20 };
+/// How long the last batches may take to be written.
+const END_AWAITED: Duration = Duration::from_secs(10);
+/// How often the clocks are compared: one of them may be set.
+const CLOCKS_EVERY_NS: u64 = 1_000_000_000;
+
+/// A slow query log that is being written, by a thread of its own. Where the disk is full or too slow, entries are
+/// left out and counted.
 pub(crate) struct SlowLog {
     options: SlowLogOptions,
-    out: BufWriter<File>,
-    /// `CLOCK_MONOTONIC` nanoseconds and the time of day of one moment.
-    clocks: (u64, Timestamp),
-    /// Why the file could not be written, until that is told.
-    failed: Option<io::Error>,
+    entries: Entries,
+    queue: Queue<Vec<u8>>,
+    name: OutputName,
+    /// Statements that were left out because their latency is not known.
+    of_unknown_latency: u64,
+    has_told_unknown: bool,
+    clocks_at_ns: u64,
+}
+
+/// How a slow log has ended, in words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct SlowLogEnd {
+    /// What could not be written.
+    pub(crate) lack: Option<String>,
+    /// What was left out.
+    pub(crate) left_out: Option<String>,
+}
+
+/// Entries that are made of statements, and not handed on yet.
+struct Entries {
+    redact: bool,
+    clocks: Clocks,
+    bytes: Vec<u8>,
+    count: u64,
 }
 
 impl SlowLog {
@@ -50,97 +82,173 @@ impl SlowLog {
     /// Where that cannot be done, with the path.
     pub(crate) fn open(options: SlowLogOptions) -> io::Result<SlowLog> {
         let file = OpenOptions::new().append(true).create(true).mode(MODE).open(&options.path);
-        let file = file.map_err(|error| at(&options.path, &error))?;
-        let clocks = (monotonic_ns(), Timestamp::now());
-        Ok(SlowLog { options, out: BufWriter::new(file), clocks, failed: None })
+        let mut file = file.map_err(|error| at(&options.path, &error))?;
+        let write = move |entries: Vec<u8>| append(&mut file, &entries);
+        let queue = Queue::start("slow log", WAITING_MAX, write)?;
+        let entries =
+            Entries { redact: options.redact, clocks: Clocks::look(), bytes: Vec::new(), count: 0 };
+        Ok(SlowLog {
+            entries,
+            queue,
+            name: OutputName::new(name_of(&options.path), "statement"),
+            of_unknown_latency: 0,
+            has_told_unknown: false,
+            clocks_at_ns: monotonic_ns(),
+            options,
+        })
     }
 
-    /// Adds a statement that ended, if it is one that is wanted. An error is kept for
-    /// [`SlowLog::flush`].
-    pub(crate) fn add(&mut self, statement: &Statement<'_>) {
+    fn hand_on(&mut self) {
+        let Entries { bytes, count, .. } = &mut self.entries;
+        if *count > 0 {
+            let size = Size { count: std::mem::take(count), bytes: bytes.len() as u64 };
+            self.queue.offer(std::mem::take(bytes), size);
+        }
+    }
+
+    /// Waits until everything is written.
+    pub(crate) fn close(mut self) -> SlowLogEnd {
+        self.hand_on();
+        let lack = self.name.lack(self.queue.close(END_AWAITED));
+        let left_out = (self.of_unknown_latency > 0).then(|| {
+            format!(
+                "{} not in {}: the time it took is not known",
+                there_are(self.of_unknown_latency, "statement"),
+                name_of(&self.options.path)
+            )
+        });
+        // The reader of a pipe that has seen enough lacks nothing.
+        SlowLogEnd { lack: lack.unwrap_or_default(), left_out }
+    }
+
+    /// Whether a statement took long enough.
+    fn is_slow(&mut self, statement: &Statement<'_>) -> bool {
+        let above = self.options.above;
+        match statement.latency_ns {
+            Some(latency) => Duration::from_nanos(latency) >= above,
+            None => {
+                self.of_unknown_latency += u64::from(!above.is_zero());
+                above.is_zero()
+            }
+        }
+    }
+}
+
+impl StatementSink for SlowLog {
+    fn ended(&mut self, statement: &Statement<'_>) {
         let is_statement = statement.command.is_none_or(|command| command.is_statement());
-        let took = Duration::from_nanos(statement.latency_ns.unwrap_or(0));
-        if !is_statement || statement.origin != Origin::Client || took < self.options.above {
+        if !is_statement || statement.origin != Origin::Client || !self.is_slow(statement) {
             return;
         }
-        if self.failed.is_none() {
-            self.failed = self.write(statement).err();
+        self.entries.add(statement);
+        if self.entries.bytes.len() >= BATCH_BYTES {
+            self.hand_on();
         }
     }
 
-    /// Hands everything to the file, and reads the clocks again.
-    ///
-    /// # Errors
-    ///
-    /// Where anything since the last call could not be written, with the path.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        self.clocks = (monotonic_ns(), Timestamp::now());
-        let written = match self.failed.take() {
-            Some(error) => Err(error),
-            None => self.out.flush(),
-        };
-        written.map_err(|error| at(&self.options.path, &error))
+    /// Hands on once a second, so that what waits for the disk is a matter of bytes, not of turns.
+    fn turn(&mut self) {
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.clocks_at_ns) >= CLOCKS_EVERY_NS {
+            self.hand_on();
+            self.clocks_at_ns = now_ns;
+            self.entries.clocks = Clocks::look();
+        }
     }
 
-    fn time_of(&self, at_ns: u64) -> Timestamp {
-        let (now_ns, now) = self.clocks;
-        let distance = i128::from(at_ns) - i128::from(now_ns);
-        now + SignedDuration::from_nanos(i64::try_from(distance).unwrap_or(0))
+    fn complaint(&mut self) -> Option<String> {
+        if let Some(trouble) = self.queue.trouble() {
+            return Some(self.name.trouble(&trouble));
+        }
+        let is_new = self.of_unknown_latency > 0 && !self.has_told_unknown;
+        self.has_told_unknown |= is_new;
+        let file = name_of(&self.options.path);
+        is_new.then(|| {
+            format!(
+                "{file}: how long some statements took is not known; --slowlog-above leaves them out, \
+                 and they are counted"
+            )
+        })
+    }
+
+    fn standing(&mut self) -> Standing {
+        if self.queue.has_ended() { Standing::Ended } else { Standing::Takes }
+    }
+}
+
+/// Adds whole entries or none: what a full disk took of them is cut off again.
+fn append(file: &mut File, entries: &[u8]) -> io::Result<()> {
+    let before = file.metadata()?.len();
+    file.write_all(entries).inspect_err(|_| drop(file.set_len(before)))
+}
+
+impl Entries {
+    /// Adds a statement.
+    fn add(&mut self, statement: &Statement<'_>) {
+        let before = self.bytes.len();
+        // A vector takes everything.
+        let _ = self.write(statement);
+        self.count += u64::from(self.bytes.len() > before);
     }
 
     fn write(&mut self, statement: &Statement<'_>) -> io::Result<()> {
-        let redact = self.options.redact;
+        let redact = self.redact;
         let text = statement
             .text
             .map_or_else(String::new, |text| printable(text.bytes, statement.settings, redact));
-        let text = harmless(text.trim_end().trim_end_matches(';'));
+        let text = in_lines(text.trim_end().trim_end_matches(';'));
+        let text = harmless(&text);
         if text.trim().is_empty() {
             return Ok(());
         }
-        let end = self.time_of(statement.end_ns);
-        let started = self.time_of(statement.start_ns().unwrap_or(statement.end_ns));
+        let end = self.clocks.time_of(statement.end_ns);
+        let started = self.clocks.time_of(statement.start_ns().unwrap_or(statement.end_ns));
         let name = |bytes: &Option<Vec<u8>>| word(bytes.as_deref().unwrap_or_default());
         let identity = statement.identity;
         let user = name(&identity.user);
-        let out = &mut self.out;
+        let out = &mut self.bytes;
         writeln!(out, "# Time: {}", end.strftime("%Y-%m-%dT%H:%M:%S.%6fZ"))?;
         writeln!(out, "# User@Host: {user}[{user}] @ {} []", name(&identity.host))?;
-        write!(out, "# Thread_id: {}", statement.connection_id.unwrap_or(0))?;
-        if identity.database.is_some() {
-            write!(out, "  Schema: {}", name(&identity.database))?;
-        }
-        writeln!(out, "  Last_errno: {}", statement.error.unwrap_or(0))?;
-        write!(out, "# Query_time: {:.6}", seconds(statement.latency_ns.unwrap_or(0)))?;
-        // What was not measured is left out: a tool would take a 0 for a number.
-        if let Some(lock_ns) = statement.lock_ns {
-            write!(out, "  Lock_time: {:.6}", seconds(lock_ns))?;
-        }
-        for (key, value) in [
-            ("Rows_sent", statement.rows_sent),
-            ("Rows_examined", statement.rows_examined),
-            ("Rows_affected", statement.rows_affected),
-            ("Bytes_sent", statement.bytes_sent),
-        ] {
-            if let Some(value) = value {
-                write!(out, "  {key}: {value}")?;
-            }
-        }
-        writeln!(out, "\nSET timestamp={};\n{text};", started.as_second())
+        let database = identity.database.is_some().then(|| name(&identity.database));
+        let number = |value: Option<u64>| value.map(|value| value.to_string());
+        let time = |ns: Option<u64>| ns.map(seconds);
+        let known = [
+            ("Query_time", time(statement.latency_ns)),
+            ("Lock_time", time(statement.lock_ns)),
+            ("Rows_sent", number(statement.rows_sent)),
+            ("Rows_examined", number(statement.rows_examined)),
+            ("Rows_affected", number(statement.rows_affected)),
+            ("Bytes_sent", number(statement.bytes_sent)),
+            ("Thread_id", number(statement.connection_id)),
+            ("Schema", database),
+            ("Last_errno", number(statement.error.map(u64::from))),
+        ];
+        let known = known.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+        line(out, known.chain(attributes(statement)))?;
+        writeln!(out, "SET timestamp={};\n{text};", started.as_second())
     }
 }
 
+/// A line of what is known. What was not measured is left out: a tool would take a 0 for a number.
+fn line(out: &mut Vec<u8>, known: impl Iterator<Item = (String, String)>) -> io::Result<()> {
+    let known: Vec<String> = known.map(|(key, value)| format!("{key}: {value}")).collect();
+    match known.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "# {}", known.join("  ")),
+    }
+}
+
+fn name_of(path: &Path) -> String {
+    format!("--slowlog {}", path.display())
+}
+
 fn at(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("--slowlog {}: {error}", path.display()))
+    io::Error::new(error.kind(), format!("{}: {error}", name_of(path)))
 }
 
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-/// A name as one word of a line: blanks and control characters would begin something else.
+/// A name as one word of a line: blanks would begin something else.
 fn word(name: &[u8]) -> String {
-    let strange = |c: char| c.is_whitespace() || c.is_control();
-    String::from_utf8_lossy(name).replace(strange, "_")
+    on_a_line(&String::from_utf8_lossy(name)).replace(char::is_whitespace, "_")
 }
 
 /// A text in which no line looks like the head of an entry.
@@ -154,95 +262,4 @@ fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use waggle_model::{Command, Identity, Text};
-
-    use super::*;
-
-    fn log(folder: &Path, above: Duration, redact: bool) -> SlowLog {
-        let path = folder.join("slow.log");
-        SlowLog::open(SlowLogOptions { path, above, redact }).unwrap()
-    }
-
-    fn written(above: Duration, redact: bool, statements: &[Statement<'_>]) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let mut log = log(folder.path(), above, redact);
-        log.clocks = (5_000_000_000, "2026-01-02T03:04:05.5Z".parse().unwrap());
-        statements.iter().for_each(|statement| log.add(statement));
-        log.flush().unwrap();
-        fs::read_to_string(folder.path().join("slow.log")).unwrap()
-    }
-
-    fn statement<'a>(text: &'a str, identity: &'a Identity) -> Statement<'a> {
-        Statement {
-            connection_id: Some(8),
-            command: Some(Command::QUERY),
-            latency_ns: Some(1_500_000),
-            text: Some(Text { bytes: text.as_bytes(), length: text.len() as u64 }),
-            lock_ns: Some(2_000),
-            rows_sent: Some(1),
-            rows_examined: Some(43),
-            error: Some(0),
-            ..Statement::unread(4_000_000_000, identity)
-        }
-    }
-
-    fn identity() -> Identity {
-        let bytes = |text: &str| Some(text.as_bytes().to_vec());
-        Identity { user: bytes("app"), host: bytes("web 1"), database: bytes("shop") }
-    }
-
-    #[test]
-    fn an_entry_has_the_lines_that_readers_of_slow_logs_know() {
-        let identity = identity();
-        let text = written(Duration::ZERO, true, &[statement("SELECT 'x' FROM t;", &identity)]);
-        let expected = "# Time: 2026-01-02T03:04:04.500000Z\n\
-                        # User@Host: app[app] @ web_1 []\n\
-                        # Thread_id: 8  Schema: shop  Last_errno: 0\n\
-                        # Query_time: 0.001500  Lock_time: 0.000002  Rows_sent: 1  Rows_examined: 43\n\
-                        SET timestamp=1767323044;\n\
-                        SELECT ? FROM t;\n";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn quick_statements_and_commands_are_left_out_and_literals_are_kept_on_request() {
-        let identity = identity();
-        let quick = statement("SELECT 1", &identity);
-        let slow = Statement { latency_ns: Some(2_000_000), ..statement("SELECT 'é'", &identity) };
-        let ping = Statement { command: Some(Command(14)), ..slow };
-        let text = written(Duration::from_millis(2), false, &[quick, slow, ping]);
-        assert_eq!(text.matches("# Time").count(), 1, "{text}");
-        assert!(text.ends_with("\nSELECT 'é';\n"), "{text}");
-    }
-
-    #[test]
-    fn no_text_can_look_like_an_entry_and_no_secret_is_written() {
-        let identity = identity();
-        let forged = statement("SELECT '\n# Time: 1\n# Query_time: 9'", &identity);
-        let secret = statement("CREATE USER a IDENTIFIED BY 'tell nobody'", &identity);
-        let text = written(Duration::ZERO, false, &[forged, secret]);
-        let heads = text.lines().filter(|line| line.starts_with("# Time")).count();
-        assert_eq!(heads, 2, "{text}");
-        assert!(!text.contains("tell nobody"), "{text}");
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_named() {
-        let options =
-            SlowLogOptions { path: "/dev/full".into(), above: Duration::ZERO, redact: true };
-        let mut log = SlowLog::open(options).unwrap();
-        log.add(&statement("SELECT 1", &identity()));
-        let error = log.flush().unwrap_err().to_string();
-        assert!(error.contains("--slowlog /dev/full: No space left"), "{error}");
-        let missing = SlowLogOptions {
-            path: "/nowhere/slow.log".into(),
-            above: Duration::ZERO,
-            redact: true,
-        };
-        let error = SlowLog::open(missing).err().unwrap().to_string();
-        assert!(error.contains("--slowlog /nowhere/slow.log"), "{error}");
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The terminal view: a thread of its own that takes intervals and keys and draws, so that the
+//! The terminal view. It has its own thread that takes intervals and keys and draws, so that the
 //! capture never waits for a slow terminal.
 
 mod files;
@@ -13,19 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use ratatui_crossterm::crossterm::event::{
     self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers,
 };
-use waggle_model::{Reading, Server};
-use waggle_probes::target::discover::describe;
-use waggle_tui::{Action, App, Key, Options, Snapshot};
+use waggle_model::Record;
+use waggle_observe::{News, RecordSink, Standing};
+use waggle_tui::{Action, App, Key};
 
-use super::{Finished, Output};
+use super::snapshots::{Snapshots, view_options};
 use inbox::{Inbox, Item};
 use screen::Screen;
-pub(crate) use screen::can_be_drawn_on;
+pub(crate) use screen::{can_be_drawn_on, look};
 
 /// How often it is looked whether an interval has come while no key does.
 const KEYS_AWAITED: Duration = Duration::from_millis(50);
@@ -48,11 +46,12 @@ impl Terminal {
         let inbox = Arc::new(Inbox::default());
         let screen = Screen::enter(inbox.closed())?;
         let of_view = inbox.clone();
-        let options = Options { cpus: processors(), literals };
+        let options = view_options(literals);
         let view = move || {
             // However it ends, the capture ends with it.
             let _ended = SetAtEnd(stop);
-            View { app: App::new(options), screen, inbox: of_view, servers: Vec::new() }.run()
+            View { app: App::new(options), screen, inbox: of_view, snapshots: Snapshots::default() }
+                .run()
         };
         let thread = thread::Builder::new().name("terminal".to_owned()).spawn(view)?;
         Ok(Terminal { inbox, thread: Some(thread) })
@@ -80,19 +79,23 @@ impl Terminal {
     }
 }
 
-impl Output for Terminal {
-    fn take(&mut self, finished: Vec<Finished>) -> io::Result<()> {
-        self.inbox.put(finished, Timestamp::now());
-        Ok(())
+impl RecordSink for Terminal {
+    fn take(&mut self, records: &[Arc<Record>]) {
+        self.inbox.put(records.to_vec());
     }
 
-    fn tell(&mut self, news: &str) -> io::Result<()> {
-        self.inbox.tell(news);
-        Ok(())
+    fn news(&mut self, news: &News) {
+        self.inbox.tell(&news.to_string());
     }
 
-    fn complain(&mut self, why: &str) {
-        self.inbox.tell(why);
+    fn tell(&mut self, words: &str) {
+        self.inbox.tell(words);
+    }
+
+    fn standing(&mut self) -> Standing {
+        // The user has left, or there is nobody to show anything to.
+        let has_ended = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        if has_ended { Standing::EndsAll } else { Standing::Takes }
     }
 }
 
@@ -105,19 +108,12 @@ impl Drop for SetAtEnd {
     }
 }
 
-/// When a server began, and how long it had run then.
-struct Begun {
-    server: Server,
-    at_ns: u64,
-    uptime: Option<Duration>,
-}
-
 /// The thread that owns the terminal.
 struct View {
     app: App,
     screen: Screen,
     inbox: Arc<Inbox>,
-    servers: Vec<Begun>,
+    snapshots: Snapshots,
 }
 
 impl View {
@@ -152,37 +148,15 @@ impl View {
 
     fn hand_over(&mut self, item: Item) {
         match item {
+            Item::Missed(missed) => self.app.miss(&missed),
             Item::News(news) => self.app.tell(news),
-            Item::Intervals(finished, time) => {
-                // Here, since the first time reads the time zones of the host.
-                let time = time.to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string();
-                for one in finished {
-                    let snapshot = self.snapshot(one, time.clone());
-                    self.app.take(snapshot);
+            Item::Records(records) => {
+                for record in records {
+                    self.app.take(self.snapshots.of(record));
                 }
+                self.app.end_of_interval();
             }
         }
-    }
-
-    fn snapshot(&mut self, finished: Finished, time: String) -> Snapshot {
-        let Finished { server, interval, sessions_known, cost, ended } = finished;
-        let uptime = self.uptime(&server, interval.end_ns);
-        Snapshot { server, uptime, time, interval, sessions_known, cost, ended }
-    }
-
-    /// How long a server had run at `end_ns`. It is asked once: the rest is counting.
-    fn uptime(&mut self, server: &Server, end_ns: u64) -> Option<Duration> {
-        self.servers.retain(|begun| begun.server.pid != server.pid || begun.server == *server);
-        let known = self.servers.iter().find(|begun| begun.server == *server);
-        if let Some(Begun { at_ns, uptime, .. }) = known {
-            return uptime.map(|up| up + Duration::from_nanos(end_ns.saturating_sub(*at_ns)));
-        }
-        let uptime = match describe(Path::new("/proc"), server.pid).uptime {
-            Reading::Value(uptime) => Some(uptime),
-            Reading::Absent(_) => None,
-        };
-        self.servers.push(Begun { server: server.clone(), at_ns: end_ns, uptime });
-        uptime
     }
 
     /// Whether the user leaves.
@@ -199,14 +173,14 @@ impl View {
             Action::Copy(text) => {
                 self.screen.copy(&text)?;
                 let characters = text.chars().count();
-                self.app.tell(format!("{characters} characters sent to the clipboard"));
+                self.app.answer(format!("{characters} characters sent to the clipboard"));
             }
             Action::Write => {
                 let picture = waggle_tui::picture(&self.app, self.screen.columns());
                 let now = jiff::Zoned::now().strftime("%Y-%m-%dT%H%M%S").to_string();
                 match files::write_new(Path::new("."), &now, &picture) {
-                    Ok(name) => self.app.tell(format!("written to {name}")),
-                    Err(error) => self.app.tell(format!("not written: {error}")),
+                    Ok(name) => self.app.answer(format!("written to {name}")),
+                    Err(error) => self.app.answer(format!("not written: {error}")),
                 }
             }
         }
@@ -236,13 +210,4 @@ fn key_of(key: KeyEvent) -> Option<Key> {
         KeyCode::Backspace => Key::Backspace,
         _ => return None,
     })
-}
-
-/// The processors that are on, by `/proc/stat` (proc_stat(5)); 0 where it cannot be read.
-fn processors() -> usize {
-    let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let is_one = |line: &&str| {
-        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    stat.lines().filter(is_one).count()
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 use waggle_testkit::Version;
 
-use super::{Audit, PATIENCE, READY, TAP, lines_of, session, start, statements};
+use super::watching::{Waggle, lines};
+use super::{Audit, PATIENCE, READY, TAP, session, start, statements};
 
 /// The files of a log, the oldest first.
 fn files(log: &Path) -> Vec<PathBuf> {
@@ -31,7 +32,7 @@ fn text_of(file: &Path) -> String {
 
 fn lines_in(files: &[PathBuf]) -> Vec<Value> {
     let text: String = files.iter().map(|file| text_of(file)).collect();
-    lines_of(&text)
+    lines(&text)
 }
 
 #[test]
@@ -43,10 +44,10 @@ fn a_log_is_put_aside_when_it_is_full_and_no_line_is_lost_or_cut() {
     let log = folder.path().join("ddl.jsonl");
     let words = ["log", "--file", log.to_str().unwrap(), "--rotate-size", "4K"];
     let mut audit = Audit::spawn(&server, TAP, &words);
-    let is_ready = |_: &Audit| text_of(&log).contains(READY);
+    let is_ready = |_: &Waggle| text_of(&log).contains(READY);
     audit.wait_until_ready(&server, is_ready);
     let mut second = Audit::spawn(&server, TAP, &words);
-    assert_eq!(second.child.wait().unwrap().code(), Some(3), "{}", second.err());
+    assert_eq!(second.wait_for_end(), Some(3), "{}", second.err());
     assert!(second.err().contains("another process writes it"), "{}", second.err());
     let mut client = session(&server);
     for number in 0..RUN {
@@ -115,12 +116,12 @@ fn the_systems_log_gets_a_datagram_for_each_line_also_when_it_was_away() {
     let told = std::iter::repeat_with(|| receive(&log)).find(|told| !told.contains(READY)).unwrap();
     // LOG_AUTHPRIV with LOG_NOTICE.
     assert!(told.starts_with("<85>"), "{told}");
-    let json = message(&told, audit.child.id());
+    let json = message(&told, audit.pid());
     let line: Value = serde_json::from_str(json).unwrap();
     assert_eq!(line["kind"], "create_table", "{told}");
     let failed = receive(&log);
     assert!(failed.starts_with("<84>"), "{failed}");
-    let line: Value = serde_json::from_str(message(&failed, audit.child.id())).unwrap();
+    let line: Value = serde_json::from_str(message(&failed, audit.pid())).unwrap();
     assert_eq!(line["kind"], "drop_table", "{failed}");
     audit.stop();
 }
@@ -129,10 +130,10 @@ fn the_systems_log_gets_a_datagram_for_each_line_also_when_it_was_away() {
 fn the_table_says_who_did_what_without_literals() {
     let server = start(Version::Mysql57);
     let mut audit = Audit::spawn(&server, TAP, &["tail"]);
-    audit.wait_until_ready(&server, |audit| audit.out().contains(READY));
+    audit.wait_until_ready(&server, |audit| audit.printed().contains(READY));
     session(&server).run("CREATE TABLE shown (a CHAR(3) COMMENT 'a\n\x1bb')").unwrap();
-    audit.wait_for("the statement", |audit| audit.out().contains("shown"));
-    let out = audit.out();
+    audit.wait_for("the statement", |audit| audit.printed().contains("shown"));
+    let out = audit.printed();
     let line = out.lines().find(|line| line.contains("shown")).unwrap();
     for word in ["root@localhost", "ok", "create_table", "test.shown", "COMMENT ?)"] {
         assert!(line.contains(word), "{word}: {line}");

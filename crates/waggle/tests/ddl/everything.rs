@@ -24,9 +24,9 @@ pub(crate) const PASSWORD: &str = "hUnTeR2zQ";
 pub(crate) const SESSIONS: usize = 8;
 /// Statements that are to be listed, of all sessions.
 pub(crate) const STATEMENTS: usize = 500;
-/// Of them so many in each of these ways, and so many that are longer than what a server keeps.
+/// How many of them are prepared, run in a procedure, fail, or are longer than what a server keeps.
 const PREPARED: usize = 20;
-/// Of those that are prepared, so many have their text in the `PREPARE`.
+/// How many of the prepared ones have their text in the `PREPARE`.
 pub(crate) const WITHOUT_TEXT: usize = 10;
 const IN_PROCEDURES: usize = 20;
 const FAILING: usize = 20;
@@ -148,29 +148,27 @@ const OF_MARIADB: Group = &[
     "DROP ROLE kept_$",
 ];
 
+/// What MySQL knows since 8.0, but for the last two, which came later.
+static SINCE_8: [Group; 8] = [
+    LOGFILE_GROUPS,
+    INSTANCE,
+    RESOURCE_GROUPS,
+    SPATIAL_REFERENCE_SYSTEMS,
+    PASSWORDS,
+    DEFAULT_ROLES,
+    UNDO_TABLESPACES,
+    LIBRARIES,
+];
+
 /// What not every server knows. Some of it fails, which is listed as well.
 fn of_some_servers(version: Version) -> &'static [Group] {
     match version {
         Version::Mysql57 => &[UPGRADE, LOGFILE_GROUPS, INSTANCE, PASSWORDS],
-        Version::Mysql80 => &[
-            LOGFILE_GROUPS,
-            INSTANCE,
-            RESOURCE_GROUPS,
-            SPATIAL_REFERENCE_SYSTEMS,
-            PASSWORDS,
-            DEFAULT_ROLES,
-        ],
-        Version::Mysql9 => &[
-            LOGFILE_GROUPS,
-            INSTANCE,
-            RESOURCE_GROUPS,
-            SPATIAL_REFERENCE_SYSTEMS,
-            PASSWORDS,
-            DEFAULT_ROLES,
-            UNDO_TABLESPACES,
-            LIBRARIES,
-        ],
-        Version::Mariadb1011 | Version::Mariadb114 => &[UPGRADE, SEQUENCES, PACKAGES, OF_MARIADB],
+        Version::Mysql80 => &SINCE_8[..6],
+        Version::Mysql9 => &SINCE_8,
+        Version::Mariadb1011 | Version::Mariadb114 | Version::Mariadb118 => {
+            &[UPGRADE, SEQUENCES, PACKAGES, OF_MARIADB]
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Who waits behind a statement.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 use waggle_testkit::client::{Client, Command};
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Server, Version, wait_until};
 
-use super::{Audit, PATIENCE, PFS, TAP, session, start, statements, text};
+use super::{Audit, PFS, TAP, session, start, statements, text};
 
 /// For how long sessions wait behind a transaction, at the first try and at the next ones. The sources look
 /// several times a second, where the host lets them, and nobody is told when: where one did not look
@@ -54,7 +54,7 @@ impl Queue {
 
 #[test]
 fn sessions_that_wait_behind_a_definition_are_named_and_those_before_it_are_not() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let server = start(version);
         let mut queue = Queue::begin(&server);
         let mut sources =
@@ -88,7 +88,7 @@ fn sessions_that_wait_behind_a_definition_are_named_and_those_before_it_are_not(
             // It may be too short to be seen.
             assert!(waiting(free).is_empty(), "{version} {source}: {free:#}");
         }
-    }
+    });
 }
 
 /// The sessions that waited behind a statement; none where it was not seen.
@@ -104,17 +104,12 @@ fn is_everybody_named(lines: &[Value]) -> bool {
     waiting(alter).len() >= 2 && !waiting(drop).is_empty()
 }
 
-/// Waits until so many sessions wait for a metadata lock.
+/// Waits until this many sessions wait for a metadata lock.
 fn wait_for_state(client: &mut Client, wanted: usize) {
     let sql = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE LIKE \
                'Waiting for%metadata lock'";
-    let begin = Instant::now();
-    loop {
+    wait_until(format_args!("{wanted} waiting sessions"), || {
         let waiting = client.run(sql).unwrap()[0].text(0, 0).unwrap();
-        if waiting.parse::<usize>().unwrap() >= wanted {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{wanted} sessions do not wait");
-        thread::sleep(Duration::from_millis(10));
-    }
+        waiting.parse::<usize>().unwrap() >= wanted
+    });
 }

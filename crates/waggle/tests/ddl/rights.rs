@@ -1,7 +1,5 @@
 //! What an account needs for the source Performance Schema.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -9,32 +7,23 @@ use waggle_testkit::{Server, Version};
 
 use super::{Audit, PFS, READY, missing, session, start, statements, text};
 
-/// The option file of an account that has one right.
-fn account(server: &Server, dir: &TempDir, right: &str) -> PathBuf {
-    let mut root = session(server);
-    root.run("DROP USER IF EXISTS few@localhost").unwrap();
-    root.run("CREATE USER few@localhost").unwrap();
-    root.run(format!("GRANT {right} ON performance_schema.* TO few@localhost")).unwrap();
-    let file = dir.path().join("few.cnf");
-    let socket = server.socket();
-    fs::write(&file, format!("[client]\nuser=few\nsocket={}\n", socket.display())).unwrap();
-    file
-}
+const READ: &str = "SELECT ON performance_schema.*";
+const WRITE: &str = "SELECT, INSERT, UPDATE, DELETE ON performance_schema.*";
 
 #[test]
 fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let server = start(version);
         let dir = TempDir::new().unwrap();
-        let file = account(&server, &dir, "SELECT");
+        let file = server.few(&[READ]).unwrap();
         let mut refused = Audit::spawn_as(&file, &server, PFS, &["tail"]);
-        assert_eq!(refused.child.wait().unwrap().code(), Some(4), "{version}: {}", refused.err());
-        let wanted = "GRANT SELECT, INSERT, UPDATE, DELETE ON performance_schema.*";
-        assert!(refused.err().contains(wanted), "{version}: {}", refused.err());
+        assert_eq!(refused.wait_for_end(), Some(4), "{version}: {}", refused.err());
+        let wanted = format!("GRANT {WRITE}");
+        assert!(refused.err().contains(&wanted), "{version}: {}", refused.err());
 
-        let file = account(&server, &dir, "SELECT, INSERT, UPDATE, DELETE");
+        let file = server.few(&[WRITE]).unwrap();
         let mut audit = Audit::spawn_as(&file, &server, PFS, &["tail", "--json"]);
-        audit.wait_until_ready(&server, |audit| audit.out().contains(READY));
+        audit.wait_until_ready(&server, |audit| audit.printed().contains(READY));
         session(&server).run("CREATE TABLE test.a (a INT)").unwrap();
         audit.wait_for_statements(1);
         let lines = audit.end();
@@ -45,12 +34,12 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
         assert_eq!(missing(&lines), 0, "{version}");
 
         keep_profile(&server, &dir);
-        let file = account(&server, &dir, "SELECT");
+        let file = server.few(&[READ]).unwrap();
         let mut audit = Audit::spawn_as(&file, &server, PFS, &["tail", "--json"]);
-        audit.wait_until_ready(&server, |audit| audit.out().contains(READY));
+        audit.wait_until_ready(&server, |audit| audit.printed().contains(READY));
         assert!(audit.err().contains("is set already"), "{version}: {}", audit.err());
         audit.stop();
-    }
+    });
 }
 
 /// What the audit needs is set before, by somebody who may.

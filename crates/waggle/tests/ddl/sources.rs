@@ -11,7 +11,7 @@ const PASSING: [&str; 2] = ["ddl_ann", "ddl_bob"];
 
 #[test]
 fn of_a_session_at_work_only_the_drop_is_listed() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let server = start(version);
         let mut client = session(&server);
         client.run("CREATE TABLE test.test (a INT)").unwrap();
@@ -40,14 +40,14 @@ fn of_a_session_at_work_only_the_drop_is_listed() {
             assert_eq!(line["connection_id"], client.connection_id(), "{version} {source}");
             assert_eq!((text(line, "user"), text(line, "host")), ("root", "localhost"));
             assert_eq!(line["error"], 0, "{version} {source}");
-            assert_eq!(missing(&lines), 0, "{version} {source}");
+            assert_eq!(missing(&lines), 0, "{version} {source}: {lines:#?}");
         }
-    }
+    });
 }
 
 #[test]
 fn what_is_not_shown_is_said() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let server = start(version);
         let (mut client, left_out) = (session(&server), session(&server));
         for sql in [
@@ -83,7 +83,7 @@ fn what_is_not_shown_is_said() {
             assert_eq!(said.contains(words), is_said, "{version}: {said}");
         }
         assert!(said.contains("none is missing of what Performance Schema shows"), "{said}");
-    }
+    });
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn in_words(line: &serde_json::Value) -> String {
 
 #[test]
 fn a_session_that_has_gone_is_named_by_its_account() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let server = start(version);
         let mut admin = session(&server);
         for user in PASSING {
@@ -192,7 +192,7 @@ fn a_session_that_has_gone_is_named_by_its_account() {
         // What made it ready has gone, too: it is not to come in one poll with those below.
         let mark = format!("{READY}_and_listed");
         admin.run(format!("CREATE TABLE test.{mark} (a INT)")).unwrap();
-        audit.wait_for("the mark", |audit| audit.out().contains(&mark));
+        audit.wait_for("the mark", |audit| audit.printed().contains(&mark));
         let run = |user: &'static str, statement: &str| {
             let mut client = session_of(&server, Account { user, password: "" });
             client.run(statement).unwrap();
@@ -207,13 +207,13 @@ fn a_session_that_has_gone_is_named_by_its_account() {
         let who: Vec<_> = who.collect();
         let expected = [("create_table", PASSING[0]), ("drop_table", PASSING[1])];
         assert_eq!(who, expected, "{version}: {listed:#?}");
-    }
+    });
 }
 
 #[test]
 fn what_the_ring_lost_is_counted() {
     const RUN: u64 = 60;
-    for version in Version::ALL {
+    Version::each(|version| {
         let server = builder(version)
             .arg("--performance-schema-events-statements-history-long-size=20")
             .start()
@@ -223,7 +223,7 @@ fn what_the_ring_lost_is_counted() {
         // What it took until it was ready may have filled the ring: that is told before the second.
         for mark in ["mark_1", "mark_2"] {
             client.run(format!("CREATE TABLE test.{mark} (a INT)")).unwrap();
-            audit.wait_for("the mark", |audit| audit.out().contains(mark));
+            audit.wait_for("the mark", |audit| audit.printed().contains(mark));
         }
         let before = missing(&audit.lines());
         for number in 0..RUN {
@@ -244,7 +244,7 @@ fn what_the_ring_lost_is_counted() {
         let gap = lines.iter().rfind(|line| line["type"] == "gap").unwrap();
         assert_eq!(gap["by"].as_object().unwrap().len(), 1, "{version}: {gap}");
         assert!(gap["by"]["statement/sql/drop_table"].as_u64().unwrap() > 0, "{version}: {gap}");
-    }
+    });
 }
 
 #[test]
@@ -256,8 +256,7 @@ fn a_server_that_is_killed_ends_the_one_source_and_not_the_other() {
     tap.wait_for_statements(1);
     pfs.wait_for_statements(1);
     server.kill9().unwrap();
-    let status = pfs.child.wait().unwrap();
-    assert_eq!(status.code(), Some(4), "{}", pfs.err());
+    assert_eq!(pfs.wait_for_end(), Some(4), "{}", pfs.err());
     assert!(pfs.err().contains("the connection broke"), "{}", pfs.err());
     assert_eq!(statements(&pfs.lines()).len(), 1);
     tap.wait_for("the news", |audit| audit.err().contains("the server has ended"));
@@ -291,11 +290,10 @@ fn what_is_set_is_undone_and_a_switch_by_somebody_else_is_told() {
         let mut other = session(&server);
         other.run("DROP TABLE IF EXISTS test.before_the_switch").unwrap();
         other.run(sql).unwrap();
-        let status = audit.child.wait().unwrap();
-        assert_eq!(status.code(), Some(4), "{}", audit.err());
+        assert_eq!(audit.wait_for_end(), Some(4), "{}", audit.err());
         let said = audit.err();
         assert!(said.contains(&format!("{what} was switched off")), "{said}");
-        assert!(audit.out().contains("before_the_switch"), "{what}: {}", audit.out());
+        assert!(audit.printed().contains("before_the_switch"), "{what}: {}", audit.printed());
         let is_timing = said.contains("the timing of ");
         assert_eq!(is_timing, set.contains("TIMED"), "{said}");
     }

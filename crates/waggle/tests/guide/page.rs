@@ -168,7 +168,7 @@ fn matched(expected: &[String], printed: &[String]) -> Option<Vec<String>> {
 }
 
 /// A line without what differs from run to run: each number is a 0, each gap a blank, the UUID of a server
-/// one of nobody. A dash in the place of a number is one, too: on some hosts the server cannot tell what
+/// one of nobody, a place in a file the file alone. A dash in the place of a number is one, too: on some hosts the server cannot tell what
 /// reading a timer costs.
 fn shape(line: &str) -> String {
     let is_number = |word: &str| {
@@ -177,7 +177,7 @@ fn shape(line: &str) -> String {
     let words = line.split_whitespace().map(|word| match word {
         word if is_number(word) => "0",
         word if is_uuid(word) => "UUID",
-        word => word,
+        word => word.split_once("+0x").map_or(word, |(file, _)| file),
     });
     let words: Vec<&str> = words.collect();
     let (mut shape, mut was_digit) = (String::new(), false);

@@ -1,16 +1,8 @@
 //! Load for the servers under test.
 
-use std::thread;
-use std::time::Duration;
-
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::sysbench::Length;
-use waggle_testkit::sysbench::Report;
-use waggle_testkit::sysbench::Running;
-use waggle_testkit::sysbench::Sysbench;
+use waggle_testkit::client::Value;
+use waggle_testkit::sysbench::{Length, Report, Running, Sysbench};
+use waggle_testkit::{Account, Client, Server, Transport, wait_until};
 
 /// Statements of one transaction of `oltp_read_write`.
 pub(crate) const PER_TRANSACTION: u64 = 20;
@@ -25,6 +17,9 @@ const MIX: [(Transport, bool, u32); 6] = [
     (Transport::Tls, true, 2),
 ];
 
+/// Executions of [`bulk`].
+const BULK_EXECUTIONS: u64 = 50;
+
 /// sysbench's mixed read and write load, with its tables made.
 pub(crate) fn read_write(server: &Server) -> Sysbench {
     let mut sysbench = Sysbench::new("oltp_read_write");
@@ -33,7 +28,7 @@ pub(crate) fn read_write(server: &Server) -> Sysbench {
     sysbench
 }
 
-/// About so many statements, over every transport, in text and prepared, all at once. Returns what
+/// About this many statements, over every transport, in text and prepared, all at once. Returns what
 /// sysbench counted.
 pub(crate) fn mixed(server: &Server, sysbench: &Sysbench, statements: u64) -> u64 {
     let threads: u32 = MIX.iter().map(|(.., threads)| threads).sum();
@@ -45,6 +40,23 @@ pub(crate) fn mixed(server: &Server, sysbench: &Sysbench, statements: u64) -> u6
     };
     let running: Vec<Running> = MIX.iter().map(start).collect();
     running.into_iter().map(|one| executed(&one.wait().unwrap())).sum()
+}
+
+/// Executions of one INSERT with many rows of values each, which only MariaDB knows. Returns the number
+/// of statements.
+pub(crate) fn bulk(server: &Server) -> u64 {
+    if !server.version().is_mariadb() {
+        return 0;
+    }
+    let mut client = session(server);
+    client.run("CREATE TABLE IF NOT EXISTS stock (sku INT, qty INT)").unwrap();
+    let insert = client.prepare("INSERT INTO stock (sku, qty) VALUES (?, ?)").unwrap();
+    for qty in 0..BULK_EXECUTIONS as i64 {
+        let rows: Vec<_> = (0..100).map(|sku| vec![Value::Int(sku), Value::Int(qty)]).collect();
+        assert_eq!(client.execute_bulk(&insert, &rows).unwrap().affected, 100);
+    }
+    client.quit().unwrap();
+    1 + BULK_EXECUTIONS
 }
 
 /// The statements that the server has executed for sysbench.
@@ -72,9 +84,9 @@ const CONNECTIONS: &str = "SELECT COUNT(*) FROM information_schema.processlist \
 pub(crate) fn wait_until_alone(server: &Server) -> Client {
     let mut client = session(server);
     for sql in [CONNECTIONS, THREADS] {
-        while client.run(sql).unwrap()[0].text(0, 0).unwrap().parse::<u32>().unwrap() > 2 {
-            thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("the end of all other sessions", || {
+            client.run(sql).unwrap()[0].text(0, 0).unwrap().parse::<u32>().unwrap() <= 2
+        });
     }
     client
 }

@@ -2,24 +2,29 @@
 //!
 //! Every test starts servers of its own. `cargo xtask soak` runs the same tests with more
 //! statements and longer waits: see `size.rs`.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "clippy sees tests in #[test] functions only"
-)]
-#![allow(clippy::print_stdout, reason = "what was measured is part of a test's result")]
+#![cfg(test)]
 
 mod bad_days;
+mod busy;
+mod cut_texts;
+mod digest_length;
 mod exactness;
-mod latency;
+mod hidden;
+mod hostile;
+mod hostile_names;
 mod load;
+mod misread;
+mod outputs;
 mod pile_up;
 mod rungs;
 mod secrets;
 mod server_digests;
 mod size;
 mod slow_log;
+#[path = "../terminal/tmux.rs"]
+#[expect(dead_code, reason = "the tests of the terminal view use all of it")]
+mod tmux;
 mod verified;
+mod waiting_now;
 mod watched;
 mod watching;

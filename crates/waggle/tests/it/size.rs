@@ -23,7 +23,7 @@ pub(crate) fn choose<T>(short: T, long: T) -> T {
 
 /// Statements per server of the exactness runs.
 pub(crate) fn statements() -> u64 {
-    env::var(STATEMENTS).map_or(50_000, |number| number.parse().unwrap())
+    env::var(STATEMENTS).map_or(10_000, |number| number.parse().unwrap())
 }
 
 /// Prints a result, and keeps it where a soak asks for that.

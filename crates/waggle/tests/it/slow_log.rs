@@ -8,12 +8,11 @@ use waggle_sql::{Dialect, Normaliser};
 use waggle_testkit::sysbench::{Length, Sysbench};
 use waggle_testkit::{Server, Version};
 
-use crate::load;
-use crate::size;
 use crate::verified::Verified;
 use crate::watching::Waggle;
+use crate::{load, size, watched};
 
-/// The server's threads add to a digest row without a lock, to each of its columns by itself: of so many
+/// The server's threads add to a digest row without a lock, to each of its columns by itself: of this many
 /// calls or rows one may be missed (15 of 5,020 rows examined were seen). `waggle verify` allows as much
 /// for calls, by the evidence of the server's totals, and less for sums.
 const RACED_ONE_IN: u64 = 50;
@@ -140,18 +139,29 @@ fn pt_query_digest_reads_what_the_server_counted() {
 }
 
 #[test]
-fn a_slow_log_that_cannot_be_written_ends_the_watch_with_its_name() {
+fn a_slow_log_that_cannot_be_written_stops_alone_and_what_it_lacks_is_counted() {
     let server = Server::start(Version::Mariadb1011).unwrap();
     let pid = server.pid().to_string();
     let refused = Waggle::start(&["watch", "--json", "--pid", &pid, "--slowlog", "/nowhere/x"]);
     let refused = refused.end();
     assert_eq!(refused.code, Some(3), "{}", refused.err);
     assert!(refused.err.contains("--slowlog /nowhere/x"), "{}", refused.err);
-    let full = Waggle::watch(&server, &["--slowlog", "/dev/full"]);
-    load::session(&server).run("SELECT 1").unwrap();
-    let full = full.end();
+    let mut full = Waggle::watch(&server, &["--slowlog", "/dev/full", "--interval", "300ms"]);
+    let mut client = load::session(&server);
+    client.run("SELECT 1").unwrap();
+    full.wait_for("the complaint", |full| {
+        full.err().contains("--slowlog /dev/full cannot be written: No space left")
+            && full.err().contains("all else goes on")
+    });
+    client.run("SELECT 'after', 2").unwrap();
+    full.wait_for("what came after it", |full| full.printed().contains("SELECT ?, ..."));
+    let full = full.interrupt();
     assert_eq!(full.code, Some(4), "{}", full.err);
-    assert!(full.err.contains("--slowlog /dev/full: No space left"), "{}", full.err);
+    let captured = watched::sum(&full.lines(), "/statements");
+    let last = full.err.lines().last().unwrap();
+    let counted = format!("; {captured} statements are not in it");
+    assert!(captured >= 2 && last.ends_with(&counted), "{captured}: {}", full.err);
+    assert_eq!(full.err.matches("No space left").count(), 2, "{}", full.err);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A run of `waggle verify` around a load.
 
-use serde_json::Value;
-use serde_json::json;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 use waggle_testkit::Server;
 
 use crate::load;
@@ -18,17 +20,25 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// Starts `verify`, runs `load` between its two readings of the counters, and reads its report.
+    /// Runs `load` between the two readings of the counters, and reads the report of `verify`.
     pub(crate) fn around(server: &Server, arguments: &[&str], load: impl FnOnce(&Waggle)) -> Self {
-        let options = server.defaults_file();
-        let pid = server.pid().to_string();
-        let own = ["verify", "--json", "--pid", &pid, "--defaults-file", options.to_str().unwrap()];
-        let mut waggle = Waggle::start(&[&own, arguments].concat());
-        waggle.wait_for("the first reading", |waggle| waggle.err().contains("counters are read"));
+        let waggle = begin(server, arguments);
         load(&waggle);
         let ours = load::wait_until_alone(server);
-        let ended = waggle.interrupt();
+        let verified = Verified::end(server, waggle);
         drop(ours);
+        verified
+    }
+
+    /// The same under a load that goes on.
+    pub(crate) fn during(server: &Server, arguments: &[&str], length: Duration) -> Self {
+        let waggle = begin(server, arguments);
+        thread::sleep(length);
+        Verified::end(server, waggle)
+    }
+
+    fn end(server: &Server, waggle: Waggle) -> Self {
+        let ended = waggle.interrupt();
         let report = ended.lines().pop();
         let report =
             report.unwrap_or_else(|| panic!("{}: no report: {}", server.version(), ended.err));
@@ -81,6 +91,17 @@ impl Verified {
             "lost": self.lost(),
             "digests_compared": field("digests_compared"),
             "digests_differing": field("digests_differing"),
+            "in_doubt": field("in_doubt"),
         })
     }
+}
+
+/// Starts `verify`, and waits for its first reading.
+fn begin(server: &Server, arguments: &[&str]) -> Waggle {
+    let options = server.defaults_file();
+    let pid = server.pid().to_string();
+    let own = ["verify", "--json", "--pid", &pid, "--defaults-file", options.to_str().unwrap()];
+    let mut waggle = Waggle::start(&[&own, arguments].concat());
+    waggle.wait_for("the first reading", |waggle| waggle.err().contains("counters are read"));
+    waggle
 }

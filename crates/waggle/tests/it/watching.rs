@@ -1,31 +1,20 @@
 //! The binary under test as a process.
 
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::process::{Command, Stdio};
 
-use rustix::process::Pid;
-use rustix::process::Signal;
-use rustix::process::kill_process;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use waggle_testkit::Server;
+use waggle_testkit::{Killed, Server, wait_showing};
 
 /// The program.
 pub(crate) const WAGGLE: &str = env!("CARGO_BIN_EXE_waggle");
 
-/// Longer than anything here takes, so that a fault does not hang the tests.
-const LIMIT: Duration = Duration::from_secs(180);
-
 /// A waggle at work. It ends with the thread that started it, and when it is dropped.
 pub(crate) struct Waggle {
-    child: Child,
+    child: Killed,
     /// Its home, its directory for temporary files, and what it prints.
     dir: TempDir,
 }
@@ -50,25 +39,20 @@ impl Waggle {
         Waggle::spawn(&[by, &[WAGGLE], arguments].concat())
     }
 
-    /// Starts a command line of it in a terminal of its own (script(1)).
-    pub(crate) fn in_terminal(command: &str) -> Waggle {
-        let becoming = format!("exec {command}");
-        Waggle::spawn(&["script", "--quiet", "--return", "--command", &becoming, "/dev/null"])
-    }
-
     fn spawn(program: &[&str]) -> Waggle {
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let home = dir.path().join("home");
         fs::create_dir(&home).unwrap();
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).args(program);
-        for variable in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
+        for variable in ["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "WAGGLE_STATE_DIR"]
+        {
             command.env(variable, &home);
         }
         command.current_dir(&home).stdin(Stdio::null());
         command.stdout(File::create(dir.path().join("out")).unwrap());
         command.stderr(File::create(dir.path().join("err")).unwrap());
-        Waggle { child: command.spawn().unwrap(), dir }
+        Waggle { child: Killed(command.spawn().unwrap()), dir }
     }
 
     /// Starts `waggle watch --json` on one server, and returns when its first interval is out.
@@ -106,14 +90,15 @@ impl Waggle {
 
     /// Waits until `is_so`; fails where waggle ends before, or where it takes too long.
     pub(crate) fn wait_for(&mut self, what: &str, mut is_so: impl FnMut(&Waggle) -> bool) {
-        let begin = Instant::now();
-        while !is_so(self) {
+        wait_showing(what, || {
+            if is_so(self) {
+                return Ok(());
+            }
             if let Some(status) = self.child.try_wait().unwrap() {
                 panic!("waggle ended with {status} before {what}: {}", self.err());
             }
-            assert!(begin.elapsed() < LIMIT, "no sign of {what}: {}", self.err());
-            thread::sleep(Duration::from_millis(20));
-        }
+            Err(self.err())
+        });
     }
 
     /// Waits for `more` intervals beyond those that are out.
@@ -139,27 +124,19 @@ impl Waggle {
         self.end()
     }
 
-    /// Waits for its end.
+    /// Waits for its end. Gives its code.
+    pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
+        let ended = wait_showing("the end of waggle", || {
+            self.child.try_wait().unwrap().ok_or_else(|| self.err())
+        });
+        ended.code()
+    }
+
+    /// Waits for its end. Gives what it printed.
     pub(crate) fn end(mut self) -> Ended {
-        let begin = Instant::now();
-        let code = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status.code();
-            }
-            assert!(begin.elapsed() < LIMIT, "waggle does not end: {}", self.err());
-            thread::sleep(Duration::from_millis(10));
-        };
-        let dir = std::mem::replace(&mut self.dir, TempDir::new().unwrap());
+        let (code, dir) = (self.wait_for_end(), self.dir);
         let (out, err) = (read(&dir.path().join("out")), read(&dir.path().join("err")));
         Ended { code, out, err, dir }
-    }
-}
-
-impl Drop for Waggle {
-    fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not be.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -229,7 +206,7 @@ fn read(path: &Path) -> String {
 }
 
 /// The complete lines, of which the last may still be under way.
-fn lines(out: &str) -> Vec<Value> {
+pub(crate) fn lines(out: &str) -> Vec<Value> {
     let complete = out.rfind('\n').map_or("", |end| &out[..end]);
     complete.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -33,7 +33,7 @@ fn disturb(place: &Place, stop: &AtomicBool) {
     }
     while !stop.load(Ordering::Relaxed) {
         for entry in fs::read_dir(place.servers()).unwrap().flatten() {
-            let socket = entry.path().join("socket");
+            let socket = entry.path().join("own/socket");
             if !connections.contains_key(&socket) {
                 connections.extend(connect(socket.clone()).map(|one| (socket, one)));
             }
@@ -51,7 +51,7 @@ fn a_window_is_void_where_somebody_else_changes_what_its_arm_has_set() {
         threads.spawn(|| disturb(&place, &stop));
         let output = place.small("rds", "mysql-8.0", &ONLY).output();
         stop.store(true, Ordering::Relaxed);
-        done(&output.unwrap());
+        done(output);
     });
     let windows = windows(&place.run());
     assert_eq!(windows.len(), 2 * 3);
@@ -64,7 +64,7 @@ fn a_window_is_void_where_somebody_else_changes_what_its_arm_has_set() {
             _ => assert!(window["void"].is_null() || is_of_host(window), "{window}"),
         }
     }
-    let shown = done(&place.lab(&["show", place.run().to_str().unwrap()]).output().unwrap());
+    let shown = done(place.lab(&["show", place.run().to_str().unwrap()]).output());
     assert!(shown.contains("do not read as they were set"), "{shown}");
     assert!(is_empty(&place.servers()));
 }

@@ -3,22 +3,19 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{scope, sleep};
-use std::time::{Duration, Instant};
+use std::thread::scope;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_instrumentation::state::{Key, Settings};
 use waggle_instrumentation::{State, Table};
 use waggle_mysql::{Connection, Options, Sources};
-use waggle_testkit::{Account, Client, Server, Transport, Version};
+use waggle_testkit::{Account, Client, Server, Version, wait_until};
 
-use super::{Place, done, stderr, windows};
+use super::{Place, done, ended, windows};
 
-/// What does not come within this time does not come.
-const PATIENCE: Duration = Duration::from_secs(120);
 /// Two blocks of one cell.
 const ONE_CELL: [&str; 8] =
     ["--only", "read-only", "--only", "4", "--only", "closed", "--blocks", "2"];
@@ -51,7 +48,7 @@ impl InUse {
     }
 
     fn root(&self) -> Client {
-        Client::connect(&self.server, Transport::Unix, Account::ROOT).unwrap()
+        self.server.root().unwrap()
     }
 
     /// An account that has a password.
@@ -63,7 +60,7 @@ impl InUse {
     fn found(&self) -> Found {
         let file = Some(self.server.defaults_file());
         let options = Options::read(&Sources { defaults_file: file, ..Sources::default() });
-        let mut connection = Connection::open(&options.unwrap(), None).unwrap();
+        let mut connection = Connection::open(&options.unwrap()).unwrap();
         let state = State::read(&mut connection).unwrap();
         let tables = Table::ALL.into_iter().filter(|table| *table != Table::Threads);
         let rows = tables.flat_map(|table| {
@@ -82,22 +79,12 @@ fn assert_same(now: &Found, before: &Found, what: &str) {
     assert_eq!(now.schemas, before.schemas, "{what}");
 }
 
-/// What is said, where it ends so.
-fn ended(mut command: Command, code: i32) -> String {
-    let output = command.output().unwrap();
-    let said = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    said
-}
-
 #[test]
 fn what_can_be_changed_while_a_server_runs_is_measured_and_all_is_as_before() {
     for version in [Version::Mysql9, Version::Mariadb114] {
         let (place, in_use) = (Place::new(), InUse::of(version));
         let before = in_use.found();
-        let output = place.foreign("rds", &in_use.account(), &YES).output().unwrap();
-        done(&output);
-        let said = stderr(&output);
+        let said = ended(place.foreign("rds", &in_use.account(), &YES).output(), 0);
         assert!(said.contains("compared with pfson_conoff_insoff, since pfsoff"), "{said}");
         assert_same(&in_use.found(), &before, version.name());
 
@@ -132,7 +119,7 @@ fn what_can_be_changed_while_a_server_runs_is_measured_and_all_is_as_before() {
 fn without_yes_it_says_what_it_would_do_and_does_nothing() {
     let (place, in_use) = (Place::new(), InUse::of(Version::Mysql9));
     let before = in_use.found();
-    let said = ended(place.foreign("rds", &in_use.account(), &ONE_CELL), 2);
+    let said = ended(place.foreign("rds", &in_use.account(), &ONE_CELL).output(), 2);
     for word in ["--yes", "pfson_conon_inson", "not run: needs a restart", "waggle_lab"] {
         assert!(said.contains(word), "{word}: {said}");
     }
@@ -144,11 +131,10 @@ fn without_yes_it_says_what_it_would_do_and_does_nothing() {
 fn interrupt(place: &Place, in_use: &InUse, signal: Signal) -> Option<i32> {
     let mut run = place.foreign("rds", &in_use.account(), &YES);
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let begin = Instant::now();
-    while windows(&place.run()).len() < 3 {
-        assert!(begin.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("three windows", || {
+        assert!(child.try_wait().unwrap().is_none());
+        windows(&place.run()).len() >= 3
+    });
     kill_process(Pid::from_child(&child), signal).unwrap();
     child.wait().unwrap().code()
 }
@@ -167,11 +153,7 @@ fn after_a_kill_the_guardian_undoes_and_the_next_run_drops_the_schema() {
     let (place, in_use) = (Place::new(), InUse::of(Version::Mysql9));
     let before = in_use.found();
     assert_eq!(interrupt(&place, &in_use, Signal::KILL), None);
-    let begin = Instant::now();
-    while in_use.found().rows != before.rows {
-        assert!(begin.elapsed() < PATIENCE, "nobody undoes it");
-        sleep(Duration::from_millis(50));
-    }
+    wait_until("the guardian's work", || in_use.found().rows == before.rows);
     assert!(in_use.found().schemas.contains("waggle_lab"));
     let said = resume(&place, &in_use, &before);
     assert!(said.contains("which was killed, was dropped"), "{said}");
@@ -186,32 +168,18 @@ fn resume(place: &Place, in_use: &InUse, before: &Found) -> String {
         command
     };
     let schemas = in_use.found().schemas;
-    ended(resume(&[]), 2);
+    ended(resume(&[]).output(), 2);
     assert_eq!(in_use.found().schemas, schemas);
-    let said = ended(resume(&["--yes"]), 0);
+    let said = ended(resume(&["--yes"]).output(), 0);
     assert_same(&in_use.found(), before, "resumed");
     assert_eq!(windows(&run).len(), WINDOWS);
     // Nothing is loaded into the server for a run that is whole.
     let whole = fs::read(run.join("windows.jsonl")).unwrap();
-    let again = ended(resume(&["--yes"]), 0);
+    let again = ended(resume(&["--yes"]).output(), 0);
     assert!(said.contains("data:") && !again.contains("data:"), "{again}");
     assert_same(&in_use.found(), before, "resumed when it was whole");
     assert_eq!(fs::read(run.join("windows.jsonl")).unwrap(), whole);
     said
-}
-
-/// An account that has these rights and no others.
-fn few(in_use: &InUse, place: &Place, grants: &[&str]) -> PathBuf {
-    let mut root = in_use.root();
-    root.run("DROP USER IF EXISTS few@localhost").unwrap();
-    root.run("CREATE USER few@localhost").unwrap();
-    for grant in grants {
-        root.run(format!("GRANT {grant} TO few@localhost")).unwrap();
-    }
-    let file = place.dir.path().join("few.cnf");
-    let socket = in_use.server.socket();
-    fs::write(&file, format!("[client]\nuser=few\nsocket={}\n", socket.display())).unwrap();
-    file
 }
 
 #[test]
@@ -229,8 +197,8 @@ fn each_right_that_is_missing_is_named_with_its_grant_and_nothing_is_changed() {
         ("modb", &[WRITE, PROCESS][..], "ALL ON waggle_lab.*"),
         ("line", &[WRITE, PROCESS][..], COUNTERS),
     ] {
-        let file = few(&in_use, &place, grants);
-        let said = ended(place.foreign(suite, &file, &["--only", "closed", "--yes"]), 4);
+        let file = in_use.server.few(grants).unwrap();
+        let said = ended(place.foreign(suite, &file, &["--only", "closed", "--yes"]).output(), 4);
         assert!(said.contains(&format!("GRANT {named} TO 'few'@'localhost'")), "{named}: {said}");
         assert_same(&in_use.found(), &before, named);
         assert!(!place.run().exists(), "{named}: a run was begun");
@@ -242,7 +210,7 @@ fn what_cannot_be_run_on_this_server_is_told_and_nothing_is_changed() {
     let (place, in_use) = (Place::new(), InUse::of(Version::Mysql9));
     let mut root = in_use.root();
     root.run("CREATE DATABASE waggle_lab").unwrap();
-    let said = ended(place.foreign("rds", &in_use.account(), &YES), 4);
+    let said = ended(place.foreign("rds", &in_use.account(), &YES).output(), 4);
     assert!(said.contains("there is an empty schema waggle_lab"), "{said}");
     root.run("CREATE TABLE waggle_lab.orders (id INT PRIMARY KEY)").unwrap();
     let before = in_use.found();
@@ -258,8 +226,8 @@ fn what_cannot_be_run_on_this_server_is_told_and_nothing_is_changed() {
         (place.small("rds", "mysql-9", &["--yes"]), "--dsn", 2),
         (place.foreign("rds", &account, &YES), "that waggle did not make", 4),
     ];
-    for (command, named, code) in cases {
-        let said = ended(command, code);
+    for (mut command, named, code) in cases {
+        let said = ended(command.output(), code);
         assert!(said.contains(named), "{named}: {said}");
         assert!(!place.run().exists(), "{named}: a run was begun");
         assert_same(&in_use.found(), &before, named);
@@ -291,7 +259,7 @@ fn under_the_load_of_others_statements_are_measured_and_transactions_are_not() {
         let output =
             place.foreign("rds", &account, &["--no-load", "--yes", "--blocks", "2"]).output();
         stop.store(true, Ordering::Relaxed);
-        done(&output.unwrap());
+        done(output);
     });
     assert_same(&in_use.found(), &before, "without a load");
     let windows = windows(&place.run());

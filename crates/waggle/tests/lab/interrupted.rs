@@ -9,60 +9,39 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
+use waggle_host::processors::{usable, usable_by};
+use waggle_testkit::{wait_for, wait_showing, wait_until};
 
-use super::{Place, done, is_empty, limits, stderr, windows};
+use super::{Place, done, ended, is_empty, limits, windows};
 
-/// What does not come within this time does not come.
-const PATIENCE: Duration = Duration::from_secs(120);
-/// Arms that share a server, in turns.
-const IN_TURNS: Asked<'_> = Asked {
-    suite: "rds",
-    server: "mysql-8.0",
-    words: &[
-        "--pin",
-        "--only",
-        "read-only",
-        "--only",
-        "1",
-        "--only",
-        "4",
-        "--only",
-        "closed",
-        "--only",
-        "pfson_conon_inson",
-        "--blocks",
-        "2",
-    ],
-};
-
-/// What is run.
-struct Asked<'a> {
-    suite: &'a str,
-    server: &'a str,
-    words: &'a [&'a str],
+/// What is run: a small suite of two scenarios, of which this has the way that arms get their servers, and one kind
+/// of load.
+#[derive(Clone, Copy)]
+struct Asked {
+    servers: &'static str,
+    load: &'static str,
+    /// Blocks of three windows.
+    blocks: usize,
 }
 
-impl Asked<'_> {
-    fn run(&self, place: &Place) -> Command {
-        place.small(self.suite, self.server, self.words)
+impl Asked {
+    fn run(self, place: &Place) -> Command {
+        let blocks = self.blocks.to_string();
+        let words = ["--pin", "--blocks", &blocks, "--only", self.load];
+        place.small(&limits::suite(place, self.servers, &[]), "mysql-5.7", &words)
     }
 }
 
-/// Starts a run, and interrupts it when it was begun and has made some windows. After Ctrl-C it says that
-/// it did not come to its end.
-fn interrupt(asked: &Asked<'_>, place: &Place, signal: Signal, after: usize) {
-    let mut run = asked.run(place);
+/// Starts a run, or goes on with it, and interrupts it when it has made some windows more. After Ctrl-C it
+/// says that it did not come to its end.
+fn interrupt(mut run: Command, place: &Place, signal: Signal, more: usize) {
+    let after = windows(&place.run()).len() + more;
     let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let begin = Instant::now();
-    while !place.run().join("run.json").exists() || windows(&place.run()).len() < after {
-        assert!(begin.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
-        sleep(Duration::from_millis(20));
-    }
-    if after > 0 {
-        assert_pinned(place);
-    }
+    wait_until("its first windows", || {
+        assert!(child.try_wait().unwrap().is_none());
+        place.run().join("run.json").exists() && windows(&place.run()).len() >= after
+    });
     kill_process(Pid::from_child(&child), signal).unwrap();
     let ended = child.wait().unwrap();
     if signal == Signal::INT {
@@ -75,9 +54,8 @@ fn interrupt(asked: &Asked<'_>, place: &Place, signal: Signal, after: usize) {
 /// The server has a part of our processors, and the load the others, as the run says, and neither has a port. Both are
 /// there while windows are made.
 fn assert_pinned(place: &Place) {
-    let ours = waggle_calibration::processors::usable().unwrap();
-    let run: Value =
-        serde_json::from_slice(&fs::read(place.run().join("run.json")).unwrap()).unwrap();
+    let ours = usable().unwrap();
+    let run = place.run_json();
     let [server, load]: [Vec<usize>; 2] = serde_json::from_value(run["pinned"].clone()).unwrap();
     if ours.len() > 1 {
         let mut both = [server.clone(), load.clone()].concat();
@@ -86,40 +64,28 @@ fn assert_pinned(place: &Place) {
         assert!(!server.is_empty() && !load.is_empty());
     }
     for (program, expected) in [("mysqld", server), ("sysbench", load)] {
-        let begin = Instant::now();
-        let (found, sockets) = loop {
-            let found = process_of(place, program);
-            if let Some(found) = found.and_then(|pid| Some((processors(pid)?, sockets(pid)?))) {
-                break found;
-            }
-            assert!(begin.elapsed() < PATIENCE, "there is no {program}");
-            sleep(Duration::from_millis(20));
-        };
+        let (found, sockets) = wait_for(program, || {
+            process_of(place, program).and_then(|pid| Some((usable_by(pid).ok()?, sockets(pid)?)))
+        });
         assert_eq!(found, expected, "{program}");
         assert!(sockets.is_disjoint(&internet_sockets()), "{program} has a port");
     }
 }
 
 /// A process that runs a program in the directory of the servers; `None` where there is none.
-fn process_of(place: &Place, program: &str) -> Option<Pid> {
+fn process_of(place: &Place, program: &str) -> Option<u32> {
     let dir = place.servers();
     fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
         let words = fs::read_to_string(entry.path().join("cmdline")).ok()?;
         let is_it = words.split('\0').next().is_some_and(|first| first.ends_with(program));
         let is_it = is_it && words.contains(dir.to_str().unwrap());
-        Pid::from_raw(entry.file_name().to_str()?.parse().ok()?).filter(|_| is_it)
+        entry.file_name().to_str()?.parse().ok().filter(|_| is_it)
     })
 }
 
-/// The processors that a process may use; `None` where it has ended.
-fn processors(pid: Pid) -> Option<Vec<usize>> {
-    let set = sched_getaffinity(Some(pid)).ok()?;
-    Some((0..CpuSet::MAX_CPU).filter(|at| set.is_set(*at)).collect())
-}
-
 /// The inodes of the sockets that a process has open; `None` where it has ended.
-fn sockets(pid: Pid) -> Option<BTreeSet<String>> {
-    let files = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero())).ok()?.flatten();
+fn sockets(pid: u32) -> Option<BTreeSet<String>> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
     let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     let inode = |target: PathBuf| {
         Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
@@ -150,11 +116,10 @@ fn processes_of(dir: &Path) -> Vec<String> {
 
 /// No process of a server is left.
 fn assert_clean(place: &Place) {
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_secs(5) && !processes_of(&place.servers()).is_empty() {
-        sleep(Duration::from_millis(20));
-    }
-    assert_eq!(processes_of(&place.servers()), Vec::<String>::new());
+    wait_showing("no process of a server is left", || {
+        let left = processes_of(&place.servers());
+        if left.is_empty() { Ok(()) } else { Err(left.join("\n")) }
+    });
 }
 
 /// Which window was what.
@@ -176,10 +141,10 @@ fn assert_begun_without_windows(place: &Place, of: usize) {
     assert_eq!(windows(&place.run()).len(), 0, "it was killed too late for this test");
     let _ = fs::remove_file(&file);
     let state = format!("0 of {of}");
-    let listed = done(&place.lab(&["list"]).output().unwrap());
+    let listed = done(place.lab(&["list"]).output());
     assert!(listed.contains(&format!("{state} windows")), "{listed}");
-    let shown = place.lab(&["show", place.run().to_str().unwrap()]).output().unwrap();
-    assert!(done(&shown).contains(&state));
+    let shown = done(place.lab(&["show", place.run().to_str().unwrap()]).output());
+    assert!(shown.contains(&state));
     assert!(!file.exists(), "looking changes nothing");
 }
 
@@ -196,81 +161,99 @@ fn make_it_of_another_machine(place: &Place) {
     fs::write(&file, text.replace("\"kernel\": \"", "\"kernel\": \"another ")).unwrap();
 }
 
-/// The report says from which window on it was another machine, where windows were made on the first one.
-fn assert_machines_are_told(place: &Place, made: usize) {
+/// The report says from which window on it was another machine: where the run went on for the first time with
+/// windows of another one.
+fn assert_machines_are_told(place: &Place, starts: &[usize]) {
     let report = fs::read_to_string(place.run().join("report.md")).unwrap();
-    let said = format!("Windows from {made} on were made on another machine");
-    assert_eq!(report.contains(&said), made > 0, "{report}");
-    let run: Value =
-        serde_json::from_slice(&fs::read(place.run().join("run.json")).unwrap()).unwrap();
-    let first = run["facts"]["host"]["kernel"].as_str().unwrap();
-    assert_eq!(first.starts_with("another "), made > 0, "nothing was measured on it");
-    let parts = run["facts"]["taken_up"].as_array().map_or(0, Vec::len);
-    assert_eq!(parts, usize::from(made > 0));
+    let said = format!("Windows from {} on were made on another machine", starts[0]);
+    assert!(report.contains(&said), "{report}");
+    let run = place.run_json();
+    assert!(run["facts"]["host"]["kernel"].as_str().unwrap().starts_with("another "));
+    assert_eq!(run["facts"]["taken_up"].as_array().unwrap().len(), starts.len());
 }
 
 /// What a run needs is looked at again before it goes on.
 fn assert_needs_room(place: &Place) {
     let before = fs::read(place.run().join("run.json")).unwrap();
     // A file system without blocks: nothing is ever free in it.
-    let refused = resume(place).env("TMPDIR", "/proc").output().unwrap();
-    let said = stderr(&refused);
-    assert!(refused.status.code() == Some(4) && said.contains("room on the disk"), "{said}");
+    let said = ended(resume(place).env("TMPDIR", "/proc").output(), 4);
+    assert!(said.contains("room on the disk"), "{said}");
     assert_eq!(fs::read(place.run().join("run.json")).unwrap(), before);
 }
 
-/// Interrupts a run, each time in another place, and goes on with it: its windows are those of one that nobody
-/// interrupts.
-fn goes_on(asked: &Asked<'_>, interruptions: &[(Signal, usize)]) {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let whole = Place::new();
-    done(&asked.run(&whole).output().unwrap());
-    assert!(is_empty(&whole.servers()));
-    let wanted = places(&windows(&whole.run()));
-    assert_eq!(wanted.len(), 2 * 2 * 3);
-
-    for (signal, after) in interruptions.iter().copied() {
-        let place = Place::new();
-        interrupt(asked, &place, signal, after);
-        assert_clean(&place);
-        if signal == Signal::INT {
-            assert!(is_empty(&place.servers()), "no file of a server is left");
-        }
-        let file = place.run().join("windows.jsonl");
-        if after == 0 {
-            assert_begun_without_windows(&place, wanted.len());
-        }
-        let before = fs::read(&file).unwrap_or_default();
-        let made = windows(&place.run()).len();
-        assert!(windows(&place.run()).len() < wanted.len());
-        make_it_of_another_machine(&place);
-        assert_needs_room(&place);
-        done(&resume(&place).output().unwrap());
-        let after = fs::read(&file).unwrap();
-        assert!(after.starts_with(&before), "what was measured stays as it was");
-        assert_eq!(places(&windows(&place.run())), wanted, "none is lost, none is doubled");
-        // What was made before and what was made after are told apart.
-        let sessions = windows(&place.run()).into_iter().map(|one| one["part"].as_u64().unwrap());
-        let parts: Vec<u64> =
-            (0..wanted.len()).map(|at| u64::from(made > 0 && at >= made)).collect();
-        assert_eq!(sessions.collect::<Vec<_>>(), parts);
-        assert_machines_are_told(&place, made);
-        assert_clean(&place);
+/// Looks at a run that was interrupted, and returns how many windows it has.
+fn look_at_interrupted(place: &Place, signal: Signal, more: usize, of: usize) -> usize {
+    assert_clean(place);
+    if signal == Signal::INT {
         assert!(is_empty(&place.servers()), "no file of a server is left");
     }
+    if more == 0 {
+        assert_begun_without_windows(place, of);
+    }
+    let made = windows(&place.run()).len();
+    assert!(made < of);
+    assert_needs_room(place);
+    made
+}
+
+/// A run that nobody interrupts, and what it has where while it makes its windows.
+fn whole(asked: Asked) -> Vec<String> {
+    let place = Place::new();
+    let mut run = asked.run(&place);
+    let child = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until("its first window", || !windows(&place.run()).is_empty());
+    assert_pinned(&place);
+    done(child.wait_with_output());
+    assert!(is_empty(&place.servers()));
+    places(&windows(&place.run()))
+}
+
+/// Interrupts a run, again and again, and goes on with it: its windows are those of one that nobody interrupts.
+fn goes_on(asked: Asked, interruptions: &[(Signal, usize)]) {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let wanted = whole(asked);
+    assert_eq!(wanted.len(), 3 * asked.blocks);
+
+    let place = Place::new();
+    let file = place.run().join("windows.jsonl");
+    let mut run = asked.run(&place);
+    // Where the run went on with windows that it had.
+    let mut starts = Vec::new();
+    let mut before = Vec::new();
+    for (signal, more) in interruptions.iter().copied() {
+        interrupt(run, &place, signal, more);
+        let made = look_at_interrupted(&place, signal, more, wanted.len());
+        if starts.is_empty() {
+            make_it_of_another_machine(&place);
+        }
+        starts.extend(Some(made).filter(|made| *made > 0));
+        let kept = fs::read(&file).unwrap_or_default();
+        assert!(kept.starts_with(&before), "what was measured stays as it was");
+        before = kept;
+        run = resume(&place);
+    }
+    done(run.output());
+    assert!(fs::read(&file).unwrap().starts_with(&before), "what was measured stays as it was");
+    assert_eq!(places(&windows(&place.run())), wanted, "none is lost, none is doubled");
+    // What was made before and what was made after are told apart.
+    let parts = windows(&place.run()).into_iter().map(|one| one["part"].as_u64().unwrap() as usize);
+    let expected = (0..wanted.len()).map(|at| starts.iter().filter(|start| **start <= at).count());
+    assert!(parts.eq(expected), "{starts:?}");
+    assert_machines_are_told(&place, &starts);
+    assert_clean(&place);
+    assert!(is_empty(&place.servers()), "no file of a server is left");
     assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
 }
 
 #[test]
 fn a_run_goes_on_after_ctrl_c_and_after_a_kill_with_the_windows_of_its_seed() {
-    goes_on(&IN_TURNS, &[(Signal::INT, 2), (Signal::KILL, 5), (Signal::KILL, 0)]);
+    // Its windows are kept a block at a time.
+    let asked = Asked { servers: "side_by_side", load: "closed", blocks: 3 };
+    goes_on(asked, &[(Signal::KILL, 0), (Signal::INT, 1), (Signal::KILL, 1)]);
 }
 
 #[test]
 fn so_does_one_with_a_server_for_each_window_and_with_a_load_at_a_fixed_rate() {
-    let files = Place::new();
-    let suite = limits::suite(&files, "one_after_another", &[]);
-    let words = ["--pin", "--blocks", "2"];
-    let asked = Asked { suite: &suite, server: "mysql-5.7", words: &words };
-    goes_on(&asked, &[(Signal::INT, 2), (Signal::KILL, 7)]);
+    let asked = Asked { servers: "one_after_another", load: "open", blocks: 2 };
+    goes_on(asked, &[(Signal::INT, 1), (Signal::KILL, 1)]);
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{Place, done, is_empty, small_suite, stderr, windows};
+use super::{Place, done, ended, is_empty, small_suite, windows};
 
 /// One session, closed and at fixed rates, and two scenarios on one server.
 const SUITE: [&str; 2] = [
@@ -34,17 +34,12 @@ const TOO_MUCH: f64 = 0.9999;
 
 /// Writes a suite whose open loads use a share of the processors that one session reaches, and others.
 pub(super) fn suite(place: &Place, servers: &str, others: &[f64]) -> String {
-    // One session keeps about one processor of the host busy; this is a third of it. proc_stat(5) has a
-    // line for all processors, and one for each.
-    let stat = fs::read_to_string("/proc/stat").unwrap();
-    let processors = stat.lines().filter(|line| line.starts_with("cpu")).count() - 1;
-    let share = 0.3 / processors as f64;
-    let file = place.dir.path().join("limits.toml");
+    // One session keeps about one processor of the host busy; this is a third of it.
+    let share = 0.3 / waggle_host::processors::online().unwrap() as f64;
     let shares: Vec<String> = [&[share], others].concat().iter().map(f64::to_string).collect();
     let suite =
         small_suite(SUITE).replace("SERVERS", servers).replace("SHARES", &shares.join(", "));
-    fs::write(&file, suite).unwrap();
-    file.to_str().unwrap().to_owned()
+    place.file_of(&suite)
 }
 
 fn report(place: &Place) -> String {
@@ -54,13 +49,8 @@ fn report(place: &Place) -> String {
 #[test]
 fn a_load_at_a_fixed_rate_has_one_where_the_baseline_can_hold_it_and_else_is_not_run() {
     let place = Place::new();
-    let words = ["--only", "open", "--blocks", "2"];
-    done(
-        &place
-            .small(&suite(&place, "side_by_side", &[TOO_MUCH]), "mysql-5.7", &words)
-            .output()
-            .unwrap(),
-    );
+    let suite = suite(&place, "side_by_side", &[TOO_MUCH]);
+    done(place.small(&suite, "mysql-5.7", &["--only", "open", "--blocks", "2"]).output());
     let windows = windows(&place.run());
     assert_eq!(windows.len(), 2 * 3);
     let (mut transactions, mut arrived) = (0.0, 0.0);
@@ -79,29 +69,27 @@ fn a_load_at_a_fixed_rate_has_one_where_the_baseline_can_hold_it_and_else_is_not
     // As fast as it goes would be three times as much.
     assert!(transactions > 0.0 && transactions < 2.0 * arrived, "{transactions} of {arrived}");
 
-    let run: Value =
-        serde_json::from_slice(&fs::read(place.run().join("run.json")).unwrap()).unwrap();
+    let run = place.run_json();
     let left_out = run["facts"]["not_run"].as_array().unwrap();
-    let why = "the baseline cannot use 99.99 % of the processors";
+    let why = "the baseline cannot use 99.99 % of the CPUs";
     let beyond: Vec<&Value> = left_out.iter().filter(|one| one["why"] == why).collect();
     assert_eq!(beyond.len(), 1, "{left_out:?}");
     assert_eq!(beyond[0]["cell"]["load"]["open"]["share"].as_f64(), Some(TOO_MUCH));
     let report = report(&place);
     assert!(report.contains(&format!("not run: {why}")), "{report}");
-    assert!(report.contains("processors in use, % of those that the server may use"), "{report}");
-    let shown = done(&place.lab(&["show", place.run().to_str().unwrap()]).output().unwrap());
+    assert!(report.contains("CPUs in use, % of those that the server may use"), "{report}");
+    let shown = done(place.lab(&["show", place.run().to_str().unwrap()]).output());
     assert!(shown.contains("6 of 6"), "{shown}");
 
     // Nothing is made for a run that has everything.
     let whole = fs::read(place.run().join("run.json")).unwrap();
-    let again = place.lab(&["resume", place.run().to_str().unwrap()]).output().unwrap();
-    assert!(stderr(&again).contains("every window is there") && !stderr(&again).contains("data:"));
+    let again = ended(place.lab(&["resume", place.run().to_str().unwrap()]).output(), 0);
+    assert!(again.contains("every window is there") && !again.contains("data:"), "{again}");
     assert_eq!(fs::read(place.run().join("run.json")).unwrap(), whole);
     // Two blocks have no interval.
     let run = place.run().display().to_string();
-    let compared = place.lab(&["compare", &run, &run]).output().unwrap();
-    assert!(stderr(&compared).contains("no effect was measured in both runs"));
-    assert_eq!(compared.status.code(), Some(4));
+    let compared = ended(place.lab(&["compare", &run, &run]).output(), 4);
+    assert!(compared.contains("no effect was measured in both runs"), "{compared}");
 }
 
 #[test]
@@ -109,15 +97,11 @@ fn a_run_ends_after_a_block_when_its_time_is_over_and_can_be_resumed() {
     let place = Place::new();
     // The windows of one block take longer.
     let words = ["--only", "closed", "--blocks", "2", "--time-budget", "500ms"];
-    let output = place
-        .small(&suite(&place, "side_by_side", &[TOO_MUCH]), "mysql-5.7", &words)
-        .output()
-        .unwrap();
-    done(&output);
-    let said = stderr(&output);
+    let suite = suite(&place, "side_by_side", &[TOO_MUCH]);
+    let said = ended(place.small(&suite, "mysql-5.7", &words).output(), 0);
     assert!(said.contains("the time is over") && said.contains("waggle lab resume"), "{said}");
-    // Two pairs tell no effect of 2 %.
-    assert!(said.contains("that is not the 2 % that the suite is made for"), "{said}");
+    // Two pairs tell no effect.
+    assert!(said.contains("Detects no effect: an interval needs 6 blocks"), "{said}");
     let made = windows(&place.run());
     assert!(made.len() == 3 && made.iter().all(|window| window["block"] == 0), "{made:?}");
     let why = "not run: budget: the time was over when 1 of 2 blocks were made";
@@ -125,7 +109,7 @@ fn a_run_ends_after_a_block_when_its_time_is_over_and_can_be_resumed() {
 
     let (run, list) = (place.run(), place.list());
     let words = ["resume", run.to_str().unwrap(), "--servers", list.to_str().unwrap()];
-    done(&place.lab(&words).output().unwrap());
+    done(place.lab(&words).output());
     let whole = windows(&place.run());
     assert!(whole.len() == 6 && whole.starts_with(&made), "{whole:?}");
     assert!(!report(&place).contains("not run: budget"), "{}", report(&place));

@@ -37,9 +37,7 @@ fn logged(text: &str, place: &Place, log: &str) -> String {
     let options = "\noptions = [";
     assert_eq!(text.matches(options).count(), 1);
     let logged = format!("{options}\"--general-log=ON\", \"--general-log-file={log}\",");
-    let file = place.dir.path().join("logged.toml");
-    fs::write(&file, text.replace(options, &logged)).unwrap();
-    file.to_str().unwrap().to_owned()
+    place.file_of(&text.replace(options, &logged))
 }
 
 #[test]
@@ -48,7 +46,7 @@ fn a_scenario_with_a_server_for_itself_is_set_before_the_sessions_of_its_load_lo
     let log = place.dir.path().join("general.log");
     let suite = logged(&Suite::text("line").unwrap(), &place, log.to_str().unwrap());
     let words = ["--only", "closed", "--only", "instruments-on", "--blocks", "2"];
-    done(&place.small(&suite, "mysql-8.0", &words).output().unwrap());
+    done(place.small(&suite, "mysql-8.0", &words).output());
     assert_eq!(windows(&place.run()).len(), 2 * 3);
 
     let log = fs::read_to_string(log).unwrap();
@@ -73,7 +71,7 @@ fn sessions_of_a_server_that_arms_share_log_in_under_what_it_had_at_its_start() 
     let place = Place::new();
     let log = place.dir.path().join("general.log");
     let suite = logged(&small_suite(SHARED), &place, log.to_str().unwrap());
-    done(&place.small(&suite, "mysql-8.0", &["--blocks", "2"]).output().unwrap());
+    done(place.small(&suite, "mysql-8.0", &["--blocks", "2"]).output());
     assert_eq!(windows(&place.run()).len(), 2 * 2 * 3);
 
     let log = fs::read_to_string(log).unwrap();

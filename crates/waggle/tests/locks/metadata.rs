@@ -4,11 +4,39 @@ use super::*;
 
 const ALTER: &str = "ALTER TABLE shop.t ADD COLUMN later INT";
 const MDL_ON: &str = "--performance-schema-instrument=wait/lock/metadata/sql/mdl=ON";
+pub(super) const MDL_OFF: &str = "--performance-schema-instrument=wait/lock/metadata/sql/mdl=OFF";
 const STATEMENTS_ON: &str = "--performance-schema-consumer-events-statements-current=ON";
 
 /// With the instrument on from the start.
 fn instrumented(version: Version) -> Scene {
     Scene::with(version, &["--performance-schema=ON", MDL_ON, STATEMENTS_ON])
+}
+
+/// A user lock has a name and no schema.
+fn user_lock(version: Version) {
+    let scene = instrumented(version);
+    let holder = scene.session_after(&["SELECT GET_LOCK('nightly job', 0)"]);
+    let waiter = scene.waiting(&["SELECT GET_LOCK('nightly job', 60)"]);
+    let (a, b) = (holder.connection_id(), waiter.connection_id());
+    let look = scene.look_until_drawn(&format!("{a}({b})"));
+    let lock = &look["blockers"][0]["waiters"][0]["waits_for"];
+    assert!(lock["object"].as_str().unwrap().ends_with("nightly job"), "{look:#}");
+    assert_eq!(lock["state"], "User lock", "{look:#}");
+}
+
+/// `FLUSH TABLES WITH READ LOCK`: a global read lock, of MariaDB a backup lock.
+fn read_lock(version: Version) {
+    let scene = instrumented(version);
+    let holder = scene.session_after(&["FLUSH TABLES WITH READ LOCK"]);
+    let writer = scene.waiting(&["UPDATE shop.t SET n = n + 1 WHERE id = 1"]);
+    let (a, b) = (holder.connection_id(), writer.connection_id());
+    scene.look_until_drawn(&format!("{a}({b})"));
+}
+
+#[test]
+fn the_holder_of_a_user_lock_or_a_global_read_lock_is_named() {
+    on_each(&Version::ALL, user_lock);
+    on_each(&Version::ALL, read_lock);
 }
 
 fn chain(version: Version) {
@@ -88,8 +116,7 @@ fn blind(version: Version) {
 /// A transaction has the table since before the instrument was on. An ALTER waits for it, and a reader behind that:
 /// nobody waits in a circle, and nobody but the ALTER is in the way of the reader.
 fn from_before(version: Version) {
-    let off = MDL_ON.replace("=ON", "=OFF");
-    let scene = Scene::with(version, &["--performance-schema=ON", &off, STATEMENTS_ON]);
+    let scene = Scene::with(version, &["--performance-schema=ON", MDL_OFF, STATEMENTS_ON]);
     let _root = scene.session_after(&["BEGIN", "SELECT n FROM shop.t"]);
     scene.session_after(&["UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' \
                            WHERE NAME = 'wait/lock/metadata/sql/mdl'"]);

@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use waggle_testkit::Account;
+
 use super::*;
 
 const GUEST: Account = Account { user: "guest", password: "" };
@@ -28,13 +30,36 @@ fn few_rights(version: Version) {
     let not_known = json["not_known"].to_string();
     assert!(not_known.contains("GRANT PROCESS ON *.* TO 'guest'@'localhost'"), "{json:#}");
 
+    // Who was killed is not seen without PROCESS.
+    root.run("GRANT SELECT ON performance_schema.* TO guest@localhost").unwrap();
+    if matches!(version, Version::Mysql80 | Version::Mysql9) {
+        let named = scene.session_after(&["SELECT GET_LOCK('job', 0)"]);
+        let also = scene.waiting(&["SELECT GET_LOCK('job', 60)"]);
+        let found = format!("{}({})", named.connection_id(), also.connection_id());
+        scene.look_until("a user lock", |look| {
+            drawn(&look["blockers"]).contains(&found).then_some(())
+        });
+        let json: Value = serde_json::from_slice(&look(&["--json"]).stdout).unwrap();
+        let blocker = &json["blockers"][0];
+        assert_eq!(blocker["remedy"], format!("KILL {}", named.connection_id()), "{json:#}");
+        let note = blocker["remedy_note"].as_str().unwrap();
+        assert!(note.contains("killed already") && note.contains("GRANT PROCESS"), "{json:#}");
+        assert_eq!(blocker["session"]["killed"], Value::Null, "{json:#}");
+        drop(named);
+        scene.look_until("no user lock", |look| {
+            (!drawn(&look["blockers"]).contains(&found)).then_some(())
+        });
+        drop(also);
+    }
+
     // What the message says is enough.
     root.run("GRANT PROCESS ON *.* TO guest@localhost").unwrap();
-    root.run("GRANT SELECT ON performance_schema.* TO guest@localhost").unwrap();
     let output = look(&["--json"]);
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["not_known"], serde_json::json!([]), "{json:#}");
-    let below = &json["blockers"][0]["waiters"][0];
+    let holder = &json["blockers"][0];
+    assert_eq!(holder["remedy_note"], Value::Null, "{version}: {json:#}");
+    let below = &holder["waiters"][0];
     assert_eq!(below["connection_id"], waiter.connection_id(), "{version}: {json:#}");
 }
 

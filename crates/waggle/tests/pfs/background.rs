@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
-use waggle_testkit::Version;
+use waggle_testkit::{Version, wait_for, wait_until};
 
-use super::{Scene, stderr, wait_for};
+use super::{Scene, assert_ended};
 
 fn rows(connection: &mut Connection, sql: &str) -> Vec<Vec<String>> {
     let rows = connection.rows(sql).unwrap();
@@ -85,8 +85,7 @@ fn a_background_thread_is_set_now_and_for_its_next_start() {
                 assert_eq!(row[2..], [of(is_chosen); 2], "{version} {chosen}: {row:?}");
             }
 
-            let ended = holding.end();
-            assert_eq!(ended.status.code(), Some(0), "{version} {chosen}: {}", stderr(&ended));
+            assert_ended(&holding.end(), 0, &[], format_args!("{version} {chosen}"));
             assert_eq!(rows(&mut connection, KINDS), kinds, "{version} {chosen}");
             let after = rows(&mut connection, THREADS);
             let (after, before) = (in_both(&after, &threads), in_both(&threads, &after));
@@ -118,11 +117,10 @@ fn a_thread_that_starts_later_is_recorded_by_its_name_and_by_no_number() {
             connection.rows(event).unwrap();
             let worker = wait_for("the event", || rows(&mut connection, WORKERS).pop());
             assert_eq!(worker[1..], [expected; 2], "{version} {chosen}");
-            let ended = holding.end();
-            assert_eq!(ended.status.code(), Some(0), "{version} {chosen}: {}", stderr(&ended));
+            assert_ended(&holding.end(), 0, &[], format_args!("{version} {chosen}"));
             assert_eq!(rows(&mut connection, WORKERS)[0][1..], ["YES"; 2], "{version} {chosen}");
             connection.rows(&format!("KILL {}", worker[0])).unwrap();
-            wait_for("its end", || rows(&mut connection, WORKERS).is_empty().then_some(()));
+            wait_until("its end", || rows(&mut connection, WORKERS).is_empty());
             connection.rows("DROP EVENT IF EXISTS test.e").unwrap();
         }
     }
@@ -171,7 +169,7 @@ fn what_a_background_thread_does_is_recorded_alone() {
         let (chosen, _) = busy.iter().max_by_key(|(_, waits)| **waits).unwrap();
         let alone = scene.hold(&["apply", "waits", "--thread", chosen]);
         let earlier = waits(&mut connection);
-        let seen = wait_for(&format!("{chosen} of {version}"), || {
+        let seen = wait_for(format_args!("{chosen} of {version}"), || {
             sleep(BUSY);
             let seen = waits_since(&mut connection, &earlier);
             seen.contains_key(chosen).then_some(seen)

@@ -4,10 +4,10 @@ use std::process::Output;
 use std::time::Duration;
 
 use serde_json::Value;
-use waggle_testkit::Version;
 use waggle_testkit::sysbench::{Length, Running, Sysbench};
+use waggle_testkit::{Version, wait_for};
 
-use super::{Scene, load, prices, stderr, wait_for};
+use super::{Scene, load, prices, stderr};
 
 /// Longer than any test; it ends when it is dropped.
 const LONG: Length = Length::Time(Duration::from_secs(600));

@@ -2,25 +2,21 @@
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_testkit::{Version, wait_for};
 
+use super::costing::json;
 use super::innodb::{counter, counters};
-use super::{Holding, Scene, stderr, wait_for};
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap()
-}
+use super::{Holding, Scene, stderr};
 
 #[test]
 fn the_status_is_that_of_the_table_also_without_performance_schema() {
     for version in Version::ALL {
-        let scene = Scene::with(version, "--performance-schema=OFF");
+        let scene = Scene::with(version, ["--performance-schema=OFF"]);
         let mut connection = scene.connect();
         connection.rows("SET GLOBAL innodb_monitor_enable = 'module_index'").unwrap();
         let counters = counters(&mut connection);
@@ -40,8 +36,7 @@ fn the_status_is_that_of_the_table_also_without_performance_schema() {
         let all_named = counters.iter().all(|counter| plain.contains(&counter.name));
         assert!(all_named && plain.contains("module_index"), "{version}: {plain}");
 
-        let held = scene.run(&["innodb", "enable", "module_lock", "--for", "1ms"]);
-        assert_eq!(held.status.code(), Some(0), "{version}: {}", stderr(&held));
+        scene.assert_run(&["innodb", "enable", "module_lock", "--for", "1ms"], 0, &[]);
     }
 }
 
@@ -94,7 +89,7 @@ fn rates_add_up_to_the_work_that_was_done() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let mut connection = scene.connect();
-        let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        let mut client = scene.server.root().unwrap();
         client.run("CREATE TABLE test.t (a INT PRIMARY KEY) ENGINE=InnoDB").unwrap();
         connection.rows("SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'").unwrap();
         let mut commits = || counter(&mut connection, "trx_rw_commits").count;
@@ -167,20 +162,17 @@ fn a_reset_asks_first_and_is_in_the_journal() {
         let scene = Scene::of(version);
         let mut connection = scene.connect();
         connection.rows("SET GLOBAL innodb_monitor_enable = 'trx_rw_commits'").unwrap();
-        let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        let mut client = scene.server.root().unwrap();
         client.run("CREATE TABLE test.t (a INT PRIMARY KEY) ENGINE=InnoDB").unwrap();
         client.run("INSERT INTO test.t VALUES (1)").unwrap();
         let before = counter(&mut connection, "trx_rw_commits");
         assert!(before.count_reset > 0, "{version}");
 
-        let refused = scene.run(&["innodb", "reset", "trx_rw_commits"]);
-        assert_eq!(refused.status.code(), Some(2), "{version}: {}", stderr(&refused));
-        assert!(stderr(&refused).contains("add --yes"), "{version}: {}", stderr(&refused));
+        scene.assert_run(&["innodb", "reset", "trx_rw_commits"], 2, &["add --yes"]);
         assert!(counter(&mut connection, "trx_rw_commits").count_reset >= before.count_reset);
         assert_eq!(scene.contents(), [], "{version}");
 
-        let done = scene.run(&["innodb", "reset", "trx_rw_commits", "--yes"]);
-        assert_eq!(done.status.code(), Some(0), "{version}: {}", stderr(&done));
+        scene.assert_run(&["innodb", "reset", "trx_rw_commits", "--yes"], 0, &[]);
         let after = counter(&mut connection, "trx_rw_commits");
         assert!(after.count >= before.count, "{version}: {after:?} {before:?}");
         // `COUNT_RESET` has what was committed since the reset only, by the server itself, too: no more
@@ -195,8 +187,7 @@ fn a_reset_asks_first_and_is_in_the_journal() {
         assert!((before.count_reset..=after.count).contains(&held), "{version}: {held}");
 
         // It holds nothing: the next command is not kept waiting, and there is nothing to undo.
-        let next = scene.run(&["innodb", "enable", "module_icp", "--for", "1ms"]);
-        assert_eq!(next.status.code(), Some(0), "{version}: {}", stderr(&next));
+        scene.assert_run(&["innodb", "enable", "module_icp", "--for", "1ms"], 0, &[]);
         let rollback = scene.run(&["rollback"]);
         assert!(stderr(&rollback).contains("nothing is left"), "{version}: {}", stderr(&rollback));
         let history = scene.history();

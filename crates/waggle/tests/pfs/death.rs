@@ -14,21 +14,21 @@ use waggle_instrumentation::Table;
 use waggle_instrumentation::journal::{Journal, Undoer};
 use waggle_mysql::connection::text;
 use waggle_stats::Random;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_testkit::{Account, Client, Transport, Version, wait_for, wait_until};
 
 use super::costing::busy;
 use super::holding::{assert_as_before, without_threads};
 use super::holding_everything::until_set;
-use super::{Holding, Scene, guardian_of, size, stderr, wait_for};
+use super::{Holding, Scene, guardian_of, size, stderr};
 
 /// Moments at which the command is killed, on each server, alone and then with its guardian: one while it
-/// applies, the next while it holds. Alone until its guardian has undone so many.
-const MOMENTS: usize = 20;
-/// After so many without one while a part was set, something else is wrong.
-const MOMENTS_MAX: usize = 10 * MOMENTS;
-/// How long a guardian may take, every time in a soak, which has the machine for itself; else half of the times
-/// may be longer, since a machine can stand still.
+/// applies, the next while it holds. Alone until its guardian has undone as many.
+fn moments() -> usize {
+    size::choose(4, 20)
+}
+/// After as many without one while a part was set, something else is wrong.
+const MOMENTS_MAX: usize = 200;
+/// How long a guardian may take in a soak, which has the machine for itself.
 const GUARDIAN_TIME_S: f64 = 2.0;
 /// From which they are drawn.
 const SEED: u64 = 4;
@@ -59,7 +59,7 @@ impl Apply {
     }
 
     fn wait_until_said(&self, what: &str) {
-        wait_for(what, || read_to_string(&self.said).unwrap().contains(what).then_some(()));
+        wait_until(what, || read_to_string(&self.said).unwrap().contains(what));
     }
 
     /// Kills it, and gives what it had said.
@@ -82,13 +82,10 @@ fn time_of_apply(scene: &Scene) -> Duration {
 
 /// Waits for the guardian of what is not undone: who wrote nothing yet has none.
 fn wait_for_guardian(scene: &Scene) {
-    let is_open = || {
-        scene
-            .contents()
-            .iter()
-            .any(|contents| contents.undone.is_none() && guardian_of(&contents.path).is_some())
-    };
-    wait_for("the guardian's work", || (!is_open()).then_some(()));
+    wait_until("the guardian's work", || {
+        let contents = scene.contents();
+        contents.iter().all(|one| one.undone.is_some() || guardian_of(&one.path).is_none())
+    });
 }
 
 /// A kill that a guardian has undone.
@@ -112,8 +109,8 @@ fn kill_at_random(scene: &Scene, with_guardian: bool) -> Vec<Kill> {
     };
     let (mut in_part, mut whole, mut kills) = (0, 0, Vec::new());
     for moment in 0..MOMENTS_MAX {
-        let are_enough = with_guardian || kills.len() >= MOMENTS;
-        if moment >= MOMENTS && in_part > 0 && are_enough {
+        let are_enough = with_guardian || kills.len() >= moments();
+        if moment >= moments() && in_part > 0 && are_enough {
             break;
         }
         let journals = scene.contents().len();
@@ -159,7 +156,7 @@ fn a_killed_command_is_undone_by_its_guardian() {
         // The tables of a load take longer than the test is to.
         let _load = size::is_soak().then(|| busy(&scene));
         let kills = kill_at_random(&scene, false);
-        assert!(kills.len() >= MOMENTS, "{version}: the guardian undid {} only", kills.len());
+        assert!(kills.len() >= moments(), "{version}: the guardian undid {} only", kills.len());
         let mut times: Vec<f64> = kills.iter().map(|kill| kill.undone_s).collect();
         times.sort_by(f64::total_cmp);
         let (median, longest) = (times[times.len() / 2], times[times.len() - 1]);
@@ -172,8 +169,7 @@ fn a_killed_command_is_undone_by_its_guardian() {
             "shortest_s": times[0], "median_s": median, "longest_s": longest,
             "moments": kills.iter().map(moment).collect::<Vec<Value>>(),
         }));
-        let limited = size::choose(median, longest);
-        assert!(limited <= GUARDIAN_TIME_S, "{version}: {limited} s of {times:?}");
+        assert!(!size::is_soak() || longest <= GUARDIAN_TIME_S, "{version}: {times:?}");
     }
 }
 
@@ -205,7 +201,7 @@ fn threads_of(scene: &Scene, clients: &[Client]) -> Vec<[String; 2]> {
 
 #[test]
 fn what_records_a_part_and_a_timer_are_undone_by_the_guardian_too() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let scene = Scene::of(version);
         let connect = || {
             let connect =
@@ -235,20 +231,21 @@ fn what_records_a_part_and_a_timer_are_undone_by_the_guardian_too() {
                 assert_eq!(threads_of(&scene, clients), threads, "{what}");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn what_is_killed_with_its_guardian_is_undone_by_the_next_command() {
-    for version in Version::ALL {
-        kill_at_random(&Scene::of(version), true);
-    }
+    Version::each(|version| drop(kill_at_random(&Scene::of(version), true)));
 }
 
 /// Kills the guardian of what is held, where there is one yet.
 fn kill_guardian(scene: &Scene) {
-    if let Some(guardian) = scene.contents().pop().and_then(|open| guardian_of(&open.path)) {
+    let Some(open) = scene.contents().pop() else { return };
+    if let Some(guardian) = guardian_of(&open.path) {
         kill(guardian);
+        // Until it is gone, it can get the lock that it waits for.
+        wait_until("the end of the guardian", || guardian_of(&open.path).is_none());
     }
 }
 
@@ -306,7 +303,7 @@ const LEFT: &str = "ended without undoing its changes";
 
 #[test]
 fn what_nobody_guards_is_told_by_every_command_and_undone_by_the_next_that_changes_something() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
         leave_open(&scene);
@@ -334,12 +331,12 @@ fn what_nobody_guards_is_told_by_every_command_and_undone_by_the_next_that_chang
         let meanwhile = stderr(&scene.run(&["status", "--interval", "10ms"]));
         assert!(!meanwhile.contains(LEFT), "{version}: it is held: {meanwhile}");
         drop(holding.end());
-    }
+    });
 }
 
 #[test]
 fn a_restart_while_changes_are_held_ends_them() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let mut scene = Scene::of(version);
         let before = without_threads(&scene.read());
         let ends: [fn(Holding); 2] = [|holding| drop(holding.end()), Holding::kill];
@@ -351,12 +348,12 @@ fn a_restart_while_changes_are_held_ends_them() {
             assert_eq!(undone.by, Undoer::Restart, "{version}");
             assert_as_before(&scene, &before, version.name());
         }
-    }
+    });
 }
 
 #[test]
 fn a_restart_of_the_server_leaves_nothing_to_undo() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let mut scene = Scene::of(version);
         let before = without_threads(&scene.read());
         leave_open(&scene);
@@ -364,12 +361,10 @@ fn a_restart_of_the_server_leaves_nothing_to_undo() {
         assert_as_before(&scene, &before, "settings outlived a restart");
         let status = stderr(&scene.run(&["status", "--interval", "10ms"]));
         assert!(!status.contains(LEFT), "{version}: {status}");
-        let next = scene.run(&["rollback"]);
-        assert_eq!(next.status.code(), Some(0), "{version} {}", stderr(&next));
-        assert!(stderr(&next).contains("started anew"), "{version} {}", stderr(&next));
+        scene.assert_run(&["rollback"], 0, &["started anew"]);
         assert_eq!(scene.contents()[0].undone.as_ref().unwrap().by, Undoer::Restart);
         assert_as_before(&scene, &before, version.name());
-    }
+    });
 }
 
 /// Ends what is held in a way, and gives what was said of it where somebody hears it.

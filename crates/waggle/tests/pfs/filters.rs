@@ -1,13 +1,11 @@
 //! Only what was chosen is recorded.
 
-use tempfile::TempDir;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Server, Version};
+use waggle_testkit::{Account, Client, Transport, Version, wait_for};
 
 use super::holding::{assert_as_before, without_threads};
-use super::{Scene, stderr, wait_for};
+use super::{Scene, assert_ended, stderr};
 
 fn connect(scene: &Scene, account: Account) -> Client {
     Client::connect(&scene.server, Transport::Unix, account).unwrap()
@@ -47,8 +45,7 @@ fn table_io(connection: &mut Connection, schema: &str, table: &str) -> u64 {
 fn held(scene: &Scene, words: &[&str], check: impl FnOnce()) {
     let holding = scene.hold(words);
     check();
-    let ended = holding.end();
-    assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+    assert_ended(&holding.end(), 0, &[], "");
 }
 
 #[test]
@@ -288,9 +285,7 @@ fn what_is_not_there_is_told_and_what_no_rule_can_hold_is_refused() {
             ("--object", "TABLE:%.orders", "needs its schema"),
             ("--thread", "thread/sql/nosuch", "none of this name to come"),
         ] {
-            let refused = plan(&[option, name]);
-            assert_eq!(refused.status.code(), Some(2), "{version} {name}");
-            assert!(stderr(&refused).contains(why), "{version} {name}: {}", stderr(&refused));
+            assert_ended(&plan(&[option, name]), 2, &[why], format_args!("{version} {name}"));
         }
     }
 }
@@ -298,10 +293,9 @@ fn what_is_not_there_is_told_and_what_no_rule_can_hold_is_refused() {
 #[test]
 fn a_table_that_is_full_names_the_variable_to_raise() {
     for version in Version::ALL {
-        let builder = Server::builder(version).arg("--performance-schema=ON");
-        let builder = builder.arg("--performance-schema-setup-actors-size=1");
-        let server = builder.arg("--performance-schema-setup-objects-size=20").start().unwrap();
-        let scene = Scene { server, state: TempDir::new().unwrap() };
+        let options = ["=ON", "-setup-actors-size=1", "-setup-objects-size=20"];
+        let options = options.map(|option| format!("--performance-schema{option}"));
+        let scene = Scene::with(version, options);
         let before = without_threads(&scene.read());
         let plan = |words: &[&str]| {
             let planned =

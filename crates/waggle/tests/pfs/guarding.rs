@@ -8,19 +8,21 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use serde_json::json;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_testkit::Version;
 
 use super::holding::{assert_as_before, without_threads};
 use super::holding_everything::{until_said, until_set};
-use super::{Holding, Scene, rights, size, stderr};
+use super::{Holding, Scene, assert_ended, rights, size, stderr};
 
 /// What a statement does is in a table, so that it can become more.
 const STATEMENT: &str = "SELECT BENCHMARK((SELECT n FROM test.work), SHA2('x', 256)), \
                          SLEEP((SELECT s FROM test.work))";
-/// About a millisecond: beside it, what else there is to a statement is little, so that a tenth more
-/// work is a tenth more time.
-const WORK: u32 = 10_000;
+/// What a statement does: rounds of work, and for how long it sleeps, s. In a soak it works for about a
+/// millisecond: beside that, what else there is to a statement is little, so that a tenth more work is a tenth
+/// more time. Else it sleeps for most of its time, so that guards of several tests run side by side.
+fn statement() -> (u32, f64) {
+    size::choose((5_000, 0.002), (10_000, 0.0))
+}
 
 /// A session that sends statements until it is dropped, one after the other: a processor that now and
 /// then has nothing to do is at times the slower for it.
@@ -31,16 +33,16 @@ struct Load {
 
 impl Load {
     fn start(scene: &Scene) -> Self {
-        Self::sleeping(scene, 0.0)
+        Self::sleeping(scene, statement().1)
     }
 
-    /// With statements that sleep for so many seconds as well.
+    /// With statements that sleep for another time, s.
     fn sleeping(scene: &Scene, seconds: f64) -> Self {
-        let mut root = connect(scene);
+        let mut root = scene.server.root().unwrap();
         root.run("CREATE TABLE test.work (n INT, s FLOAT)").unwrap();
-        root.run(format!("INSERT INTO test.work VALUES ({WORK}, {seconds})")).unwrap();
+        root.run(format!("INSERT INTO test.work VALUES ({}, {seconds})", statement().0)).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let (mut client, stopped) = (connect(scene), Arc::clone(&stop));
+        let (mut client, stopped) = (scene.server.root().unwrap(), Arc::clone(&stop));
         let session = std::thread::spawn(move || {
             while !stopped.load(Ordering::Relaxed) {
                 client.run(STATEMENT).unwrap();
@@ -58,10 +60,6 @@ impl Drop for Load {
             let _ = session.join();
         }
     }
-}
-
-fn connect(scene: &Scene) -> Client {
-    Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap()
 }
 
 /// What is changed costs nothing: the server becomes slower by its statements.
@@ -99,13 +97,13 @@ fn alarm_in(said: &str) -> Option<&str> {
 
 #[test]
 fn what_makes_the_server_slower_is_undone_at_once() {
-    let (guard, slower) = size::choose(("10%", 3.0), ("3%", 1.1));
+    let (guard, slower) = size::choose(("30%", 3.0), ("3%", 1.1));
     let scene = Scene::of(Version::Mysql9);
     let before = without_threads(&scene.read());
     let _load = Load::start(&scene);
     let guarded = Guarded::begin(&scene, guard);
-    let more = f64::from(WORK) * slower;
-    connect(&scene).run(format!("UPDATE test.work SET n = {more:.0}")).unwrap();
+    let more = f64::from(statement().0) * slower;
+    scene.server.root().unwrap().run(format!("UPDATE test.work SET n = {more:.0}")).unwrap();
     let begin = Instant::now();
     let (code, said) = guarded.end();
     assert_eq!(code, Some(1), "{said}");
@@ -130,7 +128,7 @@ fn what_somebody_else_changes_while_the_server_is_measured_is_what_comes_back() 
     let _load = Load::start(&scene);
     let command = scene.command(&["apply", "stages", "--guard", "100%", "--for", "1s"]);
     let (holding, mut stderr, mut said) = until_said(command, MEASURED);
-    let mut root = connect(&scene);
+    let mut root = scene.server.root().unwrap();
     root.run(change(planned)).unwrap();
     root.run(change(other)).unwrap();
     let before = without_threads(&scene.read());
@@ -163,7 +161,7 @@ fn what_costs_nothing_stays() {
     // meanwhile must not be the cause of one: it does not double the processor time of a statement, but
     // easily its time, by waits for a processor. So the statement sleeps for most of it. In a soak it
     // does not, since nothing else runs.
-    let (guard, time, sleep) = size::choose(("100%", "60s", 0.01), ("3%", "1800s", 0.0));
+    let (guard, time, sleep) = size::choose(("100%", "30s", 0.01), ("3%", "1800s", 0.0));
     let scene = Scene::of(Version::Mysql9);
     let _load = Load::sleeping(&scene, sleep);
     let guarded = scene.run(&[&CHANGE[..], &[guard, "--for", time]].concat());
@@ -174,47 +172,47 @@ fn what_costs_nothing_stays() {
     assert_eq!(guarded.status.code(), Some(0), "{}", stderr(&guarded));
 }
 
+/// Holds under guard, does to the load what makes the guard give an alarm, and gives the alarm.
+fn alarm_after(change: impl FnOnce(&Scene, &mut Option<Load>)) -> String {
+    let scene = Scene::of(Version::Mysql9);
+    let before = without_threads(&scene.read());
+    let mut load = Some(Load::start(&scene));
+    let guarded = Guarded::begin(&scene, "50%");
+    change(&scene, &mut load);
+    let (code, said) = guarded.end();
+    drop(load);
+    assert_eq!(code, Some(1), "{said}");
+    assert_as_before(&scene, &before, "after the alarm");
+    alarm_in(&said).unwrap_or_else(|| panic!("no alarm: {said}")).to_owned()
+}
+
 #[test]
-fn what_makes_statements_wait_or_ends_them_is_undone_at_once() {
-    const SLOWER: &str = ", the time per statement is";
-    const TOO_FEW: &str = "the server runs fewer than 50 statements a second";
-    // Four times as long, and still four times as many statements as are needed to tell.
-    let slower = (Some("UPDATE test.work SET s = 0.004"), &[SLOWER][..]);
-    for (change, reasons) in [slower, (None, &[TOO_FEW])] {
-        let scene = Scene::of(Version::Mysql9);
-        let before = without_threads(&scene.read());
-        let mut load = Some(Load::start(&scene));
-        let guarded = Guarded::begin(&scene, "50%");
-        match change {
-            Some(change) => drop(connect(&scene).run(change).unwrap()),
-            None => load = None,
-        }
-        let (code, said) = guarded.end();
-        drop(load);
-        assert_eq!(code, Some(1), "{said}");
-        let alarm = alarm_in(&said).unwrap_or_else(|| panic!("no alarm: {said}"));
-        assert!(reasons.iter().any(|reason| alarm.contains(reason)), "{alarm}");
-        assert_as_before(&scene, &before, "after the alarm");
-    }
+fn what_makes_statements_wait_is_undone_at_once() {
+    // Three times as long, since a look counts as no more, and still twice as many statements as are needed to tell.
+    let slower = format!("UPDATE test.work SET s = {}", statement().1 + 0.006);
+    let alarm = alarm_after(|scene, _| drop(scene.server.root().unwrap().run(slower).unwrap()));
+    assert!(alarm.contains(", the time per statement is"), "{alarm}");
+}
+
+#[test]
+fn what_ends_statements_is_undone_at_once() {
+    let alarm = alarm_after(|_, load| *load = None);
+    assert!(alarm.contains("the server runs fewer than 50 statements a second"), "{alarm}");
 }
 
 #[test]
 fn who_may_change_settings_may_guard_them() {
     let scene = Scene::of(Version::Mariadb114);
     let _load = Load::start(&scene);
-    let file = rights::account(&scene, &[rights::WRITE]);
+    let file = scene.few(&[rights::WRITE]);
     let words = ["apply", "stages", "--guard", "100%", "--for", "5s"];
-    let guarded = scene.command_as(&file, &words).output().unwrap();
-    assert_eq!(guarded.status.code(), Some(0), "{}", stderr(&guarded));
+    assert_ended(&scene.command_as(&file, &words).output().unwrap(), 0, &[], "");
 }
 
 #[test]
 fn a_server_at_rest_cannot_be_guarded() {
     let scene = Scene::of(Version::Mysql9);
-    let guarded = scene.run(&["apply", "io", "--for", "1s", "--guard", "3%"]);
-    assert_eq!(guarded.status.code(), Some(4), "{}", stderr(&guarded));
-    assert!(stderr(&guarded).contains("too few"), "{}", stderr(&guarded));
+    scene.assert_run(&["apply", "io", "--for", "1s", "--guard", "3%"], 4, &["too few"]);
     assert_eq!(scene.contents(), [], "nothing was changed");
-    let wrong = scene.run(&["apply", "io", "--guard", "none"]);
-    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
+    scene.assert_run(&["apply", "io", "--guard", "none"], 2, &[]);
 }

@@ -3,14 +3,10 @@
 use std::collections::BTreeSet;
 
 use waggle_instrumentation::class::class_of;
-use waggle_instrumentation::pattern::fits;
-use waggle_instrumentation::{Change, State, Table, activity};
-use waggle_mysql::connection::text;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_instrumentation::{State, Table};
+use waggle_testkit::{Client, Version};
 
-use super::costing::json;
-use super::{PATIENCE, Scene, stderr};
+use super::{Scene, stderr};
 
 /// Statements that make events of every class that a session can make.
 pub(super) fn work(client: &mut Client) {
@@ -31,84 +27,12 @@ pub(super) fn work(client: &mut Client) {
 
 /// A wait for a metadata lock: they count when they wait only.
 pub(super) fn wait_for_lock(scene: &Scene) {
-    let connect = || Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
-    let (mut holder, mut waiter) = (connect(), connect());
+    let [mut holder, mut waiter] = [(); 2].map(|()| scene.server.root().unwrap());
     holder.run("CREATE TABLE test.locked (a INT) ENGINE=InnoDB").unwrap();
     holder.run("BEGIN").unwrap();
     holder.run("SELECT * FROM test.locked").unwrap();
     waiter.run("SET SESSION lock_wait_timeout = 1").unwrap();
     waiter.run("DROP TABLE test.locked").unwrap_err();
-}
-
-/// What is off or has no times though it could. Memory and errors have none.
-const OFF: &str = "SELECT NAME FROM performance_schema.setup_instruments WHERE ENABLED = 'NO' \
-                   OR TIMED = 'NO' AND NAME NOT LIKE 'memory/%' AND NAME <> 'error' UNION ALL \
-                   SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'NO'";
-
-fn off(scene: &Scene) -> Vec<String> {
-    scene.connect().rows(OFF).unwrap().iter().map(|row| text(row, 0)).collect()
-}
-
-#[test]
-fn everything_is_on_while_it_holds_and_every_class_counts() {
-    for version in Version::ALL {
-        let scene = Scene::of(version);
-        let before = scene.read();
-        assert!(!off(&scene).is_empty(), "{version}: everything is on before");
-        let plan = json(&scene.run(&["plan", "everything", "--interval", "10ms", "--json"]));
-        let planned: Vec<Change> = serde_json::from_value(plan["changes"].clone()).unwrap();
-        let impossible = plan["impossible"].as_array().unwrap().iter();
-        let impossible: Vec<&str> = impossible.map(|one| one[0].as_str().unwrap()).collect();
-        let holding = scene.hold(&["apply", "everything"]);
-        let now = scene.read();
-        for change in &planned {
-            assert_eq!(now.row(change.table, &change.key), change.after.as_ref(), "{version}");
-        }
-        let mut left = off(&scene);
-        left.retain(|name| !impossible.iter().any(|pattern| fits(name, pattern)));
-        assert!(left.is_empty(), "{version}: still off: {left:?}");
-        counts_everywhere(&scene, version);
-
-        let ended = holding.end();
-        assert_eq!(ended.status.code(), Some(0), "{version}: {}", stderr(&ended));
-        assert_as_before(&scene, &without_threads(&before), version.name());
-    }
-}
-
-/// Classes whose events a session of a client makes on every server.
-const BUSY: [&str; 12] = [
-    "memory",
-    "stage",
-    "statement",
-    "transaction",
-    "idle",
-    "wait/io/file",
-    "wait/io/socket",
-    "wait/io/table",
-    "wait/lock/metadata",
-    "wait/lock/table",
-    "wait/synch/mutex",
-    "wait/synch/rwlock",
-];
-
-fn counts_everywhere(scene: &Scene, version: Version) {
-    let mut connection = scene.connect();
-    let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
-    let earlier = activity::read(&mut connection).unwrap();
-    let earlier = earlier.value().unwrap();
-    wait_for_lock(scene);
-    let begin = std::time::Instant::now();
-    loop {
-        work(&mut client);
-        let later = activity::read(&mut connection).unwrap();
-        let counted = activity::by_class(earlier, later.value().unwrap());
-        let silent = BUSY.iter().filter(|class| counted.get(**class).is_none_or(|n| *n == 0));
-        let silent: Vec<_> = silent.collect();
-        if silent.is_empty() {
-            return;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{version}: nothing counted: {silent:?}");
-    }
 }
 
 /// Table, key and settings of every row.
@@ -134,12 +58,9 @@ pub(crate) fn assert_as_before(scene: &Scene, before: &Rows, what: &str) {
 fn a_second_profile_is_refused_while_one_is_held() {
     let scene = Scene::of(Version::Mysql9);
     let holding = scene.hold(&["apply", "io"]);
-    let second = scene.run(&["apply", "stages", "--for", "1s"]);
-    assert_eq!(second.status.code(), Some(4));
-    assert!(stderr(&second).contains("`apply io`"), "{}", stderr(&second));
+    scene.assert_run(&["apply", "stages", "--for", "1s"], 4, &["`apply io`"]);
 
-    let rollback = scene.run(&["rollback"]);
-    assert_eq!(rollback.status.code(), Some(0), "{}", stderr(&rollback));
+    scene.assert_run(&["rollback"], 0, &[]);
     drop(holding);
     assert!(scene.contents().iter().all(|contents| contents.undone.is_some()));
 }
@@ -151,11 +72,9 @@ fn a_rollback_of_what_is_held_says_what_was_left_alone() {
     let other = "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'NO' \
                  WHERE NAME = 'wait/io/socket/sql/client_connection'";
     scene.connect().rows(other).unwrap();
-    let rollback = scene.run(&["rollback"]);
-    assert_eq!(rollback.status.code(), Some(1), "{}", stderr(&rollback));
     let left_alone = "left alone, changed by somebody else: setup_instruments \
                       wait/io/socket/sql/client_connection: holds YES NO, not NO NO";
-    assert!(stderr(&rollback).contains(left_alone), "{}", stderr(&rollback));
+    scene.assert_run(&["rollback"], 1, &[left_alone]);
     drop(holding);
 }
 
@@ -173,11 +92,8 @@ fn what_is_kept_stays_until_it_is_rolled_back() {
         class_of(&key[0]) == "wait/io/socket" && settings[0].as_deref() == Some("YES")
     });
     assert_eq!(on.count(), 3);
-    let other = scene.run(&["apply", "stages", "--for", "1s"]);
-    assert_eq!(other.status.code(), Some(4), "{}", stderr(&other));
     let stays = "stays on this server; undo it first: waggle pfs rollback";
-    assert!(stderr(&other).contains(stays), "{}", stderr(&other));
-    let again = scene.run(&["rollback"]);
-    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    scene.assert_run(&["apply", "stages", "--for", "1s"], 4, &[stays]);
+    scene.assert_run(&["rollback"], 0, &[]);
     assert_as_before(&scene, &without_threads(&before), "after the rollback");
 }

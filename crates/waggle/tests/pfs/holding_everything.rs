@@ -6,17 +6,19 @@ use std::process::{ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
 use serde_json::Value;
+use waggle_instrumentation::Change;
 use waggle_instrumentation::activity::{self, Events};
 use waggle_instrumentation::class::class_of;
+use waggle_instrumentation::pattern::fits;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Version};
+use waggle_testkit::{Version, wait_showing, wait_until};
 
 use super::costing::json;
-use super::holding::{wait_for_lock, work};
-use super::{Holding, PATIENCE, Scene, wait_for};
+use super::holding::{assert_as_before, wait_for_lock, without_threads, work};
+use super::{Holding, Scene};
 
 /// Classes that the work of a test need not make MariaDB use, and why; MySQL uses all.
 const MAY_BE_SILENT: [(&str, &str); 1] =
@@ -105,7 +107,7 @@ impl<'a> Held<'a> {
              WHERE THREAD_ID > {} AND SQL_TEXT LIKE '%events_errors_summary_global_by_error%'",
             self.last_thread
         );
-        wait_for("its first look", || (number(&mut self.watcher, &sql) > 0).then_some(()));
+        wait_until("its first look", || number(&mut self.watcher, &sql) > 0);
     }
 
     /// Ends it as Ctrl-C does.
@@ -137,7 +139,7 @@ fn number(connection: &mut Connection, sql: &str) -> u64 {
 
 #[test]
 fn what_is_held_for_a_time_ends_by_itself() {
-    for version in Version::ALL {
+    Version::each(|version| {
         let scene = Scene::of(version);
         let held = Held::begin(&scene, &["everything", "--for", "10s"]);
         let begin = Instant::now();
@@ -145,21 +147,59 @@ fn what_is_held_for_a_time_ends_by_itself() {
         // It said that all is set a moment before ours began.
         assert!(begin.elapsed() >= Duration::from_secs(9), "{version}: it ended early");
         assert!(proofs.contains_key("statement"), "{version}: {proofs:?}");
-    }
+    });
 }
 
+/// What is off or has no times though it could. Memory and errors have none.
+const OFF: &str = "SELECT NAME FROM performance_schema.setup_instruments WHERE ENABLED = 'NO' \
+                   OR TIMED = 'NO' AND NAME NOT LIKE 'memory/%' AND NAME <> 'error' UNION ALL \
+                   SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'NO'";
+
+/// That what was planned is set, and that all is on but what cannot be.
+fn assert_all_is_on(scene: &Scene, plan: &Value, version: Version) {
+    let now = scene.read();
+    for change in <Vec<Change>>::deserialize(&plan["changes"]).unwrap() {
+        assert_eq!(now.row(change.table, &change.key), change.after.as_ref(), "{version}");
+    }
+    let impossible = <Vec<Vec<String>>>::deserialize(&plan["impossible"]).unwrap();
+    let off = scene.connect().rows(OFF).unwrap();
+    let mut off: Vec<String> = off.iter().map(|row| text(row, 0)).collect();
+    off.retain(|name| !impossible.iter().any(|one| fits(name, &one[0])));
+    assert!(off.is_empty(), "{version}: still off: {off:?}");
+}
+
+/// Classes whose events a session of a client makes on every server.
+const BUSY: [&str; 12] = [
+    "memory",
+    "stage",
+    "statement",
+    "transaction",
+    "idle",
+    "wait/io/file",
+    "wait/io/socket",
+    "wait/io/table",
+    "wait/lock/metadata",
+    "wait/lock/table",
+    "wait/synch/mutex",
+    "wait/synch/rwlock",
+];
+
 #[test]
-fn with_everything_every_class_that_is_on_counts() {
+fn with_everything_all_is_on_and_every_class_counts() {
     for version in Version::ALL {
         let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        assert!(!scene.connect().rows(OFF).unwrap().is_empty(), "{version}: all is on before");
+        let plan = json(&scene.run(&["plan", "everything", "--interval", "10ms", "--json"]));
         let mut held = Held::begin(&scene, &["everything"]);
         held.until_it_has_looked();
-        let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        assert_all_is_on(&scene, &plan, version);
+        let mut client = scene.server.root().unwrap();
         let on = enabled(&mut held.watcher);
+        assert!(BUSY.iter().all(|class| on.contains(*class)), "{version}: {on:?}");
         let earlier = events(&mut held.watcher);
         wait_for_lock(&scene);
-        let begin = Instant::now();
-        loop {
+        wait_showing(format_args!("events of every class, on {version}"), || {
             work(&mut client);
             let counted = activity::by_class(&earlier, &events(&mut held.watcher));
             let is_silent = |class: &&String| {
@@ -167,13 +207,10 @@ fn with_everything_every_class_that_is_on_counts() {
                     && counted.get(*class).is_none_or(|count| *count == 0)
             };
             let silent: Vec<_> = on.iter().filter(is_silent).collect();
-            if silent.is_empty() {
-                break;
-            }
-            assert!(begin.elapsed() < PATIENCE, "{version}: nothing counted: {silent:?}");
-        }
+            if silent.is_empty() { Ok(()) } else { Err(format!("{silent:?}")) }
+        });
         let proofs = held.end();
-        assert!(on.contains("wait/synch/mutex"), "{version}: {on:?}");
+        assert_as_before(&scene, &before, version.name());
         assert_eq!(proofs.keys().cloned().collect::<BTreeSet<_>>(), on, "{version}");
         for (class, proof) in &proofs {
             let may_be_silent = may_be_silent(version, class);
@@ -191,7 +228,7 @@ fn with_off_nothing_counts_but_the_memory_of_performance_schema() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let mut held = Held::begin(&scene, &["off"]);
-        let mut client = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        let mut client = scene.server.root().unwrap();
         // The only instruments that nobody can switch off.
         let sql = "SELECT NAME FROM performance_schema.setup_instruments WHERE ENABLED = 'YES' \
                    AND NAME NOT LIKE 'memory/performance\\_schema/%'";

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use waggle_instrumentation::journal::Undoer;
 use waggle_instrumentation::metrics::{Counter, read};
+use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
-use waggle_mysql::{Connection, Options, Sources};
-use waggle_testkit::Version;
+use waggle_testkit::{Version, wait_for, wait_until};
 
-use super::{Scene, guardian_of, stderr, wait_for};
+use super::{Scene, assert_ended, guardian_of, stderr};
 
 pub(crate) fn counters(connection: &mut Connection) -> Vec<Counter> {
     read(connection).unwrap().value().unwrap().clone()
@@ -49,9 +49,9 @@ fn states(connection: &mut Connection) -> Vec<(String, bool)> {
 /// Waits until the server's clock shows another second than when its counters were turned on: one
 /// that is turned on again shows a later time.
 fn until_a_second_is_over(connection: &mut Connection) {
-    wait_for("another second", || {
+    wait_until("another second", || {
         let sql = "SELECT NOW() > MAX(TIME_ENABLED) FROM information_schema.INNODB_METRICS";
-        (text(&connection.rows(sql).unwrap()[0], 0) == "1").then_some(())
+        text(&connection.rows(sql).unwrap()[0], 0) == "1"
     });
 }
 
@@ -87,8 +87,7 @@ fn what_is_named_is_switched_while_it_holds_and_nothing_else_ever() {
                 }
             }
             assert!(switched > 0, "{version} {verb} {words:?}: nothing was switched");
-            let ended = holding.end();
-            assert_eq!(ended.status.code(), Some(0), "{version} {words:?}: {}", stderr(&ended));
+            assert_ended(&holding.end(), 0, &[], format_args!("{version} {words:?}"));
             let after = table(&mut connection);
             for (Row { name, on, since, .. }, after) in before.iter().zip(&after) {
                 assert_eq!(after.on, *on, "{version} {verb} {words:?}: {name} after the undo");
@@ -117,9 +116,7 @@ fn what_is_named_is_shown_alone_with_what_it_counts() {
     let table = scene.run(&["innodb", "status", "icp_match"]);
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.contains("icp_match") && !table.contains("icp_attempts"), "{table}");
-    let wrong = scene.run(&["innodb", "status", "lock_deadlock"]);
-    assert_eq!(wrong.status.code(), Some(2), "{}", stderr(&wrong));
-    assert!(stderr(&wrong).contains("`lock_deadlock` is no counter"), "{}", stderr(&wrong));
+    scene.assert_run(&["innodb", "status", "lock_deadlock"], 2, &["`lock_deadlock` is no counter"]);
 }
 
 #[test]
@@ -132,10 +129,7 @@ fn everything_off_says_that_counts_will_have_a_gap_and_a_dead_command_is_undone(
             let holding = scene.hold(&words);
             assert_ne!(states(&mut connection), before, "{version} {words:?}");
             holding.kill();
-            wait_for("the guardian's work", || {
-                scene.contents().pop().unwrap().undone.is_some().then_some(())
-            });
-            let undone = scene.contents().pop().unwrap().undone.unwrap();
+            let undone = wait_for("the guardian's work", || scene.contents().pop().unwrap().undone);
             assert_eq!(undone.by, Undoer::Guardian, "{version} {words:?}");
             assert_eq!(states(&mut connection), before, "{version} {words:?}");
         }
@@ -152,19 +146,17 @@ fn what_is_kept_stays_until_the_rollback_and_is_in_the_history() {
     let scene = Scene::of(Version::Mysql9);
     let mut connection = scene.connect();
     let before = states(&mut connection);
-    let kept = scene.run(&["innodb", "enable", "module_icp", "--keep"]);
-    assert_eq!(kept.status.code(), Some(0), "{}", stderr(&kept));
+    scene.assert_run(&["innodb", "enable", "module_icp", "--keep"], 0, &[]);
     assert!(counter(&mut connection, "icp_attempts").enabled);
     let path = scene.contents().pop().unwrap().path;
-    wait_for("the end of the guardian", || guardian_of(&path).is_none().then_some(()));
+    wait_until("the end of the guardian", || guardian_of(&path).is_none());
     assert!(counter(&mut connection, "icp_attempts").enabled, "the guardian let it stay");
     let history = scene.history();
     assert!(
         history.contains("innodb enable module_icp") && history.contains("4 rows"),
         "{history}"
     );
-    let rollback = scene.run(&["rollback"]);
-    assert_eq!(rollback.status.code(), Some(0), "{}", stderr(&rollback));
+    scene.assert_run(&["rollback"], 0, &[]);
     assert_eq!(states(&mut connection), before);
 }
 
@@ -180,9 +172,7 @@ fn what_cannot_be_set_back_is_refused() {
             ("latch_status", "stands in no table"),
             ("lock_deadlock", "is no counter"),
         ] {
-            let refused = scene.run(&["innodb", "enable", word]);
-            assert_eq!(refused.status.code(), Some(2), "{version} {word}: {}", stderr(&refused));
-            assert!(stderr(&refused).contains(why), "{version} {word}: {}", stderr(&refused));
+            scene.assert_run(&["innodb", "enable", word], 2, &[why]);
         }
         assert_eq!(scene.contents(), [], "{version}");
         assert_eq!(states(&mut connection), before, "{version}");
@@ -194,15 +184,9 @@ fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let mut root = scene.connect();
-        root.rows("CREATE USER poor@localhost IDENTIFIED BY 'poor'").unwrap();
-        let file = scene.state.path().join("poor.cnf");
-        let socket = scene.server.socket();
-        let options = format!("[client]\nuser=poor\npassword=poor\nsocket={}\n", socket.display());
-        std::fs::write(&file, options).unwrap();
+        let file = scene.few(&[]);
         let run = |words: &[&str]| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
-            command.arg("innodb").args(words).arg("--defaults-file").arg(&file);
-            command.env("WAGGLE_STATE_DIR", scene.state.path()).output().unwrap()
+            scene.command_as(&file, &[&["innodb"][..], words].concat()).output().unwrap()
         };
         let grant_of = |output: &Output| {
             let said = stderr(output);
@@ -215,7 +199,7 @@ fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
         let unread = run(&["status"]);
         assert_eq!(unread.status.code(), Some(4), "{version}: {}", stderr(&unread));
         let grant = grant_of(&unread);
-        assert_eq!(grant, "GRANT PROCESS ON *.* TO 'poor'@'localhost'", "{version}");
+        assert_eq!(grant, "GRANT PROCESS ON *.* TO 'few'@'localhost'", "{version}");
         let watched = run(&["watch", "--for", "1ms", "--json"]);
         assert_only_the_status_is_shown(&watched, version);
         root.rows(&grant).unwrap();
@@ -232,8 +216,7 @@ fn a_missing_right_is_named_with_its_grant_and_the_grant_is_enough() {
         let unreset = run(&["reset", "module_icp", "--yes"]);
         assert_eq!(grant_of(&unreset), grant, "{version}: {}", stderr(&unreset));
         root.rows(&grant).unwrap();
-        let set = run(&["enable", "module_icp", "--for", "1ms"]);
-        assert_eq!(set.status.code(), Some(0), "{version}: {}", stderr(&set));
+        assert_ended(&run(&["enable", "module_icp", "--for", "1ms"]), 0, &[], version);
         assert_eq!(states(&mut root), before, "{version}");
         assert_who_reads_a_baseline_is_named(&scene, &file, version);
     }
@@ -246,8 +229,8 @@ fn assert_only_the_status_is_shown(watched: &Output, version: Version) {
     let absent = said.lines().filter_map(|line| line.strip_prefix("waggle: not shown: "));
     let grants: Vec<&str> = absent.filter_map(|why| Some(why.split_once("; run ")?.1)).collect();
     let expected = [
-        "GRANT PROCESS ON *.* TO 'poor'@'localhost'",
-        "GRANT SELECT ON performance_schema.* TO 'poor'@'localhost'",
+        "GRANT PROCESS ON *.* TO 'few'@'localhost'",
+        "GRANT SELECT ON performance_schema.* TO 'few'@'localhost'",
     ];
     assert_eq!(grants, expected, "{version}: {said}");
     let line = String::from_utf8_lossy(&watched.stdout);
@@ -261,9 +244,7 @@ fn assert_who_reads_a_baseline_is_named(scene: &Scene, file: &Path, version: Ver
     let on = "UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
               WHERE NAME IN ('events_statements_current', 'events_statements_history')";
     scene.connect().rows(on).unwrap();
-    let file = Some(file.to_owned());
-    let options = Options::read(&Sources { defaults_file: file, ..Sources::default() });
-    let mut reader = Connection::open(&options.unwrap(), None).unwrap();
+    let mut reader = scene.connect_as(file);
     for columns in ["COUNT", "COUNT(*)", "*"] {
         let sql = format!("SELECT {columns} FROM information_schema.INNODB_METRICS");
         reader.rows(&sql).unwrap();
@@ -273,5 +254,5 @@ fn assert_who_reads_a_baseline_is_named(scene: &Scene, file: &Path, version: Ver
     assert_eq!(reset.status.code(), Some(0), "{version}: {said}");
     let named: Vec<&str> = said.lines().filter(|line| line.starts_with("  once, at ")).collect();
     let [one] = named[..] else { panic!("{version}: {said}") };
-    assert!(one.contains(", by poor@localhost: SELECT * FROM"), "{version}: {said}");
+    assert!(one.contains(", by few@localhost: SELECT * FROM"), "{version}: {said}");
 }

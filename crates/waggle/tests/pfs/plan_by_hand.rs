@@ -4,10 +4,10 @@ use serde_json::Value;
 use waggle_instrumentation::apply::ROWS_MAX;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::text;
-use waggle_testkit::Version;
+use waggle_testkit::{Version, wait_until};
 
 use super::costing::json;
-use super::{Scene, stderr, wait_for};
+use super::{Scene, stderr};
 
 const BRIEFLY: [&str; 3] = ["plan", "--interval", "10ms"];
 
@@ -28,8 +28,8 @@ fn plan(scene: &Scene, words: &[&str]) -> Value {
 fn wait_until_alone(connection: &mut Connection) {
     let sql = "SELECT COUNT(*) FROM performance_schema.threads \
                WHERE NAME = 'thread/sql/one_connection'";
-    wait_for("the end of all sessions but ours", || {
-        (text(&connection.rows(sql).unwrap()[0], 0) == "1").then_some(())
+    wait_until("the end of all sessions but ours", || {
+        text(&connection.rows(sql).unwrap()[0], 0) == "1"
     });
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use waggle_instrumentation::class::kind_of;
-use waggle_instrumentation::cost::calibration::{Host, Kept, Measured, SESSIONS};
+use waggle_instrumentation::cost::calibration::{Host, Measured, SESSIONS, Storage};
 use waggle_instrumentation::cost::{Calibration, Span};
 use waggle_mysql::{Connection, Options, Sources};
-use waggle_probes::target::elf::Elf;
+use waggle_probes::servers::elf::Elf;
 use waggle_testkit::Server;
 
 /// What a class, and its kind, is said to cost.
@@ -26,7 +26,7 @@ pub(crate) fn keep(server: &Server, state: &Path, prices: &[Price]) {
 /// The same, of statements that took so long, ns.
 pub(crate) fn keep_under(statement_ns: f64, server: &Server, state: &Path, prices: &[Price]) {
     let options = Sources { defaults_file: Some(server.defaults_file()), ..Sources::default() };
-    let connection = Connection::open(&Options::read(&options).unwrap(), None).unwrap();
+    let connection = Connection::open(&Options::read(&options).unwrap()).unwrap();
     let program = format!("/proc/{}/exe", server.pid());
     let calibration = Calibration {
         at: Timestamp::now(),
@@ -42,9 +42,9 @@ pub(crate) fn keep_under(statement_ns: f64, server: &Server, state: &Path, price
 /// Where events are kept costs nothing more.
 fn measured(price: &Price, without_ns: f64) -> Vec<Measured> {
     let kind = kind_of(price.class);
-    let mut arms = Kept::ALL.map(|kept| (kind, kept)).to_vec();
+    let mut arms = Storage::ALL.map(|kept| (kind, kept)).to_vec();
     if kind != price.class {
-        arms.push((price.class, Kept::Sums));
+        arms.push((price.class, Storage::Sums));
     }
     let mut measured = Vec::new();
     for sessions in SESSIONS {

@@ -1,28 +1,13 @@
 //! What an account needs, and what it is told where that is missing.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Output, Stdio};
 
 use waggle_instrumentation::journal::Undoer;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, PerformanceSchema, Server, Version};
+use waggle_testkit::{Version, wait_for, wait_until};
 
 use super::holding::{assert_as_before, without_threads};
-use super::{Holding, Scene, stderr, wait_for};
-
-/// An account that may do what these statements give it.
-pub(crate) fn account(scene: &Scene, grants: &[&str]) -> PathBuf {
-    let mut root = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
-    root.run("DROP USER IF EXISTS few@localhost").unwrap();
-    root.run("CREATE USER few@localhost").unwrap();
-    for grant in grants {
-        root.run(format!("GRANT {grant} TO few@localhost")).unwrap();
-    }
-    let file = scene.state.path().join("few.cnf");
-    let socket = scene.server.socket();
-    std::fs::write(&file, format!("[client]\nuser=few\nsocket={}\n", socket.display())).unwrap();
-    file
-}
+use super::{Holding, Scene, stderr};
 
 fn run(scene: &Scene, file: &Path, words: &[&str]) -> Output {
     scene.command_as(file, words).output().unwrap()
@@ -36,39 +21,35 @@ const BRIEFLY: [&str; 4] = ["apply", "waits", "--for", "10ms"];
 fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
     for version in Version::ALL {
         let scene = Scene::of(version);
-        let file = account(&scene, &[]);
-        let status = run(&scene, &file, &["status"]);
-        let said = stderr(&status);
-        assert_eq!(status.status.code(), Some(4), "{version}: {said}");
-        assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{version}: {said}");
+        let file = scene.few(&[]);
+        let missing = ["GRANT SELECT ON performance_schema.*"];
+        scene.assert_run_as(&file, &["status"], 4, &missing);
 
-        let file = account(&scene, &[READ]);
+        let file = scene.few(&[READ]);
         for words in [
             &["status", "--interval", "10ms"][..],
             &["cost", "--interval", "10ms"],
             &["plan", "waits", "--interval", "10ms"],
             &["persist", "io"],
         ] {
-            let output = run(&scene, &file, words);
-            assert!(output.status.success(), "{version} {words:?}: {}", stderr(&output));
+            scene.assert_run_as(&file, words, 0, &[]);
         }
-        let refused = run(&scene, &file, &BRIEFLY);
-        let said = stderr(&refused);
-        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
-        assert!(said.contains("GRANT SELECT, INSERT, UPDATE, DELETE"), "{version}: {said}");
-        assert!(said.contains("all is as before"), "{version}: {said}");
+        scene.assert_run_as(
+            &file,
+            &BRIEFLY,
+            4,
+            &["GRANT SELECT, INSERT, UPDATE, DELETE", "all is as before"],
+        );
 
-        let file = account(&scene, &[WRITE]);
-        let applied = run(&scene, &file, &BRIEFLY);
-        assert_eq!(applied.status.code(), Some(0), "{version}: {}", stderr(&applied));
+        let file = scene.few(&[WRITE]);
+        scene.assert_run_as(&file, &BRIEFLY, 0, &[]);
         for words in [
             &["apply", "io", "--for", "10ms", "--account", "few"][..],
             &["set", "stage/sql/%", "on", "--for", "10ms"],
             &["apply", "stages", "--keep"],
             &["rollback"],
         ] {
-            let output = run(&scene, &file, words);
-            assert_eq!(output.status.code(), Some(0), "{version} {words:?}: {}", stderr(&output));
+            scene.assert_run_as(&file, words, 0, &[]);
         }
         rules_for_programs_need_a_way_back(&scene);
     }
@@ -78,7 +59,7 @@ fn the_rights_of_the_guide_are_enough_and_fewer_are_named() {
 fn rules_for_programs_need_a_way_back(scene: &Scene) {
     let version = scene.server.version();
     let before = without_threads(&scene.read());
-    let file = account(scene, &[WRITE]);
+    let file = scene.few(&[WRITE]);
     let of_schema = ["apply", "io", "--for", "10ms", "--schema", "shop"];
     let refused = run(scene, &file, &of_schema);
     let said = stderr(&refused);
@@ -88,9 +69,8 @@ fn rules_for_programs_need_a_way_back(scene: &Scene) {
     assert_eq!(said.contains(grant), is_old, "{version}: {said}");
     assert_as_before(scene, &before, version.name());
 
-    let file = account(scene, &[WRITE, "DROP ON performance_schema.setup_objects"]);
-    let applied = run(scene, &file, &of_schema);
-    assert_eq!(applied.status.code(), Some(0), "{version}: {}", stderr(&applied));
+    let file = scene.few(&[WRITE, "DROP ON performance_schema.setup_objects"]);
+    scene.assert_run_as(&file, &of_schema, 0, &[]);
     assert_as_before(scene, &before, version.name());
 }
 
@@ -99,14 +79,11 @@ fn who_may_only_read_cannot_undo_and_is_told_what_is_missing() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
-        assert_eq!(scene.run(&["apply", "stages", "--keep"]).status.code(), Some(0), "{version}");
-        let file = account(&scene, &[READ]);
-        let refused = run(&scene, &file, &["rollback"]);
-        let said = stderr(&refused);
-        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
-        assert!(said.contains("GRANT SELECT, INSERT, UPDATE, DELETE"), "{version}: {said}");
+        scene.assert_run(&["apply", "stages", "--keep"], 0, &[]);
+        let file = scene.few(&[READ]);
+        scene.assert_run_as(&file, &["rollback"], 4, &["GRANT SELECT, INSERT, UPDATE, DELETE"]);
         // It is still there to be undone.
-        assert_eq!(scene.run(&["rollback"]).status.code(), Some(0), "{version}");
+        scene.assert_run(&["rollback"], 0, &[]);
         assert_as_before(&scene, &before, version.name());
     }
 }
@@ -116,11 +93,11 @@ fn the_guardian_needs_no_more_rights_than_its_command() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
-        let file = account(&scene, &[WRITE]);
+        let file = scene.few(&[WRITE]);
         let mut command = scene.command_as(&file, &["apply", "stages"]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let holding = Holding(Some(child));
-        wait_for("the changes", || (without_threads(&scene.read()) != before).then_some(()));
+        wait_until("the changes", || without_threads(&scene.read()) != before);
         holding.kill();
         let undone = wait_for("the guardian", || scene.contents().pop()?.undone);
         assert_eq!(undone.by, Undoer::Guardian, "{version}");
@@ -133,14 +110,16 @@ fn without_its_guardian_nothing_is_changed_and_no_journal_stays_open() {
     for version in Version::ALL {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
-        let file = account(&scene, &[WRITE]);
-        let mut root = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        let file = scene.few(&[WRITE]);
+        let mut root = scene.server.root().unwrap();
         // The guardian needs a connection of its own.
         root.run("ALTER USER few@localhost WITH MAX_USER_CONNECTIONS 1").unwrap();
-        let refused = run(&scene, &file, &["apply", "stages", "--for", "10ms"]);
-        let said = stderr(&refused);
-        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
-        assert!(said.contains("nothing was changed"), "{version}: {said}");
+        scene.assert_run_as(
+            &file,
+            &["apply", "stages", "--for", "10ms"],
+            4,
+            &["nothing was changed"],
+        );
         assert!(scene.contents().iter().all(|contents| contents.undone.is_some()), "{version}");
         assert_as_before(&scene, &before, version.name());
     }
@@ -163,8 +142,8 @@ fn a_server_that_refuses_writes_lets_its_instrumentation_be_set() {
             assert!(said.contains("is read-only"), "{version}: {said}");
             assert!(said.contains(&format!("GRANT {read_only} TO 'few'@")), "{version}: {said}");
         };
-        let mut write = account(&scene, &grants);
-        let mut root = Client::connect(&scene.server, Transport::Unix, Account::ROOT).unwrap();
+        let mut write = scene.few(&grants);
+        let mut root = scene.server.root().unwrap();
         root.run("SET GLOBAL read_only = ON").unwrap();
         if !is_mariadb {
             root.run("SET GLOBAL super_read_only = ON").unwrap();
@@ -173,7 +152,7 @@ fn a_server_that_refuses_writes_lets_its_instrumentation_be_set() {
             is_refused(&write);
             grants.push(read_only);
             root.run("SET GLOBAL read_only = OFF").unwrap();
-            write = account(&scene, &grants);
+            write = scene.few(&grants);
             root.run("SET GLOBAL read_only = ON").unwrap();
         }
         for words in [
@@ -183,28 +162,26 @@ fn a_server_that_refuses_writes_lets_its_instrumentation_be_set() {
             &["apply", "stages", "--keep"],
             &["rollback"],
         ] {
-            let output = run(&scene, &write, words);
-            assert_eq!(output.status.code(), Some(0), "{version} {words:?}: {}", stderr(&output));
+            scene.assert_run_as(&write, words, 0, &[]);
         }
-        let audit = run(&scene, &write, &["ddl", "tail", "--source", "pfs", "--for", "10ms"]);
-        assert_eq!(audit.status.code(), Some(0), "{version}: {}", stderr(&audit));
+        scene.assert_run_as(&write, &["ddl", "tail", "--source", "pfs", "--for", "10ms"], 0, &[]);
         assert_as_before(&scene, &before, version.name());
 
         // Nobody is given rights on such a server.
         root.run("SET GLOBAL read_only = OFF").unwrap();
-        let metrics = account(&scene, &["PROCESS ON *.*", variables]);
+        let metrics = scene.few(&["PROCESS ON *.*", variables]);
         root.run("SET GLOBAL read_only = ON").unwrap();
         if !is_mariadb {
             root.run("SET GLOBAL super_read_only = ON").unwrap();
         }
         let words = ["innodb", "enable", "module_trx", "--for", "10ms"];
-        let enabled = run(&scene, &metrics, &words);
-        assert_eq!(enabled.status.code(), Some(0), "{version}: {}", stderr(&enabled));
-        let reset = run(&scene, &metrics, &["innodb", "reset", "module_trx", "--yes"]);
-        let said = stderr(&reset);
-        assert_eq!(reset.status.code(), Some(0), "{version}: {said}");
-        assert!(said.contains("who reads those columns is not known"), "{version}: {said}");
-        assert!(said.contains("GRANT SELECT ON performance_schema.*"), "{version}: {said}");
+        scene.assert_run_as(&metrics, &words, 0, &[]);
+        scene.assert_run_as(
+            &metrics,
+            &["innodb", "reset", "module_trx", "--yes"],
+            0,
+            &["who reads those columns is not known", "GRANT SELECT ON performance_schema.*"],
+        );
     }
 }
 
@@ -215,12 +192,13 @@ fn who_may_write_to_the_setup_tables_may_choose_a_timer() {
         let scene = Scene::of(version);
         let before = without_threads(&scene.read());
         let words = ["timer", "statement", "microsecond", "--for", "10ms"];
-        let refused = run(&scene, &account(&scene, &[READ]), &words);
-        let said = stderr(&refused);
-        assert_eq!(refused.status.code(), Some(4), "{version}: {said}");
-        assert!(said.contains("GRANT SELECT, INSERT, UPDATE, DELETE"), "{version}: {said}");
-        let chosen = run(&scene, &account(&scene, &[WRITE]), &words);
-        assert_eq!(chosen.status.code(), Some(0), "{version}: {}", stderr(&chosen));
+        scene.assert_run_as(
+            &scene.few(&[READ]),
+            &words,
+            4,
+            &["GRANT SELECT, INSERT, UPDATE, DELETE"],
+        );
+        scene.assert_run_as(&scene.few(&[WRITE]), &words, 0, &[]);
         assert_as_before(&scene, &before, version.name());
     }
 }
@@ -228,14 +206,9 @@ fn who_may_write_to_the_setup_tables_may_choose_a_timer() {
 #[test]
 fn a_server_without_performance_schema_is_told_what_it_would_take() {
     for version in Version::ALL {
-        let server =
-            Server::builder(version).performance_schema(PerformanceSchema::Off).start().unwrap();
-        let scene = Scene { server, state: tempfile::TempDir::new().unwrap() };
+        let scene = Scene::with(version, ["--performance-schema=OFF"]);
         for words in [&["status"][..], &["cost"], &["plan", "waits"], &BRIEFLY] {
-            let output = scene.run(words);
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(4), "{version} {words:?}: {said}");
-            assert!(said.contains("performance_schema=ON"), "{version} {words:?}: {said}");
+            scene.assert_run(words, 4, &["performance_schema=ON"]);
         }
         assert_eq!(scene.contents(), [], "{version}");
     }

@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json as value};
-use tempfile::TempDir;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{optional_text, text};
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Server, Version};
+use waggle_testkit::{Account, Client, Transport, Version, wait_for, wait_until};
 
+use super::Scene;
 use super::costing::{AT_WORK_PER_S, busy, json, number};
-use super::{Scene, wait_for};
 
 fn status(scene: &Scene, interval: &str) -> Value {
     json(&scene.run(&["status", "--interval", interval, "--json"]))
@@ -164,7 +162,7 @@ fn threads_timers_and_memory_are_those_of_the_server() {
         );
         connection.rows(&sql).unwrap();
         // The status has a session of its own, and others of the server come and go.
-        wait_for("as many threads as the server says and one more", || {
+        wait_until("as many threads as the server says and one more", || {
             let sql = "SELECT COUNT(*) + 1, SUM(INSTRUMENTED = 'YES') + 1, \
                        SUM(HISTORY = 'YES') + 1 FROM performance_schema.threads";
             let threads = numbers(&mut connection, sql);
@@ -172,7 +170,7 @@ fn threads_timers_and_memory_are_those_of_the_server() {
             let expected = value!({
                 "total": threads[0], "instrumented": threads[1], "history": threads[2]
             });
-            (status(&scene, "10ms")["threads"] == expected).then_some(())
+            status(&scene, "10ms")["threads"] == expected
         });
 
         let bytes = |connection: &mut Connection| {
@@ -212,10 +210,9 @@ fn threads_timers_and_memory_are_those_of_the_server() {
 fn what_is_full_and_what_is_lost_is_said() {
     const DIGESTS: u64 = 40;
     for version in Version::ALL {
-        let builder = Server::builder(version).arg("--performance-schema=ON");
-        let builder = builder.arg(format!("--performance-schema-digests-size={DIGESTS}"));
-        let server = builder.arg("--performance-schema-max-cond-classes=5").start().unwrap();
-        let scene = Scene { server, state: TempDir::new().unwrap() };
+        let options = ["=ON", &format!("-digests-size={DIGESTS}"), "-max-cond-classes=5"];
+        let options = options.map(|option| format!("--performance-schema{option}"));
+        let scene = Scene::with(version, options);
         let mut connection = scene.connect();
         let used = "SELECT COUNT(*) FROM performance_schema.events_statements_summary_by_digest";
         connection.rows("TRUNCATE performance_schema.events_statements_summary_by_digest").unwrap();

@@ -1,8 +1,7 @@
 //! Single settings: what is set by name, and what makes a profile last.
 
-use tempfile::TempDir;
 use waggle_instrumentation::Table;
-use waggle_testkit::{Server, Version};
+use waggle_testkit::Version;
 
 use super::holding::{assert_as_before, without_threads};
 use super::{Scene, stderr};
@@ -10,10 +9,7 @@ use super::{Scene, stderr};
 /// That a command is refused with this exit code, says these words, and changes nothing.
 fn assert_refused(scene: &Scene, words: &[&str], code: i32, said: &[&str]) {
     let before = without_threads(&scene.read());
-    let output = scene.run(words);
-    let error = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{words:?}: {error}");
-    said.iter().for_each(|part| assert!(error.contains(part), "{words:?}: {part}: {error}"));
+    scene.assert_run(words, code, said);
     assert_as_before(scene, &before, &words.join(" "));
 }
 
@@ -85,10 +81,12 @@ fn a_timer_is_chosen_and_given_back_where_it_can_be() {
 
 #[test]
 fn a_timer_is_refused_where_performance_schema_is_off() {
-    let scene = Scene::with(Version::Mysql57, "--performance-schema=OFF");
-    let output = scene.run(&["timer", "statement", "microsecond", "--for", "1s"]);
-    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
-    assert!(stderr(&output).contains("performance_schema"), "{}", stderr(&output));
+    let scene = Scene::with(Version::Mysql57, ["--performance-schema=OFF"]);
+    scene.assert_run(
+        &["timer", "statement", "microsecond", "--for", "1s"],
+        4,
+        &["performance_schema"],
+    );
 }
 
 #[test]
@@ -124,11 +122,11 @@ fn lines(scene: &Scene, profile: &str) -> String {
 /// A server that is started with lines of my.cnf.
 fn started_with(version: Version, lines: &str) -> Scene {
     let settings = lines.lines().filter(|line| !line.starts_with(['[', '#']));
-    let server = settings.fold(Server::builder(version), |server, line| {
+    let option = |line: &str| {
         let (name, value) = line.split_once(" = ").unwrap();
-        server.arg(format!("--{name}={}", value.trim_matches('\'')))
-    });
-    Scene { server: server.start().unwrap(), state: TempDir::new().unwrap() }
+        format!("--{name}={}", value.trim_matches('\''))
+    };
+    Scene::with(version, settings.map(option))
 }
 
 #[test]

@@ -2,11 +2,10 @@
 
 use std::process::Command;
 
-use tempfile::TempDir;
 use waggle_instrumentation::status::StatusError;
-use waggle_testkit::{PerformanceSchema, Server, Version};
+use waggle_testkit::Version;
 
-use super::{Scene, stderr};
+use super::{Scene, assert_ended};
 
 #[test]
 fn the_restart_and_its_cost_are_said() {
@@ -15,8 +14,7 @@ fn the_restart_and_its_cost_are_said() {
         assert!(words.contains(part), "{part}: {words}");
     }
     for version in Version::ALL {
-        let server = Server::builder(version).performance_schema(PerformanceSchema::Off);
-        let scene = Scene { server: server.start().unwrap(), state: TempDir::new().unwrap() };
+        let scene = Scene::with(version, ["--performance-schema=OFF"]);
         let mut ddl = Command::new(env!("CARGO_BIN_EXE_waggle"));
         ddl.args(["ddl", "tail", "--source", "pfs"]).env("WAGGLE_STATE_DIR", scene.state.path());
         ddl.arg("--defaults-file").arg(scene.server.defaults_file());
@@ -27,10 +25,12 @@ fn the_restart_and_its_cost_are_said() {
             scene.command(&["persist", "io"]),
             ddl,
         ] {
-            let output = command.output().unwrap();
-            let said = stderr(&output);
-            assert_eq!(output.status.code(), Some(4), "{version} {command:?}: {said}");
-            assert!(said.contains(&words), "{version} {command:?}: {said}");
+            assert_ended(
+                &command.output().unwrap(),
+                4,
+                &[&words],
+                format_args!("{version} {command:?}"),
+            );
         }
         assert_eq!(scene.contents(), [], "{version}");
     }

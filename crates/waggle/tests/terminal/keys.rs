@@ -1,12 +1,11 @@
 //! Every key, filter and view, in one session.
 
-use std::fs;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Server, Version, wait_until};
 
-use crate::tmux::{Tmux, wait_until};
+use crate::tmux::Tmux;
 use crate::{busy, digests, selected, watch};
 
 #[test]
@@ -14,7 +13,7 @@ fn every_key_does_what_the_page_of_keys_says() {
     let (server, _load) = busy(Version::Mysql9);
     let tmux = Tmux::start(120, 40);
     let before = tmux.state();
-    watch(&tmux, &server, "");
+    watch(&tmux, &server, "--no-waits");
     let screen = tmux.wait_for("a busy interval", |screen| digests(screen).len() > 10);
     for word in
         ["mysql 9.", "statements/s", " CPUs [", "RUNNING", "kept ", "per statement", "? help"]
@@ -26,8 +25,7 @@ fn every_key_does_what_the_page_of_keys_says() {
     pausing_and_stepping(&tmux);
     opening_copying_and_writing(&tmux, &server);
     sizes(&tmux);
-    tmux.press(&["q"]);
-    tmux.wait_for("the last sentence", |screen| screen.contains("captured"));
+    tmux.quit();
     assert_eq!(tmux.state(), before, "the terminal is as it was");
 }
 

@@ -3,15 +3,12 @@
 //! Nothing makes the binary panic, so this program takes its place: it runs itself once more in a
 //! terminal, takes that over by the code of the binary, and panics there.
 
-use std::env;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{env, fs, thread};
 
-use waggle_tui::App;
-use waggle_tui::Options;
+use waggle_tui::{App, Options};
 
 use crate::screen::Screen;
 use crate::tmux::Tmux;

@@ -3,14 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use waggle_testkit::{wait_showing, wait_until};
 
-/// Longer than anything here takes, so that a fault does not hang the tests.
-const LIMIT: Duration = Duration::from_secs(40);
 /// What the shell shows when it waits.
 const PROMPT: &str = "ready$ ";
 
@@ -92,7 +89,7 @@ impl Tmux {
     pub(crate) fn command_to_its_end(&self, command: &str) {
         let mark = self.dir.path().join("ended");
         self.command(&format!("{command}; touch ended"));
-        wait_until(&format!("the end of {command}"), || mark.exists());
+        wait_until(format_args!("the end of {command}"), || mark.exists());
         fs::remove_file(mark).unwrap();
     }
 
@@ -124,15 +121,23 @@ impl Tmux {
 
     /// Waits until the screen is as it should be, and returns it.
     pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(&str) -> bool) -> String {
-        let begin = Instant::now();
-        loop {
+        wait_showing(what, || {
             let screen = self.screen();
-            if is_so(&screen) {
-                return screen;
-            }
-            assert!(begin.elapsed() < LIMIT, "no sign of {what}:\n{screen}");
-            thread::sleep(Duration::from_millis(30));
-        }
+            if is_so(&screen) { Ok(screen) } else { Err(screen) }
+        })
+    }
+
+    /// Waits until waggle has ended, and gives what is on the screen then.
+    pub(crate) fn last_screen(&self) -> String {
+        // It comes in pieces.
+        let is_whole = |line: &str| line.contains("captured ") && line.contains(", lost ");
+        self.wait_for("the last sentence", |screen| screen.lines().any(is_whole))
+    }
+
+    /// Presses q, and waits as [`Tmux::last_screen`].
+    pub(crate) fn quit(&self) -> String {
+        self.press(&["q"]);
+        self.last_screen()
     }
 
     /// The mode of the terminal (stty(1), without its size), whether an alternate screen is on, and
@@ -191,15 +196,6 @@ pub(crate) struct Stopped(Pid);
 impl Drop for Stopped {
     fn drop(&mut self) {
         kill_process(self.0, Signal::CONT).unwrap();
-    }
-}
-
-/// Waits until something is so.
-pub(crate) fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed() < LIMIT, "no sign of {what}");
-        thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -7,7 +7,7 @@ mod watch;
 
 use waggle_instrumentation::metrics::{Counter, read};
 use waggle_model::Reading;
-use waggle_mysql::{Connection, ConnectionError};
+use waggle_mysql::Connection;
 
 use super::{Failure, Outcome};
 
@@ -44,12 +44,8 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
 
 /// Every counter; a failure where they cannot be read.
 fn counters(connection: &mut Connection) -> Result<Vec<Counter>, Failure> {
-    match read(connection).map_err(failed)? {
+    match read(connection)? {
         Reading::Value(counters) => Ok(counters),
         Reading::Absent(why) => Err(Failure::Cannot(anyhow::anyhow!("{why}"))),
     }
-}
-
-fn failed(error: ConnectionError) -> Failure {
-    Failure::Cannot(error.into())
 }

@@ -1,7 +1,7 @@
 //! `waggle innodb reset`
 
 use std::collections::BTreeSet;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 
 use waggle_instrumentation::Table;
 use waggle_instrumentation::metrics::Counter;
@@ -9,13 +9,15 @@ use waggle_instrumentation::metrics::reset::{Reader, readers, reset};
 use waggle_instrumentation::metrics::selection::choose;
 use waggle_instrumentation::state::Key;
 use waggle_model::Reading;
+use waggle_model::visible::on_a_line;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::pfs::rights::Rights;
 use super::super::pfs::{connect, journals};
 use super::super::{Failure, Outcome};
-use super::{counters, failed};
+use super::counters;
+use crate::streams::{stderr, tell};
 
 /// Readers that are named.
 const READERS_PRINTED: usize = 5;
@@ -51,7 +53,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         all.into_iter().filter(|counter| chosen.contains(&key(counter))).collect();
     tell_losses(&mut connection, &chosen)?;
     if !args.yes && !is_confirmed()? {
-        eprintln!("nothing was reset");
+        tell!("nothing was reset");
         return Ok(Outcome::No);
     }
     let command = format!("innodb reset {}", args.words.join(" "));
@@ -60,7 +62,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         let rights = Rights::to_change([Table::Metrics], &connection);
         Failure::Cannot(rights.explain(error))
     })?;
-    eprintln!("reset");
+    tell!("reset");
     Ok(Outcome::Done)
 }
 
@@ -69,25 +71,25 @@ fn key(counter: &Counter) -> Key {
 }
 
 fn tell_losses(connection: &mut Connection, chosen: &[Counter]) -> Result<(), Failure> {
-    eprintln!(
+    tell!(
         "COUNT_RESET and what belongs to it begin anew for {} counters. Whoever reads those columns \
          loses the baseline; COUNT stays.",
         chosen.len()
     );
     let with_baseline = chosen.iter().filter(|counter| counter.count_reset != counter.count);
     match with_baseline.count() {
-        0 => eprintln!("nobody has reset one of them before"),
-        some => eprintln!("{some} of them have been reset before: somebody uses their baseline"),
+        0 => tell!("nobody has reset one of them before"),
+        some => tell!("{some} of them have been reset before: somebody uses their baseline"),
     }
-    match readers(connection).map_err(failed)? {
-        Reading::Absent(why) => eprintln!("who reads those columns is not known: {why}"),
+    match readers(connection)? {
+        Reading::Absent(why) => tell!("who reads those columns is not known: {why}"),
         Reading::Value(readers) if readers.is_empty() => {
-            eprintln!("no statement of others that reads those columns is in the digest table");
+            tell!("no statement of others that reads those columns is in the digest table");
         }
         Reading::Value(readers) => {
-            eprintln!("statements that read those columns:");
+            tell!("statements that read those columns:");
             for reader in readers.iter().take(READERS_PRINTED) {
-                eprintln!("  {}", in_words(reader));
+                tell!("  {}", in_words(reader));
             }
         }
     }
@@ -95,23 +97,19 @@ fn tell_losses(connection: &mut Connection, chosen: &[Counter]) -> Result<(), Fa
 }
 
 fn in_words(Reader { statement, times, last, accounts }: &Reader) -> String {
-    let text: String = plain(statement).chars().take(STATEMENT_CHARS).collect();
+    let text: String = on_a_line(statement).chars().take(STATEMENT_CHARS).collect();
     let times = if *times == 1 { "once,".to_owned() } else { format!("{times} times, last") };
     format!("{times} at {last}, {}: {text}", by_whom(accounts))
 }
 
 fn by_whom(accounts: &BTreeSet<String>) -> String {
-    let named: Vec<_> = accounts.iter().take(ACCOUNTS_PRINTED).map(|text| plain(text)).collect();
+    let named: Vec<_> =
+        accounts.iter().take(ACCOUNTS_PRINTED).map(|text| on_a_line(text)).collect();
     match accounts.len() - named.len() {
         0 if named.is_empty() => "by whom is not known".to_owned(),
         0 => format!("by {}", named.join(", ")),
         more => format!("by {} and {more} more", named.join(", ")),
     }
-}
-
-/// A server's text reaches a terminal without control characters.
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).collect()
 }
 
 fn is_confirmed() -> Result<bool, Failure> {
@@ -121,7 +119,7 @@ fn is_confirmed() -> Result<bool, Failure> {
              it all the same"
         )));
     }
-    eprint!("reset them? [y/N] ");
+    write!(stderr(), "reset them? [y/N] ")?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -138,7 +136,7 @@ mod tests {
             let (statement, last) = ("SELECT\u{1b} *".to_owned(), "12:00".to_owned());
             in_words(&Reader { statement, times: 3, last, accounts })
         };
-        let two = "3 times, last at 12:00, by ann@db1, ben@db2: SELECT *";
+        let two = "3 times, last at 12:00, by ann@db1, b\u{fffd}en@db2: SELECT\u{fffd} *";
         assert_eq!(of(&["ann@db1", "b\u{1b}en@db2"]), two);
         let many = of(&["a", "b", "c", "d", "e", "f", "g"]);
         assert!(many.contains("by a, b, c, d, e and 2 more:"), "{many}");

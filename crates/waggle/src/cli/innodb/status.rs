@@ -1,15 +1,16 @@
 //! `waggle innodb status`
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::fmt::Write;
 
 use serde::Serialize;
 use waggle_instrumentation::metrics::Counter;
 use waggle_instrumentation::metrics::selection::{SelectionError, means};
+use waggle_model::visible::on_a_line;
 
 use super::super::account::AccountArgs;
 use super::super::pfs::connect;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, print};
 use super::counters;
 
 /// Show which counters there are and which are on, by module.
@@ -53,17 +54,11 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account)?;
     let counters = named(counters(&mut connection)?, &args.words)?;
     let status = status(&connection.server_identity().version, &counters);
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        print(&mut out, &status, args.verbose || !args.words.is_empty())?;
-    }
+    print(args.json, &status, || in_words(&status, args.verbose || !args.words.is_empty()))?;
     Ok(Outcome::Done)
 }
 
-/// Those that words mean; all without words.
+/// The counters that the words select; all without words.
 fn named(mut counters: Vec<Counter>, words: &[String]) -> Result<Vec<Counter>, Failure> {
     let is_meant = |word: &String, one: &Counter| means(word, &one.subsystem, &one.name);
     let means_none = |word: &&String| !counters.iter().any(|one| is_meant(word, one));
@@ -90,18 +85,22 @@ fn status<'a>(version: &'a str, counters: &'a [Counter]) -> StatusJson<'a> {
     StatusJson { version, total: counters.len(), enabled, subsystems }
 }
 
-fn print(out: &mut impl Write, status: &StatusJson<'_>, verbose: bool) -> io::Result<()> {
+/// Writing to a string cannot fail.
+fn in_words(status: &StatusJson<'_>, verbose: bool) -> String {
     let StatusJson { version, total, enabled, subsystems } = status;
-    writeln!(out, "{version}: {enabled} of {total} counters of InnoDB are on\n")?;
-    writeln!(out, "{:<22} {:<22} {:>8} {:>8}", "module", "subsystem", "counters", "enabled")?;
+    let mut out =
+        format!("{}: {enabled} of {total} counters of InnoDB are on\n\n", on_a_line(version));
+    let _ =
+        writeln!(out, "{:<22} {:<22} {:>8} {:>8}", "module", "subsystem", "counters", "enabled");
     for (subsystem, row) in subsystems {
-        let module = row.module.unwrap_or("-");
-        writeln!(out, "{module:<22} {subsystem:<22} {:>8} {:>8}", row.total, row.enabled)?;
+        let (module, subsystem) = (row.module.unwrap_or("-"), on_a_line(subsystem));
+        let _ = writeln!(out, "{module:<22} {subsystem:<22} {:>8} {:>8}", row.total, row.enabled);
         for counter in row.counters.iter().filter(|_| verbose) {
             let Counter { name, enabled, kind, count, comment, .. } = counter;
             let on = if *enabled { "on" } else { "off" };
-            writeln!(out, "  {name:<44} {on:<3} {kind:<14} {count:>20}  {comment}")?;
+            let [name, kind, comment] = [name, kind, comment].map(|text| on_a_line(text));
+            let _ = writeln!(out, "  {name:<44} {on:<3} {kind:<14} {count:>20}  {comment}");
         }
     }
-    Ok(())
+    out
 }

@@ -1,17 +1,20 @@
 //! `waggle innodb enable` and `waggle innodb disable`
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use waggle_instrumentation::metrics::Counter;
 use waggle_instrumentation::metrics::gauge::growth;
 use waggle_instrumentation::{Plan, State};
+use waggle_model::visible::on_a_line;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
 use super::super::pfs::hold::{HoldArgs, Report, Request, hold};
-use super::super::{Failure, Outcome};
-use super::{counters, failed};
+use super::super::pfs::plan::not_planned;
+use super::super::{Failure, Outcome, write_json};
+use super::counters;
+use crate::streams::stdout;
 
 /// Turn counters on until this command ends, and set them back then.
 ///
@@ -66,9 +69,9 @@ fn switch(args: &SwitchArgs, on: bool) -> Result<Outcome, Failure> {
 }
 
 fn plan(connection: &mut Connection, words: &[String], on: bool) -> Result<Plan, Failure> {
-    let state = State::read(connection).map_err(failed)?;
+    let state = State::read(connection)?;
     let version = connection.server_identity().server_version();
-    Ok(Plan::of_metrics(&state, words, on, version)?)
+    Plan::of_metrics(&state, words, on, version).map_err(not_planned)
 }
 
 /// What each counter that is on at the end has counted meanwhile.
@@ -77,22 +80,21 @@ fn counted(connection: &mut Connection) -> Result<Report, Failure> {
     Ok(Box::new(move |connection, json| {
         let after = counters(connection)?;
         let moved = moved(&before, &after);
-        let mut out = io::stdout().lock();
+        let mut out = stdout();
         if json {
-            serde_json::to_writer(&mut out, &moved).map_err(io::Error::from)?;
-            writeln!(out)?;
+            write_json(&mut out, &moved)?;
             return Ok(true);
         }
         for (name, growth) in moved {
             let growth = growth.map_or("-".to_owned(), |growth| growth.to_string());
-            writeln!(out, "{name:<44} {growth:>16}")?;
+            writeln!(out, "{:<44} {growth:>16}", on_a_line(name))?;
         }
         Ok(true)
     }))
 }
 
-/// By how much each that is on and no gauge has grown, less those that stood still; `None`: somebody
-/// has set it back.
+/// The growth of each counter that is on, without gauges and counters that did not move; `None` if
+/// somebody reset it.
 fn moved<'a>(before: &[Counter], after: &'a [Counter]) -> BTreeMap<&'a str, Option<i64>> {
     let counts = after.iter().filter(|counter| counter.enabled && !counter.is_gauge());
     let grown = counts.filter_map(|Counter { name, count, .. }| {
@@ -107,16 +109,8 @@ mod tests {
     use super::*;
 
     fn counter(name: &str, kind: &str, enabled: bool, count: i64) -> Counter {
-        Counter {
-            name: name.to_owned(),
-            subsystem: "lock".to_owned(),
-            module: Some("module_lock"),
-            enabled,
-            kind: kind.to_owned(),
-            count,
-            count_reset: count,
-            comment: String::new(),
-        }
+        let (name, kind) = (name.to_owned(), kind.to_owned());
+        Counter { name, enabled, kind, count, ..Counter::default() }
     }
 
     #[test]

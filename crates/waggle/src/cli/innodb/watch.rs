@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde::Serialize;
 use waggle_instrumentation::metrics::sample::{Moved, Sample, Source};
+use waggle_model::visible::on_a_line;
 
 use super::super::account::AccountArgs;
 use super::super::pfs::connect;
 use super::super::pfs::hold::wait;
-use super::super::{Failure, Outcome, duration, pause, stop_on_signal};
-use super::failed;
+use super::super::{Failure, Outcome, pause, some_time, stop_on_signal, write_json};
+use crate::streams::{stdout, tell};
 
 /// Show what the server counts, with rates per second: the global status, the counters of InnoDB that
 /// are on, and the memory that Performance Schema has counted, in one list as in sys.metrics.
@@ -30,8 +31,8 @@ pub(super) struct Args {
     /// Length of an interval.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pause)]
     interval: Duration,
-    /// Stop after this time; until Ctrl-C without it.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    /// Stop after this time; until Ctrl-C without it. A bare number is seconds.
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time)]
     duration: Option<Duration>,
     /// A line of JSON per interval, with every metric.
     #[arg(long)]
@@ -51,10 +52,10 @@ struct IntervalJson<'a> {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let stop = stop_on_signal()?;
     let mut connection = connect(args.account)?;
-    let mut earlier = Sample::read(&mut connection).map_err(failed)?;
+    let mut earlier = Sample::read(&mut connection)?;
     let begin = Instant::now();
     for why in &earlier.absent {
-        eprintln!("waggle: not shown: {why}");
+        tell!("waggle: not shown: {why}");
     }
     if let Some(word) = args.words.iter().find(|word| !earlier.has(word)) {
         let message = format!("`{word}` is no metric of this server, and no pattern that fits one");
@@ -64,19 +65,18 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             false => Failure::Cannot(anyhow::anyhow!("{message} that can be read")),
         });
     }
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     loop {
         let left = args.duration.map(|duration| duration.saturating_sub(begin.elapsed()));
         // What is left of the last interval is shown, too.
         wait(Some(left.map_or(args.interval, |left| left.min(args.interval))), &stop);
-        let later = Sample::read(&mut connection).map_err(failed)?;
+        let later = Sample::read(&mut connection)?;
         let moved = later.moved_since(&earlier, &args.words);
         let interval_s = later.since(&earlier).as_secs_f64();
         if args.json {
             let at = Timestamp::now().to_string();
             let line = IntervalJson { at, interval_s, metrics: &moved, absent: &later.absent };
-            serde_json::to_writer(&mut out, &line).map_err(io::Error::from)?;
-            writeln!(out)?;
+            write_json(&mut out, &line)?;
         } else {
             let everything = !args.words.is_empty();
             print(&mut out, &moved, interval_s, everything)?;
@@ -108,7 +108,8 @@ fn print(out: &mut impl Write, moved: &[Moved], seconds: f64, everything: bool) 
         // What does not count has no value: that is not 0.
         let value = row.value.map_or("off".to_owned(), |value| value.to_string());
         let rate = row.per_s.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-        writeln!(out, "{place:<20} {:<48} {value:>20} {rate:>14}", row.name)?;
+        let (place, name) = (on_a_line(place), on_a_line(&row.name));
+        writeln!(out, "{place:<20} {name:<48} {value:>20} {rate:>14}")?;
     }
     writeln!(out)
 }

@@ -1,4 +1,4 @@
-//! What `waggle lab run` and `waggle lab resume` are told.
+//! The arguments of `waggle lab run` and `waggle lab resume`.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -6,20 +6,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use clap::ArgGroup;
 use jiff::Timestamp;
-use waggle_lab::budget::Choice;
-use waggle_lab::facts::Run;
-use waggle_lab::gate;
 use waggle_lab::lengths::Lengths;
 use waggle_lab::suite::{Scale, Suite};
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, VERSION, duration, pause};
+use super::super::{Failure, pause};
 use super::runs;
 
 /// Run a suite, and report what it shows beside what was published.
 #[derive(Debug, clap::Args)]
 #[command(
+    group = ArgGroup::new("which").args(["server", "dsn"]).required(true),
     after_help = "Example: waggle lab run rds --server /usr/sbin/mysqld --scale tiny --time-budget 10m"
 )]
 pub(super) struct RunArgs {
@@ -27,16 +26,16 @@ pub(super) struct RunArgs {
     pub(super) suite: String,
     /// The server: the path of a mysqld or mariadbd, or a name in a list of servers. Private servers of
     /// it are started.
-    #[arg(long, value_name = "PATH|NAME", required_unless_present = "dsn", conflicts_with = "dsn")]
+    #[arg(long, value_name = "PATH|NAME")]
     pub(super) server: Option<String>,
-    /// In place of --server, without a value: the server that runs already and that the option files name, as it
-    /// is. Only what SQL can change is measured, and undone.
+    /// Instead of --server, without a value: the running server that the option files name. Only
+    /// what SQL can change is measured, and undone.
     #[arg(long)]
     pub(super) dsn: bool,
     /// Change the server of --dsn; without it, say what would be changed.
     #[arg(long, requires = "dsn")]
     pub(super) yes: bool,
-    /// Make no load on the server of --dsn: measure under what others want of it.
+    /// Make no load on the server of --dsn: measure under the load that others make.
     #[arg(long, requires = "dsn")]
     pub(super) no_load: bool,
     /// The list of servers; unset: target/servers/servers.toml or /etc/waggle/servers.toml.
@@ -45,11 +44,11 @@ pub(super) struct RunArgs {
     /// How much data, and how long a window is.
     #[arg(long, value_enum, default_value_t = ScaleArg::Small)]
     pub(super) scale: ScaleArg,
-    /// Run only what fits into this time, such as 30m; what does not fit is listed.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Run only the cells that fit into this time, such as 30m; --plan names them. A bare number is seconds.
+    #[arg(long, value_name = "TIME", value_parser = pause)]
     pub(super) time_budget: Option<Duration>,
-    /// How often each arm is measured in each cell; unset: 8, or with a budget as often as it has room for, 40
-    /// times at most.
+    /// How often each arm is measured in each cell; unset: 8, or with a time budget as often as
+    /// fits, at most 40.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(super) blocks: Option<u32>,
     /// Length of a window; unset: that of the scale.
@@ -59,14 +58,14 @@ pub(super) struct RunArgs {
     /// fixed rate). May be given more than once.
     #[arg(long, value_name = "WORD")]
     pub(super) only: Vec<String>,
-    /// Number from which the order of the windows follows; unset: the time.
+    /// Seed of the order of the windows; unset: the time.
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Give half of the processors to the server and half to the load.
+    /// Give half of the CPUs to the server and half to the load.
     #[arg(long, conflicts_with = "dsn")]
     pub(super) pin: bool,
     /// Say what would be measured, how long that takes and what it needs, and start nothing.
-    #[arg(long, conflicts_with = "dsn")]
+    #[arg(long)]
     pub(super) plan: bool,
     /// Directory of the run; unset: one in the state directory, named by suite and time.
     #[arg(long, value_name = "DIR")]
@@ -75,7 +74,7 @@ pub(super) struct RunArgs {
     pub(super) account: AccountArgs,
 }
 
-/// Go on with a run that was interrupted.
+/// Continue an interrupted run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle lab resume rds-20260314T101500")]
 pub(super) struct ResumeArgs {
@@ -138,32 +137,6 @@ impl RunArgs {
             ))
         })?;
         Ok(place)
-    }
-
-    pub(super) fn facts(
-        &self,
-        suite: &Suite,
-        choice: &Choice,
-        lengths: Lengths,
-        seed: u64,
-        begin: Timestamp,
-    ) -> Run {
-        Run {
-            command: as_typed(std::env::args_os()),
-            waggle_version: VERSION.to_owned(),
-            begin,
-            end: None,
-            seed,
-            scale: Scale::from(self.scale).name().to_owned(),
-            budget_s: self.time_budget.map(|budget| budget.as_secs_f64()),
-            only: self.only.clone(),
-            blocks: choice.blocks,
-            windows_planned: choice.windows(suite) as u32,
-            window_s: lengths.window.as_secs_f64(),
-            settle_s: lengths.settle.as_secs_f64(),
-            steal_limit: gate::STEAL_MAX,
-            resumed: 0,
-        }
     }
 }
 

@@ -1,27 +1,18 @@
-//! What a run finds: the computer, for the first page of the report.
+//! Describes the host of a run, for the report.
 
 use std::fs;
 use std::io;
 
-use waggle_calibration::{HostTime, processors};
-use waggle_lab::facts::{Host, Pinned};
+use waggle_host::{kernel_release, memory, processors};
+use waggle_lab::run_info::{Host, Pinned};
 
-/// The first half of the processors that we may use, and the second. Those of one core, which share what
-/// it has, are in one half.
+/// The first and the second half of the processors that we may use. Processors of one core share
+/// its parts, so they are in the same half.
 ///
 /// # Errors
 /// The system does not say which ones (sched_getaffinity(2)).
 pub(super) fn halves() -> io::Result<[Vec<usize>; 2]> {
-    Ok(halves_of(&processors::usable()?, core))
-}
-
-/// The first processor of a core, by one of them (`Documentation/admin-guide/cputopology.rst`); itself where the
-/// system does not say.
-fn core(processor: usize) -> usize {
-    let file = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-    let list = fs::read_to_string(file).unwrap_or_default();
-    let first = list.split([',', '-', '\n']).next().and_then(|first| first.parse().ok());
-    first.unwrap_or(processor)
+    Ok(halves_of(&processors::usable()?, processors::core))
 }
 
 /// One processor has to do for both, and two of one core are a half each.
@@ -43,29 +34,18 @@ fn halves_of(processors: &[usize], core: impl Fn(usize) -> usize) -> [Vec<usize>
 /// # Errors
 /// The system does not say what its processors do: then nothing can be measured.
 pub(super) fn host(pinned: [Vec<usize>; 2]) -> io::Result<Host> {
-    let name = rustix::system::uname();
-    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let value = |text: &str, key: &str, between: char| {
-        let line = text.lines().find(|line| line.starts_with(key))?;
-        Some(line.split_once(between)?.1.trim().trim_matches('"').to_owned())
-    };
     let system = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = value(&meminfo, "MemTotal", ':');
-    let kib: Option<u64> = total.and_then(|total| total.trim_end_matches(" kB").parse().ok());
-    let is_virtual = cpuinfo.lines().any(|line| {
-        line.starts_with("flags") && line.split_ascii_whitespace().any(|flag| flag == "hypervisor")
-    });
-    let vendor = fs::read_to_string("/sys/class/dmi/id/sys_vendor").ok();
+    let system = system.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+    let is_virtual = processors::are_virtual() == Some(true);
     Ok(Host {
-        name: name.nodename().to_string_lossy().into_owned(),
-        system: value(&system, "PRETTY_NAME=", '='),
-        kernel: name.release().to_string_lossy().into_owned(),
-        cpu_model: value(&cpuinfo, "model name", ':'),
-        processors: HostTime::read()?.processors as u32,
-        memory_bytes: kib.map(|kib| kib << 10),
+        name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        system: system.map(|name| name.trim().trim_matches('"').to_owned()),
+        kernel: kernel_release(),
+        cpu_model: processors::model(),
+        processors: processors::online()? as u32,
+        memory_bytes: memory::total_bytes(),
         hypervisor: is_virtual
-            .then(|| vendor.map_or_else(|| "unknown".to_owned(), |name| name.trim().to_owned())),
+            .then(|| processors::vendor().unwrap_or_else(|| "unknown".to_owned())),
         pinned: (!pinned[0].is_empty()).then(|| {
             let [server, load] = pinned.map(|of| of.into_iter().map(|at| at as u32).collect());
             Pinned { server, load }

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use serde::Serialize;
-use waggle_lab::begun::Begun;
-use waggle_lab::kept::{self, KeptError};
+use waggle_lab::manifest::Manifest;
 use waggle_lab::report::cell_in_words;
+use waggle_lab::run_dir::{self, RunDirError};
 use waggle_lab::suite::Suite;
+use waggle_model::visible::{in_json, on_a_line};
 
 use super::super::{Failure, Outcome};
 use super::progress::note;
 use super::{directory, failed, runs};
+use crate::streams::stdout;
 
 /// List the suites, or print one.
 #[derive(Debug, clap::Args)]
@@ -64,7 +66,7 @@ struct SuiteLine {
 }
 
 pub(super) fn suites(args: SuitesArgs) -> Result<Outcome, Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     if let Some(name) = &args.suite {
         let text = Suite::text(name).map_err(failed)?;
         write!(out, "{text}")?;
@@ -113,7 +115,7 @@ struct RunLine {
     void: usize,
 }
 
-/// Directories of runs; none where nothing was kept yet.
+/// Run directories; none if nothing was kept yet.
 fn kept_in(place: &Path) -> Result<Vec<PathBuf>, Failure> {
     let failed = |error| Failure::Cannot(anyhow!("reading {}: {error}", place.display()));
     let entries = match fs::read_dir(place) {
@@ -123,21 +125,21 @@ fn kept_in(place: &Path) -> Result<Vec<PathBuf>, Failure> {
     let places: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
     let mut places = places.map_err(failed)?;
     // What has no such file is no run.
-    places.retain(|place| place.join(kept::RUN).exists());
+    places.retain(|place| place.join(run_dir::RUN).exists());
     Ok(places)
 }
 
-fn line(place: &Path) -> Result<RunLine, KeptError> {
-    let begun: Begun = kept::read_run(place)?;
-    let windows = kept::read_windows(place)?;
+fn line(place: &Path) -> Result<RunLine, RunDirError> {
+    let manifest: Manifest = run_dir::read_run(place)?;
+    let windows = run_dir::read_windows(place)?;
     Ok(RunLine {
         name: place.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        suite: begun.suite,
-        server: begun.facts.server.version,
-        scale: begun.facts.run.scale,
-        begin: begun.facts.run.begin.to_string(),
+        suite: manifest.suite,
+        server: manifest.info.server.version,
+        scale: manifest.info.run.scale,
+        begin: manifest.info.run.begin.to_string(),
         windows: windows.len(),
-        of: begun.facts.run.windows_planned,
+        of: manifest.info.run.windows_planned,
         void: windows.iter().filter(|window| window.void.is_some()).count(),
     })
 }
@@ -151,7 +153,7 @@ pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
         }
     }
     lines.sort_by(|one, other| one.begin.cmp(&other.begin));
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     if args.json {
         return print_json(&mut out, &lines);
     }
@@ -177,22 +179,22 @@ pub(super) fn list(args: ListArgs) -> Result<Outcome, Failure> {
 
 pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     let place = directory(&args.run);
-    let begun: Begun = kept::read_run(&place).map_err(failed)?;
-    let mut out = io::stdout().lock();
+    let manifest: Manifest = run_dir::read_run(&place).map_err(failed)?;
+    let mut out = stdout();
     if args.json {
-        return print_json(&mut out, &begun);
+        return print_json(&mut out, &manifest);
     }
-    let windows = kept::read_windows(&place).map_err(failed)?;
-    let facts = &begun.facts;
+    let windows = run_dir::read_windows(&place).map_err(failed)?;
+    let info = &manifest.info;
     writeln!(out, "{}", place.display())?;
-    writeln!(out, "  command   {}", on_a_line(&facts.run.command))?;
-    let server = format!("{}, {}", facts.server.version, begun.server);
+    writeln!(out, "  command   {}", on_a_line(&info.run.command))?;
+    let server = format!("{}, {}", info.server.version, manifest.server);
     writeln!(out, "  server    {}", on_a_line(&server))?;
-    writeln!(out, "  settings  {}", on_a_line(&begun.settings.join(" ")))?;
-    writeln!(out, "  began     {}, resumed {} times", facts.run.begin, facts.run.resumed)?;
-    writeln!(out, "  seed      {}", begun.seed)?;
-    writeln!(out, "  cells     {}, not run {}", begun.cells.len(), facts.not_run.len())?;
-    writeln!(out, "  windows   {} of {}", windows.len(), facts.run.windows_planned)?;
+    writeln!(out, "  settings  {}", on_a_line(&manifest.settings.join(" ")))?;
+    writeln!(out, "  began     {}, resumed {} times", info.run.begin, info.run.resumed)?;
+    writeln!(out, "  seed      {}", manifest.seed)?;
+    writeln!(out, "  cells     {}, not run {}", manifest.cells.len(), info.not_run.len())?;
+    writeln!(out, "  windows   {} of {}", windows.len(), info.run.windows_planned)?;
     for window in windows.iter().filter(|window| window.void.is_some()) {
         let why = on_a_line(window.void.as_deref().unwrap_or_default());
         writeln!(
@@ -206,15 +208,9 @@ pub(super) fn show(args: ShowArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// What a server or a load said, for a terminal.
-fn on_a_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
-}
-
 fn print_json(out: &mut impl Write, value: &impl Serialize) -> Result<Outcome, Failure> {
-    serde_json::to_writer_pretty(&mut *out, value)
-        .map_err(|error| Failure::from(io::Error::from(error)))?;
-    writeln!(out)?;
+    let json = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+    writeln!(out, "{}", in_json(&json))?;
     Ok(Outcome::Done)
 }
 

@@ -2,12 +2,10 @@
 
 mod announce;
 mod arguments;
-mod foreign;
 mod found;
 mod list;
 mod progress;
 mod report;
-mod resume;
 mod run;
 mod server;
 
@@ -15,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use waggle_instrumentation::journal;
 use waggle_lab::LabError;
-use waggle_lab::kept::RUN;
+use waggle_lab::run_dir::RUN;
 use waggle_lab::suite::SuiteError;
 
 use super::{Failure, Outcome};
@@ -48,7 +46,7 @@ enum Command {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     match args.command {
         Command::Run(args) => run::run(args),
-        Command::Resume(args) => resume::resume(args),
+        Command::Resume(args) => run::resume(args),
         Command::Suites(args) => list::suites(args),
         Command::List(args) => list::list(args),
         Command::Show(args) => list::show(args),
@@ -64,7 +62,7 @@ fn runs() -> PathBuf {
     journal::state_directory(environment, is_root).join("lab")
 }
 
-/// The directory of a run: by its name among those that are kept, or by its path.
+/// The directory of a run, found by its name among the kept runs or by its path.
 fn directory(run: &Path) -> PathBuf {
     match run.components().count() {
         1 if !run.join(RUN).is_file() => runs().join(run),
@@ -72,12 +70,12 @@ fn directory(run: &Path) -> PathBuf {
     }
 }
 
-/// Wrong configuration is what a suite or a name in it is; the rest is of the host.
+/// How an error ends the command: a wrong suite is wrong configuration, the rest is missing on the host.
 fn failed(error: impl Into<LabError>) -> Failure {
     let error = error.into();
     match error {
         LabError::Suite(SuiteError::NoSuchWord { .. }) => Failure::Usage(error.into()),
-        LabError::Suite(_) | LabError::Scenario { .. } | LabError::NoCounter { .. } => {
+        LabError::Suite(_) | LabError::Scenario { .. } | LabError::DoesNotFit(_) => {
             Failure::Config(error.into())
         }
         _ => Failure::Cannot(error.into()),

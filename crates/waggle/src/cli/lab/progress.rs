@@ -1,59 +1,62 @@
-//! How far a run is.
+//! The progress of a run.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
 use rustix::termios::tcgetwinsize;
 use waggle_lab::engine::Progress;
-use waggle_lab::report::cell_in_words;
+use waggle_lab::report::{cell_in_words, duration_in_words};
+use waggle_model::visible::on_a_line;
 
 use super::run::now_s;
+use crate::streams::{stderr, tell};
 
 /// The line that says how far it is: one that is written over, or where that cannot be, one a minute.
 pub(super) struct Line {
     is_terminal: bool,
-    /// When it was last told, in minutes.
+    /// When it was last told, in minutes; 0 before the first time.
     told: u64,
 }
 
 impl Line {
     pub(super) fn new() -> Line {
-        Line { is_terminal: std::io::stderr().is_terminal(), told: 0 }
+        Line { is_terminal: io::stderr().is_terminal(), told: 0 }
     }
 
     pub(super) fn tell(&mut self, progress: &Progress<'_>) {
         let text = text(progress);
+        let before = std::mem::replace(&mut self.told, now_s() / 60);
         if self.is_terminal {
             // A line that is too long for the terminal could not be written over.
-            let width = tcgetwinsize(std::io::stderr()).map_or(80, |size| usize::from(size.ws_col));
-            let text: String = text.chars().take(width.saturating_sub(1)).collect();
-            let _ = write!(io::stderr(), "\r\x1b[K{text}");
-        } else if now_s() / 60 != self.told {
-            self.told = now_s() / 60;
+            let width = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
+            let text: String = on_a_line(&text).chars().take(width.saturating_sub(1)).collect();
+            let mut out = stderr();
+            let _ = out.styled("\r\x1b[K").and_then(|()| write!(out, "{text}"));
+        } else if before != self.told {
             note(text);
         }
     }
 
     /// Leaves the line.
     pub(super) fn end(&self) {
-        if self.is_terminal {
+        if self.is_terminal && self.told > 0 {
             note("");
         }
     }
 }
 
-/// Says something on the side. A terminal that has gone must not end what is under way: a server is still to be left
-/// as it was. Names and messages may come from outside, and a terminal obeys control characters.
+/// Prints a side note. A closed terminal must not end the run, because a server still has to be
+/// restored.
 pub(super) fn note(text: impl Display) {
-    let text = text.to_string().replace(|c: char| c.is_control() && c != '\n', " ");
-    let _ = writeln!(io::stderr(), "{text}");
+    tell!("{text}");
 }
 
 /// Where it is.
 fn text(progress: &Progress<'_>) -> String {
     let minutes = progress.remaining.as_secs().div_ceil(60);
+    let remaining = duration_in_words((60 * minutes) as f64);
     format!(
-        "window {} of {}, block {} of {}, {minutes} min left: {}, {}",
+        "window {} of {}, block {} of {}, {remaining} left: {}, {}",
         progress.done + 1,
         progress.of,
         progress.block[0],

@@ -1,17 +1,18 @@
 //! `waggle lab report` and `waggle lab compare`
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use waggle_lab::KeptRun;
+use waggle_lab::StoredRun;
 use waggle_lab::analysis::{PAIRS_MIN, compare_runs};
-use waggle_lab::report::{self as written, Report};
+use waggle_lab::report::{self as written, CHARTS, Report};
 
 use super::super::{Failure, Outcome};
 use super::progress::note;
 use super::{directory, failed};
+use crate::streams::stdout;
 
 /// Print the report of a run, from the windows that it kept.
 #[derive(Debug, clap::Args)]
@@ -55,7 +56,7 @@ enum Format {
     Json,
     /// Direction and size of every published effect beside ours, as text for people.
     Effects,
-    /// The most telling of it, as a run prints at its end.
+    /// The summary that a run prints at its end.
     Summary,
 }
 
@@ -68,9 +69,6 @@ const FILES: [(Format, &str); 6] = [
     (Format::Windows, "windows.csv"),
     (Format::Json, "report.json"),
 ];
-
-/// The directory of its charts.
-const CHARTS: &str = "charts";
 
 fn text(report: Report<'_>, format: Format) -> String {
     match format {
@@ -102,28 +100,28 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     written.with_context(|| format!("writing {}", path.display())).map_err(Failure::Cannot)
 }
 
-/// Writes every form of the report of a run beside its windows, and prints the most telling of it.
+/// Writes every form of the report of a run next to its windows, and prints the summary.
 pub(super) fn end(place: &Path) -> Result<(), Failure> {
-    let run = KeptRun::read(place).map_err(failed)?;
+    let run = StoredRun::read(place).map_err(failed)?;
     write_all(run.report(), place)?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     writeln!(out, "{}", text(run.report(), Format::Summary))?;
     writeln!(out, "the whole report: {}", place.join(FILES[0].1).display())?;
     Ok(())
 }
 
 pub(super) fn report(args: ReportArgs) -> Result<Outcome, Failure> {
-    let run = KeptRun::read(&directory(&args.run)).map_err(failed)?;
+    let run = StoredRun::read(&directory(&args.run)).map_err(failed)?;
     if let Some(place) = args.output {
         write_all(run.report(), &place)?;
         return Ok(Outcome::Done);
     }
-    io::stdout().lock().write_all(text(run.report(), args.format).as_bytes())?;
+    stdout().write_all(text(run.report(), args.format).as_bytes())?;
     Ok(Outcome::Done)
 }
 
 pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
-    let read = |run: &Path| KeptRun::read(&directory(run)).map_err(failed);
+    let read = |run: &Path| StoredRun::read(&directory(run)).map_err(failed);
     let (one, other) = (read(&args.one)?, read(&args.other)?);
     if one.suite.name != other.suite.name {
         return Err(Failure::Config(anyhow!(
@@ -144,16 +142,16 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
             other.suite.baseline
         )));
     }
-    if one.begun.suite_text != other.begun.suite_text {
+    if one.manifest.suite_text != other.manifest.suite_text {
         note(
             "the suite was changed between the two runs: what is named alike may be set otherwise",
         );
     }
-    if let Some(profile) = one.begun.other_profile(&other.begun.profiles) {
+    if let Some(profile) = one.manifest.other_profile(&other.manifest.profiles) {
         note(format!("profile {profile} sets something else in the second run than in the first"));
     }
-    let mut common = one.begun.cells.clone();
-    common.retain(|cell| other.begun.cells.contains(cell));
+    let mut common = one.manifest.cells.clone();
+    common.retain(|cell| other.manifest.cells.contains(cell));
     let otherwise = one.suite.served_otherwise(&other.suite, &common);
     if !otherwise.is_empty() {
         note(format!(
@@ -167,13 +165,13 @@ pub(super) fn compare(args: CompareArgs) -> Result<Outcome, Failure> {
             "no effect was measured in both runs: name two that have cells in common, with {PAIRS_MIN} blocks or more"
         )));
     }
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     match args.json {
         true => writeln!(out, "{}", written::differences_json(&differences))?,
         false => write!(
             out,
             "{}",
-            written::differences(&one.begun.facts, &other.begun.facts, &differences)
+            written::differences(&one.manifest.info, &other.manifest.info, &differences)
         )?,
     }
     Ok(if differences.is_any() { Outcome::No } else { Outcome::Done })

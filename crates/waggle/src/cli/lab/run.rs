@@ -1,417 +1,226 @@
-//! `waggle lab run`: a suite on private servers, and what other ways to a run have in common with that.
+//! `waggle lab run` and `waggle lab resume`: what is asked, what is said of it, and how it ended.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::slice::from_ref;
-use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use jiff::Timestamp;
-use waggle_lab::begun::Begun;
-use waggle_lab::budget::{Choice, Reckoning};
-use waggle_lab::engine::{Ended, Engine, Progress};
-use waggle_lab::facts::{Facts, LoadFacts, NotRun, Server};
-use waggle_lab::kept::{self, Kept};
-use waggle_lab::load::{LoadError, Reach, Request, Sysbench};
-use waggle_lab::needs::{Needs, check_kept};
-use waggle_lab::schedule::Schedule;
-use waggle_lab::suite::{Scale, Suite, SuiteError};
-use waggle_lab::trial::try_scenarios;
-use waggle_lab::{Cell, LabError, Origin, connect, load};
-use waggle_private_server::{Launcher, PrivateServer, Program, Template};
+use waggle_instrumentation::Table;
+use waggle_lab::LabError;
+use waggle_lab::engine::Ended;
+use waggle_lab::gate;
+use waggle_lab::manifest::Manifest;
+use waggle_lab::run::{
+    Finished, Login, Plan, RunContext, RunEvent, RunRequest, ServerInUse, Source, plural,
+};
+use waggle_lab::run_dir::{self, RunDir};
+use waggle_lab::run_info::Run;
+use waggle_lab::suite::{Scale, Suite};
 
-use super::super::{Failure, Outcome, private_server, stop_on_signal};
-use super::announce::{announce, count};
-use super::arguments::{RunArgs, as_typed};
+use super::super::account::AccountArgs;
+use super::super::pfs::history::{recover, tell_rest};
+use super::super::pfs::hold::begin;
+use super::super::pfs::open;
+use super::super::pfs::process::process_of;
+use super::super::pfs::rights::Rights;
+use super::super::{Failure, Outcome, VERSION, private_server, stop_on_signal};
+use super::announce::announce;
+use super::arguments::{ResumeArgs, RunArgs, as_typed};
 use super::progress::{Line, note};
-use super::{failed, foreign, found, report, server};
+use super::{directory, failed, found, report, server};
 
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
-    match args.server.clone() {
-        None => foreign::run(&args),
-        // An argument that --server excludes is not demanded by another one.
-        Some(_) if args.account.is_given() || args.yes || args.no_load => {
-            Err(Failure::Usage(anyhow!(
-                "an account, --yes and --no-load are for a server that runs already: give --dsn in place \
-                 of --server, or leave them out"
-            )))
-        }
-        Some(server) => run_private(&args, server),
+    // An argument that --server excludes is not demanded by another one.
+    if args.server.is_some() && (args.account.is_given() || args.yes || args.no_load) {
+        return Err(Failure::Usage(anyhow!(
+            "an account, --yes and --no-load are for a server that runs already: give --dsn in place \
+             of --server, or leave them out"
+        )));
     }
-}
-
-/// Runs a suite on private servers of a program.
-fn run_private(args: &RunArgs, named: String) -> Result<Outcome, Failure> {
-    let (mut suite, suite_text) = read_suite(args)?;
-    let asked = suite.confine(&args.only).map_err(failed)?;
+    if args.dsn && args.plan {
+        return Err(Failure::Usage(anyhow!("--dsn without --yes is a plan: leave out --plan")));
+    }
     let (begin, until) = (Timestamp::now(), args.until());
+    let suite_text = Suite::text(&args.suite).map_err(failed)?;
+    let suite = Suite::parse(&args.suite, &suite_text).map_err(failed)?;
     let place = args.place(&suite, begin)?;
-    let scale = Scale::from(args.scale);
-    let lengths = args.lengths();
-    let reckoning = Reckoning { suite: &suite, scale, lengths, is_foreign: false, has_load: true };
-    let program = server::program(&named, args.servers.as_deref())?;
-    let possible = with_memory(&suite, &asked, scale, &program.place());
-    let choice = reckoning.choose(&possible, args.blocks, args.time_budget);
-    let sysbench = sysbench(&suite)?;
-    check(&suite, &choice.cells, scale, &program)?;
-    check_kept(&place, choice.windows(&suite)).map_err(failed)?;
-    announce(&reckoning, &choice, args.time_budget);
-    if possible.len() < asked.len() {
-        let cells = asked.len() - possible.len();
-        note(format!("not run, {}: {}", NotRun::MEMORY, count(cells, "cell")));
-    }
-    if args.plan {
-        tell_needs(&suite, &choice.cells, scale, &program.place());
-        return Ok(Outcome::Done);
-    }
+    let source = match &args.server {
+        Some(named) => Source::Private(server::program(named, args.servers.as_deref())?),
+        None => {
+            let server = ServerInUse::new(log_in(&args.account)?, &suite, !args.no_load);
+            Source::InUse(Box::new(server.map_err(failed)?))
+        }
+    };
     let pinned = if args.pin { found::halves()? } else { [Vec::new(), Vec::new()] };
-    let launchers = launchers(&pinned)?;
-    let settings = suite.settings(scale, program.flavour);
-    let stop = stop_on_signal()?;
-    let task = Task {
-        suite: &suite,
-        scale,
-        program: &program,
-        launchers: &launchers,
-        sysbench: &sysbench,
-        stop: &stop,
-        resume_with: list(args.servers.as_deref()),
-    };
-    let Some(made) = task.make(&settings, &choice.cells).map_err(failed)? else {
-        note("stopped before the first window; nothing is left of it");
-        return Ok(Outcome::No);
-    };
-    let seed = args.seed.unwrap_or_else(now_s);
-    let facts = Facts {
-        run: args.facts(&suite, &choice, lengths, seed, begin),
-        host: found::host(pinned.clone())?,
-        taken_up: Vec::new(),
-        server: task.server(&made, &settings),
-        load: load_facts(&suite, scale, &sysbench),
-        not_run: not_run(&suite, &asked, &possible, &choice),
-        caveats: Vec::new(),
-    };
-    let begun = Begun {
-        suite: suite.name.clone(),
+    let (scale, lengths) = (Scale::from(args.scale), args.lengths());
+    let request = RunRequest {
+        suite,
         suite_text,
-        scenarios: suite.scenarios.iter().map(|scenario| scenario.name.clone()).collect(),
-        profiles: suite.profile_texts(),
         scale,
         lengths,
-        cells: choice.cells,
-        blocks: choice.blocks,
-        seed,
-        server: named,
-        foreign: None,
-        settings,
+        blocks: args.blocks,
+        budget: args.time_budget,
+        has_load: !args.no_load,
+        place,
+        run: Run {
+            command: as_typed(std::env::args_os()),
+            waggle_version: VERSION.to_owned(),
+            begin,
+            end: None,
+            seed: args.seed.unwrap_or_else(now_s),
+            scale: scale.name().to_owned(),
+            budget_s: args.time_budget.map(|budget| budget.as_secs_f64()),
+            only: args.only,
+            blocks: 0,
+            windows_planned: 0,
+            window_s: lengths.window.as_secs_f64(),
+            settle_s: lengths.settle.as_secs_f64(),
+            steal_limit: gate::STEAL_MAX,
+            resumed: 0,
+        },
+        host: found::host(pinned.clone())?,
         pinned,
-        facts,
+        server: args.server.unwrap_or_else(|| "--dsn".to_owned()),
     };
-    let kept = Kept::create(&place, &begun).map_err(failed)?;
-    task.measure(&begun, kept, &made, until)
+    let (plan, choice) = Plan::new(request, source).map_err(failed)?;
+    announce(&plan.estimate(), &choice, args.time_budget);
+    plan.notes.iter().for_each(note);
+    if args.plan {
+        note(plan.needs);
+        return Ok(Outcome::Done);
+    }
+    measure(plan, &args.account, args.yes, args.servers.as_deref(), until)
 }
 
-/// Says what a run takes of the host at most.
-fn tell_needs(suite: &Suite, cells: &[Cell], scale: Scale, place: &Path) {
-    let needs = Needs::of(suite, cells, scale);
-    let memory = most_memory(suite, cells, scale).map_or(0, |most| most.memory_bytes_with(place));
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-    note(format!(
-        "it takes up to {} on the disk of {} and {} of memory, for {} at once; nothing was started",
-        gib(needs.disk_bytes()),
-        place.display(),
-        gib(memory),
-        count(needs.servers as usize, "server")
-    ));
-}
-
-/// The list of servers as an argument of `waggle lab resume`.
-pub(super) fn list(servers: Option<&Path>) -> Vec<OsString> {
-    servers.map_or_else(Vec::new, |path| vec!["--servers".into(), path.into()])
-}
-
-/// How servers, and how loads are started.
-pub(super) struct Launchers {
-    pub(super) server: Launcher,
-    pub(super) load: Launcher,
-}
-
-pub(super) fn launchers([server, load]: &[Vec<usize>; 2]) -> Result<Launchers, Failure> {
-    let launcher = private_server::launcher()?;
-    Ok(Launchers {
-        server: Launcher { processors: server.clone(), ..launcher.clone() },
-        load: Launcher { processors: load.clone(), ..launcher },
-    })
-}
-
-/// Data that was made.
-pub(super) struct Made {
-    template: Template,
-    pub(super) version: String,
-}
-
-/// A path as it is from the directory in which waggle runs, where it lies below: reports that are kept with a project
-/// name no place of one machine.
-fn from_here(path: &Path) -> String {
-    let here = std::env::current_dir().ok();
-    let below = here.and_then(|here| path.strip_prefix(here).ok());
-    below.unwrap_or(path).display().to_string()
-}
-
-/// The program of the load, which has what the workloads of a suite need.
-pub(super) fn sysbench(suite: &Suite) -> Result<Sysbench, Failure> {
-    let find = || {
-        let sysbench = Sysbench::find(Path::new("sysbench"))?;
-        suite.workloads.iter().try_for_each(|workload| sysbench.check(workload))?;
-        Ok(sysbench)
-    };
-    find().map_err(|error: LoadError| failed(error))
-}
-
-/// The suite that was named, and its text.
-pub(super) fn read_suite(args: &RunArgs) -> Result<(Suite, String), Failure> {
-    let read = || {
-        let text = Suite::text(&args.suite)?;
-        Ok((Suite::parse(&args.suite, &text)?, text))
-    };
-    read().map_err(|error: SuiteError| failed(error))
-}
-
-/// The cells whose sessions the memory has room for; all of them where it has for none, since that is to be said.
-fn with_memory(suite: &Suite, asked: &[Cell], scale: Scale, place: &Path) -> Vec<Cell> {
-    let has_memory = |cell: &&Cell| Needs::of(suite, from_ref(*cell), scale).has_memory(place);
-    let possible: Vec<Cell> = asked.iter().filter(has_memory).cloned().collect();
-    if possible.is_empty() { asked.to_vec() } else { possible }
-}
-
-/// Whether the host has what a run of these cells takes.
-pub(super) fn check(
-    suite: &Suite,
-    cells: &[Cell],
-    scale: Scale,
-    program: &Program,
-) -> Result<(), Failure> {
-    // What a killed run left takes room.
-    program.sweep().map_err(failed)?;
-    let needs = |cells: &[Cell]| Needs::of(suite, cells, scale);
-    needs(cells).check_disk(&program.place()).map_err(failed)?;
-    let most = most_memory(suite, cells, scale);
-    most.map_or(Ok(()), |most| most.check_memory(&program.place())).map_err(failed)
-}
-
-/// What the cell takes that takes most of the memory. It need not be one of those that have most servers.
-fn most_memory(suite: &Suite, cells: &[Cell], scale: Scale) -> Option<Needs> {
-    let each = cells.iter().map(|cell| Needs::of(suite, from_ref(cell), scale));
-    each.max_by_key(Needs::memory_bytes)
-}
-
-/// The cells that are not run: those that nobody asked for, and those for which there is no memory or no time.
-fn not_run(suite: &Suite, asked: &[Cell], possible: &[Cell], choice: &Choice) -> Vec<NotRun> {
-    let all = suite.cells().into_iter().filter(|cell| !choice.cells.contains(cell));
-    let why = |cell: &Cell| match (asked.contains(cell), possible.contains(cell)) {
-        (false, _) => NotRun::NOT_ASKED,
-        (true, false) => NotRun::MEMORY,
-        (true, true) => NotRun::BUDGET,
-    };
-    all.map(|cell| NotRun { why: why(&cell).to_owned(), scenario: None, cell }).collect()
-}
-
-/// The time, s.
-pub(super) fn now_s() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
-}
-
-/// A suite, and what it is run with.
-pub(super) struct Task<'a> {
-    pub(super) suite: &'a Suite,
-    pub(super) scale: Scale,
-    pub(super) program: &'a Program,
-    pub(super) launchers: &'a Launchers,
-    pub(super) sysbench: &'a Sysbench,
-    pub(super) stop: &'a AtomicBool,
-    /// What `waggle lab resume` has to be told beside the run.
-    pub(super) resume_with: Vec<OsString>,
-}
-
-impl Task<'_> {
-    /// Makes the data, where servers take what these cells need. `None` where somebody stopped it.
-    pub(super) fn make(
-        &self,
-        settings: &[String],
-        cells: &[Cell],
-    ) -> Result<Option<Made>, LabError> {
-        let (tables, rows) = (self.suite.data.tables, self.suite.data.rows.of(self.scale));
-        let (program, launcher) = (self.program, &self.launchers.server);
-        let as_given: Vec<&str> = settings.iter().map(String::as_str).collect();
-        let empty = Template::of(PrivateServer::start(program, launcher, &[])?)?;
-        let origin = Origin::Private { program, launcher, template: &empty, settings };
-        match try_scenarios(self.suite, cells, origin, self.stop) {
-            Err(LabError::Stopped) => return Ok(None),
-            tried => tried?,
+pub(super) fn resume(args: ResumeArgs) -> Result<Outcome, Failure> {
+    let place = directory(&args.run);
+    let (run_dir, manifest): (RunDir, Manifest) = run_dir::take_up(&place).map_err(failed)?;
+    let source = match &manifest.in_use {
+        // Also where nothing is missing: one that was killed left its schema there.
+        Some(confined) => {
+            let server = ServerInUse::again(log_in(&args.account)?, &manifest, confined);
+            Source::InUse(Box::new(server.map_err(failed)?))
         }
-        let server = empty.start(program, launcher, &as_given)?;
-        drop(empty);
-        let version = connect(&server)?.server_identity().version.clone();
-        note(format!("data: {tables} tables of {rows} rows"));
-        if let Some(workload) = self.suite.workloads.first() {
-            let request = Request {
-                sysbench: self.sysbench,
-                launcher: &self.launchers.load,
-                reach: &Reach::private(&server.socket()),
-                workload,
-                threads: tables,
-                tables,
-                rows,
-                seed: 1,
-                directory: server.directory(),
-            };
-            if !load::prepare(&request, self.stop)? {
-                return Ok(None);
-            }
-            if let Some(workload) = self.suite.ages_with()
-                && !load::age(&Request { workload, ..request }, self.stop)?
-            {
-                return Ok(None);
-            }
+        None if args.account.is_given() || args.yes => {
+            return Err(Failure::Usage(anyhow!(
+                "an account and --yes are for a run on a server that runs already, and this one is on private servers: leave \
+                 them out"
+            )));
         }
-        Ok(Some(Made { template: Template::of(server)?, version }))
-    }
-
-    /// What the report says of the server.
-    fn server(&self, made: &Made, settings: &[String]) -> Server {
-        Server {
-            version: made.version.clone(),
-            program: Some(from_here(self.program.path())),
-            options: settings.to_vec(),
-            is_foreign: false,
-            data_bytes: Some(made.template.bytes()),
-            buffer_pool_bytes: Some(self.suite.data.buffer_pool_bytes(self.scale)),
+        None if manifest.is_whole(run_dir.count()) => {
+            note("every window is there: nothing is left to be made");
+            report::end(&place)?;
+            return Ok(Outcome::Done);
         }
-    }
-
-    /// Makes the windows that are missing, and writes the reports of those that are there.
-    pub(super) fn measure(
-        &self,
-        begun: &Begun,
-        kept: Kept,
-        made: &Made,
-        until: Option<Instant>,
-    ) -> Result<Outcome, Failure> {
-        let place = kept.path().to_owned();
-        let windows = Windows {
-            begun,
-            suite: self.suite,
-            origin: Origin::Private {
-                program: self.program,
-                launcher: &self.launchers.server,
-                template: &made.template,
-                settings: &begun.settings,
-            },
-            load_launcher: &self.launchers.load,
-            sysbench: Some(self.sysbench),
-            until,
-            stop: self.stop,
-        };
-        finish(&place, &self.resume_with, windows.make(kept).map_err(failed))
-    }
+        None => {
+            is_where_it_was(&manifest.server)?;
+            Source::Private(server::program(&manifest.server, args.servers.as_deref())?)
+        }
+    };
+    let host = found::host(manifest.pinned.clone())?;
+    let plan = Plan::resumed(run_dir, manifest, source, host, VERSION).map_err(failed)?;
+    plan.notes.iter().for_each(note);
+    measure(plan, &args.account, args.yes, args.servers.as_deref(), None)
 }
 
-/// What the report says of a load of ours.
-pub(super) fn load_facts(suite: &Suite, scale: Scale, sysbench: &Sysbench) -> LoadFacts {
-    LoadFacts {
-        sysbench_version: Some(sysbench.version().to_owned()),
-        tables: Some(suite.data.tables),
-        rows_per_table: Some(u64::from(suite.data.rows.of(scale))),
+/// The server that the option files name, and its process where it is on this host.
+fn log_in(account: &AccountArgs) -> Result<Login, Failure> {
+    let options = account.clone().read()?;
+    let mut connection = open(&options)?;
+    let pid = process_of(&mut connection).map_err(Failure::Cannot)?;
+    Ok(Login { connection, options, pid })
+}
+
+/// Whether the program that a run was begun with can be found by the path that was given then.
+fn is_where_it_was(server: &str) -> Result<(), Failure> {
+    if !server.contains('/') || Path::new(server).exists() {
+        return Ok(());
     }
+    Err(Failure::Config(anyhow!(
+        "the run was begun with --server {server}, where no program is now: put it back, or go on from the directory in \
+         which the run was begun"
+    )))
 }
 
-/// The windows of a run, and what makes them.
-pub(super) struct Windows<'a> {
-    pub(super) begun: &'a Begun,
-    pub(super) suite: &'a Suite,
-    pub(super) origin: Origin<'a>,
-    pub(super) load_launcher: &'a Launcher,
-    pub(super) sysbench: Option<&'a Sysbench>,
-    /// When no block is begun any more.
-    pub(super) until: Option<Instant>,
-    pub(super) stop: &'a AtomicBool,
-}
-
-impl Windows<'_> {
-    /// Makes those that are missing.
-    pub(super) fn make(&self, mut kept: Kept) -> Result<Ended, LabError> {
-        let mut line = Line::new();
-        let mut tell = |progress: &Progress<'_>| line.tell(progress);
-        let mut begun = self.begun.clone();
-        let beyond = match self.engine(&begun, &mut tell).beyond_reach(&mut kept) {
-            Err(LabError::Stopped) => return Ok(Ended::Stopped),
-            beyond => beyond?,
-        };
-        if !beyond.is_empty() && kept.count() == 0 {
-            if beyond.len() == begun.cells.len() {
-                begun.say_out_of_reach();
-                kept::write_json(&kept.path().join(kept::RUN), &begun)?;
-                return Ok(Ended::OutOfReach);
-            }
-            begun.leave_out(self.suite, &beyond);
-            kept::write_json(&kept.path().join(kept::RUN), &begun)?;
+/// Makes the windows that are missing, and writes the report.
+fn measure(
+    mut plan: Plan,
+    account: &AccountArgs,
+    yes: bool,
+    servers: Option<&Path>,
+    until: Option<Instant>,
+) -> Result<Outcome, Failure> {
+    // Nothing was changed so far; from here on it is.
+    if plan.is_in_use() && !yes {
+        return Err(Failure::Usage(anyhow!("nothing was changed: give --yes to run it")));
+    }
+    let (place, command) = (plan.place().to_owned(), format!("lab run {}", plan.suite()));
+    let mut further: Vec<OsString> =
+        servers.map_or_else(Vec::new, |path| vec!["--servers".into(), path.into()]);
+    let (launcher, stop) = (private_server::launcher()?, stop_on_signal()?);
+    let (mut hold, mut rights) = (None, None);
+    if let Some(connection) = plan.connection_to_change().map_err(failed)? {
+        further = account.arguments();
+        further.push("--yes".into());
+        recover(connection, &stop)?;
+        rights = Some(Rights::to_change([Table::Metrics], connection));
+        hold = Some(begin(connection, account, &command)?);
+    }
+    let mut line = Line::new();
+    let mut tell = |event: RunEvent<'_>| match event {
+        RunEvent::Note(text) => note(text),
+        RunEvent::Progress(progress) => line.tell(progress),
+    };
+    let mut context = RunContext { launcher, until, stop: &stop, tell: &mut tell };
+    let Finished { ended, restored } = plan.measure(hold, &mut context);
+    line.end();
+    let is_as_before = restored.is_none_or(|restored| match restored {
+        Ok(restored) => tell_rest(&restored),
+        Err(error) => {
             note(format!(
-                "not run, since the baseline cannot use so much of the processors: {}",
-                count(beyond.len(), "cell")
+                "not everything is as before: {error}; run waggle pfs rollback, and drop schema waggle_lab where \
+                 it is left"
             ));
+            false
         }
-        let ended = self.engine(&begun, &mut tell).run(&mut kept);
-        line.end();
-        if let Ok(Ended::OutOfTime { blocks }) = ended {
-            begun.say_out_of_time(blocks);
-            kept::write_json(&kept.path().join(kept::RUN), &begun)?;
-        }
-        ended
-    }
-
-    fn engine<'b>(&'b self, begun: &Begun, tell: &'b mut dyn FnMut(&Progress<'_>)) -> Engine<'b> {
-        Engine {
-            suite: self.suite,
-            schedule: Schedule::new(self.suite, &begun.cells, begun.blocks, begun.seed),
-            lengths: begun.lengths,
-            scale: begun.scale,
-            seed: begun.seed,
-            origin: self.origin,
-            load_launcher: self.load_launcher,
-            sysbench: self.sysbench,
-            until: self.until,
-            stop: self.stop,
-            tell,
-        }
-    }
+    });
+    let ended = ended.map_err(|error| match (error, &rights) {
+        (LabError::Hold(error), Some(rights)) => Failure::Cannot(rights.explain(error)),
+        (error, _) => failed(error),
+    });
+    let outcome = finish(&place, &further, ended)?;
+    Ok(if is_as_before { outcome } else { Outcome::No })
 }
 
-/// Writes the reports of the windows that are there, and says how to go on: `further` is what to tell beside the run.
-pub(super) fn finish(
+/// Writes the report of the windows that are there, and says how to go on: `further` is what to tell beside the run.
+fn finish(
     place: &Path,
     further: &[OsString],
     ended: Result<Ended, Failure>,
 ) -> Result<Outcome, Failure> {
     let ended = ended.inspect_err(|_| resume_with(place, further))?;
-    if ended != Ended::OutOfReach {
+    if !matches!(ended, Ended::OutOfReach | Ended::NotBegun) {
         report::end(place)?;
     }
     match ended {
         Ended::Whole => Ok(Outcome::Done),
         Ended::OutOfReach => Err(Failure::Cannot(anyhow!(
-            "nothing is left to run: the baseline cannot use as much of the processors as any rate asks for; choose closed \
+            "nothing is left to run: the baseline cannot use as much CPU as any rate asks for; choose closed \
              loads with --only closed"
         ))),
-        Ended::Stopped => {
+        Ended::NotBegun if !place.exists() => {
+            note("stopped before the first window; nothing is left of it");
+            Ok(Outcome::No)
+        }
+        Ended::Stopped | Ended::NotBegun => {
             resume_with(place, further);
             Ok(Outcome::No)
         }
         // It did what it was asked for.
         Ended::OutOfTime { blocks } => {
-            let blocks = count(blocks as usize, "block");
-            note(format!("the time is over after {blocks}"));
+            note(format!("the time is over after {}", plural(blocks as usize, "block")));
             resume_with(place, further);
             Ok(Outcome::Done)
         }
@@ -419,11 +228,16 @@ pub(super) fn finish(
 }
 
 /// Says how to go on with a run that was begun.
-pub(super) fn resume_with(place: &Path, further: &[OsString]) {
+fn resume_with(place: &Path, further: &[OsString]) {
     if let Ok(place) = fs::canonicalize(place) {
         let words =
             std::iter::once(place.as_os_str()).chain(further.iter().map(OsString::as_os_str));
         let further = as_typed(words);
         note(format!("what was measured is kept; go on with: waggle lab resume {further}"));
     }
+}
+
+/// The time, s.
+pub(super) fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs())
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use waggle_model::Reading;
-use waggle_mysql::locks::{Deadlock, Key, Lock, Node, Session, Unknown};
+use waggle_mysql::locks::{Deadlock, Key, Lock, Node, Remedy, Session, Source, Unknown};
 use waggle_sql::printable;
 
 use super::Look;
@@ -11,6 +11,7 @@ use super::Look;
 pub(super) struct LookJson {
     at: String,
     server: String,
+    pid: Option<u32>,
     somebody_waits: Option<bool>,
     row_lock_waits: Option<u64>,
     row_lock_waiters: Option<usize>,
@@ -19,6 +20,7 @@ pub(super) struct LookJson {
     blockers: Vec<NodeJson>,
     undetermined: Vec<UndeterminedJson>,
     not_known: Vec<String>,
+    memory_after_ms: Option<u64>,
     statements_sent: u64,
     /// Left out unless it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,10 +35,12 @@ struct NodeJson {
     session: Option<Session>,
     waits_for: Option<Lock>,
     waited_s: Option<f64>,
+    source: Option<Source>,
     by_elimination: bool,
     also_blocked_by: Vec<Key>,
     in_circle: bool,
     remedy: Option<String>,
+    remedy_note: Option<String>,
     waiters: Vec<NodeJson>,
 }
 
@@ -55,12 +59,13 @@ pub(super) fn of(look: &Look<'_>) -> LookJson {
     not_known.extend(look.deadlock.and_then(Reading::why).map(str::to_owned));
     LookJson {
         at: look.at.to_string(),
-        server: look.server.to_owned(),
+        server: look.server.version.clone(),
+        pid: look.pid,
         somebody_waits: locks.somebody_waits(),
         row_lock_waits: locks.row_waits.value().map(|waits| waits.now),
         row_lock_waiters: locks.row_waiters,
         row_lock_waits_since_start: locks.row_waits.value().map(|waits| waits.since_start),
-        other_lock_waits: locks.metadata_waits.value().copied(),
+        other_lock_waits: locks.other_waits.value().copied(),
         blockers: locks.tree.roots.iter().map(|one| node(one, look, true)).collect(),
         undetermined: undetermined
             .map(|(unknown, waiter)| UndeterminedJson {
@@ -69,6 +74,7 @@ pub(super) fn of(look: &Look<'_>) -> LookJson {
             })
             .collect(),
         not_known,
+        memory_after_ms: look.memory_after().map(|after| after.as_millis() as u64),
         statements_sent: locks.statements,
         deadlock: look
             .deadlock
@@ -82,33 +88,34 @@ fn node(node: &Node, look: &Look<'_>, is_root: bool) -> NodeJson {
         lock.key = lock.key.filter(|_| !look.redact);
         lock
     });
+    let session = look.locks.sessions.get(&node.key);
+    let Remedy { command, note } = match is_root {
+        true => Remedy::of(&node.key, session, look.server),
+        false => Remedy::default(),
+    };
     NodeJson {
         connection_id: node.key.connection_id(),
         detached_transaction: match &node.key {
             Key::Session(_) => None,
             Key::Detached(transaction) => Some(transaction.clone()),
         },
-        session: look.locks.sessions.get(&node.key).map(|session| {
+        session: session.map(|session| {
             let mut session = session.clone();
             let text = session.statement.text.take();
             session.statement.text = text.map(|text| printable(text.as_bytes(), None, look.redact));
+            let write = session.first_write.take();
+            session.first_write = write.map(|text| printable(text.as_bytes(), None, look.redact));
             session
         }),
         waits_for: lock,
         waited_s: node.wait.as_ref().and_then(|wait| wait.waited_s),
+        source: node.wait.as_ref().map(|wait| wait.source),
         by_elimination: node.wait.as_ref().is_some_and(|wait| wait.by_elimination),
         also_blocked_by: node.also_blocked_by.clone(),
         in_circle: node.in_circle,
-        remedy: is_root.then(|| remedy(&node.key)),
+        remedy: command,
+        remedy_note: note,
         waiters: node.waiters.iter().map(|one| self::node(one, look, false)).collect(),
-    }
-}
-
-/// What ends the wait. It is for a person to decide, and never sent.
-pub(super) fn remedy(key: &Key) -> String {
-    match key {
-        Key::Session(id) => format!("KILL {id}"),
-        Key::Detached(_) => "XA RECOVER, then XA COMMIT or XA ROLLBACK".to_owned(),
     }
 }
 

@@ -1,13 +1,17 @@
-//! The tree as a person reads it.
+//! The tree as text.
 
 use std::fmt::Write as _;
 
 use waggle_model::Reading;
-use waggle_mysql::locks::{Deadlock, HeldLock, Key, LockKind, Node, Session, Unknown, Wait};
+use waggle_model::visible::on_a_line;
+use waggle_mysql::locks::{
+    Deadlock, HeldLock, Key, LockKind, Node, Remedy, Session, SessionKind, Source, Transaction,
+    Unknown, Wait,
+};
 use waggle_sql::printable;
 
 use super::Look;
-use super::json::{remedy, shown};
+use super::json::shown;
 
 /// Characters of a statement that are shown.
 const STATEMENT_MAX: usize = 200;
@@ -30,6 +34,10 @@ pub(super) fn of(look: &Look<'_>) -> String {
     for why in &look.locks.not_known {
         page.line("not known: ", why);
     }
+    if let Some(after) = look.memory_after() {
+        let ms = after.as_millis();
+        page.line("", &format!("the memory was read {ms} ms after the server was asked"));
+    }
     match look.deadlock {
         None => {}
         Some(Reading::Absent(why)) => page.line("not known: ", why),
@@ -47,10 +55,10 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// One line, without control characters that a text of the server may hold.
+    /// One line, whatever a text of the server holds.
     fn line(&mut self, indent: &str, text: &str) {
         self.text.push_str(indent);
-        self.text.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
+        self.text.push_str(&on_a_line(text));
         self.text.push('\n');
     }
 
@@ -59,17 +67,21 @@ impl Page<'_> {
         let by_gauge = locks.row_waits.value().map(|waits| waits.now);
         let row = locks.row_waiters.map(|waiters| waiters as u64).or(by_gauge);
         let row = row.map_or("?".to_owned(), |waits| waits.to_string());
-        let other = locks.metadata_waits.value().map_or("?".to_owned(), usize::to_string);
+        let other = locks.other_waits.value().map_or("?".to_owned(), usize::to_string);
         let what = match locks.somebody_waits() {
-            Some(true) => format!("waits: {row} for row locks, {other} for metadata locks"),
+            Some(true) => format!("waits: {row} for row locks, {other} other"),
             Some(false) => "nobody waits for a lock".to_owned(),
             None => "nobody was found to wait, but not everywhere could be looked".to_owned(),
         };
         let at = self.look.at.strftime("%Y-%m-%dT%H:%M:%SZ");
-        format!("{at} {}: {what}", self.look.server)
+        let version = &self.look.server.version;
+        match self.look.pid {
+            Some(pid) => format!("{at} {version} (pid {pid}, by its memory): {what}"),
+            None => format!("{at} {version}: {what}"),
+        }
     }
 
-    /// Beside transactions of which none waits.
+    /// For transactions of which none waits.
     fn gauge(&mut self, says: u64) {
         if says > 0 {
             self.line(
@@ -91,21 +103,35 @@ impl Page<'_> {
             self.line("  ", &format!("waits in a circle: {wait}"));
         }
         self.statement("  ", &root.key);
-        let count = root.waiting();
-        let whom = if count == 1 { "it" } else { "one of them at least" };
-        self.line("  ", &format!("{count} wait; to free {whom}: {}", remedy(&root.key)));
+        self.remedy(root);
         self.waiters("  ", root);
+    }
+
+    /// How many wait, and what frees them.
+    fn remedy(&mut self, root: &Node) {
+        let count = root.waiting();
+        let session = self.look.locks.sessions.get(&root.key);
+        let Remedy { command, note } = Remedy::of(&root.key, session, self.look.server);
+        let whom = if count == 1 { "it" } else { "one of them at least" };
+        let how = command.map(|command| format!("to free {whom}: {command}"));
+        let words: Vec<String> = how.into_iter().chain(note).collect();
+        self.line("  ", &format!("{count} wait; {}", words.join("; ")));
     }
 
     fn undetermined(&mut self, unknown: &Unknown, waiter: &Node) {
         self.line("", "");
         self.line("", &format!("blocked by: unknown ({})", unknown.why));
+        match unknown.candidates.len() {
+            0 => {}
+            1 => self.line("  ", "it may be:"),
+            _ => self.line("  ", "it may be one of:"),
+        }
         for key in unknown.candidates.iter().take(self.look.limit) {
-            self.line("  it may be ", &self.participant(key));
+            self.line("    ", &self.participant(key));
         }
         if unknown.candidates.len() > self.look.limit {
             let more = unknown.candidates.len() - self.look.limit;
-            self.line("  ", &format!("or one of {more} others"));
+            self.line("    ", &format!("and {more} others"));
         }
         self.waiter("└─ ", "   ", waiter);
     }
@@ -152,7 +178,9 @@ impl Page<'_> {
             return format!("{key} (ended, or not to be seen)");
         };
         let mut text = key.to_string();
-        if session.user.is_some() {
+        if let Some(what) = thread(session) {
+            let _ = write!(text, " {what}");
+        } else if session.user.is_some() {
             let name = |part: &Option<String>| part.clone().unwrap_or_default();
             let _ = write!(text, " {}@{}", name(&session.user), name(&session.host));
         }
@@ -160,15 +188,7 @@ impl Page<'_> {
             let _ = write!(text, " {db}");
         }
         text.push_str(&activity(session));
-        if let Some(transaction) = &session.transaction {
-            let _ = write!(
-                text,
-                ", transaction of {} with {} rows locked, {} modified",
-                seconds(transaction.age_s),
-                transaction.rows_locked,
-                transaction.rows_modified
-            );
-        }
+        text.extend(session.transaction.as_ref().map(in_words));
         text
     }
 
@@ -183,6 +203,12 @@ impl Page<'_> {
             }
             (None, Some(why)) => self.line(indent, &format!("last statement not known: {why}")),
             (None, None) => {}
+        }
+        let write =
+            session.first_write.as_ref().filter(|text| statement.text.as_ref() != Some(*text));
+        if let Some(write) = write {
+            let text = printable(write.as_bytes(), None, self.look.redact);
+            self.line(indent, &format!("wrote first: {}", cut(&text)));
         }
     }
 
@@ -208,8 +234,49 @@ impl Page<'_> {
     }
 }
 
+/// What a thread of the server is; `None` for a client's session.
+fn thread(session: &Session) -> Option<String> {
+    let what = match session.kind {
+        SessionKind::Client | SessionKind::Unknown => return None,
+        SessionKind::Applier => "applier of replication",
+        SessionKind::Receiver => "receiver of replication",
+        SessionKind::EventScheduler => "event scheduler",
+        SessionKind::System => {
+            let name = session.thread.as_ref().or(session.state.as_ref());
+            let name = name.map_or(String::new(), |name| format!(" ({name})"));
+            return Some(format!("thread of the server{name}"));
+        }
+        SessionKind::Event => {
+            let of = session.user.as_deref().map_or(String::new(), |user| format!(" of {user}"));
+            return Some(format!("event{of}"));
+        }
+    };
+    let channel = session.channel.as_ref().filter(|channel| !channel.is_empty());
+    Some(channel.map_or(what.to_owned(), |channel| format!("{what} (channel {channel})")))
+}
+
+fn in_words(transaction: &Transaction) -> String {
+    let age = seconds(transaction.age_s);
+    let Transaction { rows_locked, rows_modified, .. } = transaction;
+    match transaction.rolling_back {
+        true => format!(
+            ", transaction of {age} that is being rolled back, {rows_modified} changes left to undo"
+        ),
+        false => format!(
+            ", transaction of {age} with {rows_locked} rows locked, {rows_modified} modified"
+        ),
+    }
+}
+
 fn activity(session: &Session) -> String {
     let since = seconds(session.since_s);
+    // A session that was killed while it was idle keeps that command while it rolls back.
+    if session.transaction.as_ref().is_some_and(|transaction| transaction.rolling_back) {
+        return String::new();
+    }
+    if session.killed == Some(true) {
+        return ", ending".to_owned();
+    }
     match (session.is_idle(), session.command.as_deref()) {
         (true, _) => format!(", idle {since}"),
         (false, Some(_)) if session.statement.is_running => format!(", running {since}"),
@@ -222,11 +289,17 @@ fn activity(session: &Session) -> String {
 fn waits_for(wait: &Wait, redact: bool) -> String {
     let lock = &wait.lock;
     let kind = match lock.kind {
-        LockKind::Row => "a row lock",
-        LockKind::Metadata => "a metadata lock",
-        LockKind::Table => "the lock of a table",
+        LockKind::Row => "for a row lock",
+        LockKind::Metadata => "for a metadata lock",
+        LockKind::Table => "for the lock of a table",
+        LockKind::Flush => "for the end of a flush",
+        LockKind::Replication => "for another worker of replication",
+        LockKind::Other => "in the state",
     };
-    let mut text = format!("{} for {kind}", seconds(wait.waited_s));
+    let mut text = format!("{} {kind}", seconds(wait.waited_s));
+    if let (LockKind::Other | LockKind::Replication, Some(state)) = (lock.kind, &lock.state) {
+        let _ = write!(text, " \"{state}\"");
+    }
     let parts = [("", &lock.mode), ("on ", &lock.object), ("", &lock.index)];
     for (word, part) in parts {
         if let Some(part) = part {
@@ -242,6 +315,10 @@ fn waits_for(wait: &Wait, redact: bool) -> String {
     if wait.by_elimination {
         text.push_str(" (by elimination: nobody else can hold it)");
     }
+    text.push_str(match wait.source {
+        Source::Sql => " [SQL]",
+        Source::Memory => " [memory]",
+    });
     text
 }
 

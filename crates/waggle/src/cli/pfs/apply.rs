@@ -1,16 +1,18 @@
 //! `waggle pfs apply`
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use waggle_instrumentation::State;
 use waggle_instrumentation::activity::{self, Events, Verdict};
 use waggle_model::Reading;
+use waggle_model::visible::on_a_line;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, write_json};
 use super::hold::{HoldArgs, Report, Request, hold};
 use super::plan::{FilterArgs, find, plan};
+use crate::streams::{stdout, tell};
 
 /// Set a profile until this command ends, and undo it then.
 #[derive(Debug, clap::Args)]
@@ -45,10 +47,10 @@ pub(super) fn events(connection: &mut Connection) -> Result<Report, Failure> {
 }
 
 fn read_events(connection: &mut Connection) -> Result<Reading<Events>, Failure> {
-    activity::read(connection).map_err(|error| Failure::Cannot(error.into()))
+    Ok(activity::read(connection)?)
 }
 
-/// Says what each class counted since `begin`. Whether all of them do what was set.
+/// Prints what each class counted since `begin`. Returns whether all of them do what was set.
 fn show_activity(
     connection: &mut Connection,
     begin: Reading<Events>,
@@ -57,16 +59,15 @@ fn show_activity(
     let (begin, end) = match (begin, read_events(connection)?) {
         (Reading::Value(begin), Reading::Value(end)) => (begin, end),
         (Reading::Absent(why), _) | (_, Reading::Absent(why)) => {
-            eprintln!("events were not counted: {why}");
+            tell!("events were not counted: {why}");
             return Ok(true);
         }
     };
-    let state = State::read(connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let state = State::read(connection)?;
     let proofs = activity::prove(&state, &begin, &end);
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     if json {
-        serde_json::to_writer(&mut out, &proofs).map_err(io::Error::from)?;
-        writeln!(out)?;
+        write_json(&mut out, &proofs)?;
     } else {
         writeln!(out, "{:<20} {:>8} {:>12}", "class", "enabled", "events")?;
         for proof in &proofs {
@@ -75,7 +76,8 @@ fn show_activity(
                 Verdict::Silent => "  nothing of it happened",
                 Verdict::CountsThoughOff => "  COUNTS THOUGH IT IS OFF",
             };
-            writeln!(out, "{:<20} {:>8} {:>12}{note}", proof.class, proof.enabled, proof.events)?;
+            let class = on_a_line(&proof.class);
+            writeln!(out, "{class:<20} {:>8} {:>12}{note}", proof.enabled, proof.events)?;
         }
     }
     Ok(!proofs.iter().any(|proof| proof.verdict == Verdict::CountsThoughOff))

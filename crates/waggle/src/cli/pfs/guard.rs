@@ -1,4 +1,4 @@
-//! Whether the server has become slower since its instrumentation was changed.
+//! Whether the server has become slower since its instrumentation changed.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,8 @@ const SLICE: Duration = Duration::from_millis(100);
 const SLICES: usize = 20;
 /// From a slice with fewer statements nothing is concluded.
 const STATEMENTS_MIN: u64 = 5;
-/// Looks before the change: so many at least, and more until the level is known to half of what is
-/// guarded for; and how many slices in a row may be void.
+/// Looks before the change: the minimum; more until the level is known to half of the guarded
+/// change. And how many slices in a row may be void.
 const BASELINE_MIN: usize = 15;
 const BASELINE_MAX: usize = 60;
 const VOID_MAX: usize = 100;
@@ -28,7 +28,7 @@ const VOID_MAX: usize = 100;
 /// long it takes, of each of the values that are watched.
 const CONFIDENCE: f64 = 0.99;
 const ERROR: f64 = 0.0025;
-/// A look counts at most as so many times the level before.
+/// A look counts at most as this many times the level before.
 const TOP: f64 = 3.0;
 
 /// What is compared.
@@ -43,7 +43,7 @@ enum Measure {
 impl Measure {
     fn name(self) -> &'static str {
         match self {
-            Measure::Cpu => "processor time per statement",
+            Measure::Cpu => "CPU time per statement",
             Measure::Latency => "time per statement",
         }
     }
@@ -76,7 +76,7 @@ fn mean(slices: &mut [f64]) -> f64 {
     slices.iter().sum::<f64>() / slices.len() as f64
 }
 
-/// Every measure in one slice of time; `None` where it was not measured.
+/// Every measure in one slice of time; `None` if it was not measured.
 type Slice = [Option<f64>; 2];
 /// The slices that are looked at together.
 type Look = Vec<Slice>;
@@ -115,7 +115,7 @@ struct Watched {
 
 impl Guard {
     /// Measures the server as it is, before these changes are made: for half a minute, or up to two where its level is
-    /// uncertain. `None` where somebody stopped it.
+    /// uncertain. `None` if somebody stopped it.
     ///
     /// # Errors
     /// It runs too few statements, or nothing that is compared can be read.
@@ -130,7 +130,7 @@ impl Guard {
         let before = read(connection, pid)?;
         if before.cpu_ns.is_none() && !has_times {
             bail!(
-                "the processor time of the server cannot be read, and after this change other statements are \
+                "the CPU time of the server cannot be read, and after this change other statements are \
                  timed than before: --guard has nothing to compare; run waggle on the server's host"
             );
         }
@@ -161,7 +161,7 @@ impl Guard {
         }
         if guard.watched.is_empty() {
             bail!(
-                "neither the processor time of the server nor the times of its statements can be \
+                "neither the CPU time of the server nor the times of its statements can be \
                  read: --guard has nothing to compare; run waggle on the server's host"
             );
         }
@@ -179,7 +179,7 @@ impl Guard {
         levels(looks).iter().any(|(.., level)| level.high <= level.value * (1.0 + self.share / 2.0))
     }
 
-    /// Takes the time since the last call as a slice; `false` where too little happened in it.
+    /// Takes the time since the last call as a slice; `false` if too little happened in it.
     fn slice(&mut self, connection: &mut Connection) -> Result<bool, ConnectionError> {
         let now = read(connection, self.pid)?;
         let before = std::mem::replace(&mut self.before, now);
@@ -257,7 +257,7 @@ fn levels(looks: &[Look]) -> Vec<(Measure, Part, Estimate)> {
         .collect()
 }
 
-/// A part of a measure in the slices of a look; `None` where it was not measured in all of them.
+/// A part of a measure in the slices of a look; `None` if it was not measured in all of them.
 fn value(look: &[Slice], measure: Measure, part: Part) -> Option<f64> {
     let slices: Option<Vec<f64>> = look.iter().map(|slice| slice[measure as usize]).collect();
     slices.map(|mut slices| (part.of)(&mut slices))

@@ -1,4 +1,4 @@
-//! The process that undoes changes when the one that made them is gone.
+//! The process that undoes changes if the command that made them dies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -7,15 +7,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use waggle_instrumentation::hold::{HoldError, guard};
+use waggle_mysql::{Connection, Options};
 
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, stop_on_signal};
-use super::{cannot, history, open};
+use super::{history, open};
+use crate::streams::stdout;
 
-/// How long a server that does not answer is tried, and how often.
+/// How long a server that does not answer is tried, and how often: more rarely while none takes a connection.
 const PATIENCE: Duration = Duration::from_secs(300);
 const BETWEEN: Duration = Duration::from_millis(200);
-/// What it says when it is connected.
+const BETWEEN_MAX: Duration = Duration::from_secs(1);
+/// Its message once it is connected.
 const READY: &str = "ready";
 
 /// Wait until whoever holds a journal is gone, and undo what it left.
@@ -53,9 +56,22 @@ pub(super) fn start(journal: &Path, account: &AccountArgs) -> Result<(), Failure
     }
 }
 
-/// Whether it is not yet long since it first failed.
+/// Whether it first failed only a short while ago.
 fn is_patient(broken: &mut Option<Instant>) -> bool {
     broken.get_or_insert_with(Instant::now).elapsed() < PATIENCE
+}
+
+/// A connection to a server that may be gone for a while; `None` once that lasts too long.
+fn connect_again(options: &Options, broken: &mut Option<Instant>) -> Option<Connection> {
+    let mut between = BETWEEN;
+    while is_patient(broken) {
+        std::thread::sleep(between);
+        if let Ok(connection) = open(options) {
+            return Some(connection);
+        }
+        between = BETWEEN_MAX.min(2 * between);
+    }
+    None
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -65,27 +81,29 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let _ = rustix::process::setsid();
     let options = args.account.read()?;
     let mut connection = open(&options)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = stdout();
     writeln!(out, "{READY}")?;
     out.flush()?;
-    drop(out);
     let mut broken = None;
     loop {
-        match guard(&args.journal, &mut connection) {
+        // It says nothing before it is done: what it wrote to may be closed, or take nothing any more.
+        match guard(&args.journal, &mut connection, &mut |_| {}) {
             Ok(ended) => {
                 ended.iter().for_each(history::tell);
                 return Ok(Outcome::Done);
             }
-            // The server was started anew, somebody ended the session, or what stands in the way may go.
+            // The server restarted, somebody ended the session, or the obstacle may go away.
             Err(
-                HoldError::Connection(_) | HoldError::StillRuns { .. } | HoldError::NotKnown { .. },
+                HoldError::Connection(_)
+                | HoldError::StillRuns { .. }
+                | HoldError::NotOurs { .. }
+                | HoldError::NotKnown { .. },
             ) if is_patient(&mut broken) => {
-                std::thread::sleep(BETWEEN);
-                if let Ok(anew) = open(&options) {
+                if let Some(anew) = connect_again(&options, &mut broken) {
                     connection = anew;
                 }
             }
-            Err(error) => return Err(cannot(error)),
+            Err(error) => return Err(error.into()),
         }
     }
 }

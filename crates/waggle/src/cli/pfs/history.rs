@@ -1,26 +1,29 @@
 //! `waggle pfs rollback` and `waggle pfs history`
 
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
-use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
+use waggle_host::Process;
 use waggle_instrumentation::Change;
-use waggle_instrumentation::hold::{Ended, HoldError, of_life, undo_abandoned};
-use waggle_instrumentation::journal::{self, Begun, Contents, Journal, Undoer, Undone, all};
-use waggle_instrumentation::life::Life;
+use waggle_instrumentation::hold::{Ended, HoldError, of_start, undo_abandoned};
+use waggle_instrumentation::journal::{self, Contents, Header, Journal, Undoer, Undone, all};
+use waggle_instrumentation::locked::{Locked, in_the_way};
+use waggle_instrumentation::server_start::ServerStart;
 use waggle_instrumentation::undo::Restored;
+use waggle_model::visible::on_a_line;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, write_json};
+use super::hold::tell_locked;
+use super::journals;
 use super::rights::Rights;
-use super::{cannot, journals};
+use crate::streams::{stdout, tell};
 
 /// How long a command that is asked to end may take for undoing its changes.
 const END_TIME: Duration = Duration::from_secs(30);
@@ -39,15 +42,15 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
     let open = open_journals(&directory, &mut connection)?;
     let mut is_whole = true;
     for contents in &open {
-        is_whole &= end_holder(contents)?;
+        is_whole &= end_holder(contents, &mut connection)?;
         is_whole &= tell_undone(contents)?;
     }
     let changes = open.iter().flat_map(|contents| &contents.changes);
     let rights = Rights::to_change(changes.map(|change| change.table), &connection);
-    let ended = undo_abandoned(&directory, &mut connection, true)
+    let ended = undo_abandoned(&directory, &mut connection, true, &mut tell_locked)
         .map_err(|error| Failure::Cannot(rights.explain(error)))?;
     if ended.is_empty() && is_whole {
-        eprintln!("nothing is left to undo");
+        tell!("nothing is left to undo");
     }
     for ended in &ended {
         tell(ended);
@@ -57,22 +60,22 @@ pub(super) fn rollback(args: RollbackArgs) -> Result<Outcome, Failure> {
 }
 
 /// Asks the process that holds a journal to end, which undoes its changes. Whether it has.
-fn end_holder(contents: &Contents) -> Result<bool, Failure> {
+fn end_holder(contents: &Contents, connection: &mut Connection) -> Result<bool, Failure> {
     if !is_held(contents)? {
         return Ok(true);
     }
-    let pid = contents.begun.pid;
+    let pid = contents.header.pid;
     match ask_to_end(pid, &contents.path) {
-        true => eprintln!("process {pid} holds `{}`: it is asked to end", contents.begun.command),
-        false => eprintln!("`{}` is being undone", contents.begun.command),
+        true => tell!("process {pid} holds `{}`: it is asked to end", contents.header.command),
+        false => tell!("`{}` is being undone", contents.header.command),
     }
-    wait_until_free(contents, &AtomicBool::new(false))
+    wait_until_free(contents, connection, &AtomicBool::new(false))
 }
 
-/// Says what whoever held a journal left when it undid its changes. Whether all is as before; where it did not undo
-/// them that is for later.
+/// Prints what the holder of a journal left when it undid its changes. Returns whether all is as
+/// before; if the holder did not undo them, that is left for later.
 fn tell_undone(contents: &Contents) -> Result<bool, Failure> {
-    let now = journal::read(&contents.path).map_err(|error| Failure::Cannot(error.into()))?;
+    let now = journal::read(&contents.path)?;
     let Some(Undone { left_alone, not_restored, .. }) = now.and_then(|now| now.undone) else {
         return Ok(true);
     };
@@ -80,19 +83,24 @@ fn tell_undone(contents: &Contents) -> Result<bool, Failure> {
 }
 
 /// Waits until nobody holds a journal, but not for long. Whether it came to that.
-fn wait_until_free(contents: &Contents, stop: &AtomicBool) -> Result<bool, Failure> {
+fn wait_until_free(
+    contents: &Contents,
+    connection: &mut Connection,
+    stop: &AtomicBool,
+) -> Result<bool, Failure> {
     let begin = Instant::now();
     while is_held(contents)? {
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
         if begin.elapsed() > END_TIME {
-            let Begun { pid, command, .. } = &contents.begun;
-            let who = match has_open(*pid, &contents.path) {
+            let Header { pid, command, .. } = &contents.header;
+            let who = match Process::of(*pid).has_open(&contents.path) {
                 true => format!("end process {pid}"),
-                false => "its guardian is at it, and needs the server to answer".to_owned(),
+                // The guardian waits, whatever keeps this from being found out.
+                false => kept_waiting(in_the_way(connection).ok().flatten().as_ref()),
             };
-            eprintln!("`{command}` is still held after {} s; {who}", END_TIME.as_secs());
+            tell!("`{command}` is still held after {} s; {who}", END_TIME.as_secs());
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -100,8 +108,18 @@ fn wait_until_free(contents: &Contents, stop: &AtomicBool) -> Result<bool, Failu
     Ok(true)
 }
 
+/// What keeps a guardian from undoing changes, and that nobody has to do anything.
+fn kept_waiting(locked: Option<&Locked>) -> String {
+    match locked {
+        Some(locked) => {
+            format!("its guardian undoes it by itself as soon as the lock is gone; {locked}")
+        }
+        None => "its guardian goes on by itself; what keeps it waiting is not known".to_owned(),
+    }
+}
+
 fn is_held(contents: &Contents) -> Result<bool, Failure> {
-    let taken = Journal::take(&contents.path).map_err(|error| Failure::Cannot(error.into()))?;
+    let taken = Journal::take(&contents.path)?;
     Ok(taken.is_none())
 }
 
@@ -113,57 +131,48 @@ pub(in crate::cli) fn recover(
 ) -> Result<(), Failure> {
     let directory = journals();
     for contents in open_journals(&directory, connection)? {
-        if is_held(&contents)? && !has_open(contents.begun.pid, &contents.path) {
-            eprintln!("`{}` is being undone", contents.begun.command);
-            wait_until_free(&contents, stop)?;
+        if is_held(&contents)? && !Process::of(contents.header.pid).has_open(&contents.path) {
+            tell!("`{}` is being undone", contents.header.command);
+            wait_until_free(&contents, connection, stop)?;
         }
     }
-    for ended in undo_abandoned(&directory, connection, false).map_err(cannot)? {
+    for ended in undo_abandoned(&directory, connection, false, &mut tell_locked)? {
         tell(&ended);
     }
     Ok(())
 }
 
-/// The journals of this life of the server that are not undone.
+/// The journals since this start of the server that are not undone.
 fn open_journals(directory: &Path, connection: &mut Connection) -> Result<Vec<Contents>, Failure> {
-    let life = Life::of(connection).map_err(|error| Failure::Cannot(error.into()))?;
-    let all = of_life(directory, &life).map_err(|error| Failure::Cannot(error.into()))?;
+    let start = ServerStart::of(connection)?;
+    let all = of_start(directory, &start)?;
     Ok(all.into_iter().filter(Contents::is_open).collect())
 }
 
-/// Asks a process to end where it is the one that holds a journal: it may have ended meanwhile, and its
-/// guardian undo what it left, or a stranger have its number.
+/// Asks a process to end if it holds the journal. It may have ended meanwhile, with its guardian
+/// undoing what it left, or a stranger may have its pid.
 fn ask_to_end(pid: u32, journal: &Path) -> bool {
     let process = Pid::from_raw(pid.cast_signed());
     let process = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     // The number is nobody else's from here on, or the signal reaches nobody.
-    let process = process.filter(|_| has_open(pid, journal));
+    let process = process.filter(|_| Process::of(pid).has_open(journal));
     process.is_some_and(|process| pidfd_send_signal(process, Signal::TERM).is_ok())
 }
 
-fn has_open(pid: u32, path: &Path) -> bool {
-    let same =
-        |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
-    let (Ok(it), Ok(files)) = (path.metadata(), fs::read_dir(format!("/proc/{pid}/fd"))) else {
-        return false;
-    };
-    files.flatten().any(|file| fs::metadata(file.path()).is_ok_and(|open| same(&open, &it)))
-}
-
-/// Says what came of a journal.
+/// Prints the result for a journal.
 pub(super) fn tell(ended: &Ended) {
-    let command = &ended.contents.begun.command;
+    let command = &ended.contents.header.command;
     match &ended.restored {
-        None => eprintln!("`{command}`: the server was started anew since; nothing was left of it"),
+        None => tell!("`{command}`: the server was started anew since; nothing was left of it"),
         Some(restored) => {
             let rows = undone_in_words(restored, ended.contents.changes.len());
-            eprintln!("`{command}` is undone: {rows}");
+            tell!("`{command}` is undone: {rows}");
             tell_rest(restored);
         }
     }
 }
 
-/// How many rows of so many changes are as before again.
+/// How many of the changed rows are as before again.
 pub(super) fn undone_in_words(restored: &Restored, changes: usize) -> String {
     let rows = format!("{} of {changes} rows", restored.restored);
     let told = restored.restored + restored.left_alone.len() + restored.not_restored.len();
@@ -173,17 +182,17 @@ pub(super) fn undone_in_words(restored: &Restored, changes: usize) -> String {
     }
 }
 
-/// Says which rows are not as before. Whether there are none.
+/// Prints which rows are not as before. Returns whether there are none.
 pub(in crate::cli) fn tell_rest(restored: &Restored) -> bool {
     tell_rows(&restored.left_alone, &restored.not_restored)
 }
 
 fn tell_rows(left_alone: &[Change], not_restored: &[Change]) -> bool {
     for change in left_alone {
-        eprintln!("left alone, changed by somebody else: {}", row(change));
+        tell!("left alone, changed by somebody else: {}", row(change));
     }
     for change in not_restored {
-        eprintln!("the server did not take it back: {}", row(change));
+        tell!("the server did not take it back: {}", row(change));
     }
     left_alone.is_empty() && not_restored.is_empty()
 }
@@ -209,7 +218,7 @@ pub(in crate::cli) fn row(change: &Change) -> String {
     format!(
         "{} {}: holds {}, not {}",
         change.table.name(),
-        change.key.join(" "),
+        on_a_line(&change.key.join(" ")),
         side(&change.before),
         side(&change.after)
     )
@@ -239,31 +248,30 @@ struct AccountJson<'a> {
 }
 
 pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
-    let mut out = io::stdout().lock();
-    for contents in all(&journals()).map_err(|error| Failure::Cannot(error.into()))? {
+    let mut out = stdout();
+    for contents in all(&journals())? {
         let contents = match contents {
             Ok(contents) => contents,
             Err(error) => {
-                eprintln!("waggle: {error}");
+                tell!("waggle: {error}");
                 continue;
             }
         };
-        let Contents { begun, changes, kept, reset, undone, .. } = &contents;
+        let Contents { header, changes, kept, reset, undone, .. } = &contents;
         if args.json {
             let row = AccountJson {
-                server: &begun.life.server,
-                at: begun.at.to_string(),
-                command: &begun.command,
-                account: &begun.account,
-                user: begun.user,
-                pid: begun.pid,
+                server: &header.start.server,
+                at: header.at.to_string(),
+                command: &header.command,
+                account: &header.account,
+                user: header.user,
+                pid: header.pid,
                 changes,
                 reset,
                 kept: *kept,
                 undone,
             };
-            serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
-            writeln!(out)?;
+            write_json(&mut out, &row)?;
             continue;
         }
         let end = match undone {
@@ -275,12 +283,12 @@ pub(super) fn run(args: &HistoryArgs) -> Result<Outcome, Failure> {
         writeln!(
             out,
             "{}  {}  by user {} as {}  {} rows  {end}  {}",
-            begun.at.strftime("%F %T"),
-            begun.command,
-            begun.user,
-            begun.account,
+            header.at.strftime("%F %T"),
+            on_a_line(&header.command),
+            header.user,
+            on_a_line(&header.account),
             changes.len() + reset.len(),
-            begun.life.server
+            on_a_line(&header.start.server)
         )?;
         for change in undone.iter().flat_map(|undone| &undone.left_alone) {
             writeln!(out, "    left alone: {}", row(change))?;
@@ -298,5 +306,24 @@ fn by(undoer: Undoer) -> &'static str {
         Undoer::Guardian => "by its guardian",
         Undoer::Later => "by a later command",
         Undoer::Restart => "by a restart of the server",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waggle_instrumentation::locked::NotKnown;
+
+    use super::*;
+
+    #[test]
+    fn a_guardian_behind_a_lock_of_somebody_unknown_goes_on_by_itself() {
+        let not_known =
+            NotKnown { why: "the instrument is off".to_owned(), candidates: Vec::new() };
+        let said = kept_waiting(Some(&Locked { holders: Err(not_known) }));
+        for part in ["by itself", "global read lock", "not known: the instrument is off"] {
+            assert!(said.contains(part), "{said}");
+        }
+        let said = kept_waiting(None);
+        assert!(said.contains("by itself") && said.contains("not known"), "{said}");
     }
 }

@@ -1,20 +1,23 @@
-//! Changes that are held while a command runs.
+//! Holds changes while a command runs.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use waggle_instrumentation::apply::Made;
 use waggle_instrumentation::hold::{Hold, HoldError, check_free};
+use waggle_instrumentation::locked::Locked;
 use waggle_instrumentation::plan::Plan;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, duration, stop_on_signal};
+use super::super::{Failure, Outcome, some_time, stop_on_signal};
 use super::guard::Guard;
 use super::history::{recover, rest_in_words, tell_rest, undone_in_words};
 use super::plan::in_words;
 use super::rights::Rights;
-use super::{cannot, guardian, journals, open};
+use super::{guardian, journals, open};
+use crate::streams::{stderr, tell};
 
 /// How often a signal is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -24,14 +27,14 @@ const PROOF: Duration = Duration::from_secs(1);
 /// How long changes stay.
 #[derive(Clone, Debug, clap::Args)]
 pub(in super::super) struct HoldArgs {
-    /// Undo after this time; without it when Ctrl-C is pressed.
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "keep")]
+    /// Undo after this time; unset: at Ctrl-C. A bare number is seconds.
+    #[arg(long = "for", value_name = "TIME", value_parser = some_time, conflicts_with = "keep")]
     duration: Option<Duration>,
-    /// Return when a second of events was counted, and let it stay until `waggle pfs rollback` or a
-    /// restart of the server.
+    /// Return after counting events for one second, and leave the change until `waggle pfs
+    /// rollback` or a restart of the server.
     #[arg(long)]
     keep: bool,
-    /// Undo at once when the server becomes slower by more than this, such as 3%: the processor time
+    /// Undo at once when the server becomes slower by more than this, such as 3%: the CPU time
     /// per statement, or the time of a statement. It is measured for half a minute to two minutes before
     /// the change.
     #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with = "keep")]
@@ -41,7 +44,8 @@ pub(in super::super) struct HoldArgs {
     json: bool,
 }
 
-/// Says what was counted since it was made, as JSON or in words. Whether all does what was set.
+/// Prints what was counted since the change, as JSON or text. Returns whether everything does what
+/// was set.
 pub(in super::super) type Report = Box<dyn FnOnce(&mut Connection, bool) -> Result<bool, Failure>>;
 
 /// What is to be held.
@@ -50,7 +54,7 @@ pub(in super::super) struct Request<P> {
     pub(in super::super) command: String,
     /// Gives the plan for the server as it is.
     pub(in super::super) plan: P,
-    /// Called when the changes are made; what it gives is called before they are undone.
+    /// Called when the changes are made; what it returns is called before they are undone.
     pub(in super::super) report: fn(&mut Connection) -> Result<Report, Failure>,
 }
 
@@ -70,21 +74,25 @@ where
     recover(&mut connection, &stop)?;
     let mut plan = planned(&mut connection)?;
     let words = in_words(&plan, false);
-    eprint!("{words}");
+    write!(stderr(), "{words}")?;
     if plan.changes.is_empty() {
         return Ok(Outcome::Done);
     }
     let mut guard = None;
     if let Some(share) = args.guard {
         guard = guarded(&mut connection, &plan, share, &stop)?;
-        // What somebody else changed meanwhile is what it goes back to.
+        // The undo goes back to what somebody else set meanwhile.
         plan = planned(&mut connection)?;
         if in_words(&plan, false) != words {
-            eprint!("somebody changed settings meanwhile; now\n{}", in_words(&plan, false));
+            write!(
+                stderr(),
+                "somebody changed settings meanwhile; now\n{}",
+                in_words(&plan, false)
+            )?;
         }
     }
     if stop.load(Ordering::Relaxed) {
-        eprintln!("stopped; nothing was changed");
+        tell!("stopped; nothing was changed");
         return Ok(Outcome::No);
     }
     let mut hold = begin(&mut connection, account, &command)?;
@@ -101,17 +109,17 @@ where
         }
     };
     if !is_made {
-        eprintln!("stopped before all was set");
+        tell!("stopped before all was set");
     }
     let time = if args.keep { Some(PROOF) } else { args.duration };
     if is_made && !args.keep {
-        eprintln!("set{}; Ctrl-C undoes it", until(time));
+        tell!("set{}; Ctrl-C undoes it", until(time));
     }
     let mut held = || -> Result<bool, Failure> {
         let report = report(&mut connection)?;
         let alarm = wait_guarded(time, &stop, guard.as_mut(), &mut connection)?;
         if let Some(alarm) = &alarm {
-            eprintln!("undone at once: {alarm}");
+            tell!("undone at once: {alarm}");
         }
         Ok(report(&mut connection, args.json)? && alarm.is_none())
     };
@@ -119,15 +127,15 @@ where
     let held = if is_made { held() } else { Ok(false) };
     let is_stopped = stop.load(Ordering::Relaxed);
     if let (true, false, Ok(does_what_was_set)) = (args.keep, is_stopped, &held) {
-        hold.keep().map_err(cannot)?;
-        eprintln!("set; undo it with: waggle pfs rollback");
+        hold.keep()?;
+        tell!("set; undo it with: waggle pfs rollback");
         return Ok(if is_whole && *does_what_was_set { Outcome::Done } else { Outcome::No });
     }
     // It was to stay.
     is_whole &= !args.keep;
     let changes = hold.changes().len();
-    let restored = hold.end(&mut connection).map_err(left_to_the_guardian)?;
-    eprintln!("undone: {}", undone_in_words(&restored, changes));
+    let restored = hold.end(&mut connection, &mut tell_locked).map_err(left_to_the_guardian)?;
+    tell!("undone: {}", undone_in_words(&restored, changes));
     is_whole &= tell_rest(&restored);
     is_whole &= held?;
     Ok(if is_whole { Outcome::Done } else { Outcome::No })
@@ -141,22 +149,30 @@ fn guarded(
     stop: &AtomicBool,
 ) -> Result<Option<Guard>, Failure> {
     // Before it takes its time.
-    check_free(&journals(), connection).map_err(cannot)?;
-    eprintln!("the server is measured as it is");
+    check_free(&journals(), connection)?;
+    tell!("the server is measured as it is");
     let guard = Guard::begin(connection, &plan.changes, share, stop).map_err(Failure::Cannot)?;
     if let Some(guard) = &guard {
-        eprintln!("guarded: {}", guard.watched());
+        tell!("guarded: {}", guard.watched());
     }
     Ok(guard)
 }
 
-/// What its guardian does where this connection cannot.
-fn left_to_the_guardian(error: HoldError) -> Failure {
-    if !matches!(error, HoldError::Connection(_)) {
-        return cannot(error);
-    }
-    let who = "it was not undone here: its guardian does it as soon as the server answers; waggle pfs history \
-               says when";
+/// Says who keeps an undo waiting. The undo goes on where nobody can be told.
+pub(in super::super) fn tell_locked(locked: &Locked) {
+    tell!("not undone yet, it goes on as soon as the lock is gone: {locked}");
+}
+
+/// The guardian's part, if this connection cannot.
+pub(in super::super) fn left_to_the_guardian(error: HoldError) -> Failure {
+    let when = match error {
+        HoldError::Connection(_) => "the server answers",
+        HoldError::Locked(_) => "that lock is gone",
+        _ => return error.into(),
+    };
+    let who = format!(
+        "it was not undone here: its guardian does it as soon as {when}; waggle pfs history says when"
+    );
     Failure::Cannot(anyhow::Error::new(error).context(who))
 }
 
@@ -169,7 +185,7 @@ pub(in super::super) fn failed(
 ) -> Failure {
     let tables = hold.changes().iter().map(|change| change.table);
     let rights = Rights::to_change(tables, connection);
-    let undone = rest_in_words(hold.end(connection));
+    let undone = rest_in_words(hold.end(connection, &mut tell_locked));
     let error = rights.explain(error);
     Failure::Cannot(error.context(format!("{what}; {undone}")))
 }
@@ -180,12 +196,12 @@ pub(in super::super) fn begin(
     account: &AccountArgs,
     command: &str,
 ) -> Result<Hold, Failure> {
-    let hold = Hold::begin(&journals(), connection, command).map_err(cannot)?;
+    let hold = Hold::begin(&journals(), connection, command)?;
     match guardian::start(hold.path(), account) {
         Ok(()) => Ok(hold),
         Err(failure) => {
             // Nothing was changed: only the journal is closed, and where that fails it is found empty later.
-            let _ = hold.end(connection);
+            let _ = hold.end(connection, &mut tell_locked);
             Err(failure)
         }
     }
@@ -197,7 +213,7 @@ fn until(duration: Option<Duration>) -> String {
 
 fn tell(made: &Made) {
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    eprintln!(
+    tell!(
         "  {:<20} {:>5} rows in {:.1} ms, the longest of {} statements {:.1} ms",
         made.what,
         made.rows,
@@ -206,7 +222,7 @@ fn tell(made: &Made) {
         ms(made.longest)
     );
     for row in &made.refused {
-        eprintln!("    the server did not take it: {}", super::history::row(row));
+        tell!("    the server did not take it: {}", super::history::row(row));
     }
 }
 
@@ -227,9 +243,7 @@ fn wait_guarded(
         wait(duration, stop);
         return Ok(None);
     };
-    wait_unless(duration, stop, || {
-        guard.look(connection).map_err(|error| Failure::Cannot(error.into()))
-    })
+    wait_unless(duration, stop, || Ok(guard.look(connection)?))
 }
 
 fn wait_unless(

@@ -13,17 +13,18 @@ pub(super) mod rights;
 mod set;
 mod status;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use waggle_instrumentation::hold::{HoldError, abandoned};
+use waggle_instrumentation::hold::abandoned;
 use waggle_instrumentation::journal::{self, Contents};
 use waggle_instrumentation::profile::{BUILTIN, Profile};
 use waggle_mysql::{Connection, Options};
 
 use super::account::AccountArgs;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, write_json};
+use crate::streams::{stdout, tell};
 
 /// What Performance Schema records: see it, plan a change, make it for a while, and undo it.
 ///
@@ -85,14 +86,13 @@ struct ProfileJson<'a> {
 }
 
 fn profiles(args: &ProfilesArgs) -> Result<Outcome, Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     for (name, text) in BUILTIN {
         let profile = Profile::parse(name, text).map_err(|error| Failure::Config(error.into()))?;
         let (question, expected_cost) = (&profile.question, &profile.expected_cost);
         if args.json {
             let row = ProfileJson { name, question, expected_cost };
-            serde_json::to_writer(&mut out, &row).map_err(io::Error::from)?;
-            writeln!(out)?;
+            write_json(&mut out, &row)?;
         } else {
             writeln!(out, "{name}\n    {question}\n    {expected_cost}")?;
         }
@@ -104,18 +104,18 @@ fn profiles(args: &ProfilesArgs) -> Result<Outcome, Failure> {
 pub(super) fn connect(account: AccountArgs) -> Result<Connection, Failure> {
     let mut connection = open(&account.read()?)?;
     match abandoned(&journals(), &mut connection) {
-        Ok(left) => left.iter().for_each(|contents| eprintln!("{}", left_behind(contents))),
-        Err(error) => eprintln!("waggle: {error}"),
+        Ok(left) => left.iter().for_each(|contents| tell!("{}", left_behind(contents))),
+        Err(error) => tell!("waggle: {error}"),
     }
     Ok(connection)
 }
 
 fn left_behind(contents: &Contents) -> String {
-    let Contents { begun, changes, .. } = contents;
+    let Contents { header, changes, .. } = contents;
     format!(
         "`{}` of {} ended without undoing its changes of {} rows; undo them with: waggle pfs rollback",
-        begun.command,
-        begun.at.strftime("%F %T"),
+        header.command,
+        header.at.strftime("%F %T"),
         changes.len()
     )
 }
@@ -144,8 +144,4 @@ fn environment(name: &str) -> Option<String> {
 
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-pub(super) fn cannot(error: HoldError) -> Failure {
-    Failure::Cannot(error.into())
 }

@@ -1,7 +1,7 @@
 //! `waggle pfs persist`
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io::Write;
 
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::metrics::selection::words_for;
@@ -13,6 +13,7 @@ use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome};
 use super::connect;
 use super::plan::{find, plan_from, state};
+use crate::streams::stdout;
 
 /// Print the lines of my.cnf that set a profile at the start of the server.
 #[derive(Debug, clap::Args)]
@@ -29,7 +30,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account)?;
     let start = at_start(&mut connection)?;
     let plan = plan_from(&start, &mut connection, &profile, &Filter::default())?;
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     writeln!(out, "[mysqld]\nperformance_schema = ON")?;
     let mut chosen = BTreeSet::new();
     for Change { table, key, after, .. } in &plan.changes {

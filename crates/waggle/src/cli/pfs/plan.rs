@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -15,10 +14,11 @@ use waggle_instrumentation::profile::{Profile, ProfileError};
 use waggle_instrumentation::unseen::unseen;
 use waggle_instrumentation::{Change, Plan, State, Table, Wanted, sessions};
 use waggle_model::ServerVersion;
+use waggle_model::visible::on_a_line;
 use waggle_mysql::Connection;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, pause};
+use super::super::{Failure, Outcome, pause, print};
 use super::connect;
 use super::cost::Here;
 
@@ -87,7 +87,7 @@ pub(super) fn state(connection: &mut Connection) -> Result<State, Failure> {
     if !connection.server_identity().performance_schema {
         return Err(waggle_instrumentation::status::StatusError::Off.into());
     }
-    let state = State::read(connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let state = State::read(connection)?;
     if let Some(why) = state.why_absent(Table::Instruments) {
         return Err(Failure::Cannot(anyhow::anyhow!("{why}")));
     }
@@ -101,23 +101,21 @@ pub(super) fn plan_from(
     profile: &Profile,
     filter: &Filter,
 ) -> Result<Plan, Failure> {
-    let failed = |error: waggle_mysql::ConnectionError| Failure::Cannot(error.into());
     let version = version(connection);
-    let sessions = sessions::read(connection).map_err(failed)?;
+    let sessions = sessions::read(connection)?;
     let wanted = Wanted { profile, filter, sessions: &sessions, version };
-    let unseen = unseen(connection, filter, &sessions).map_err(failed)?;
-    let mut plan = Plan { unseen, ..Plan::new(state, &wanted)? };
-    plan.impossible.extend(full(connection, state, &plan.changes).map_err(failed)?);
+    let unseen = unseen(connection, filter, &sessions)?;
+    let mut plan = Plan { unseen, ..Plan::new(state, &wanted).map_err(not_planned)? };
+    plan.impossible.extend(full(connection, state, &plan.changes)?);
     Ok(plan)
 }
 
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::Filter(_) | PlanError::Metrics(_) => Failure::Usage(error.into()),
-            PlanError::Profile(_) => Failure::Config(error.into()),
-            PlanError::Absent(_) => Failure::Cannot(error.into()),
-        }
+/// Whose mistake it is that there is no plan.
+pub(in crate::cli) fn not_planned(error: PlanError) -> Failure {
+    match error {
+        PlanError::Filter(_) | PlanError::Metrics(_) => Failure::Usage(error.into()),
+        PlanError::Profile(_) => Failure::Config(error.into()),
+        PlanError::Absent(_) => error.into(),
     }
 }
 
@@ -131,16 +129,12 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let filter = args.filter.into();
     let plan = plan(&mut connection, &profile, &filter)?;
     let here = Here::read(&mut connection, &plan, args.interval)?;
-    let mut out = io::stdout().lock();
-    if args.json {
-        let json = PlanJson::of(&profile, &plan, &here);
-        serde_json::to_writer(&mut out, &json).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        writeln!(out, "{}\nexpected cost: {}\n", profile.question, profile.expected_cost)?;
-        write!(out, "{}{}", here.in_words(), not_in_it(&plan, &filter))?;
-        write!(out, "\n{}", in_words(&plan, args.verbose))?;
-    }
+    print(args.json, &PlanJson::of(&profile, &plan, &here), || {
+        let Profile { question, expected_cost, .. } = &profile;
+        let (cost, not_in_it) = (here.in_words(), not_in_it(&plan, &filter));
+        let changes = in_words(&plan, args.verbose);
+        format!("{question}\nexpected cost: {expected_cost}\n\n{cost}{not_in_it}\n{changes}")
+    })?;
     Ok(Outcome::Done)
 }
 
@@ -158,7 +152,7 @@ fn not_in_it(plan: &Plan, filter: &Filter) -> String {
 
 pub(in crate::cli) fn find(name: &str) -> Result<Profile, Failure> {
     Profile::find(name).map_err(|error| match error {
-        ProfileError::NeedsRestart => Failure::Cannot(error.into()),
+        ProfileError::NeedsRestart => error.into(),
         ProfileError::Unknown { .. } => Failure::Usage(error.into()),
         _ => Failure::Config(error.into()),
     })
@@ -211,20 +205,20 @@ pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{:>6}  {what:<20} {direction}", changes.len());
         for change in changes.iter().filter(|_| verbose) {
-            let _ = writeln!(text, "        {}", change.key.join(" "));
+            let _ = writeln!(text, "        {}", on_a_line(&change.key.join(" ")));
         }
     }
     for (name, by) in &plan.added {
-        let _ = writeln!(text, "added: {name}, needed by {by}");
+        let _ = writeln!(text, "added: {}, needed by {}", on_a_line(name), on_a_line(by));
     }
     for (name, why) in &plan.impossible {
-        let _ = writeln!(text, "cannot be changed: {name}: {why}");
+        let _ = writeln!(text, "cannot be changed: {}: {}", on_a_line(name), on_a_line(why));
     }
     for unseen in &plan.unseen {
-        let _ = writeln!(text, "look again: {unseen}");
+        let _ = writeln!(text, "look again: {}", on_a_line(unseen));
     }
     for later in &plan.later {
-        let _ = writeln!(text, "not at once: {later}");
+        let _ = writeln!(text, "not at once: {}", on_a_line(later));
     }
     if !plan.changes.is_empty() {
         text.push('\n');
@@ -234,11 +228,11 @@ pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
     let of_counters = plan.changes.partition_point(|change| change.table != Table::Metrics);
     let (rows, counters) = plan.changes.split_at(of_counters);
     for sql in statements(rows).filter_map(|batch| batch.shortened(names)) {
-        let _ = writeln!(text, "{sql};");
+        let _ = writeln!(text, "{};", on_a_line(&sql));
     }
     let switches: Vec<_> = statements(counters).filter_map(|batch| batch.sql()).collect();
     for sql in switches.iter().take(names) {
-        let _ = writeln!(text, "{sql};");
+        let _ = writeln!(text, "{};", on_a_line(sql));
     }
     if switches.len() > names {
         let _ = writeln!(text, "/* and {} more */", switches.len() - names);

@@ -1,15 +1,14 @@
-//! The process of a server that is asked by a connection.
+//! The process of the server at the other end of a connection.
 
-use std::fs::{self, DirEntry};
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
 use anyhow::anyhow;
-use waggle_calibration::{Meter, MeterError};
+use waggle_host::{Endpoint, Meter, MeterError, Process};
 use waggle_model::Reading;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{Endpoint as Reached, MARK, absent_or, text};
-use waggle_probes::target::discover::{Endpoint, describe, servers};
+use waggle_probes::servers::discover::servers;
 
 /// Why the process of a server is not known.
 pub(super) const NOT_FOUND: &str = "the process of the server was not found on this host: it runs elsewhere, or is \
@@ -44,11 +43,10 @@ pub(in super::super) fn process_of(connection: &mut Connection) -> anyhow::Resul
         Endpoint::Tcp(address) => Some(address.port()) == port,
         Endpoint::Unix(path) => path == Path::new(&socket),
     };
-    let proc_root = Path::new("/proc");
-    let found = servers(proc_root).into_iter().filter(|found| {
-        let listens = describe(proc_root, found.pid).listens;
-        thread.is_none_or(|thread| has_thread(found.pid, thread))
-            && listens.value().is_some_and(|listens| listens.iter().any(is_it))
+    let found = servers(Path::new("/proc")).into_iter().filter(|found| {
+        let process = Process::of(found.pid);
+        thread.is_none_or(|thread| process.has_thread(thread))
+            && process.listens().value().is_some_and(|listens| listens.iter().any(is_it))
     });
     let pids: Vec<u32> = found.map(|found| found.pid).collect();
     Ok(match pids[..] {
@@ -57,7 +55,7 @@ pub(in super::super) fn process_of(connection: &mut Connection) -> anyhow::Resul
     })
 }
 
-/// The number that the server's host gives the thread of this session; `None` where Performance Schema does not say.
+/// The number that the server's host gives the thread of this session; `None` if Performance Schema does not say.
 fn thread_of(connection: &mut Connection) -> anyhow::Result<Option<u64>> {
     let rows = connection.rows(&format!(
         "SELECT THREAD_OS_ID AS {MARK} FROM performance_schema.threads \
@@ -65,17 +63,6 @@ fn thread_of(connection: &mut Connection) -> anyhow::Result<Option<u64>> {
     ));
     let rows = absent_or(connection, "the threads", rows)?;
     Ok(rows.value().and_then(|rows| text(rows.first()?, 0).parse().ok()))
-}
-
-/// Whether a process has a thread of this number, as its own namespace of processes counts them.
-fn has_thread(pid: u32, number: u64) -> bool {
-    let inside = |task: DirEntry| {
-        let status = fs::read_to_string(task.path().join("status")).ok()?;
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        numbers.split_whitespace().last()?.parse::<u64>().ok()
-    };
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-    tasks.into_iter().flatten().flatten().any(|task| inside(task) == Some(number))
 }
 
 /// Whether that is this host: only its own addresses can be bound.

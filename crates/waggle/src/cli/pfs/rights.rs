@@ -1,4 +1,4 @@
-//! What an account lacks that may not change something.
+//! The rights that an account lacks for a change.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use waggle_instrumentation::Table;
 use waggle_instrumentation::hold::HoldError;
 use waggle_mysql::{Connection, ServerIdentity};
 
-/// `ER_OPTION_PREVENTS_STATEMENT`: of a server that is read-only. MySQL lets Performance Schema be set all
-/// the same.
+/// `ER_OPTION_PREVENTS_STATEMENT`: the server is read-only. MySQL still allows setting Performance
+/// Schema.
 const READ_ONLY: u16 = 1290;
 
 /// What an account needs to change tables.

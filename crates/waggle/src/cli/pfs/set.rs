@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::plan::unmatched;
-use waggle_instrumentation::profile::{Base, ConsumerRule, InstrumentRule, Profile, Servers};
+use waggle_instrumentation::profile::{ConsumerRule, InstrumentRule, Profile, Servers};
 use waggle_instrumentation::status::timers;
 use waggle_instrumentation::{Change, Plan, Table};
 use waggle_mysql::Connection;
@@ -59,14 +59,7 @@ fn profile_of(words: &[String]) -> Result<Profile, Failure> {
         Failure::Usage(anyhow::anyhow!("`{word}` is not understood; write {may}"))
     };
     let how = |word: &String| How::from_str(word, true);
-    let mut profile = Profile {
-        question: String::new(),
-        expected_cost: String::new(),
-        base: Base::Current,
-        instruments: Vec::new(),
-        consumers: Vec::new(),
-        metrics: Vec::new(),
-    };
+    let mut profile = Profile::default();
     match words {
         [name, word] => {
             let how = how(word).map_err(|_| wrong(word, "on, off, timed or untimed"))?;
@@ -142,7 +135,7 @@ fn change_of_timer(
         return Err(wrong(format!("class {class}: there is none; one of {}", classes.join(", "))));
     };
     let timer = timer.to_ascii_uppercase();
-    let timers = timers(connection).map_err(|error| Failure::Cannot(error.into()))?;
+    let timers = timers(connection)?;
     // One that this machine lacks has no frequency.
     let timers = timers.into_iter().filter(|timer| timer.frequency.is_some());
     let names: Vec<String> = timers.map(|timer| timer.name).collect();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, Write};
 use std::time::Duration;
 
-use waggle_instrumentation::status::{Class, Consumer, Status, StatusError};
+use waggle_instrumentation::status::{Class, Consumer, Status};
+use waggle_model::visible::on_a_line;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, pause};
+use super::super::{Failure, Outcome, pause, print};
 use super::{NOT_SAID, connect};
 
 /// Show what Performance Schema records, and how many events that is.
@@ -18,7 +18,7 @@ pub(super) struct Args {
     /// Count events for this time.
     #[arg(long, value_name = "TIME", value_parser = pause, default_value = "1s")]
     interval: Duration,
-    /// Instruments as a tree, so many parts of their names deep, in the place of classes.
+    /// Instruments as a tree, this many parts of their names deep, instead of classes.
     #[arg(long, value_name = "PARTS")]
     depth: Option<usize>,
     /// Every buffer of Performance Schema's own memory, the largest first.
@@ -34,20 +34,8 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut connection = connect(args.account.clone())?;
     let status = Status::read(&mut connection, args.interval)?;
-    let mut out = io::stdout().lock();
-    if args.json {
-        serde_json::to_writer(&mut out, &status).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}", in_words(&status, &args))?;
-    }
+    print(args.json, &status, || in_words(&status, &args))?;
     Ok(Outcome::Done)
-}
-
-impl From<StatusError> for Failure {
-    fn from(error: StatusError) -> Self {
-        Failure::Cannot(error.into())
-    }
 }
 
 /// Every part in its own function. Writing to a string cannot fail.
@@ -58,7 +46,8 @@ fn in_words(status: &Status, args: &Args) -> String {
         None => format!("not measured: {}", status.memory_missing.as_deref().unwrap_or(NOT_SAID)),
     };
     let version = &status.version;
-    let _ = writeln!(text, "{version}: Performance Schema is on; its own memory {memory}");
+    let _ =
+        writeln!(text, "{}: Performance Schema is on; its own memory {memory}", on_a_line(version));
     match args.depth {
         Some(depth) => instruments(&mut text, up_to(&status.tree, depth)),
         None => instruments(
@@ -104,7 +93,7 @@ pub(super) fn mib(bytes: u64) -> f64 {
 /// Each with how far it is indented.
 fn instruments<'a>(text: &mut String, classes: impl Iterator<Item = (usize, &'a str, &'a Class)>) {
     let classes: Vec<_> = classes
-        .map(|(depth, name, class)| (format!("{}{name}", "  ".repeat(depth)), class))
+        .map(|(depth, name, class)| (format!("{}{}", "  ".repeat(depth), on_a_line(name)), class))
         .collect();
     let width = classes.iter().map(|(name, _)| name.len()).max().unwrap_or(0).max(18);
     let _ = writeln!(
@@ -143,7 +132,7 @@ fn rules(
 ) {
     let _ = writeln!(text, "\n{what:<42}enabled  {second}");
     for (name, enabled, also) in rules {
-        let _ = writeln!(text, "  {name:<40}{:<9}{}", yes(enabled), yes(also));
+        let _ = writeln!(text, "  {:<40}{:<9}{}", on_a_line(&name), yes(enabled), yes(also));
     }
 }
 
@@ -167,14 +156,14 @@ fn timers(text: &mut String, status: &Status) {
         let _ = writeln!(
             text,
             "  {:<12} {:>11} {:>11} {:>19}",
-            timer.name,
+            on_a_line(&timer.name),
             number(timer.frequency),
             number(timer.resolution),
             number(timer.overhead_cycles)
         );
     }
     for (class, timer) in &status.class_timers {
-        let _ = writeln!(text, "  {class} uses {timer}");
+        let _ = writeln!(text, "  {} uses {}", on_a_line(class), on_a_line(timer));
     }
 }
 
@@ -183,7 +172,7 @@ fn memory_of(text: &mut String, status: &Status) {
     buffers.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
     text.push_str("\nmemory of Performance Schema, MiB\n");
     for (name, bytes) in buffers {
-        let _ = writeln!(text, "  {:>10.3}  {name}", mib(*bytes));
+        let _ = writeln!(text, "  {:>10.3}  {}", mib(*bytes), on_a_line(name));
     }
 }
 
@@ -205,7 +194,7 @@ fn yes(on: bool) -> &'static str {
 }
 
 fn tree(text: &mut String, all: &[Consumer], consumer: &Consumer, depth: usize) {
-    let name = format!("{}{}", "  ".repeat(depth), consumer.name);
+    let name = format!("{}{}", "  ".repeat(depth), on_a_line(&consumer.name));
     let dead = consumer
         .dead_because
         .as_ref()

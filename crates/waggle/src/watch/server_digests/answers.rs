@@ -1,12 +1,12 @@
-//! What a server has said of its digests so far.
+//! The answers of a server about its digests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use waggle_model::Reading;
 
-/// Digests that are remembered of one server, which bounds the memory: twice as many as Performance
-/// Schema has (`performance_schema_digests_size`).
+/// The maximum number of remembered digests of one server: twice as many as Performance Schema has
+/// (`performance_schema_digests_size`). It bounds the memory.
 const DIGESTS_MAX: usize = 20_000;
 
 /// What is known of the hash of a digest.
@@ -21,12 +21,16 @@ struct Known {
     by_digest: HashMap<u64, Asked>,
     /// Why the server cannot be asked at all, for now or for good.
     refused: Option<String>,
+    /// Its `max_digest_length`, where it had to be asked for that.
+    max_digest_length: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Asked {
     Waiting,
     Answered(Hash),
+    /// No statement that was met can be asked about, for this reason; another may.
+    PutOff(String),
 }
 
 impl Answers {
@@ -39,7 +43,8 @@ impl Answers {
     pub(super) fn lack(&self, digest: u64) -> bool {
         let known = self.known();
         let has_room = known.by_digest.len() < DIGESTS_MAX;
-        known.refused.is_none() && has_room && !known.by_digest.contains_key(&digest)
+        let is_open = matches!(known.by_digest.get(&digest), None | Some(Asked::PutOff(_)));
+        known.refused.is_none() && has_room && is_open
     }
 
     /// A digest is being asked for.
@@ -52,9 +57,24 @@ impl Answers {
         self.known().by_digest.remove(&digest);
     }
 
-    /// What came of a question. It is not asked again.
+    /// The statement of a digest that was met cannot be asked about.
+    pub(super) fn put_off(&self, digest: u64, why: String) {
+        self.known().by_digest.insert(digest, Asked::PutOff(why));
+    }
+
+    /// The result of a question. It is not asked again.
     pub(super) fn put(&self, digest: u64, hash: Hash) {
         self.known().by_digest.insert(digest, Asked::Answered(hash));
+    }
+
+    /// The server has told its `max_digest_length`.
+    pub(super) fn put_length(&self, length: u64) {
+        self.known().max_digest_length = Some(length);
+    }
+
+    /// What it told.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.known().max_digest_length
     }
 
     /// The server cannot be asked, or it can again. Returns whether that is new.
@@ -70,6 +90,7 @@ impl Answers {
         let known = self.known();
         match (known.by_digest.get(&digest), &known.refused) {
             (Some(Asked::Answered(hash)), _) => hash.clone(),
+            (Some(Asked::PutOff(why)), None) => Reading::absent(why.clone()),
             (_, Some(why)) => Reading::absent(why.clone()),
             (None, None) if known.by_digest.len() >= DIGESTS_MAX => Reading::absent(
                 "the server was asked for 20000 other digests, and no more are kept",
@@ -93,6 +114,9 @@ mod tests {
         assert_eq!(answers.of(1).why(), Some("the server has not answered yet"));
         answers.forget(1);
         assert!(answers.lack(1));
+        answers.put_off(1, "the text was cut".to_owned());
+        assert!(answers.lack(1), "another statement may do");
+        assert_eq!(answers.of(1).why(), Some("the text was cut"));
         answers.put(1, Reading::Value("ab".into()));
         assert!(!answers.lack(1));
         assert_eq!(answers.of(1).value().map(|hash| &**hash), Some("ab"));

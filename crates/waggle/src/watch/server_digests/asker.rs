@@ -1,12 +1,12 @@
-//! The thread that asks one server. The capture never waits for it: what does not fit into its queue
-//! is asked when it is met again.
+//! The thread that asks one server. The capture never waits for it: a digest that does not fit into
+//! its queue is asked for when it comes again.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use waggle_account::{Digests, Grouping};
+use waggle_account::{Digests, Grouping, settings_of};
 use waggle_model::{Reading, Server, SessionSettings, Text};
 use waggle_mysql::{ConnectionError, DigestSession, Options};
 use waggle_sql::mask_secrets;
@@ -18,8 +18,8 @@ use super::own::OwnConnections;
 const PAUSE: Duration = Duration::from_millis(50);
 /// Until a server that could not be reached is tried again.
 const RETRY: Duration = Duration::from_secs(10);
-/// How often it is said where a connection leads, since what was said can be lost, and how long the
-/// capture may take each time to hear it.
+/// How often a connection sends its mark, because a mark can be lost, and how long the capture may
+/// take each time to see it.
 const SAYINGS: u32 = 5;
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 const LISTEN_EVERY: Duration = Duration::from_millis(10);
@@ -68,6 +68,7 @@ impl Asker {
             let refusal = match self.connect() {
                 Ok(mut session) => {
                     self.refuse(None);
+                    self.ask_length(&mut session);
                     match self.answer(&mut session, &mut digests) {
                         End::Over => return,
                         End::Broken(why) => Refusal { why, is_final: false },
@@ -85,7 +86,7 @@ impl Asker {
     /// A session in this very server: the texts are for nobody else.
     fn connect(&self) -> Result<DigestSession, Refusal> {
         let mut session =
-            DigestSession::open(&self.options, None).map_err(|error| self.refusal(&error))?;
+            DigestSession::open(&self.options).map_err(|error| self.refusal(&error))?;
         let marker = self.own.add(session.connection_id());
         for _ in 0..SAYINGS {
             session.say(&marker).map_err(|error| self.refusal(&error))?;
@@ -141,6 +142,15 @@ impl Asker {
         true
     }
 
+    /// Asks for what could not be read from the memory of the server.
+    fn ask_length(&self, session: &mut DigestSession) {
+        if self.server.max_digest_length.value().is_none()
+            && let Ok(length) = session.max_digest_length()
+        {
+            self.answers.put_length(length);
+        }
+    }
+
     fn answer(&self, session: &mut DigestSession, digests: &mut Digests) -> End {
         for question in &self.questions {
             match hash_of(&question, session, digests) {
@@ -174,9 +184,7 @@ fn hash_of(
 ) -> Result<Hash, ConnectionError> {
     let Question { text, settings, .. } = question;
     // What the server keeps of our question it does not mask.
-    let known =
-        waggle_sql::SessionSettings::of_session(settings.sql_mode, settings.charset.as_str());
-    let masked = mask_secrets(text, known);
+    let masked = mask_secrets(text, settings_of(Some(*settings)));
     let mut digest_text = |bytes: &[u8]| {
         let text = Text { bytes, length: bytes.len() as u64 };
         digests.text_of(text, Some(*settings)).to_owned()

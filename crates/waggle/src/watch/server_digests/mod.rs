@@ -1,25 +1,25 @@
-//! The hash under which each server files a digest, asked from the server once per digest:
-//! `STATEMENT_DIGEST()` of a statement that was captured.
+//! The hash under which each server files a digest. waggle asks the server once per digest, with
+//! `STATEMENT_DIGEST()` of a captured statement.
 //!
-//! A server is asked over a connection that provably leads to it, by a thread of its own. Our
-//! statements are left out of what is shown, and counted.
+//! Each server has its own thread and a connection that provably leads to it. The output leaves out
+//! our own statements and counts them.
 
 mod answers;
 mod asker;
 mod own;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use waggle_model::{DigestKey, Interval, Reading, RunningStatement, Server, Statement};
+use waggle_host::{Endpoint, Process};
+use waggle_model::{DigestKey, Interval, RunningStatement, Server, Statement};
 use waggle_mysql::{Options, why_no_digests};
-use waggle_probes::target::discover::{Endpoint, describe};
+use waggle_observe::Companion;
+use waggle_probes::servers::file_at;
 
 use answers::Answers;
 use asker::{Asker, Question};
@@ -41,7 +41,7 @@ pub(crate) struct ServerDigests {
 /// One server.
 struct Asked {
     answers: Arc<Answers>,
-    /// None where the server cannot be asked, whoever asks.
+    /// `None` if this server cannot answer at all.
     thread: Option<(SyncSender<Question>, JoinHandle<()>)>,
 }
 
@@ -56,8 +56,34 @@ impl ServerDigests {
         }
     }
 
-    /// Begins to ask a server that is watched from now on.
-    pub(crate) fn begin(&mut self, server: &Server) {
+    fn start(
+        &self,
+        server: &Server,
+        answers: Arc<Answers>,
+    ) -> std::io::Result<(SyncSender<Question>, JoinHandle<()>)> {
+        let (to, questions) = mpsc::sync_channel(WAITING_MAX);
+        let mut options = self.options.clone();
+        // What the option file names, and nothing else. Where it names nothing, each server has a socket of its own; any
+        // process can look like a server, so it gets a password only if its user may have it.
+        if !options.names_endpoint() {
+            options.socket = socket_of(server.pid);
+        }
+        let asker = Asker {
+            server: server.clone(),
+            options,
+            own: self.own.clone(),
+            answers,
+            news: self.news.0.clone(),
+            questions,
+        };
+        let name = "server digests".to_owned();
+        let thread = thread::Builder::new().name(name).spawn(move || asker.run())?;
+        Ok((to, thread))
+    }
+}
+
+impl Companion for ServerDigests {
+    fn begin(&mut self, server: &Server) {
         if self.servers.contains_key(&server.pid) {
             return;
         }
@@ -74,45 +100,20 @@ impl ServerDigests {
         self.servers.insert(server.pid, Asked { answers, thread: thread.ok() });
     }
 
-    fn start(
-        &self,
-        server: &Server,
-        answers: Arc<Answers>,
-    ) -> std::io::Result<(SyncSender<Question>, JoinHandle<()>)> {
-        let (to, questions) = mpsc::sync_channel(WAITING_MAX);
-        let mut options = self.options.clone();
-        // Its own socket leads to it, whatever else an option file names.
-        options.socket = socket_of(server.pid).or(options.socket);
-        let asker = Asker {
-            server: server.clone(),
-            options,
-            own: self.own.clone(),
-            answers,
-            news: self.news.0.clone(),
-            questions,
-        };
-        let name = "server digests".to_owned();
-        let thread = thread::Builder::new().name(name).spawn(move || asker.run())?;
-        Ok((to, thread))
-    }
-
-    /// A server has ended.
-    pub(crate) fn end(&mut self, pid: u32) {
+    fn end(&mut self, pid: u32) {
         self.servers.remove(&pid);
     }
 
-    /// Whether a statement is one of ours.
-    pub(crate) fn sent(&self, statement: &Statement<'_>) -> bool {
+    fn sent(&self, statement: &Statement<'_>) -> bool {
         self.own.sent(statement)
     }
 
-    /// Whether a statement that runs is one of ours.
-    pub(crate) fn runs(&self, pid: u32, running: &RunningStatement) -> bool {
+    fn runs(&self, pid: u32, running: &RunningStatement) -> bool {
         self.own.runs(pid, running)
     }
 
-    /// A digest is met for the first time in an interval: it is asked for, if it is not known.
-    pub(crate) fn meet(&self, key: DigestKey, statement: &Statement<'_>) {
+    /// It is asked for, if it is not known.
+    fn meet(&self, key: DigestKey, statement: &Statement<'_>) {
         let Some(Asked { answers, thread: Some((to, _)) }) = self.servers.get(&statement.pid)
         else {
             return;
@@ -129,24 +130,26 @@ impl ServerDigests {
             }
             // Another statement of it may do.
             Ok(None) => {}
-            Err(why) => answers.put(key.text, Reading::absent(why)),
+            Err(why) => answers.put_off(key.text, why),
         }
     }
 
-    /// Writes what is known into the digests of an interval.
-    pub(crate) fn write(&self, pid: u32, interval: &mut Interval) {
+    fn complete(&self, pid: u32, interval: &mut Interval) {
         let Some(Asked { answers, .. }) = self.servers.get(&pid) else { return };
         for (key, totals) in &mut interval.digests {
             totals.server_digest = Some(answers.of(key.text));
         }
         if let Some(nested) = &mut interval.nested {
-            self.write(pid, nested);
+            self.complete(pid, nested);
         }
     }
 
-    /// What there is to tell since the last call.
-    pub(crate) fn news(&self) -> impl Iterator<Item = String> {
-        self.news.1.try_iter()
+    fn max_digest_length(&self, pid: u32) -> Option<u64> {
+        self.servers.get(&pid)?.answers.length()
+    }
+
+    fn news(&self) -> Vec<String> {
+        self.news.1.try_iter().collect()
     }
 }
 
@@ -164,11 +167,11 @@ impl Drop for ServerDigests {
     }
 }
 
-/// What to ask of a statement; `None` where its session was gone before its settings were read.
+/// What to ask of a statement; `None` if its session was gone before its settings were read.
 ///
 /// # Errors
 ///
-/// Why no statement of the digest can be asked about.
+/// Why this statement cannot be asked about.
 fn question(key: DigestKey, statement: &Statement<'_>) -> Result<Option<Question>, String> {
     let text = statement.text.ok_or("the text was not captured")?;
     if text.is_truncated() {
@@ -191,7 +194,7 @@ const SOCKET_PATH_MAX: usize = 107;
 
 /// A socket of a server as we can reach it, also in a container.
 fn socket_of(pid: u32) -> Option<PathBuf> {
-    let listens = describe(Path::new("/proc"), pid).listens;
+    let listens = Process::of(pid).listens();
     let paths = listens.value()?.iter().filter_map(|endpoint| match endpoint {
         Endpoint::Unix(path) => Some(path),
         Endpoint::Tcp(_) => None,
@@ -202,8 +205,7 @@ fn socket_of(pid: u32) -> Option<PathBuf> {
         let seen_from = if path.is_absolute() { "root" } else { "cwd" };
         let inside = PathBuf::from(format!("/proc/{pid}/{seen_from}"))
             .join(path.strip_prefix("/").unwrap_or(path));
-        let file =
-            |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let file = |path: &Path| file_at(pid, path);
         let is_same = path.is_absolute() && file(path).is_some() && file(path) == file(&inside);
         let reached = if is_same { path.clone() } else { inside };
         (reached.as_os_str().len() <= SOCKET_PATH_MAX && file(&reached).is_some())

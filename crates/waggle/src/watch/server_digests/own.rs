@@ -1,24 +1,23 @@
-//! The connections of waggle itself, whose statements are not shown as the users' own.
+//! waggle's own connections, whose statements are not shown as those of users.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use waggle_host::monotonic_ns;
 use waggle_model::{RunningStatement, Statement};
 
-use crate::capture::monotonic_ns;
-
-/// Connections that are remembered; one that is tried again every ten seconds is forgotten after
-/// ten minutes, when nothing of it can come any more.
+/// The maximum number of remembered connections. One that is tried again every ten seconds is
+/// forgotten after ten minutes, when nothing of it can come any more.
 const CONNECTIONS_MAX: usize = 64;
 
-/// Every connection of ours, told to the capture before it sends its first statement.
+/// Every connection of ours. The capture knows it before it sends its first statement.
 #[derive(Debug, Default)]
 pub(super) struct OwnConnections(Mutex<VecDeque<OwnConnection>>);
 
 #[derive(Debug)]
 struct OwnConnection {
     id: u64,
-    /// What its first statements hold, and nobody else knows.
+    /// The secret mark in its first statements.
     marker: String,
     /// The server through which they came: until they do, it is not known where it leads.
     pid: Option<u32>,
@@ -30,7 +29,7 @@ impl OwnConnections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a connection that has sent no statement yet. Returns what its first ones must hold.
+    /// Adds a connection that has sent no statement yet. Returns the mark for its first statements.
     pub(super) fn add(&self, id: u32) -> String {
         let marker = format!("waggle_{}_{}", std::process::id(), monotonic_ns());
         let mut all = self.all();

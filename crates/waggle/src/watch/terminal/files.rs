@@ -1,4 +1,4 @@
-//! Views written to files.
+//! Writes views to files.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -8,8 +8,8 @@ use std::path::Path;
 /// Files of one second.
 const TRIES_MAX: u32 = 20;
 
-/// Writes a new file that only its owner may read, and returns its name. A file that is there, or a
-/// link, is left as it is.
+/// Writes a new file that only its owner can read, and returns its name. Never touches an existing
+/// file or link.
 pub(super) fn write_new(directory: &Path, time: &str, text: &str) -> io::Result<String> {
     for number in 1..=TRIES_MAX {
         let suffix = if number == 1 { String::new() } else { format!("-{number}") };

@@ -1,17 +1,17 @@
-//! The terminal itself: taken over, drawn on, and given back as it was, however waggle ends.
+//! The terminal itself: taken over, drawn on, and restored however waggle ends.
 
-use std::env;
 use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{env, panic, thread};
 
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::{cursor, execute, terminal};
 use rustix::termios::{QueueSelector, tcflush};
+use waggle_mysql::DRIVER_THREAD;
 use waggle_tui::{App, Look};
 
 use super::tty::{self, Tty};
@@ -19,17 +19,16 @@ use super::tty::{self, Tty};
 /// Whether the terminal is ours now; what gives it back does so once.
 static IS_OURS: AtomicBool = AtomicBool::new(false);
 
-/// Whether the standard output is a terminal with a size on which a view can be drawn, of which we
-/// are in the foreground: from the background, taking it over would stop us (termios(3), SIGTTOU).
+/// Whether the standard output is a terminal with a size on which a view can be drawn, and we are
+/// in its foreground. From the background, taking it over would stop us (termios(3), SIGTTOU).
 pub(crate) fn can_be_drawn_on() -> bool {
-    let stdout = io::stdout();
     let kind = env::var_os("TERM").unwrap_or_default();
     let is_dumb = kind.is_empty() || kind == OsStr::new("dumb");
-    let group = rustix::termios::tcgetpgrp(&stdout);
+    let group = rustix::termios::tcgetpgrp(io::stdout());
     let is_in_front = group.is_ok_and(|group| group == rustix::process::getpgrp());
-    let size = rustix::termios::tcgetwinsize(&stdout);
+    let size = rustix::termios::tcgetwinsize(io::stdout());
     let has_size = size.is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0);
-    stdout.is_terminal() && !is_dumb && is_in_front && has_size
+    io::stdout().is_terminal() && !is_dumb && is_in_front && has_size
 }
 
 /// The terminal while it is ours.
@@ -70,7 +69,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Forgets what the terminal shows, so that all of it is drawn anew.
+    /// Forgets what the terminal shows, so that everything is redrawn.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         // Not `clear`, which asks the terminal where the cursor is and waits for the answer.
         let size = self.terminal.size()?;
@@ -117,14 +116,17 @@ pub(super) fn leave() {
 fn give_back_on_panic() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        leave();
+        // A thread of the driver ends alone, and the view goes on.
+        if thread::current().name() != Some(DRIVER_THREAD) {
+            leave();
+        }
         before(panic);
     }));
 }
 
 /// What the environment says of the terminal: `NO_COLOR` (<https://no-color.org>), and the character
 /// set of the locale, where one is set (locale(7): `LC_ALL`, `LC_CTYPE`, `LANG`, the first that is).
-fn look() -> Look {
+pub(crate) fn look() -> Look {
     let is_set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(is_set);
     let unicode = locale.is_none_or(|locale| {

@@ -1,4 +1,4 @@
-//! A way to the terminal on which no write hangs for ever.
+//! Opens the terminal so that no write blocks for ever.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -15,8 +15,8 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long to wait for room before it is asked whether to end.
 const ROOM_AWAITED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Opens the terminal of the standard output once more: what is not to block here must not stop
-/// blocking for the shell, with which we share the standard output.
+/// Opens the terminal of the standard output a second time. Non-blocking mode on the standard
+/// output would also apply to the shell, which shares it.
 pub(super) fn open() -> io::Result<File> {
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     File::options().read(true).write(true).custom_flags(flags).open("/proc/self/fd/1")
@@ -26,7 +26,7 @@ pub(super) fn open() -> io::Result<File> {
 pub(super) struct Tty {
     file: File,
     is_to_end: Arc<AtomicBool>,
-    /// Since when it takes nothing.
+    /// When it stopped accepting output.
     blocked_at: Option<Instant>,
 }
 

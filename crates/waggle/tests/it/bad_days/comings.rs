@@ -3,16 +3,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::Version;
+use waggle_testkit::{Account, Client, Server, Transport, Version};
 
-use crate::load;
 use crate::verified::Verified;
-use crate::watched;
 use crate::watching::Waggle;
+use crate::{load, watched};
 
 /// The intervals of one server, of all that run on this host.
 fn of(lines: &[Value], pid: u32) -> Vec<Value> {
@@ -32,6 +27,14 @@ fn wait_for_server(waggle: &mut Waggle, pid: u32) {
     waggle.wait_for("an interval of the server", |waggle| !of(&waggle.lines(), pid).is_empty());
 }
 
+/// Waits for the end of the interval of each server that is under way, and for one more.
+fn wait_for_more(waggle: &mut Waggle, pids: &[u32]) {
+    for pid in pids {
+        let seen = of(&waggle.lines(), *pid).len();
+        waggle.wait_for("the next intervals", |waggle| of(&waggle.lines(), *pid).len() > seen + 1);
+    }
+}
+
 #[test]
 fn two_servers_of_one_binary_are_told_apart() {
     let servers = [Version::Mariadb1011; 2].map(|version| Server::start(version).unwrap());
@@ -43,10 +46,7 @@ fn two_servers_of_one_binary_are_told_apart() {
             client.run(format!("SELECT 1 AS {name}")).unwrap();
         }
     }
-    for pid in pids {
-        let seen = of(&waggle.lines(), pid).len();
-        waggle.wait_for("the next intervals", |waggle| of(&waggle.lines(), pid).len() > seen + 1);
-    }
+    wait_for_more(&mut waggle, &pids);
     let lines = waggle.interrupt().lines();
     let calls = |pid: u32, name: &str| watched::calls(&of(&lines, pid), name);
     assert_eq!([calls(pids[0], "`one_server`"), calls(pids[0], "`other_server`")], [100, 0]);
@@ -63,10 +63,7 @@ fn servers_of_different_builds_are_each_read_by_their_own_layout() {
         let mut client = load::session(server);
         (0..100).for_each(|_| drop(client.run("SELECT 1 AS counted").unwrap()));
     }
-    for pid in pids {
-        let seen = of(&waggle.lines(), pid).len();
-        waggle.wait_for("the next intervals", |waggle| of(&waggle.lines(), pid).len() > seen + 1);
-    }
+    wait_for_more(&mut waggle, &pids);
     let lines = waggle.interrupt().lines();
     for pid in pids {
         let lines = of(&lines, pid);
@@ -86,8 +83,7 @@ fn a_server_that_is_killed_and_started_again_is_watched_again() {
     for turn in 0..3 {
         let mut client = load::session(&server);
         (0..50).for_each(|_| drop(client.run("SELECT 1 AS counted").unwrap()));
-        let (pid, seen) = (server.pid(), of(&waggle.lines(), server.pid()).len());
-        waggle.wait_for("the next interval", |waggle| of(&waggle.lines(), pid).len() > seen + 1);
+        wait_for_more(&mut waggle, &[server.pid()]);
         drop(client);
         if turn == 0 {
             server.kill9().unwrap();
@@ -102,7 +98,8 @@ fn a_server_that_is_killed_and_started_again_is_watched_again() {
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let lines = ended.lines();
     for pid in pids {
-        assert_eq!(watched::calls(&of(&lines, pid), "`counted`"), 50, "of pid {pid}");
+        let lines = of(&lines, pid);
+        assert_eq!(watched::calls(&lines, "`counted`"), 50, "of pid {pid}: {lines:#?}");
     }
 }
 

@@ -2,24 +2,20 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use memchr::memmem;
 use tempfile::TempDir;
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::Version;
+use waggle_testkit::{Killed, Server, Version, wait_showing};
+
+/// The loader of programs of x86-64 (ld.so(8)).
+const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
 
 /// A server that runs from a copy of its program, in which the exported names that hold one of
 /// some words were made unknown.
-pub(super) struct Disguised {
-    child: Child,
+pub(crate) struct Disguised {
+    child: Killed,
     /// The same server before: it owns the data, the socket and the way to speak to it.
     server: Server,
     _dir: TempDir,
@@ -28,38 +24,62 @@ pub(super) struct Disguised {
 impl Disguised {
     /// Starts a server as the kit does, then again from the copy.
     pub(super) fn start(version: Version, hide: &[&str]) -> Disguised {
+        Disguised::by(version, hide, &[])
+    }
+
+    /// The same with nothing hidden, through the loader of programs.
+    pub(super) fn through_loader(version: Version) -> Disguised {
+        Disguised::by(version, &[], &[LOADER])
+    }
+
+    /// The same server, started again by nobody, who owns its data.
+    pub(crate) fn of_nobody(version: Version) -> Disguised {
+        const NOBODY: u32 = 65_534;
         let mut server = Server::start(version).unwrap();
-        let line = fs::read(format!("/proc/{}/cmdline", server.pid())).unwrap();
-        let arguments: Vec<String> = line
-            .split(|byte| *byte == 0)
-            .skip(1)
-            .filter(|argument| !argument.is_empty())
-            .map(|argument| String::from_utf8(argument.to_vec()).unwrap())
-            .collect();
+        let mut arguments = arguments_of(&server);
+        arguments.retain(|argument| argument != "--user=root");
+        server.kill9().unwrap();
+        give_away(server.socket().parent().unwrap(), NOBODY);
+        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut command = Command::new("setpriv");
+        let nobody = NOBODY.to_string();
+        command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
+        command.args(["--pdeathsig", "KILL"]).arg(server.program()).args(arguments);
+        Disguised::run(command, server, dir)
+    }
+
+    /// Its socket.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.server.socket()
+    }
+
+    fn by(version: Version, hide: &[&str], through: &[&str]) -> Disguised {
+        let mut server = Server::start(version).unwrap();
+        let arguments = arguments_of(&server);
         let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let copy = dir.path().join(server.program().file_name().unwrap());
         fs::write(&copy, without_names(&fs::read(server.program()).unwrap(), hide)).unwrap();
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
         server.kill9().unwrap();
-        let log = fs::File::create(dir.path().join("log")).unwrap();
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(&copy).args(arguments);
+        command.args(["--pdeathsig", "KILL"]).args(through).arg(&copy).args(arguments);
         // MySQL finds its libraries beside its own program.
         command.env("LD_LIBRARY_PATH", server.program().parent().unwrap());
+        Disguised::run(command, server, dir)
+    }
+
+    /// Starts it, and waits until it answers.
+    fn run(mut command: Command, server: Server, dir: TempDir) -> Disguised {
+        let log = fs::File::create(dir.path().join("log")).unwrap();
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap();
-        let disguised = Disguised { child, server, _dir: dir };
+        let disguised = Disguised { child: Killed(child), server, _dir: dir };
         disguised.wait_ready(&disguised._dir.path().join("log"));
         disguised
     }
 
     fn wait_ready(&self, log: &Path) {
-        for _ in 0..1500 {
-            if Client::connect(&self.server, Transport::Unix, Account::ROOT).is_ok() {
-                return;
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-        panic!("it does not start: {}", String::from_utf8_lossy(&fs::read(log).unwrap()));
+        let said = || String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned();
+        wait_showing("its start", || self.server.root().map_err(|_| said()));
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -68,16 +88,22 @@ impl Disguised {
 
     /// Whether it answers a `SELECT`.
     pub(super) fn answers(&self) -> bool {
-        let client = Client::connect(&self.server, Transport::Unix, Account::ROOT);
-        client.is_ok_and(|mut client| client.run("SELECT 1").is_ok())
+        self.server.root().is_ok_and(|mut client| client.run("SELECT 1").is_ok())
     }
 }
 
-impl Drop for Disguised {
-    fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not be.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// What a server was told on its command line.
+fn arguments_of(server: &Server) -> Vec<String> {
+    let line = fs::read(format!("/proc/{}/cmdline", server.pid())).unwrap();
+    let arguments = line.split(|byte| *byte == 0).skip(1).filter(|argument| !argument.is_empty());
+    arguments.map(|argument| String::from_utf8(argument.to_vec()).unwrap()).collect()
+}
+
+/// Gives a directory and all that is in it to somebody.
+fn give_away(path: &Path, uid: u32) {
+    std::os::unix::fs::lchown(path, Some(uid), Some(uid)).unwrap();
+    if fs::symlink_metadata(path).unwrap().is_dir() {
+        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path(), uid));
     }
 }
 
@@ -87,7 +113,7 @@ fn without_names(program: &[u8], hide: &[&str]) -> Vec<u8> {
     let mut copy = program.to_vec();
     for word in hide {
         let mut from = 0;
-        while let Some(found) = find(&copy[from..], word.as_bytes()) {
+        while let Some(found) = memmem::find(&copy[from..], word.as_bytes()) {
             let at = from + found;
             from = at + word.len();
             let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
@@ -101,8 +127,4 @@ fn without_names(program: &[u8], hide: &[&str]) -> Vec<u8> {
         }
     }
     copy
-}
-
-fn find(bytes: &[u8], word: &[u8]) -> Option<usize> {
-    bytes.windows(word.len()).position(|window| window == word)
 }

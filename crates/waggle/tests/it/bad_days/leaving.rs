@@ -1,24 +1,19 @@
 //! Nothing of waggle stays in the kernel, however it ends.
 
-use std::fs;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fs, thread};
 
 use rustix::process::Signal;
-use waggle_probes::tap::Tap;
-use waggle_probes::tap::TapOptions;
-use waggle_probes::target::discover;
-use waggle_probes::target::recognise::Builds;
-use waggle_testkit::Server;
-use waggle_testkit::Version;
+use waggle_probes::capture::{Amount, Tap, TapOptions};
+use waggle_probes::servers::discover;
+use waggle_probes::servers::recognise::Builds;
+use waggle_testkit::{Server, Version};
 
 use crate::load;
-use crate::watching::KernelIds;
-use crate::watching::Waggle;
+use crate::watching::{KernelIds, Waggle};
 
 /// The code of a server as it lies in memory, where a breakpoint would show.
 fn code(pid: u32) -> Vec<u8> {
@@ -90,7 +85,7 @@ fn attaching_and_detaching_a_hundred_times_under_load_leaks_nothing() {
                 tap.attach(&recognised.instance, &recognised.layout).unwrap();
                 let drained = &mut captured;
                 while *drained <= turn {
-                    tap.drain(1_000_000, |_| *drained += 1);
+                    tap.drain(Amount::UpToNow, |_| *drained += 1);
                     thread::yield_now();
                 }
                 tap.detach(server.pid());

@@ -1,7 +1,7 @@
 //! Bad input and bad days.
 
 mod comings;
-mod disguise;
+pub(crate) mod disguise;
 mod extremes;
 mod leaving;
 mod modes;

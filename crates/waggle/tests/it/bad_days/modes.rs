@@ -1,20 +1,12 @@
 //! Servers that are set up otherwise.
 
-use std::fs;
-use std::thread;
+use std::{fs, thread};
 
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::PerformanceSchema;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::Version;
+use waggle_testkit::{Account, Client, PerformanceSchema, Server, Transport, Version};
 
-use crate::load;
-use crate::size;
 use crate::verified::Verified;
-use crate::watched;
 use crate::watching::Waggle;
+use crate::{load, size, watched};
 
 #[test]
 fn a_pool_of_threads_is_captured_exactly() {

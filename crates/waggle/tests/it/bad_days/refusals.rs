@@ -1,7 +1,6 @@
 //! What waggle must refuse, and how it says so.
 
-use waggle_testkit::Server;
-use waggle_testkit::Version;
+use waggle_testkit::{Server, Version};
 
 use super::disguise::Disguised;
 use crate::watched;
@@ -12,8 +11,10 @@ fn a_host_without_a_server_is_told_so() {
     // In a process namespace of its own waggle sees nobody else.
     let alone = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let ended = Waggle::through(&alone, &["watch", "--for", "1s"]).end();
-    ended.assert_refused(&["no mysqld or mariadbd runs on this host", "start one"]);
-    assert_eq!(ended.out, "");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{}", ended.err);
+    for said in ["no mysqld or mariadbd runs on this host", "the first that starts is watched"] {
+        assert!(ended.err.contains(said), "{}", ended.err);
+    }
 }
 
 #[test]
@@ -106,4 +107,56 @@ fn a_build_that_hides_one_number_is_watched_without_it() {
     let one = seen.first().unwrap_or_else(|| panic!("nothing was captured: {lines:#?}"));
     assert!(one["rows_examined"].is_null(), "not measured is not zero: {one:#}");
     assert_eq!(one["rows_sent"], 1);
+}
+
+/// The kernel calls the loader its executable.
+#[test]
+fn a_server_that_the_loader_of_programs_started_is_found_and_watched() {
+    // One finds its session by a thread-local variable, and one by a key of threads.
+    for version in [Version::Mariadb1011, Version::Mysql57] {
+        let loaded = Disguised::through_loader(version);
+        let listed = Waggle::start(&["servers", "--json"]).end();
+        let mut rows = listed.out.lines().map(|line| serde_json::from_str(line).unwrap());
+        let row = rows.find(|row: &serde_json::Value| row["pid"] == loaded.pid());
+        let row = row.unwrap_or_else(|| panic!("{version} is not listed: {}", listed.out));
+        assert_eq!(row["attachable"], true, "{version}: {row:#}");
+        for hook in ["send", "uprobe"] {
+            let arguments = ["--interval", "500ms", "--hook", hook];
+            let mut waggle = Waggle::watch_pid(loaded.pid(), &arguments);
+            assert!(loaded.answers());
+            waggle.wait_for_lines(2);
+            let lines = waggle.interrupt().lines();
+            let seen = watched::digests(&lines, "SELECT ?");
+            assert!(!seen.is_empty(), "{version} by {hook}: {lines:#?}");
+        }
+    }
+}
+
+/// Somebody without rights, where /proc shows the processes of others without their contents, or not
+/// at all (proc(5)).
+#[test]
+fn who_may_not_look_at_others_is_told_that_servers_may_be_among_them() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let pid = server.pid().to_string();
+    for (hidepid, words) in [(1, "may not be looked at"), (2, "(hidepid)")] {
+        let mount = format!("mount -t proc -o hidepid={hidepid} proc /proc && exec \"$@\"");
+        let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+        let through = [&["unshare", "--mount", "sh", "-c", &mount, "sh"][..], &nobody].concat();
+        for (command, code) in [("doctor", 1), ("servers", 0)] {
+            let ended = Waggle::through(&through, &[command]).end();
+            let said = ended.out + &ended.err;
+            assert!(said.contains(words) && said.contains("CAP_SYS_PTRACE"), "{command}: {said}");
+            assert!(!said.contains("runs on this host"), "{command}: {said}");
+            assert_eq!(ended.code, Some(code), "{command}: {said}");
+        }
+    }
+    // Where their names are shown, the server is listed with the reason.
+    let nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let listed = Waggle::through(&nobody, &["servers"]).end().out;
+    assert!(listed.contains(&format!(", pid {pid}, ")), "{listed}");
+    assert!(listed.contains("server of user ") && !listed.contains("unknown unknown"), "{listed}");
+    let ended = Waggle::through(&nobody, &["doctor"]).end();
+    assert!(ended.out.contains("not tried: no server can be opened"), "{}", ended.out);
+    assert!(ended.out.contains(&format!("pid {pid}: cannot be watched")), "{}", ended.out);
+    assert_eq!(ended.code, Some(1), "{}", ended.out);
 }

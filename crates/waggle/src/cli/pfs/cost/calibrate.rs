@@ -1,6 +1,6 @@
-//! Measuring prices on a private server.
+//! Measures prices on a private server.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,8 +16,9 @@ use super::super::super::{Failure, private_server, stop_on_signal};
 use super::super::calibrations;
 use super::super::process::NOT_FOUND;
 use super::{Args, build_of};
+use crate::streams::tell;
 
-/// Beside the 32 sessions of the load and our own.
+/// Connections besides the 32 sessions of the load and our own.
 const SETTINGS: [&str; 2] = ["--performance-schema=ON", "--max-connections=64"];
 /// As that of the private server, so that neither waits for the other.
 const NICE: i32 = 10;
@@ -44,8 +45,8 @@ pub(super) fn run(
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let rounds = usize::from(args.rounds);
     let mut tell = |sessions: u32, round: usize, of: usize| match round < of {
-        true => eprintln!("prices with {sessions} sessions: round {} of {of}", round + 1),
-        false => eprintln!("prices with {sessions} sessions: again what was void"),
+        true => tell!("prices with {sessions} sessions: round {} of {of}", round + 1),
+        false => tell!("prices with {sessions} sessions: again what was void"),
     };
     let request = Request {
         options: &options,
@@ -55,29 +56,32 @@ pub(super) fn run(
         stop: &stop,
         tell: &mut tell,
     };
-    let measured = measure(request).map_err(|error| Failure::Cannot(error.into()))?;
+    let measured = measure(request)?;
     let (at, host) = (Timestamp::now(), Host::look());
     let calibration = Calibration { at, host, version, build, rounds, measured };
-    let path = calibration.store(&calibrations()).map_err(|error| Failure::Cannot(error.into()))?;
-    eprintln!("kept in {}", path.display());
+    let path = calibration.store(&calibrations())?;
+    tell!("kept in {}", path.display());
     Ok(())
 }
 
 /// Starts the program, again while it does not know what reading its timers costs.
 fn start(program: &Program, stop: &AtomicBool) -> Result<PrivateServer, Failure> {
     let launcher = private_server::launcher()?;
-    let start = || -> anyhow::Result<PrivateServer> {
+    tell!("a private server is started");
+    let start = || Ok(PrivateServer::start(program, &launcher, &SETTINGS)?);
+    let restart = |server: PrivateServer| -> anyhow::Result<PrivateServer> {
         if stop.load(Ordering::Relaxed) {
             return Err(CalibrationError::Stopped.into());
         }
-        eprintln!("a private server is started");
-        Ok(PrivateServer::start(program, &launcher, &SETTINGS)?)
+        tell!("it is started again, since it does not know what reading its timers costs");
+        Ok(server.restart(program, &launcher, &SETTINGS)?)
     };
-    start_knowing(start, options_of).map_err(Failure::Cannot)
+    start_knowing(start, restart, options_of).map_err(Failure::Cannot)
 }
 
 fn options_of(server: &PrivateServer) -> Options {
-    Options { user: Some("root".to_owned()), socket: Some(server.socket()), ..Options::default() }
+    let (user, socket) = (Some("root".to_owned()), Some(server.socket()));
+    Options { user, socket, private: true, ..Options::default() }
 }
 
 fn program(args: &Args, connection: &mut Connection, pid: u32) -> Result<Program, Failure> {
@@ -85,20 +89,19 @@ fn program(args: &Args, connection: &mut Connection, pid: u32) -> Result<Program
     let found = match &args.mysqld {
         Some(path) => Program::at(path, flavour),
         None => {
-            let rows = connection
-                .rows(&format!("SELECT @@basedir AS {MARK}, @@lc_messages_dir"))
-                .map_err(|error| Failure::Cannot(error.into()))?;
+            let rows =
+                connection.rows(&format!("SELECT @@basedir AS {MARK}, @@lc_messages_dir"))?;
             let row = rows.first().cloned().unwrap_or_default();
             let (base, messages) = (PathBuf::from(text(&row, 0)), PathBuf::from(text(&row, 1)));
             Program::of_process(pid, flavour, &base, &messages)
         }
     };
-    found.map_err(|error| Failure::Cannot(error.into()))
+    Ok(found?)
 }
 
 /// The version of the private server, which has to be that of the server.
 fn same_version(connection: &Connection, options: &Options) -> Result<String, Failure> {
-    let private = Connection::open(options, None).context("the private server");
+    let private = Connection::open(options).context("the private server");
     let version = private.map_err(Failure::Cannot)?.server_identity().version.clone();
     let wanted = &connection.server_identity().version;
     if Calibration::is_same_release(&version, wanted) {
@@ -112,8 +115,7 @@ fn same_version(connection: &Connection, options: &Options) -> Result<String, Fa
 
 /// The build of the private server, which has to be that of the server.
 fn same_build(pid: u32, private: u32) -> Result<Option<String>, Failure> {
-    let of = |pid: u32| build_of(Path::new(&format!("/proc/{pid}/exe")));
-    let (wanted, build) = (of(pid), of(private));
+    let (wanted, build) = (build_of(pid), build_of(private));
     if wanted == build {
         return Ok(build);
     }

@@ -1,8 +1,8 @@
-//! The arithmetic of every class.
+//! Prints the arithmetic of every class.
 
 use std::fmt::Write as _;
 
-use waggle_instrumentation::cost::calibration::{Kept, RestAt, SESSIONS, Source};
+use waggle_instrumentation::cost::calibration::{RestAt, SESSIONS, Source, Storage};
 use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span};
 use waggle_model::Reading;
 
@@ -76,9 +76,9 @@ fn rest(text: &mut String, cost: &Cost, class: &ClassCost, prices: &Reading<Cali
         }
     };
     let kept = match class.kept {
-        Kept::Sums => "kept in sums only",
-        Kept::History => "kept with a history for each thread",
-        Kept::HistoryLong => "kept in the long history",
+        Storage::Sums => "kept in sums only",
+        Storage::History => "kept with a history for each thread",
+        Storage::HistoryLong => "kept in the long history",
     };
     for at in SESSIONS.iter().filter_map(|many| prices.rest_at(&class.class, class.kept, *many)) {
         rest_at(text, &at);
@@ -91,7 +91,7 @@ fn rest(text: &mut String, cost: &Cost, class: &ClassCost, prices: &Reading<Cali
     );
 }
 
-/// What it was with so many sessions as were measured.
+/// The price at one of the measured numbers of sessions.
 fn rest_at(text: &mut String, at: &RestAt) {
     let one = &at.measured;
     let source = match at.source {
@@ -123,11 +123,11 @@ fn in_ns(Span { low, value, high }: Span) -> String {
 }
 
 fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
-    let (Some(price), Some(cores)) = (class.ns_per_event, class.cores) else {
+    let (Some(price), Some(cores)) = (class.ns_per_event, class.total.cores) else {
         text.push_str("  price      not measured\n");
         return;
     };
-    let bound = if class.is_at_least { "at least " } else { "" };
+    let bound = if class.total.is_at_least { "at least " } else { "" };
     let timer = class.timer.as_ref().map(|timer| timer.ns_per_timed_event);
     let timer = timer.or(class.timer_calibrated_ns).unwrap_or(0.0);
     let rest = class.rest.map_or("not measured".to_owned(), |rest| format!("{:.1}", rest.ns.value));
@@ -137,7 +137,7 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
         class.timed_share, price.value
     );
     let per_s = class.calls_per_s.unwrap_or(class.events_per_s);
-    if let Some(ns) = class.ns_per_statement {
+    if let Some(ns) = class.total.ns_per_statement {
         let events = per_s / cost.statements_per_s;
         let _ = writeln!(
             text,
@@ -147,10 +147,10 @@ fn result(text: &mut String, cost: &Cost, class: &ClassCost) {
     }
     let _ = write!(
         text,
-        "  server     {:.1}/s × {:.1} ns = {bound}{:.5} processors",
+        "  server     {:.1}/s × {:.1} ns = {bound}{:.5} CPUs",
         per_s, price.value, cores.value
     );
-    let _ = match class.share_of_server.zip(cost.server_cores) {
+    let _ = match class.total.share_of_server.zip(cost.server_cores) {
         Some((share, busy)) => writeln!(text, " of {busy:.3} = {:.3} %", share.value * 100.0),
         None => writeln!(text, "; those of the server are not measured"),
     };

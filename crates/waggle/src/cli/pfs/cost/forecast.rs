@@ -1,4 +1,4 @@
-//! What a plan is expected to cost here, before it is made.
+//! The expected cost of a plan, before it is applied.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::super::NOT_SAID;
 use super::super::process::{cpu_of_server, process_of};
 use super::super::status::mib;
 use super::stored;
-use super::table::{between, busy, certainty, number, percent, reasons, source_of, sum};
+use super::table::{between, busy, certainty, columns, number, reasons, source_of, sum};
 
 /// What is expected of a plan on a server.
 pub(in super::super) struct Here {
@@ -60,7 +60,7 @@ impl Here {
         let _ = writeln!(
             text,
             "{:<20} {:>13} {:>13} {:>13} {:>11} {:>9}",
-            "class", "per statement", "ns per event", "ns/statement", "processors", "of server"
+            "class", "per statement", "ns per event", "ns/statement", "CPUs", "of server"
         );
         for class in &cost.classes {
             let _ = writeln!(text, "  {}", line(class));
@@ -98,23 +98,21 @@ fn line(class: &Expected) -> String {
         Origin::Unknown => "  events not measured".to_owned(),
     };
     let is_silent = class.events_per_s == Some(0.0);
-    let is_unknown = class.events_from == Origin::Unknown && class.cores.is_none();
+    let is_unknown = class.events_from == Origin::Unknown && class.total.cores.is_none();
     if !is_silent && !is_unknown {
-        notes.push_str(certainty(class.is_at_least, class.is_predictable));
+        notes.push_str(certainty(&class.total));
     }
     let per_statement =
         class.events_per_statement.map_or("-".to_owned(), |events| format!("{events:.2}"));
     format!(
-        "{:<18} {per_statement:>13} {:>13} {:>13} {:>11} {:>9}{notes}",
+        "{:<18} {per_statement:>13} {:>13} {}{notes}",
         class.class,
         number(class.ns_per_event, 1),
-        number(class.ns_per_statement, 1),
-        number(class.cores, 4),
-        percent(class.share_of_server),
+        columns(&class.total),
     )
 }
 
-/// What it has, and what comes.
+/// Its current and its coming instruments.
 fn memory(text: &mut String, cost: &Forecast) {
     let _ = match cost.memory_bytes_total {
         Some(bytes) => write!(text, "memory of Performance Schema: {:.1} MiB", mib(bytes)),

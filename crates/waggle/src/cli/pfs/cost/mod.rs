@@ -5,7 +5,6 @@ mod explain;
 mod forecast;
 mod table;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,10 +14,11 @@ use waggle_instrumentation::cost::calibration::{Calibration, Host};
 use waggle_instrumentation::cost::{Cost, Question};
 use waggle_model::Reading;
 use waggle_mysql::Connection;
-use waggle_probes::target::elf::Elf;
+use waggle_probes::servers::discover::servers;
+use waggle_probes::servers::recognise::Builds;
 
 use super::super::account::AccountArgs;
-use super::super::{Failure, Outcome, pause};
+use super::super::{Failure, Outcome, pause, print};
 use super::process::{NOT_FOUND, cpu_of_server, process_of};
 use super::{calibrations, connect};
 
@@ -79,18 +79,12 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         server_ns: &mut server_ns,
     };
     let cost = Cost::read(&mut connection, question)?;
-    let mut out = io::stdout().lock();
-    if args.json {
-        let (calibration, calibration_missing) = (prices.value(), prices.why());
-        let json = Json { cost: &cost, calibration, calibration_missing };
-        serde_json::to_writer(&mut out, &json).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}", table::in_words(&cost, &prices))?;
-        if args.explain {
-            write!(out, "{}", explain::in_words(&cost, &prices))?;
-        }
-    }
+    let (calibration, calibration_missing) = (prices.value(), prices.why());
+    let json = Json { cost: &cost, calibration, calibration_missing };
+    print(args.json, &json, || {
+        let table = table::in_words(&cost, &prices);
+        if args.explain { table + &explain::in_words(&cost, &prices) } else { table }
+    })?;
     Ok(Outcome::Done)
 }
 
@@ -100,7 +94,7 @@ fn stored(connection: &Connection, pid: Option<u32>) -> Result<Reading<Calibrati
         return Ok(Reading::absent(format!("{NOT_FOUND}; prices belong to a host")));
     };
     let version = &connection.server_identity().version;
-    let build = build_of(Path::new(&format!("/proc/{pid}/exe")));
+    let build = build_of(pid);
     let (directory, host) = (calibrations(), Host::look());
     let found = Calibration::find(&directory, &host, version, build.as_deref());
     Ok(match found.map_err(|error| Failure::Config(anyhow!(error)))? {
@@ -111,7 +105,8 @@ fn stored(connection: &Connection, pid: Option<u32>) -> Result<Reading<Calibrati
     })
 }
 
-/// What tells the build of a program from others; `None` where it cannot be read.
-fn build_of(program: &Path) -> Option<String> {
-    Some(Elf::open(program).ok()?.build().to_string())
+/// What tells the build of a server's program from others; `None` if it cannot be read.
+fn build_of(pid: u32) -> Option<String> {
+    let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid)?;
+    Some(Builds::default().recognise(&found).ok()?.server.build.0)
 }

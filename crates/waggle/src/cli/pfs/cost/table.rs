@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use waggle_instrumentation::cost::calibration::{Kept, Source, is_steady};
+use waggle_instrumentation::cost::calibration::{Source, Storage, is_steady};
 use waggle_instrumentation::cost::{Calibration, ClassCost, Cost, Span, StatementTime, Total};
 use waggle_model::Reading;
 
@@ -23,13 +23,7 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
     let _ = writeln!(
         text,
         "{:<20} {:>12} {:>13} {:>13} {:>13} {:>11} {:>9}",
-        "class",
-        "events/s",
-        "per statement",
-        "ns per event",
-        "ns/statement",
-        "processors",
-        "of server"
+        "class", "events/s", "per statement", "ns per event", "ns/statement", "CPUs", "of server"
     );
     for class in &cost.classes {
         let _ = writeln!(text, "  {}", line(class));
@@ -47,14 +41,14 @@ pub(super) fn in_words(cost: &Cost, prices: &Reading<Calibration>) -> String {
 /// What the server uses.
 pub(super) fn busy(cores: Option<f64>, unknown: Option<&str>) -> String {
     match cores {
-        Some(cores) => format!("{cores:.3} processors busy"),
-        None => format!("processors busy: not measured: {}", unknown.unwrap_or_default()),
+        Some(cores) => format!("{cores:.3} CPUs busy"),
+        None => format!("CPUs busy: not measured: {}", unknown.unwrap_or_default()),
     }
 }
 
-/// What is told of how far a price can be relied on.
-pub(super) fn certainty(is_at_least: bool, is_predictable: bool) -> &'static str {
-    match (is_predictable, is_at_least) {
+/// The note on how reliable a price is.
+pub(super) fn certainty(total: &Total) -> &'static str {
+    match (total.is_predictable, total.is_at_least) {
         (true, _) => "",
         (false, true) => "  at least, not predictable",
         (false, false) => "  not predictable",
@@ -63,11 +57,14 @@ pub(super) fn certainty(is_at_least: bool, is_predictable: bool) -> &'static str
 
 /// The columns of a sum, from `per statement` on.
 pub(super) fn sum(total: &Total) -> String {
-    let note = certainty(total.is_at_least, total.is_predictable);
+    let note = certainty(total);
+    format!("{:>13} {:>13} {}{note}", "", "", columns(total))
+}
+
+/// The last three columns of a class or a sum.
+pub(super) fn columns(total: &Total) -> String {
     format!(
-        "{:>13} {:>13} {:>13} {:>11} {:>9}{note}",
-        "",
-        "",
+        "{:>13} {:>11} {:>9}",
         number(total.ns_per_statement, 1),
         number(total.cores, 4),
         percent(total.share_of_server),
@@ -80,7 +77,7 @@ pub(super) fn between(text: &mut String, total: &Total) {
     let share = total.share_of_server.map_or(String::new(), |share| {
         format!(", {:.2} to {:.2} % of the server", share.low * 100.0, share.high * 100.0)
     });
-    let _ = writeln!(text, "  between {low:.4} and {high:.4} processors{share}");
+    let _ = writeln!(text, "  between {low:.4} and {high:.4} CPUs{share}");
 }
 
 /// Where the prices are from.
@@ -99,17 +96,17 @@ pub(super) fn reasons<'a>(
     text: &mut String,
     total: &Total,
     time: StatementTime,
-    classes: impl Iterator<Item = (&'a str, Kept)>,
+    classes: impl Iterator<Item = (&'a str, Storage)>,
 ) {
-    let classes: Vec<(&str, Kept)> = classes.collect();
+    let classes: Vec<(&str, Storage)> = classes.collect();
     let is_asked = !total.is_predictable && !classes.is_empty();
     let Some(calibrated) = time.calibrated_ns.filter(|_| is_asked) else { return };
-    if classes.iter().any(|(class, _)| !is_steady(class, Kept::Sums)) {
+    if classes.iter().any(|(class, _)| !is_steady(class, Storage::Sums)) {
         text.push_str(
-            "not predictable: wait/synch, whose price depends on how many processors share a mutex\n",
+            "not predictable: wait/synch, whose price depends on how many CPUs share a mutex\n",
         );
     }
-    if classes.iter().any(|(_, kept)| *kept == Kept::HistoryLong) {
+    if classes.iter().any(|(_, kept)| *kept == Storage::HistoryLong) {
         text.push_str(
             "not predictable: what is kept in a long history, whose price depends on the caches\n",
         );
@@ -118,7 +115,7 @@ pub(super) fn reasons<'a>(
         _ if time.is_within_reach => Ok(()),
         Some(here) => writeln!(
             text,
-            "not predictable: the server takes {:.1} µs of a processor per statement here and took {:.1} µs in the \
+            "not predictable: the server takes {:.1} µs of CPU per statement here and took {:.1} µs in the \
              calibration; events of more than twice as long statements cost more",
             here / 1e3,
             calibrated / 1e3
@@ -130,7 +127,7 @@ pub(super) fn reasons<'a>(
 fn line(class: &ClassCost) -> String {
     let mut notes = String::new();
     if class.events_per_s > 0.0 {
-        notes.push_str(certainty(class.is_at_least, class.is_predictable));
+        notes.push_str(certainty(&class.total));
         if class.rest.is_some_and(|rest| rest.source != Source::Class) {
             notes.push_str("  priced like its kind");
         }
@@ -138,13 +135,11 @@ fn line(class: &ClassCost) -> String {
     let per_statement =
         class.events_per_statement.map_or("-".to_owned(), |events| format!("{events:.2}"));
     format!(
-        "{:<18} {:>12.1} {per_statement:>13} {:>13} {:>13} {:>11} {:>9}{notes}",
+        "{:<18} {:>12.1} {per_statement:>13} {:>13} {}{notes}",
         class.class,
         class.events_per_s,
         number(class.ns_per_event, 1),
-        number(class.ns_per_statement, 1),
-        number(class.cores, 4),
-        percent(class.share_of_server),
+        columns(&class.total),
     )
 }
 
@@ -152,7 +147,7 @@ pub(super) fn number(span: Option<Span>, digits: usize) -> String {
     span.map_or("-".to_owned(), |span| format!("{:.digits$}", span.value))
 }
 
-pub(super) fn percent(share: Option<Span>) -> String {
+fn percent(share: Option<Span>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.2} %", share.value * 100.0))
 }
 
@@ -162,7 +157,7 @@ fn ways_out(text: &mut String, cost: &Cost) {
         "\ndynamic: the above ends when its class is switched off, but for the memory of Performance Schema \
          itself: waggle pfs plan off\n\
          static: only a restart with performance_schema=OFF removes\n  \
-         the processor time of code that asks whether to record: not measured; published figures run \
+         the CPU time of code that asks whether to record: not measured; published figures run \
          from 1 to 15 % of the throughput\n",
     );
     let Some(total) = cost.fixed.memory_bytes_total else {

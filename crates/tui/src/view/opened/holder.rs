@@ -1,0 +1,87 @@
+//! Who holds the lock that something waits for, and what it ran.
+
+use ratatui_core::text::Line;
+use waggle_model::{Blocked, Blocker, Ran, StatementLockWait};
+
+use super::named;
+use crate::state::{Session, printable};
+use crate::view::number::{age, ms};
+use crate::view::text::clean;
+
+/// Holders of which more than the id is told.
+const SHOWN: usize = 3;
+
+/// Who holds the lock that a session waits for.
+pub(super) fn of_session(session: &Session, literals: bool, width: usize) -> Vec<Line<'static>> {
+    match &session.blocked {
+        Some(blocked) => lines(blocked, session.seen_ns, literals, width),
+        None if session.now.is_some_and(|(class, _)| class.is_lock()) => {
+            named("Held by", "not read yet", width)
+        }
+        None => Vec::new(),
+    }
+}
+
+/// The longest wait of a digest for a lock.
+pub(super) fn of_digest(
+    longest: &StatementLockWait,
+    literals: bool,
+    width: usize,
+) -> Vec<Line<'static>> {
+    let StatementLockWait { wait, connection_id, .. } = longest;
+    let id = connection_id.map_or("?".to_owned(), |id| id.to_string());
+    let length = ms(Some(wait.length_ns as f64));
+    let what = format!("{length} ms in session {id}: {}", wait.class.name());
+    let mut lines = named("Longest lock wait", &what, width);
+    match &wait.blocked {
+        Some(blocked) => {
+            lines.extend(self::lines(blocked, wait.begin_ns + wait.length_ns, literals, width));
+        }
+        None => lines.extend(named("Held by", "it was over before waggle looked", width)),
+    }
+    lines
+}
+
+fn lines(blocked: &Blocked, now_ns: u64, literals: bool, width: usize) -> Vec<Line<'static>> {
+    let on = blocked.object.iter().map(|object| format!(" on {object}")).collect::<String>();
+    let ids: Vec<String> = blocked.by.iter().map(ToString::to_string).collect();
+    let holders = match ids.is_empty() {
+        false => format!("session {}{on}", ids.join(", ")),
+        true => {
+            let why = blocked.unknown.as_deref().unwrap_or("nobody holds it any more");
+            format!("unknown{on}: {why}")
+        }
+    };
+    let mut lines = named("Held by", &holders, width);
+    for blocker in blocked.blockers.iter().take(SHOWN).filter(|one| one.is_idle.is_some()) {
+        lines.extend(self::blocker(blocker, now_ns, literals, width));
+    }
+    lines
+}
+
+/// What is known of one that was seen.
+fn blocker(blocker: &Blocker, now_ns: u64, literals: bool, width: usize) -> Vec<Line<'static>> {
+    let name = |bytes: &Option<Vec<u8>>| {
+        let bytes = bytes.as_deref().unwrap_or(b"?");
+        clean(&String::from_utf8_lossy(bytes)).collect::<String>()
+    };
+    let is_idle = blocker.is_idle == Some(true);
+    let does = if is_idle { "idle" } else { "running" };
+    let since = blocker.since_ns.map(|since| format!(" for {}", age(now_ns.saturating_sub(since))));
+    let (user, host) = (name(&blocker.identity.user), name(&blocker.identity.host));
+    let who = format!("{user}@{host}, {does}{}", since.unwrap_or_default());
+    let mut lines = named(&format!("  Session {}", blocker.connection_id), &who, width);
+    let text = |ran: &Ran| {
+        let text = printable(&ran.text, ran.settings, literals);
+        clean(&text).collect::<String>()
+    };
+    let ran = match &blocker.statement {
+        Some(ran) => text(ran),
+        None => "not known: it ended before waggle came, or was lost".to_owned(),
+    };
+    lines.extend(named(if is_idle { "  Ran last" } else { "  Runs" }, &ran, width));
+    if let Some(write) = &blocker.first_write {
+        lines.extend(named("  Wrote first", &text(write), width));
+    }
+    lines
+}

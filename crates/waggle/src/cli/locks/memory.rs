@@ -1,0 +1,142 @@
+//! Without an account: the memory of every server of this host.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use waggle_account::Grouping;
+use waggle_host::monotonic_ns;
+use waggle_model::{Command, Ran, SeenLocks, SeenSession};
+use waggle_mysql::locks::{About, Locks, Memory, in_memory, server_in_memory};
+use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
+use waggle_probes::capture::Amount;
+
+use super::{Args, Look, json, outcome, text};
+use crate::cli::watch::{CaptureArgs, until};
+use crate::cli::{Failure, Outcome, print};
+use crate::streams::tell;
+use crate::text::printable;
+
+/// How often the observer looks at sessions by itself.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Finds the servers, or the one of this process.
+pub(super) fn attach(pid: Option<u32>, stop: &AtomicBool) -> Result<Capture, Failure> {
+    let capture = CaptureArgs::of(pid).attach(false, stop)?;
+    match capture.watched().is_empty() {
+        true => Err(Failure::Cannot(anyhow!("{}", no_server()))),
+        false => Ok(capture),
+    }
+}
+
+/// What remembers the statements of sessions between looks.
+pub(super) fn observe(capture: Capture, looks_for_servers: bool) -> Observer {
+    let grouping = Grouping::Digest;
+    Observer::begin(capture, ObserverOptions { interval: INTERVAL, grouping, looks_for_servers })
+}
+
+pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Outcome, Failure> {
+    let mut observer = observe(capture, args.watch.is_some());
+    loop {
+        let begin = Instant::now();
+        let found = look(args, &mut observer)?;
+        let Some(pause) = args.watch else { return sum(&found) };
+        let left = pause.saturating_sub(begin.elapsed());
+        observer.run(&mut Sinks::default(), &mut until(Some(left), stop));
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Outcome::Done);
+        }
+    }
+}
+
+/// Looks at every server, and prints what it finds.
+fn look(args: &Args, observer: &mut Observer) -> Result<Vec<Locks>, Failure> {
+    let mut all = Vec::new();
+    for (pid, told) in read(observer, !args.no_redact) {
+        let Some(watched) = observer.capture().watched().get(&pid) else { continue };
+        let locks = match told {
+            Ok(locks) => locks,
+            // It may just have ended.
+            Err(why) if args.watch.is_some() => {
+                tell!("waggle: pid {pid}: {why}");
+                continue;
+            }
+            Err(why) => return Err(Failure::Cannot(anyhow!("pid {pid}: {why}"))),
+        };
+        let server = &watched.server;
+        let look = Look {
+            at: jiff::Timestamp::now(),
+            server: &server_in_memory(server.flavour, &server.version),
+            locks: &locks,
+            deadlock: None,
+            redact: !args.no_redact,
+            limit: args.limit,
+            pid: Some(pid),
+        };
+        print(args.json, &json::of(&look), || text::of(&look))?;
+        all.push(locks);
+    }
+    Ok(all)
+}
+
+/// What the memory of each server tells now, by pid, with what is remembered of its sessions.
+pub(super) fn read(observer: &mut Observer, redact: bool) -> BTreeMap<u32, Memory> {
+    let seen = observer.locks();
+    let seen_ns = monotonic_ns();
+    // What ended before the look is known when it is told.
+    observer.drain(Amount::UpToNow, &mut Sinks::default());
+    let observer = &*observer;
+    let told = |(pid, seen): (u32, Result<SeenLocks, String>)| {
+        let flavour = observer.capture().watched().get(&pid)?.server.flavour;
+        let about = |session: &SeenSession| about(observer, pid, session, seen_ns, redact);
+        Some((pid, seen.map(|seen| in_memory(&seen, flavour, &about))))
+    };
+    seen.into_iter().filter_map(told).collect()
+}
+
+/// What is known of a session beside its memory.
+fn about(
+    observer: &Observer,
+    pid: u32,
+    session: &SeenSession,
+    seen_ns: u64,
+    redact: bool,
+) -> About {
+    let book = observer.remembered();
+    let remembered = book.of(pid, session, seen_ns);
+    let seconds = |since_ns: u64| monotonic_ns().saturating_sub(since_ns) as f64 / 1e9;
+    // As its session read it.
+    let text = |ran: &Ran| printable(&ran.text, ran.settings, redact);
+    let is_idle = session.command == Command::SLEEP;
+    let began = || observer.capture().start_ns(pid, session.noted_start_us?);
+    let since_s = match is_idle {
+        true => remembered.map(|one| seconds(one.last_end_ns)),
+        false => began().map(seconds),
+    };
+    About {
+        since_s,
+        last: remembered.map(|one| text(one.last)),
+        first_write: remembered.and_then(|one| one.first_write).map(text),
+        why_unknown: Some(match book.forgotten() {
+            0 => "it ended before waggle came, which remembers statements with --watch".to_owned(),
+            forgotten => format!(
+                "it ended before waggle came, or was forgotten: {forgotten} sessions were, as there were too \
+                 many or statements were lost"
+            ),
+        }),
+    }
+}
+
+/// The worst outcome of all servers.
+fn sum(found: &[Locks]) -> Result<Outcome, Failure> {
+    let mut sum = Ok(Outcome::Done);
+    for locks in found {
+        match (outcome(locks), &sum) {
+            (Ok(Outcome::No), _) => return Ok(Outcome::No),
+            (Err(failure), Ok(_)) => sum = Err(failure),
+            _ => {}
+        }
+    }
+    sum
+}

@@ -1,0 +1,140 @@
+//! What the states of sessions tell: flushes, and every other state of waiting.
+
+use waggle_model::WaitsFor;
+
+use super::metadata::MDL_OFF;
+use super::*;
+
+const MYSQL: [Version; 3] = [Version::Mysql57, Version::Mysql80, Version::Mysql9];
+const MARIADB: [Version; 2] = [Version::Mariadb1011, Version::Mariadb114];
+const LONG: &str = "SELECT SLEEP(120) FROM shop.t LIMIT 1";
+const LATER: &str = "SELECT n FROM shop.t";
+
+fn kill(scene: &Scene, how: &str, session: &Client) {
+    scene.session_after(&[&format!("{how} {}", session.connection_id())]);
+}
+
+/// A flush waits for a long statement and is killed. Later statements wait on. (No flush of MariaDB
+/// waits for a SELECT.)
+fn behind_a_flush(
+    scene: &Scene,
+    between: impl Fn() -> Option<Client>,
+) -> (Client, Client, Option<Client>) {
+    let long = scene.waiting(&[LONG]);
+    asleep(scene, 1);
+    let other = between();
+    asleep(scene, 1 + usize::from(other.is_some()));
+    let flush = scene.waiting(&["FLUSH TABLES WITH READ LOCK"]);
+    let look =
+        scene.look_until("the flush", |look| (look["other_lock_waits"] == 1).then(|| look.clone()));
+    // It can wait for any table.
+    assert_eq!(look["blockers"], json!([]), "{look:#}");
+    let candidates = look["undetermined"][0]["candidates"].as_array().unwrap();
+    assert!(candidates.contains(&long.connection_id().into()), "{look:#}");
+    kill(scene, "KILL QUERY", &flush);
+    scene.look_until("the flush is over", |look| (look["other_lock_waits"] == 0).then_some(()));
+    let later = scene.waiting(&[LATER]);
+    (long, later, other)
+}
+
+/// Waits until this many statements sleep.
+fn asleep(scene: &Scene, statements: usize) {
+    scene.look_until("the long statements", |_| {
+        let sql = "SELECT id FROM information_schema.processlist WHERE state = 'User sleep'";
+        (scene.session().run(sql).unwrap()[0].rows.len() == statements).then_some(())
+    });
+}
+
+/// The user of the old table has locked it before the instrument of metadata locks was on. Another
+/// session has a lock on it, runs, and does not use it.
+fn flush(version: Version) {
+    let scene = Scene::with(version, &[MDL_OFF]);
+    let decoy = ["BEGIN", LATER, "SELECT SLEEP(120)"];
+    let on =
+        "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME LIKE '%/mdl'";
+    let (long, later, decoy) = behind_a_flush(&scene, || {
+        scene.session_after(&[on]);
+        Some(scene.waiting(&decoy))
+    });
+    let (a, b) = (long.connection_id(), later.connection_id());
+    let look = scene.look_until_drawn(&format!("{a}({b})"));
+    let blocker = &look["blockers"][0];
+    assert_eq!(blocker["remedy"], format!("KILL {a}"), "{version}: {look:#}");
+    assert_eq!(look["undetermined"], json!([]), "{version}: {look:#}");
+    let waiter = &blocker["waiters"][0];
+    assert_eq!(
+        (&waiter["by_elimination"], &waiter["also_blocked_by"]),
+        (&false.into(), &json!([]))
+    );
+    let lock = &waiter["waits_for"];
+    assert_eq!((&lock["kind"], &lock["object"]), (&"flush".into(), &"shop.t".into()), "{look:#}");
+    assert_eq!(scene.look(&[]).1, Some(1), "{version}");
+    assert_documented(&look);
+    [long, decoy.unwrap()].iter().for_each(|session| kill(&scene, "KILL", session));
+    scene.look_until("nobody waits", |look| (look["somebody_waits"] == false).then_some(()));
+}
+
+/// Without the list of metadata locks.
+fn flush_unseen(version: Version) {
+    let scene = Scene::of(version);
+    let (long, later, _) = behind_a_flush(&scene, || None);
+    let look = scene.look_until_soon("a waiter behind a flush", |look| {
+        let waiter = &look["undetermined"][0]["waiter"]["connection_id"];
+        (*waiter == later.connection_id()).then(|| look.clone())
+    });
+    let candidates = &look["undetermined"][0]["candidates"];
+    assert_eq!(*candidates, json!([long.connection_id()]), "{version}: {look:#}");
+    assert_eq!(scene.look(&[]).1, Some(1), "{version}");
+    let text = scene.text(&[]);
+    assert!(text.contains("for the end of a flush") && text.contains("LOCK TABLES"), "{text}");
+    kill(&scene, "KILL", &long);
+}
+
+/// The server names nobody; that somebody waits is told all the same.
+fn unnamed(version: Version) {
+    let scene = Scene::of(version);
+    let waiter = scene.waiting(&["SELECT MASTER_GTID_WAIT('0-1-100', 60)"]);
+    let look = scene.look_until_soon("a waiter for nobody", |look| {
+        let waiting = &look["undetermined"][0]["waiter"];
+        (waiting["connection_id"] == waiter.connection_id()).then(|| look.clone())
+    });
+    let waits_for = &look["undetermined"][0]["waiter"]["waits_for"];
+    assert_eq!(waits_for["kind"], "other", "{look:#}");
+    let state = waits_for["state"].as_str().unwrap();
+    assert!(state.starts_with("Waiting in MASTER_GTID_WAIT()"), "{look:#}");
+    let why = look["undetermined"][0]["why"].as_str().unwrap();
+    assert!(why.contains("applier"), "{version}: {why}");
+    assert_eq!(scene.look(&[]).1, Some(1), "{version}");
+}
+
+fn known(version: Version) {
+    let scene = Scene::with(version, &["--performance-schema=ON"]);
+    let stages = "SELECT NAME FROM performance_schema.setup_instruments WHERE NAME LIKE 'stage/%'";
+    let stages = scene.session().run(stages).unwrap().remove(0);
+    assert!(stages.rows.len() > 50, "{version}: {stages:?}");
+    for row in 0..stages.rows.len() {
+        let name = stages.text(row, 0).unwrap();
+        let state = name.splitn(3, '/').nth(2).unwrap();
+        assert_ne!(WaitsFor::of(state), Some(WaitsFor::Unknown), "{version}: {state}");
+    }
+}
+
+#[test]
+fn who_waits_for_a_table_behind_a_killed_flush_is_shown_below_its_user() {
+    on_each(&MYSQL, flush);
+}
+
+#[test]
+fn without_a_list_of_locks_a_flush_waits_for_one_of_the_long_statements() {
+    on_each(&[Version::Mysql57], flush_unseen);
+}
+
+#[test]
+fn a_wait_for_somebody_whom_the_server_does_not_name_is_shown() {
+    on_each(&MARIADB, unnamed);
+}
+
+#[test]
+fn every_state_of_waiting_of_the_servers_is_known() {
+    on_each(&Version::ALL, known);
+}
