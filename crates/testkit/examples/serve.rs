@@ -6,16 +6,13 @@
 #![allow(clippy::print_stdout, reason = "the line of JSON is what this program is for")]
 
 use std::error::Error;
-use std::io;
 use std::sync::mpsc;
-use std::thread;
+use std::{io, thread};
 
 use serde_json::json;
-use signal_hook::consts::SIGINT;
-use signal_hook::consts::SIGTERM;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use waggle_testkit::Server;
-use waggle_testkit::Version;
+use waggle_testkit::{Server, Version};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let usage = "usage: serve mysql-5.7|mysql-8.0|mysql-9|mariadb-10.11|mariadb-11.4 [--arg=…]";

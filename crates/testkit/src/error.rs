@@ -1,8 +1,10 @@
 //! What can go wrong, with the remedy.
 
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use waggle_private_server::PrivateServerError;
+use waggle_sysbench::SysbenchError;
 
 use crate::Version;
 
@@ -30,35 +32,25 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// The path of a unix socket does not fit `sockaddr_un` (unix(7): 108 bytes with the NUL).
-    #[error(
-        "the socket path {} has {} bytes and Linux allows 107; \
-         set CARGO_TARGET_DIR to a shorter path", path.display(), path.as_os_str().len()
-    )]
-    SocketPathTooLong {
-        /// The path that is too long.
-        path: PathBuf,
-    },
-    /// The server did not come up.
-    #[error("{version} did not start: {reason}\n--- end of its error log ---\n{log}")]
-    DidNotStart {
+    /// The server did not come up, or did not stop.
+    #[error("{version}: {error}")]
+    Server {
         /// The server.
         version: Version,
-        /// How it ended, or that it did not answer.
-        reason: String,
-        /// The last lines of its error log.
+        /// Why.
+        error: PrivateServerError,
+    },
+    /// The server refused the accounts of the kit.
+    #[error("{version} refused the accounts of the kit; its error log:\n{log}")]
+    Accounts {
+        /// The server.
+        version: Version,
+        /// Its error log.
         log: String,
     },
-    /// The server ignored SIGTERM for too long and was killed.
-    #[error("{version} (pid {pid}) did not end within {seconds} s of SIGTERM and was killed")]
-    DidNotStop {
-        /// The server.
-        version: Version,
-        /// Its process id.
-        pid: u32,
-        /// How long it was given.
-        seconds: u64,
-    },
+    /// No program can be started.
+    #[error("the thread that starts programs is missing; are there too many threads?")]
+    Spawner,
     /// An operation needs a running server, and this one was stopped or killed.
     #[error("{version} is not running: call restart() first")]
     NotRunning {
@@ -83,13 +75,8 @@ pub enum Error {
         message: String,
     },
     /// sysbench failed.
-    #[error("sysbench {action} failed: {output}")]
-    Sysbench {
-        /// What it was to do.
-        action: &'static str,
-        /// What it printed.
-        output: String,
-    },
+    #[error(transparent)]
+    Sysbench(#[from] SysbenchError),
     /// OpenSSL refused to make a key, a certificate or a context.
     #[error("OpenSSL: {0}")]
     Tls(#[from] openssl::error::ErrorStack),
@@ -99,6 +86,11 @@ impl Error {
     /// For `map_err`: an [`Error::Io`] about `path`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { what, path: path.to_owned(), source }
+    }
+
+    /// For `map_err`: an [`Error::Server`].
+    pub(crate) fn server(version: Version) -> impl FnOnce(PrivateServerError) -> Self {
+        move |error| Self::Server { version, error }
     }
 
     /// For `map_err`: an [`Error::Connection`].

@@ -1,8 +1,7 @@
 //! Where the kit keeps its files: the build directory, and nowhere else.
 
 use std::env;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The build directory: `CARGO_TARGET_DIR`, else where this program was built, else `target` of
 /// the workspace.

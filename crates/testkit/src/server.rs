@@ -1,27 +1,18 @@
 //! A private server: start, restart, kill, stop.
 
-use std::fs::File;
+use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::net::TcpListener;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
 
-use crate::Account;
-use crate::Error;
-use crate::Result;
-use crate::Version;
-use crate::home::Home;
+use waggle_private_server::{Directory, stop, wait_ready};
+
+use crate::client::{Client, Transport};
 use crate::install::Installation;
-use crate::launch;
-use crate::settings;
-use crate::settings::Choices;
-use crate::settings::PerformanceSchema;
-use crate::template;
-use crate::tls;
+use crate::settings::{self, Choices, PerformanceSchema};
+use crate::{Account, Error, Result, Version, launch, servers_dir, template, tls};
 
 /// How often another port is tried when somebody took the one just found.
 const PORT_TRIES: u32 = 5;
@@ -62,26 +53,41 @@ impl ServerBuilder {
         self
     }
 
+    /// Adds the engine FEDERATED, which asks another server: MySQL has it in the program, MariaDB
+    /// 10.11 as a plugin, and MariaDB 11.4 comes without it.
+    pub fn federated(self) -> Result<Self> {
+        if !self.version.is_mariadb() {
+            return Ok(self.arg("--federated"));
+        }
+        let version = self.version;
+        let plugins = servers_dir().join("federatedx");
+        let program = plugins.join("ha_federatedx.so");
+        if version != Version::Mariadb1011 || !program.is_file() {
+            return Err(Error::NotInstalled { version, program });
+        }
+        let plugin_dir = format!("--plugin-dir={}", plugins.display());
+        Ok(self.arg(plugin_dir).arg("--plugin-load-add=ha_federatedx.so"))
+    }
+
     /// Starts the server; returns when it admits sessions.
     pub fn start(self) -> Result<Server> {
-        let installation = Installation::find(self.version)?;
-        let template = template::ready(&installation)?;
-        let home = Home::create(&installation)?;
-        let copied = Command::new("cp")
-            .args(["--archive", "--reflink=auto", "--sparse=always"])
-            .arg(template.join("data"))
-            .args(tls::FILES.map(|file| template.join(file)))
-            .arg(&home.dir)
-            .status()
-            .map_err(Error::io("run", Path::new("cp")))?;
-        if !copied.success() {
-            let failed = std::io::Error::other(format!("cp ended with {copied}"));
-            return Err(Error::io("copy", &template)(failed));
+        let version = self.version;
+        let installation = Installation::find(version)?;
+        let Installation { program, data_root, .. } = &installation;
+        fs::create_dir_all(data_root).map_err(Error::io("create", data_root))?;
+        let directory = Directory::create_in(data_root, program, 0);
+        let directory = directory.map_err(Error::server(version))?;
+        // Tests look at their servers as other users, too.
+        for path in [directory.path(), &directory.own()] {
+            let open = fs::set_permissions(path, Permissions::from_mode(0o755));
+            open.map_err(Error::io("open", path))?;
         }
+        template::copy_to(&installation, &directory)?;
         let mut server = Server {
+            program: installation.executable(),
             installation,
             choices: self.choices,
-            home,
+            directory,
             child: None,
             port: 0,
             version_string: String::new(),
@@ -98,7 +104,8 @@ impl ServerBuilder {
 pub struct Server {
     installation: Installation,
     choices: Choices,
-    home: Home,
+    directory: Directory,
+    program: PathBuf,
     child: Option<Child>,
     port: u16,
     version_string: String,
@@ -133,6 +140,11 @@ impl Server {
         &self.version_string
     }
 
+    /// A session of root by the unix socket; for others see [`Client::connect`].
+    pub fn root(&self) -> Result<Client> {
+        Client::connect(self, Transport::Unix, Account::ROOT)
+    }
+
     /// The process id of the server itself; 0 while it is not running.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().map_or(0, Child::id)
@@ -145,27 +157,27 @@ impl Server {
 
     /// The unix socket, as seen from outside of a chroot.
     pub fn socket(&self) -> PathBuf {
-        self.home.dir.join("socket")
+        self.directory.socket()
     }
 
     /// The data directory, as seen from outside of a chroot.
     pub fn datadir(&self) -> PathBuf {
-        self.home.dir.join("data")
+        self.directory.data()
     }
 
     /// What the server writes to its standard error.
     pub fn error_log(&self) -> PathBuf {
-        self.home.dir.join("error.log")
+        self.directory.log()
     }
 
     /// The certificate of the authority that signed the server's.
     pub fn ca_certificate(&self) -> PathBuf {
-        self.home.dir.join(tls::FILES[0])
+        self.home().join(tls::FILES[0])
     }
 
     /// The server's program, as seen from outside of a chroot.
     pub fn program(&self) -> &Path {
-        &self.installation.program
+        &self.program
     }
 
     /// An option file for [`Account::ROOT`] over the unix socket: for `--defaults-file`.
@@ -190,6 +202,17 @@ impl Server {
         Ok(path)
     }
 
+    /// The option file of an account named `few` that has these rights and no others.
+    pub fn few(&self, grants: &[&str]) -> Result<PathBuf> {
+        let mut root = self.root()?;
+        root.run("DROP USER IF EXISTS few@localhost")?;
+        root.run("CREATE USER few@localhost")?;
+        for grant in grants {
+            root.run(format!("GRANT {grant} TO few@localhost"))?;
+        }
+        self.option_file(Account { user: "few", password: "" })
+    }
+
     /// Stops the server, if it runs, and starts it again on the same data, port and socket.
     pub fn restart(&mut self) -> Result<()> {
         self.halt()?;
@@ -210,18 +233,24 @@ impl Server {
 
     /// The directory of everything that belongs to this server.
     pub(crate) fn home(&self) -> &Path {
-        &self.home.dir
+        self.directory.path()
     }
 
     fn option_path(&self, account: Account) -> PathBuf {
-        self.home.dir.join(format!("{}.cnf", account.user))
+        self.home().join(format!("{}.cnf", account.user))
     }
 
     fn halt(&mut self) -> Result<()> {
-        match self.child.take() {
-            Some(mut child) => launch::terminate(&mut child, self.version()).map(drop),
-            None => Ok(()),
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let ended = child.try_wait().map_err(Error::io("wait for", &self.program))?;
+        if ended.is_some() {
+            return Ok(());
         }
+        stop(&mut child, &self.directory).map_err(|error| {
+            // What stays is killed when this process ends.
+            let _ = launch::kill(&mut child);
+            Error::server(self.version())(error)
+        })
     }
 
     /// Another process can take a port between our finding it free and the server's use of it.
@@ -232,8 +261,8 @@ impl Server {
             let found = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
             self.port = found.map_err(Error::io("listen on", localhost))?.port();
             match self.launch() {
-                Err(Error::DidNotStart { log, .. })
-                    if tries < PORT_TRIES && log.contains("already in use") =>
+                Err(error)
+                    if tries < PORT_TRIES && error.to_string().contains("already in use") =>
                 {
                     tries += 1;
                 }
@@ -243,28 +272,28 @@ impl Server {
     }
 
     fn launch(&mut self) -> Result<()> {
-        let inside = |path: &Path| self.installation.inside(path).display().to_string();
-        let mut command = self.installation.command();
-        command
-            .args(settings::basic(&self.installation, &self.datadir()))
-            .arg(format!("--port={}", self.port))
-            .arg(format!("--socket={}", inside(&self.socket())))
-            .arg(format!("--pid-file={}", inside(&self.home.dir.join("pid"))));
+        let Installation { version, program, .. } = &self.installation;
+        let mut arguments = self.directory.listening(program);
+        arguments.push(format!("--port={}", self.port));
         for (name, file) in ["ca", "cert", "key"].iter().zip(tls::FILES) {
-            command.arg(format!("--ssl-{name}={}", inside(&self.home.dir.join(file))));
+            let file = program.inside(&self.home().join(file));
+            arguments.push(format!("--ssl-{name}={}", file.display()));
         }
-        command.args(settings::chosen(&self.choices));
-        let mut child = launch::spawn(command, Stdio::null(), &self.error_log())?;
-        match launch::wait_ready(&mut child, &self.socket()) {
+        arguments.extend(settings::chosen(*version, &self.choices));
+        let (program, log) = (program.clone(), self.error_log());
+        let spawned = launch::spawn(move || {
+            launch::launcher().spawn(&program, &arguments, Stdio::null(), &log)
+        })?;
+        let mut child = spawned.map_err(Error::server(*version))?;
+        match wait_ready(&mut child, &self.directory) {
             Ok(version) => {
                 self.version_string = version;
                 self.child = Some(child);
                 Ok(())
             }
-            Err(reason) => {
+            Err(error) => {
                 launch::kill(&mut child)?;
-                let log = launch::tail(&self.error_log());
-                Err(Error::DidNotStart { version: self.version(), reason, log })
+                Err(Error::server(*version)(error))
             }
         }
     }

@@ -1,18 +1,14 @@
 //! An initialised data directory per version, made once and copied for each server.
 
-use std::fs;
-use std::fs::File;
-use std::path::Path;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::process::Stdio;
 
-use crate::Error;
-use crate::Result;
+use waggle_private_server::{Directory, PrivateServer, Template};
+
 use crate::install::Installation;
-use crate::launch;
-use crate::settings;
-use crate::tls;
+use crate::launch::launcher;
+use crate::{Error, Result, tls};
 
 /// The accounts and the database that every server has; one statement per line (`--init-file`).
 /// The second password is the version's default kind: native on 5.7 and MariaDB, caching_sha2
@@ -24,121 +20,82 @@ CREATE USER 'secret'@'%' IDENTIFIED BY 's3cret pass';
 GRANT ALL ON *.* TO 'secret'@'%' WITH GRANT OPTION;
 CREATE DATABASE test;
 ";
+/// Another number where what is made here is another: what was made before is not used then.
+const FORM: u32 = 2;
 
-/// The directory to copy: `data` and the certificate. Made at the first call; other processes
-/// that ask meanwhile wait.
-pub(crate) fn ready(installation: &Installation) -> Result<PathBuf> {
-    let root = installation.data_root();
-    fs::create_dir_all(&root).map_err(Error::io("create", &root))?;
+/// Copies what a new server begins with into its directory: data and certificates.
+pub(crate) fn copy_to(installation: &Installation, directory: &Directory) -> Result<()> {
+    let template = ready(installation)?;
+    copy(&[template.join("data")], &directory.own())?;
+    copy(&tls::FILES.map(|file| template.join(file)), directory.path())
+}
+
+fn copy(files: &[PathBuf], to: &Path) -> Result<()> {
+    let copied = Command::new("cp")
+        .args(["--archive", "--reflink=auto", "--sparse=always"])
+        .args(files)
+        .arg(to)
+        .status()
+        .map_err(Error::io("run", Path::new("cp")))?;
+    if copied.success() {
+        return Ok(());
+    }
+    let failed = std::io::Error::other(format!("cp ended with {copied}"));
+    Err(Error::io("copy to", to)(failed))
+}
+
+/// The directory to copy. Made at the first call; other processes that ask meanwhile wait.
+fn ready(installation: &Installation) -> Result<PathBuf> {
+    let root = &installation.data_root;
+    fs::create_dir_all(root).map_err(Error::io("create", root))?;
     let lock_path = root.join(format!("{}.lock", installation.version));
     let lock = File::create(&lock_path).map_err(Error::io("create", &lock_path))?;
     lock.lock().map_err(Error::io("lock", &lock_path))?;
 
-    let done = root.join(format!("template-{}", installation.key()?));
+    let done = root.join(format!("template-{}-{FORM}", installation.key()?));
     if !done.is_dir() {
         // A directory under this name is whole: it is made under another and renamed.
         let part = root.join(format!("part-{}", installation.version));
-        if part.exists() {
-            fs::remove_dir_all(&part).map_err(Error::io("remove", &part))?;
-        }
+        remove(&part)?;
         fs::create_dir(&part).map_err(Error::io("create", &part))?;
         make(installation, &part)?;
-        remove_old(installation, &root)?;
+        remove_old(installation, root)?;
         fs::rename(&part, &done).map_err(Error::io("rename", &part))?;
     }
     Ok(done)
 }
 
-/// Removes what was made by another build of the program.
-fn remove_old(installation: &Installation, root: &Path) -> Result<()> {
-    let start = format!("template-{}-", installation.version);
-    for entry in fs::read_dir(root).map_err(Error::io("read", root))?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&start) {
-            fs::remove_dir_all(entry.path()).map_err(Error::io("remove", &entry.path()))?;
-        }
-    }
-    Ok(())
-}
-
-fn make(installation: &Installation, dir: &Path) -> Result<()> {
-    tls::write_certificate(dir)?;
-    let data = dir.join("data");
-    if installation.version.is_mariadb() {
-        bootstrap_mariadb(installation, dir, &data)?;
-    } else {
-        let mut command = installation.command();
-        command.args(settings::basic(installation, &data)).arg("--initialize-insecure");
-        run(installation, command, Stdio::null(), &dir.join("initialize.log"))?;
-    }
-    create_accounts(installation, dir, &data)?;
-    // The server makes a new one at its start: copies must not share their server_uuid.
-    match fs::remove_file(data.join("auto.cnf")) {
+fn remove(directory: &Path) -> Result<()> {
+    match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::io("remove", &data)(error))
+            Err(Error::io("remove", directory)(error))
         }
         _ => Ok(()),
     }
 }
 
-/// Feeds the SQL of the system tables to the server, as the script mariadb-install-db does with
-/// `--auth-root-authentication-method=normal --skip-test-db`; the help tables are left empty.
-fn bootstrap_mariadb(installation: &Installation, dir: &Path, data: &Path) -> Result<()> {
-    fs::create_dir(data).map_err(Error::io("create", data))?;
-    let mut sql =
-        b"CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n".to_vec();
-    // The files were called mysql_* until 10.11 and mariadb_* since 11.
-    let prefix = if installation.share.join("mysql_system_tables.sql").exists() {
-        "mysql"
-    } else {
-        "mariadb"
-    };
-    let names = ["_system_tables", "_performance_tables", "_system_tables_data"];
-    let mut files: Vec<String> = names.map(|name| format!("{prefix}{name}.sql")).to_vec();
-    files.push("maria_add_gis_sp_bootstrap.sql".to_owned());
-    files.push(format!("{prefix}_sys_schema.sql"));
-    for file in files {
-        let path = installation.share.join(file);
-        sql.extend(fs::read(&path).map_err(Error::io("read", &path))?);
-        sql.push(b'\n');
-    }
-    let script = dir.join("bootstrap.sql");
-    fs::write(&script, sql).map_err(Error::io("write", &script))?;
-    let input = File::open(&script).map_err(Error::io("read", &script))?;
-    let mut command = installation.command();
-    command.args(settings::basic(installation, data));
-    command.args(["--bootstrap", "--enforce-storage-engine=", "--max-allowed-packet=8M"]);
-    run(installation, command, input.into(), &dir.join("initialize.log"))
+/// Removes what was made by another build of the program.
+fn remove_old(installation: &Installation, root: &Path) -> Result<()> {
+    let start = format!("template-{}-", installation.version);
+    let entries = fs::read_dir(root).map_err(Error::io("read", root))?.flatten();
+    let is_old = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(&start);
+    entries.filter(is_old).try_for_each(|entry| remove(&entry.path()))
 }
 
-/// Starts the server once, without network, to run [`ACCOUNTS`].
-fn create_accounts(installation: &Installation, dir: &Path, data: &Path) -> Result<()> {
-    let (script, socket) = (dir.join("accounts.sql"), dir.join("socket"));
-    let log = dir.join("accounts.log");
+fn make(installation: &Installation, part: &Path) -> Result<()> {
+    tls::write_certificate(part)?;
+    let Installation { version, program, data_root } = installation;
+    let directory = Directory::create_in(data_root, program, 0).map_err(Error::server(*version))?;
+    let (script, log) = (directory.path().join("accounts.sql"), directory.log());
     fs::write(&script, ACCOUNTS).map_err(Error::io("write", &script))?;
-    let mut command = installation.command();
-    command.args(settings::basic(installation, data)).args(["--skip-networking", "--skip-log-bin"]);
-    command.arg(format!("--socket={}", installation.inside(&socket).display()));
-    command.arg(format!("--init-file={}", installation.inside(&script).display()));
-    let mut child = launch::spawn(command, Stdio::null(), &log)?;
-    let started = launch::wait_ready(&mut child, &socket);
-    launch::terminate(&mut child, installation.version)?;
-    let refused = fs::read_to_string(&log).unwrap_or_default().contains("] [Server] Error in init");
-    match started {
-        Ok(_) if !refused => Ok(()),
-        Ok(_) => Err(failed(installation, "it refused the accounts".to_owned(), &log)),
-        Err(reason) => Err(failed(installation, reason, &log)),
+    let init_file = format!("--init-file={}", program.inside(&script).display());
+    let server = PrivateServer::start_in(directory, program, &launcher(), &[&init_file]);
+    let server = server.map_err(Error::server(*version))?;
+    let said = fs::read_to_string(log).unwrap_or_default();
+    if said.contains("] [Server] Error in init") {
+        return Err(Error::Accounts { version: *version, log: said });
     }
-}
-
-fn run(installation: &Installation, command: Command, stdin: Stdio, log: &Path) -> Result<()> {
-    let mut child = launch::spawn(command, stdin, log)?;
-    let status = child.wait().map_err(Error::io("wait for", &installation.program))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(failed(installation, format!("making its data directory ended with {status}"), log))
-}
-
-fn failed(installation: &Installation, reason: String, log: &Path) -> Error {
-    Error::DidNotStart { version: installation.version, reason, log: launch::tail(log) }
+    let copied =
+        Template::of(server).and_then(|template| template.copy_to(program, &part.join("data")));
+    copied.map_err(Error::server(*version))
 }

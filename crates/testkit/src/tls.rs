@@ -4,23 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use openssl::asn1::Asn1Time;
-use openssl::bn::BigNum;
-use openssl::bn::MsbOption;
+use openssl::bn::{BigNum, MsbOption};
 use openssl::error::ErrorStack;
 use openssl::hash::MessageDigest;
-use openssl::pkey::PKey;
-use openssl::pkey::PKeyRef;
-use openssl::pkey::Private;
+use openssl::pkey::{PKey, PKeyRef, Private};
 use openssl::rsa::Rsa;
-use openssl::x509::X509;
-use openssl::x509::X509Builder;
-use openssl::x509::X509Name;
-use openssl::x509::X509NameBuilder;
-use openssl::x509::extension::BasicConstraints;
-use openssl::x509::extension::SubjectAlternativeName;
+use openssl::x509::extension::{BasicConstraints, SubjectAlternativeName};
+use openssl::x509::{X509, X509Builder, X509Name, X509NameBuilder};
 
-use crate::Error;
-use crate::Result;
+use crate::{Error, Result};
 
 /// File names of the authority, the server's certificate and its key.
 pub(crate) const FILES: [&str; 3] = ["ca.pem", "server-cert.pem", "server-key.pem"];

@@ -2,14 +2,11 @@
 
 use openssl::pkey::PKey;
 use openssl::rsa::Padding;
-use openssl::sha::sha1;
-use openssl::sha::sha256;
+use openssl::sha::{sha1, sha256};
 
 use super::Client;
 use super::reply::Reader;
-use crate::Account;
-use crate::Error;
-use crate::Result;
+use crate::{Account, Error, Result};
 
 const NATIVE: &str = "mysql_native_password";
 const CACHING_SHA2: &str = "caching_sha2_password";

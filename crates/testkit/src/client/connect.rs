@@ -5,23 +5,13 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use openssl::ssl::Ssl;
-use openssl::ssl::SslContext;
-use openssl::ssl::SslMethod;
-use openssl::ssl::SslOptions;
-use openssl::ssl::SslVerifyMode;
-use openssl::ssl::SslVersion;
+use openssl::ssl::{Ssl, SslContext, SslMethod, SslOptions, SslVerifyMode, SslVersion};
 
-use super::Client;
-use super::auth;
 use super::reply::Reader;
 use super::stream::Stream;
 use super::wire::Wire;
-use crate::Account;
-use crate::Error;
-use crate::Result;
-use crate::Server;
-use crate::Version;
+use super::{Client, auth};
+use crate::{Account, Error, Result, Server, Version};
 
 /// utf8mb4_general_ci, which all five know.
 pub(super) const UTF8MB4: u16 = 45;
@@ -37,6 +27,14 @@ pub(super) const DEPRECATE_EOF: u32 = 1 << 24;
 /// LONG_PASSWORD, LONG_FLAG, LOCAL_FILES, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
 /// MULTI_STATEMENTS, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH.
 const ALWAYS: u32 = 1 | 1 << 2 | 1 << 7 | 1 << 9 | 1 << 13 | 0b11111 << 15;
+
+/// Also the flag of MySQL's own clients: a client of MariaDB leaves it out, and says in its place what
+/// else it can (`CLIENT_MYSQL` in include/mysql_com.h).
+const LONG_PASSWORD: u32 = 1;
+/// `MARIADB_CLIENT_PROGRESS`, in the second half of the capabilities.
+const PROGRESS: u32 = 1;
+/// `MARIADB_CLIENT_STMT_BULK_OPERATIONS`, in the second half of the capabilities.
+const BULK: u32 = 1 << 2;
 
 /// How the packets travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,6 +82,7 @@ impl fmt::Display for Transport {
 pub struct ClientBuilder {
     database: Option<String>,
     deprecate_eof: bool,
+    progress: bool,
 }
 
 impl ClientBuilder {
@@ -99,6 +98,14 @@ impl ClientBuilder {
     #[must_use]
     pub fn deprecate_eof(mut self, on: bool) -> Self {
         self.deprecate_eof = on;
+        self
+    }
+
+    /// Whether a server of MariaDB may report the progress of a statement, in error packets with the number 0xffff, before
+    /// it replies ([`Client::run`] knows none of these); off by default.
+    #[must_use]
+    pub fn progress(mut self, on: bool) -> Self {
+        self.progress = on;
         self
     }
 
@@ -118,7 +125,7 @@ impl ClientBuilder {
         wanted |= if transport.is_compressed() { COMPRESS } else { 0 };
         // The plugin's name must not be sent to a server that does not know the flag, and so on;
         // what a test asks for must not be dropped silently.
-        let capabilities = wanted & (greeting.capabilities | 1);
+        let mut capabilities = wanted & (greeting.capabilities | LONG_PASSWORD);
         if capabilities != wanted {
             let missing = wanted & !capabilities;
             return Err(Error::Protocol(format!(
@@ -127,11 +134,17 @@ impl ClientBuilder {
             )));
         }
 
+        let mut of_mariadb = 0u32;
+        if server.version().is_mariadb() {
+            capabilities &= !LONG_PASSWORD;
+            of_mariadb = BULK | if self.progress { PROGRESS } else { 0 };
+        }
         // SSLRequest is the head of the login packet without the user.
         let mut login = capabilities.to_le_bytes().to_vec();
         login.extend(MAX_PACKET.to_le_bytes());
         login.push(UTF8MB4.to_le_bytes()[0]);
-        login.extend([0; 23]);
+        login.extend([0; 19]);
+        login.extend(of_mariadb.to_le_bytes());
         if transport.has_tls() {
             wire.write_packet(&login)?;
             wire = wire.over(|stream| upgrade(stream, server))?;

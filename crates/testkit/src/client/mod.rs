@@ -13,18 +13,12 @@ mod wire;
 
 use std::net::Shutdown;
 
-pub use connect::ClientBuilder;
-pub use connect::Transport;
-pub use reply::Column;
-pub use reply::ResultSet;
-pub use reply::Row;
+pub use connect::{ClientBuilder, Transport};
+pub use reply::{Column, ResultSet, Row};
 pub use statement::StatementHandle;
 pub use value::Value;
 
-use crate::Account;
-use crate::Error;
-use crate::Result;
-use crate::Server;
+use crate::{Account, Error, Result, Server};
 use wire::Wire;
 
 /// The first byte of a command packet.
@@ -50,6 +44,7 @@ pub enum Command {
     SetOption = 27,
     StmtFetch = 28,
     ResetConnection = 31,
+    StmtBulkExecute = 250,
 }
 
 /// One session. Dropping it says COM_QUIT; see [`Client::hang_up`] and [`Client::abort`] for

@@ -1,10 +1,8 @@
 //! Reading what the server answers.
 
-use super::Client;
 use super::connect::DEPRECATE_EOF;
-use super::value;
-use crate::Error;
-use crate::Result;
+use super::{Client, value};
+use crate::{Error, Result};
 
 /// Bits of the server status (`SERVER_*`, include/mysql_com.h).
 const MORE_RESULTS: u16 = 1 << 3;

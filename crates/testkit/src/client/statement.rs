@@ -1,16 +1,17 @@
 //! Prepared statements of the binary protocol.
 
-use super::Client;
-use super::Command;
-use super::reply;
-use super::reply::Column;
-use super::reply::Reader;
-use super::reply::ResultSet;
+use super::reply::{self, Column, Reader, ResultSet};
 use super::value::Value;
+use super::{Client, Command};
 use crate::Result;
 
 /// `CURSOR_TYPE_READ_ONLY` (include/mysql_com.h).
 const READ_ONLY_CURSOR: u8 = 1;
+
+/// `STMT_BULK_FLAG_CLIENT_SEND_TYPES` of MariaDB (include/mysql_com.h).
+const SENDS_TYPES: u16 = 128;
+/// A value follows, or it is NULL (`STMT_INDICATOR_…`, the same file).
+const INDICATORS: [u8; 2] = [0, 1];
 
 /// A statement that the server has prepared for one session.
 #[derive(Clone, Debug)]
@@ -86,6 +87,25 @@ impl Client {
             payload.extend(contents);
         }
         self.send(Command::StmtExecute, &payload)
+    }
+
+    /// Runs a prepared statement for each of these rows of values, in one packet
+    /// (COM_STMT_BULK_EXECUTE); MariaDB only. The types are those of the first row.
+    pub fn execute_bulk(
+        &mut self,
+        statement: &StatementHandle,
+        rows: &[Vec<Value>],
+    ) -> Result<ResultSet> {
+        let mut payload = statement.id.to_le_bytes().to_vec();
+        payload.extend(SENDS_TYPES.to_le_bytes());
+        for value in rows.first().into_iter().flatten() {
+            payload.extend([value.encode().0, 0]);
+        }
+        for value in rows.iter().flatten() {
+            payload.push(INDICATORS[usize::from(*value == Value::Null)]);
+            payload.extend(value.encode().1);
+        }
+        self.simple(Command::StmtBulkExecute, &payload)
     }
 
     /// Appends to a parameter (COM_STMT_SEND_LONG_DATA); the server does not answer. Execute with

@@ -1,12 +1,8 @@
 //! The byte stream below the packets: TCP, unix socket or TLS.
 
-use std::io;
-use std::io::Read;
-use std::io::Write;
-use std::net::Shutdown;
-use std::net::TcpStream;
-use std::os::fd::AsFd;
-use std::os::fd::BorrowedFd;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use openssl::ssl::SslStream;

@@ -1,8 +1,7 @@
 //! Values of prepared statements.
 
 use super::reply::Reader;
-use crate::Error;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Column types (`enum_field_types`, include/field_types.h) whose binary form is not a string.
 mod kind {

@@ -1,8 +1,6 @@
 //! Packets on a stream, plain or compressed.
 
-use std::io;
-use std::io::Read;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::net::Shutdown;
 
 use flate2::Compression;
@@ -10,8 +8,7 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
 use super::stream::Stream;
-use crate::Error;
-use crate::Result;
+use crate::{Error, Result};
 
 /// The largest content of one packet; longer ones are split.
 const PACKET_LIMIT: usize = 0xff_ffff;

@@ -1,13 +1,7 @@
 //! The raw client over every transport.
 
-use waggle_testkit::Account;
-use waggle_testkit::Client;
-use waggle_testkit::Error;
-use waggle_testkit::Server;
-use waggle_testkit::Transport;
-use waggle_testkit::Version;
-use waggle_testkit::client::Command;
-use waggle_testkit::client::Value;
+use waggle_testkit::client::{Command, Value};
+use waggle_testkit::{Account, Client, Error, Server, Transport, Version};
 
 use crate::shared;
 
@@ -248,7 +242,7 @@ fn session_commands_do_what_they_say() {
 fn the_server_tells_a_quit_from_a_client_that_is_gone() {
     for version in Version::ALL {
         let server = Server::start(version).unwrap();
-        let mut watcher = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+        let mut watcher = server.root().unwrap();
         let aborted = |watcher: &mut Client| -> u32 {
             let sql = "SHOW GLOBAL STATUS LIKE 'Aborted_clients'";
             watcher.run(sql).unwrap()[0].text(0, 1).unwrap().parse().unwrap()

@@ -1,6 +1,5 @@
 //! The kit against the real servers.
-
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+#![cfg(test)]
 
 mod client;
 mod server;
@@ -8,8 +7,7 @@ mod sysbench;
 
 use std::sync::OnceLock;
 
-use waggle_testkit::Server;
-use waggle_testkit::Version;
+use waggle_testkit::{Server, Version};
 
 /// One server of each version for the tests that do not mind others on it. It is never dropped:
 /// it ends with this process.
