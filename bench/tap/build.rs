@@ -1,23 +1,8 @@
-//! Compiles the reference program: `src/reference/mod.bpf.c` becomes `OUT_DIR/reference.bpf.o`.
+//! Compiles the program of this bench.
 
-use std::env;
-use std::error::Error;
-use std::path::Path;
+#[path = "../frame/program.rs"]
+mod program;
 
-use libbpf_cargo::SkeletonBuilder;
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let source = "src/reference/mod.bpf.c";
-    println!("cargo::rerun-if-changed={source}");
-    // The headers of the kernel include <asm/…>, which Debian keeps below the triplet.
-    let triplet = format!("-I/usr/include/{}-linux-gnu", env::var("CARGO_CFG_TARGET_ARCH")?);
-    SkeletonBuilder::new()
-        .source(source)
-        .clang_args([&triplet, "-Wall", "-Werror", "-mcpu=v3"])
-        .obj(Path::new(&env::var("OUT_DIR")?).join("reference.bpf.o"))
-        .build()
-        .map_err(|error| {
-            format!("{error:#}\nclang is needed to compile the programs: cargo xtask setup")
-        })?;
-    Ok(())
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    program::compile("reference")
 }

@@ -8,16 +8,15 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use tempfile::TempDir;
-use waggle_calibration::processors::keep_on;
+use waggle_host::processors::keep_on;
 use waggle_lab::gate::{self, Asked};
 use waggle_lab::load::{Count, Driver, Pace, Reach, Request, Sysbench, prepare};
 use waggle_lab::meter::{Meter, Sample, Usage};
 use waggle_lab::schedule::{Schedule, Slot};
 use waggle_lab::suite::{Scale, Suite};
 use waggle_lab::{Measured, Window};
-use waggle_private_server::Launcher;
 use waggle_stats::Random;
-use waggle_testkit::Server;
+use waggle_testkit::{Server, launcher};
 
 use crate::injection::{Injection, Runs, disproof};
 use crate::kept::Repetition;
@@ -53,24 +52,16 @@ impl<'a> Subject<'a> {
         keep_on(server.pid(), &[processor])?;
         let directory = TempDir::new()?;
         let sysbench = Sysbench::find("sysbench".as_ref())?;
-        let launcher = Launcher {
-            program: "/bin/sh".into(),
-            // What the load is told begins behind `--`; the bench is not killed while it runs.
-            arguments: ["-c", "while [ \"$1\" != -- ]; do shift; done; shift; exec \"$@\"", "sh"]
-                .map(str::to_owned)
-                .to_vec(),
-            processors: Vec::new(),
-        };
         let reach = Reach::private(&server.socket());
         let request = Request {
             sysbench: &sysbench,
-            launcher: &launcher,
+            launcher: &launcher(),
             reach: &reach,
             workload: suite.workloads.first().context("the suite has no workload")?,
             threads: suite.threads.first().copied().unwrap_or(2),
             tables: suite.data.tables,
             rows: suite.data.rows.of(Scale::Tiny),
-            seed: settings.seed,
+            seed: settings.options.seed,
             directory: directory.path(),
         };
         prepare(&request, &AtomicBool::new(false))?;
@@ -113,15 +104,13 @@ impl<'a> Subject<'a> {
                     block: slot.block,
                     cell: schedule.cells.get(slot.cell).context("a cell")?.clone(),
                     arm: arm.to_owned(),
-                    life: repetition,
-                    part: 0,
-                    rate: None,
+                    server_start: repetition,
                     stolen: made.stolen,
-                    unsteady: false,
                     begin: made.begin,
                     end: made.end,
                     measured: Some(measured),
                     void,
+                    ..Window::default()
                 });
             }
         }
@@ -349,15 +338,8 @@ mod tests {
             block: slot.block,
             cell: schedule.cells[slot.cell].clone(),
             arm: schedule.arms[slot.arm].name.to_owned(),
-            life: number,
-            part: 0,
-            rate: None,
-            stolen: Vec::new(),
-            unsteady: false,
-            begin: Timestamp::UNIX_EPOCH,
-            end: Timestamp::UNIX_EPOCH,
-            measured: None,
-            void: None,
+            server_start: number,
+            ..Window::default()
         };
         let windows = schedule.slots.iter().map(window).collect();
         let busy_ns = BTreeMap::new();
@@ -371,7 +353,8 @@ mod tests {
         let first = repetition(&suite, &settings, 0);
         assert!(has_its_windows(&suite, &settings, &first));
         assert!(!has_its_windows(&suite, &settings, &Repetition { number: 1, ..first.clone() }));
-        let other_seed = Settings { seed: 9, ..settings.clone() };
+        let mut other_seed = settings.clone();
+        other_seed.options.seed = 9;
         assert!(!has_its_windows(&suite, &other_seed, &first));
         let mut short = first;
         short.windows.pop();

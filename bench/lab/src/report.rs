@@ -1,13 +1,8 @@
 //! What was found, beside what was injected.
 
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
 use serde::Serialize;
 use serde_json::Value;
-use waggle_bench_kept::in_words;
+use waggle_bench_frame::{in_words, kept, table};
 use waggle_lab::analysis::{Comparison, Interval, Verdict, analyse_all};
 use waggle_lab::suite::Suite;
 use waggle_lab::{Metric, Window};
@@ -112,17 +107,13 @@ impl Outcome {
              In every arm the server is busy for {always_us} µs and the load for {always_load_us} µs before they send. The \
              cost comes on top in the server, and what is left of the largest one in the load, so that a statement takes \
              as long in every arm. One session; server and load share one processor. {blocks} blocks in a repetition, {turns} turns of \
-             {turn_ms} ms in a window, {settle_ms} ms under load before each.\n\n\
-             | asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
-             holds the truth | called a cost | limits |\n|---|---|---|---|---|---|---|\n",
+             {turn_ms} ms in a window, {settle_ms} ms under load before each.\n\n",
             parts.join(". "),
             self.seconds
         );
-        for arm in &self.arms {
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "| {:.0} | {:.2} | {:.2} | {:.2}, {:.2} | {} | {} | {} |",
+        let rows = self.arms.iter().map(|arm| {
+            format!(
+                "{:.0} | {:.2} | {:.2} | {:.2}, {:.2} | {} | {} | {}",
                 arm.asked_ns / 1e3,
                 micros(arm.injected_ns),
                 micros(arm.mean_ns),
@@ -131,28 +122,20 @@ impl Outcome {
                 out_of(arm.held, arm.repetitions),
                 out_of(arm.called_cost, arm.repetitions),
                 kept(arm.is_kept())
-            );
-        }
-        let _ = writeln!(
-            text,
+            )
+        });
+        let head = "asked for, µs | injected (mean), µs | found (mean), µs | half-width (median, largest), µs | \
+                    holds the truth | called a cost | limits";
+        text += &table(head, rows);
+        text += &format!(
             "\nVoid windows: {}; at most {:.0} % may be: {}. Each is kept with its reason. Turns made anew, since the \
-             hypervisor took too much of them, by what it says or by the length of loops: {}.",
+             hypervisor took too much of them, by what it says or by the length of loops: {}.\n",
             out_of(self.windows_void, self.windows_made),
             VOID_MAX * 100.0,
             kept(self.void_share <= VOID_MAX),
             out_of(self.turns_anew, self.windows_made * self.settings.turns() as usize)
         );
         text
-    }
-
-    /// Writes it beside the repetitions.
-    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
-        let write = |name: &str, text: String| {
-            let path = directory.join(name);
-            fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
-        };
-        write("README.md", self.markdown())?;
-        write("summary.json", serde_json::to_string_pretty(self)?)
     }
 }
 
@@ -174,13 +157,9 @@ impl Part {
     }
 }
 
-/// So many of so many, with the share.
+/// A part of a number, with the share.
 fn out_of(count: usize, all: usize) -> String {
     format!("{count} of {all} ({:.1} %)", 100.0 * count as f64 / all.max(1) as f64)
-}
-
-fn kept(is_kept: bool) -> &'static str {
-    if is_kept { "kept" } else { "NOT KEPT" }
 }
 
 /// What was injected in a repetition, of how long the program was busy by its own clock in each arm: what it was busy
@@ -254,7 +233,6 @@ impl Arm {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use jiff::Timestamp;
     use serde_json::json;
     use waggle_lab::Measured;
 
@@ -275,7 +253,7 @@ mod tests {
         i64::from(busy_ns(arm))
     }
 
-    /// A repetition in which arms cost so many ns more than a statement without a cost.
+    /// A repetition in which arms cost this many ns more than a statement without a cost.
     fn repetition(suite: &Suite, cost_ns: impl Fn(&str) -> i64) -> Vec<Window> {
         let cells = suite.cells();
         let mut windows = Vec::new();
@@ -283,25 +261,17 @@ mod tests {
             for (at, arm) in suite.scenarios.iter().enumerate() {
                 let noise_ns = NOISE_NS[(block as usize + at + at / 4) % NOISE_NS.len()];
                 let cpu_ns = u64::try_from(20_000 + cost_ns(&arm.name) + noise_ns).unwrap();
-                let measured = Measured::of(0.25, 1000, None, None);
                 windows.push(Window {
                     number: windows.len() as u32,
                     block,
                     cell: cells[0].clone(),
                     arm: arm.name.clone(),
-                    life: 0,
-                    part: 0,
-                    rate: None,
-                    stolen: Vec::new(),
-                    unsteady: false,
-                    begin: Timestamp::UNIX_EPOCH,
-                    end: Timestamp::UNIX_EPOCH,
                     measured: Some(Measured {
                         server_cpu_ns: Some(1000 * cpu_ns),
                         load_cpu_ns: Some(5_000_000),
-                        ..measured
+                        ..Measured::of(0.25, 1000, None, None)
                     }),
-                    void: None,
+                    ..Window::default()
                 });
             }
         }

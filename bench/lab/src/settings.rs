@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use serde::{Deserialize, Serialize};
+use waggle_bench_frame::Options;
 use waggle_testkit::Version;
 
 /// Of fewer repetitions a single one that is wrong would be more than the 5 % that may be.
@@ -20,13 +21,7 @@ const REPETITIONS_MIN: u32 = 20;
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Last part of the name of the directory of results.
-    #[arg(long, value_name = "NAME", default_value = "lab")]
-    pub(crate) name: String,
-    /// Where directories of results are made.
-    #[arg(long, value_name = "DIR", default_value = "bench/results")]
-    pub(crate) output: PathBuf,
-    /// Go on with the run in this directory of results, as it was begun.
+    /// Go on with the run in this directory of raw data, as it was begun.
     #[arg(long, value_name = "DIR", exclusive = true)]
     pub(crate) resume: Option<PathBuf>,
 }
@@ -59,18 +54,15 @@ pub(crate) struct Settings {
     /// How long the load is busy for a statement in every arm, without what is left of the largest cost, µs.
     #[arg(long, value_name = "US", default_value_t = 20)]
     pub(crate) always_load_us: u32,
-    /// A small form for tests: it shows that everything works, not what is found.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Number from which the order of everything follows.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub(crate) options: Options,
 }
 
 impl Settings {
     /// The small form.
     pub(crate) fn made_quick(self) -> Settings {
-        if !self.quick {
+        if !self.options.quick {
             return self;
         }
         Settings { repetitions: 2, blocks: 6, turns: 3, ..self }
@@ -79,7 +71,7 @@ impl Settings {
     /// Whether what is found can be held against the limits.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(
-            self.quick || self.repetitions >= REPETITIONS_MIN,
+            self.options.quick || self.repetitions >= REPETITIONS_MIN,
             "--repetitions {}: of fewer than {REPETITIONS_MIN} a single one that is wrong would be \
              more than the 5 % that may be; give {REPETITIONS_MIN} or more, or --quick to see that \
              everything works",
@@ -90,7 +82,7 @@ impl Settings {
 
     /// Number from which the order of a repetition follows.
     pub(crate) fn seed_of(&self, repetition: u32) -> u64 {
-        self.seed.wrapping_add(u64::from(repetition))
+        self.options.seed.wrapping_add(u64::from(repetition))
     }
 
     pub(crate) fn turns(&self) -> u32 {

@@ -1,5 +1,5 @@
 //! The bench itself works; what it finds is shown by its long form.
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+#![cfg(test)]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -11,10 +11,12 @@ use rustix::process::{Pid, Signal, kill_process};
 const BENCH: &str = env!("CARGO_BIN_EXE_waggle-bench-lab");
 
 /// Begins a small run, and stops it in its first repetition. What it said.
-fn stopped(output: &Path) -> String {
+fn stopped(place: &Path) -> String {
     let mut child = Command::new(BENCH)
         .args(["--quick", "--output"])
-        .arg(output)
+        .arg(place.join("results"))
+        .arg("--raw")
+        .arg(place.join("raw"))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -34,13 +36,14 @@ fn stopped(output: &Path) -> String {
 fn a_quick_run_goes_on_after_ctrl_c_and_keeps_every_window_and_a_row_for_each_cost() {
     let place = tempfile::TempDir::new().unwrap();
     let said = stopped(place.path());
-    let kept = fs::read_dir(place.path()).unwrap().next().unwrap().unwrap().path();
-    let go_on = format!("1 of 2 repetitions are kept, and --resume {}", kept.display());
+    let [kept, raw] = ["results", "raw"]
+        .map(|name| fs::read_dir(place.path().join(name)).unwrap().next().unwrap().unwrap().path());
+    let go_on = format!("1 of 2 repetitions are kept, and --resume {}", raw.display());
     assert!(said.contains(&go_on) && !said.contains("repetition 2 of 2"), "{said}");
-    let file = kept.join("repetitions.jsonl");
+    let file = raw.join("repetitions.jsonl");
     let before = fs::read(&file).unwrap();
 
-    let ended = Command::new(BENCH).arg("--resume").arg(&kept).output().unwrap();
+    let ended = Command::new(BENCH).arg("--resume").arg(&raw).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{said}");
     assert!(said.contains("repetition 2 of 2") && !said.contains("repetition 1 of 2"), "{said}");

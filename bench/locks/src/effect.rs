@@ -5,16 +5,17 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Error, Result};
-use waggle_calibration::{Block, Meter, Windows, rounds_max};
+use waggle_bench_frame::{CONFIDENCE, rounds};
+use waggle_calibration::{Block, Windows, rounds_max};
+use waggle_host::Meter;
 use waggle_mysql::{Options, Sources};
 use waggle_stats::{Estimate, Random};
-use waggle_testkit::sysbench::{Length, Sysbench};
-use waggle_testkit::{Account, Client, Server, Transport};
+use waggle_testkit::sysbench::Sysbench;
+use waggle_testkit::{Client, Server};
 
 use crate::polling::{Polling, Taken};
 use crate::settings::Settings;
 
-pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Time after each switch that no window counts.
 const SETTLE: Duration = Duration::from_millis(50);
 /// Until the caches are warm and every session is at work.
@@ -80,13 +81,13 @@ impl Subject {
         load(1).prepare(&server)?;
         let file = Some(server.defaults_file());
         let options = Options::read(&Sources { defaults_file: file, ..Sources::default() })?;
-        let counters = Client::connect(&server, Transport::Unix, Account::ROOT)?;
+        let counters = server.root()?;
         let meter = Meter::of(server.pid())?;
         let polling = Polling::start(server.pid(), &options)?;
         Ok(Subject { server, counters, meter, polling })
     }
 
-    /// Measures every pause under so many sessions, in rounds of random order.
+    /// Measures every pause under this many sessions, in rounds of random order.
     pub(crate) fn measure(
         &mut self,
         sessions: u32,
@@ -98,18 +99,15 @@ impl Subject {
         let [longest, short] = settings.pauses();
         let windows = Windows { window: longest, settle: SETTLE, fours: 1 };
         let pauses = [None, Some(longest), Some(short)];
-        let mut blocks: [Vec<Block>; 3] = [const { Vec::new() }; 3];
         let mut taken = [Taken::default(); 3];
-        for _ in 0..rounds_max(settings.blocks) {
-            let mut missing: Vec<usize> =
-                (0..pauses.len()).filter(|at| blocks[*at].len() < settings.blocks).collect();
-            random.shuffle(&mut missing);
-            for at in missing {
-                let before = self.polling.taken()?;
-                blocks[at].extend(self.block(windows, pauses[at], random)?);
-                taken[at].add(before, self.polling.taken()?);
-            }
-        }
+        let wants = |_, blocks: &[Block]| blocks.len() < settings.blocks;
+        let most = rounds_max(settings.blocks);
+        let blocks = rounds(pauses.len(), most, random, wants, |at, random| {
+            let before = self.polling.taken()?;
+            let block = self.block(windows, pauses[at], random)?;
+            taken[at].add(before, self.polling.taken()?);
+            anyhow::Ok(block)
+        })?;
         drop(running);
         let each = pauses.into_iter().zip(&blocks).zip(taken);
         each.map(|((pause, blocks), taken)| {
@@ -150,10 +148,8 @@ impl Subject {
 }
 
 fn load(sessions: u32) -> Sysbench {
-    let mut sysbench = Sysbench::new("oltp_read_write");
+    let mut sysbench = Sysbench::endless("oltp_read_write");
     (sysbench.tables, sysbench.table_size, sysbench.threads) = (1, ROWS, sessions);
-    // For sysbench, zero seconds and no number of events is without end.
-    sysbench.length = Length::Time(Duration::ZERO);
     sysbench.arguments = TRANSACTION.map(str::to_owned).to_vec();
     sysbench
 }

@@ -7,14 +7,14 @@ use anyhow::Result;
 use waggle_mysql::locks::Poller;
 use waggle_mysql::{Connection, Options, Sources};
 use waggle_testkit::client::Command;
-use waggle_testkit::{Account, Client, Server, Transport, Version};
+use waggle_testkit::{Server, Version};
 
 const WAITERS: u64 = 50;
-const TAKE: &str = "UPDATE shop.t SET n = n + 1 WHERE id = 1";
+pub(crate) const TAKE: &str = "UPDATE shop.t SET n = n + 1 WHERE id = 1";
 /// Longer than InnoDB keeps its copy of the transactions, so that each look pays for one.
 const PAUSE: Duration = Duration::from_millis(110);
 /// Until all of them wait.
-const UNTIL_THEY_WAIT: Duration = Duration::from_secs(2);
+pub(crate) const UNTIL_THEY_WAIT: Duration = Duration::from_secs(2);
 const TABLES: [&str; 7] = [
     "CREATE DATABASE shop",
     "CREATE TABLE shop.t (id INT PRIMARY KEY, n INT) ENGINE = InnoDB",
@@ -38,13 +38,13 @@ pub(crate) struct Looks {
 /// Looks so often at a server in each of three states.
 pub(crate) fn measure(version: Version, looks: usize) -> Result<Vec<Looks>> {
     let server = Server::start(version)?;
-    let session = || Client::connect(&server, Transport::Unix, Account::ROOT);
+    let session = || server.root();
     let mut root = session()?;
     for statement in TABLES {
         root.run(statement)?;
     }
     let options = Sources { defaults_file: Some(server.defaults_file()), ..Sources::default() };
-    let mut connection = Connection::open(&Options::read(&options)?, None)?;
+    let mut connection = Connection::open(&Options::read(&options)?)?;
     let mut poller = Poller::new(&mut connection)?;
     let mut look = |state: &'static str| -> Result<Looks> {
         let mut times = Vec::new();

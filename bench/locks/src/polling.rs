@@ -52,7 +52,7 @@ impl Taken {
 impl Polling {
     /// Connects to the server with this process id, which has Performance Schema on, and does not look yet.
     pub(crate) fn start(pid: u32, options: &Options) -> Result<Polling> {
-        let mut connection = Connection::open(options, None)?;
+        let mut connection = Connection::open(options)?;
         let rows = connection.rows(OWN_THREAD)?;
         let answering = rows.first().map(|row| text(row, 0)).context("no thread answers")?;
         let (orders, told) = sync_channel(0);

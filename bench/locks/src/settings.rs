@@ -1,9 +1,9 @@
 //! What a run is told.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use waggle_bench_frame::Options;
 use waggle_testkit::Version;
 
 /// What can be asked for alone.
@@ -11,6 +11,8 @@ use waggle_testkit::Version;
 pub(crate) enum Part {
     /// The time of a look.
     Looks,
+    /// What a look in memory costs waggle.
+    Memory,
     /// What looking does to a server at work.
     Effect,
 }
@@ -32,24 +34,14 @@ pub(crate) struct Settings {
     /// Only this part.
     #[arg(long, value_name = "PART")]
     pub(crate) only: Option<Part>,
-    /// A small form for tests: it shows that everything works, not what anything costs.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Number from which the order of everything follows.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Last part of the name of the directory of results.
-    #[arg(long, value_name = "NAME", default_value = "locks")]
-    pub(crate) name: String,
-    /// Where directories of results are made.
-    #[arg(long, value_name = "DIR", default_value = "bench/results")]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: Options,
 }
 
 impl Settings {
     /// The small form.
     pub(crate) fn made_quick(self) -> Settings {
-        if !self.quick {
+        if !self.options.quick {
             return self;
         }
         Settings { looks: 3, blocks: 2, ..self }
@@ -61,17 +53,22 @@ impl Settings {
 
     /// The servers on which looks are timed.
     pub(crate) fn servers(&self) -> Vec<Version> {
-        if self.quick { vec![self.server] } else { Version::ALL.to_vec() }
+        if self.options.quick { vec![self.server] } else { Version::ALL.to_vec() }
+    }
+
+    /// Sessions of the servers whose memory is looked at.
+    pub(crate) fn numbers(&self) -> Vec<usize> {
+        if self.options.quick { vec![0, 10] } else { vec![0, 10, 100, 1000] }
     }
 
     /// Sessions of the load.
     pub(crate) fn sessions(&self) -> Vec<u32> {
-        if self.quick { vec![2] } else { vec![8, 32] }
+        if self.options.quick { vec![2] } else { vec![8, 32] }
     }
 
     /// The default pause of `waggle locks --watch`, and a short one.
     pub(crate) fn pauses(&self) -> [Duration; 2] {
-        let ms = if self.quick { [200, 50] } else { [2000, 100] };
+        let ms = if self.options.quick { [200, 50] } else { [2000, 100] };
         ms.map(Duration::from_millis)
     }
 }

@@ -1,28 +1,15 @@
 //! The small form of the bench, whole, on real servers.
-
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+#![cfg(test)]
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use serde_json::Value;
+use waggle_bench_frame::Quick;
 
 #[test]
 fn the_small_form_times_looks_and_measures_what_they_do_to_a_load() {
-    let output = tempfile::tempdir().unwrap();
-    let bench = Command::new(env!("CARGO_BIN_EXE_waggle-bench-locks"))
-        .args(["--quick", "--seed", "7", "--name", "quick", "--output"])
-        .arg(output.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&bench.stderr);
-    assert!(bench.status.success(), "the bench failed:\n{said}");
-    let directory = fs::read_dir(output.path()).unwrap().next().unwrap().unwrap().path();
-    let summary = fs::read_to_string(directory.join("summary.json")).unwrap();
-    let summary: Value = serde_json::from_str(&summary).unwrap();
-    assert_eq!(summary["settings"]["seed"], 7);
-
+    let Quick { summary, page, .. } =
+        Quick::run(env!("CARGO_BIN_EXE_waggle-bench-locks"), &[]).unwrap();
     let looks = summary["looks"].as_array().unwrap();
     let statements: Vec<u64> =
         looks.iter().map(|one| one["statements"].as_u64().unwrap()).collect();
@@ -30,6 +17,19 @@ fn the_small_form_times_looks_and_measures_what_they_do_to_a_load() {
     assert_eq!(statements[0], 2, "where nothing waits a look is two statements: {looks:#?}");
     assert!(statements[1] > 2 && statements[2] > 2, "{looks:#?}");
     assert!(looks.iter().all(|one| one["median_ms"].as_f64().unwrap() > 0.0), "{looks:#?}");
+
+    let in_memory = summary["in_memory"].as_array().unwrap();
+    let numbers = in_memory.iter().map(|one| ["sessions", "waiting"].map(|key| one[key].as_u64()));
+    let expected = [[0, 0], [10, 0], [10, 2]].map(|state| state.map(Some));
+    assert_eq!(numbers.collect::<Vec<_>>(), expected);
+    for one in in_memory {
+        assert_eq!((&one["found"], &one["named"]), (&one["waiting"], &one["waiting"]), "{one:#}");
+        assert!(one["cpu_ms"].as_f64().unwrap() > 0.0, "{one:#}");
+    }
+    assert!(
+        in_memory[2]["read_kib"].as_f64() > in_memory[0]["read_kib"].as_f64(),
+        "{in_memory:#?}"
+    );
 
     let effects = summary["effects"].as_array().unwrap();
     let pauses: Vec<Option<f64>> = effects.iter().map(|one| one["pause_s"].as_f64()).collect();
@@ -46,7 +46,6 @@ fn the_small_form_times_looks_and_measures_what_they_do_to_a_load() {
         assert!(one["statements_per_look"].as_f64().unwrap() >= 2.0, "{one:#}");
         assert!(one["server_ns_per_look"].as_f64().unwrap() > 0.0, "{one:#}");
     }
-    let page = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(page.contains("| 2 | A/A |") && page.contains("| 2 | every 200ms |"), "{page}");
 }
 

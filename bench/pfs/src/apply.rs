@@ -10,7 +10,7 @@ use waggle_instrumentation::Change;
 use waggle_instrumentation::apply::{Pace, write};
 use waggle_instrumentation::undo::undo;
 use waggle_mysql::{Connection, Options};
-use waggle_stats::Random;
+use waggle_stats::{Random, median};
 
 use crate::profiles::changes;
 use crate::server::Subject;
@@ -38,17 +38,7 @@ impl Applying {
     /// The median of the differences between a window and the one beside it.
     pub(crate) fn added_ms(&self) -> f64 {
         let pairs = self.with_ms.iter().zip(&self.without_ms);
-        median(pairs.map(|(with, without)| with - without).collect())
-    }
-}
-
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => values[middle],
-        _ => values[middle - 1].midpoint(values[middle]),
+        median(pairs.map(|(with, without)| with - without).collect()).unwrap_or(f64::NAN)
     }
 }
 
@@ -64,7 +54,7 @@ impl Timed {
         let (stop, longest_ns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let mut timed = Timed { stop, longest_ns, sessions: Vec::new() };
         for number in 0..SESSIONS {
-            let mut connection = Connection::open(options, None)?;
+            let mut connection = Connection::open(options)?;
             let (stop, longest) = (timed.stop.clone(), timed.longest_ns.clone());
             let mut random = Random::seeded(u64::from(number));
             timed.sessions.push(std::thread::spawn(move || {
@@ -159,6 +149,5 @@ mod tests {
             took_ms: vec![],
         };
         assert_eq!(applying.added_ms(), 5.0);
-        assert_eq!(median(vec![4.0, 1.0]), 2.5);
     }
 }

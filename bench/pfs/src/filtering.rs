@@ -6,6 +6,7 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use waggle_bench_frame::{CONFIDENCE, rounds};
 use waggle_calibration::{Block, Windows, rounds_max};
 use waggle_mysql::connection::text;
 use waggle_mysql::{Connection, Options};
@@ -13,7 +14,7 @@ use waggle_stats::{Estimate, Random};
 
 use crate::load::LOADS;
 use crate::profiles::{OFF, statements};
-use crate::server::{CONFIDENCE, Subject};
+use crate::server::Subject;
 use crate::settings::Settings;
 
 const THREADS: u32 = 8;
@@ -103,7 +104,7 @@ struct Reader {
 impl Reader {
     /// It reads for the first time after `rest`.
     fn start(options: &Options, query: Option<String>, rest: Duration) -> Result<Reader> {
-        let mut connection = Connection::open(options, None)?;
+        let mut connection = Connection::open(options)?;
         let on = Arc::new(AtomicBool::new(false));
         let stop = Arc::new(AtomicBool::new(false));
         let (is_on, is_over) = (on.clone(), stop.clone());
@@ -141,24 +142,18 @@ pub(crate) fn measure(
         .connection
         .rows(&format!("SELECT MIN(THREAD_ID) FROM performance_schema.threads WHERE {SESSIONS}"))?;
     let thread = rows.first().map(|row| text(row, 0)).unwrap_or_default();
-    let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); Way::ALL.len()];
     let wanted = BLOCKS * settings.blocks;
-    for _ in 0..rounds_max(wanted) {
-        let mut missing: Vec<usize> =
-            (0..Way::ALL.len()).filter(|at| blocks[*at].len() < wanted).collect();
-        random.shuffle(&mut missing);
-        for at in missing {
-            let way = Way::ALL[at];
-            subject.send(&[way.switch(&thread)])?;
-            // So that no way of reading falls always on the same moments of its windows.
-            let rest = Duration::from_millis(random.below(READ_EVERY_MS as usize) as u64);
-            let reader = Reader::start(&subject.options, way.query(&thread), rest)?;
-            let block =
-                subject.block(WINDOWS, random, &|on| reader.on.store(on, Ordering::Relaxed));
-            reader.end()?;
-            blocks[at].extend(block?);
-        }
-    }
+    let wants = |_, blocks: &[Block]| blocks.len() < wanted;
+    let blocks = rounds(Way::ALL.len(), rounds_max(wanted), random, wants, |at, random| {
+        let way = Way::ALL[at];
+        subject.send(&[way.switch(&thread)])?;
+        // So that no way of reading falls always on the same moments of its windows.
+        let rest = Duration::from_millis(random.below(READ_EVERY_MS as usize) as u64);
+        let reader = Reader::start(&subject.options, way.query(&thread), rest)?;
+        let block = subject.block(WINDOWS, random, &|on| reader.on.store(on, Ordering::Relaxed));
+        reader.end()?;
+        block
+    })?;
     subject.send(&[Way::ALL[0].switch(&thread)])?;
     drop(running);
     let each = Way::ALL.into_iter().zip(&blocks);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use waggle_testkit::Server;
-use waggle_testkit::sysbench::{Length, Running, Sysbench};
+use waggle_testkit::sysbench::{Running, Sysbench};
 
 /// Until the caches are warm and every session is at work.
 const WARM_UP: Duration = Duration::from_secs(3);
@@ -46,10 +46,8 @@ pub(crate) const LOADS: [Load; 4] = [
 
 impl Load {
     fn sysbench(self, threads: u32) -> Sysbench {
-        let mut sysbench = Sysbench::new(self.script);
+        let mut sysbench = Sysbench::endless(self.script);
         (sysbench.tables, sysbench.table_size, sysbench.threads) = (TABLES, ROWS, threads);
-        // For sysbench, zero seconds and no number of events is without end.
-        sysbench.length = Length::Time(Duration::ZERO);
         sysbench.arguments = self.arguments.iter().map(|&argument| argument.to_owned()).collect();
         sysbench
     }

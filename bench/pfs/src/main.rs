@@ -11,18 +11,18 @@ mod report;
 mod server;
 mod settings;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::Result;
 use clap::Parser;
-use waggle_bench_kept::say;
+use waggle_bench_frame::{Run, ended};
 use waggle_calibration::{Request, measure, start_knowing};
 use waggle_instrumentation::cost::Calibration;
 use waggle_instrumentation::cost::calibration::Host;
+use waggle_mysql::Options;
 use waggle_stats::Random;
+use waggle_testkit::Server;
 
 use predict::Prediction;
 use report::Outcome;
@@ -30,53 +30,35 @@ use server::Subject;
 use settings::{Part, Settings};
 
 fn main() -> ExitCode {
-    match run(Settings::parse().made_quick()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing can be done where standard error is closed.
-            let _ = writeln!(io::stderr(), "bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(Settings::parse().made_quick()))
 }
 
 fn run(settings: Settings) -> Result<()> {
-    let begin = Instant::now();
-    let machine = waggle_bench_kept::machine();
-    let mut random = Random::seeded(settings.seed);
+    let run = Run::begin("pfs", &settings.options);
+    let mut random = Random::seeded(settings.options.seed);
     let mut prices = None;
     if settings.has(Part::Prices) {
-        say(begin, "prices from point selects alone")?;
-        prices = Some(calibrate(&settings, begin)?);
+        run.say("prices from point selects alone")?;
+        prices = Some(calibrate(&settings, &run)?);
     }
     let mut subject = Subject::start(&settings)?;
     let mut predictions = Vec::new();
     if let Some(prices) = &prices {
-        predictions = predict(&mut subject, prices, &settings, &mut random, begin)?;
+        predictions = predict(&mut subject, prices, &settings, &mut random, &run)?;
     }
     let mut filtering = Vec::new();
     if settings.has(Part::Filtering) {
-        say(begin, "filtering after and before")?;
+        run.say("filtering after and before")?;
         filtering = filtering::measure(&mut subject, &settings, &mut random)?;
     }
     let mut applying = None;
     if settings.has(Part::Applying) {
-        say(begin, "what applying does to 32 sessions")?;
+        run.say("what applying does to 32 sessions")?;
         applying = Some(apply::measure(&mut subject, &settings, &mut random)?);
     }
     let version = subject.server.version_string().to_owned();
-    let outcome = Outcome {
-        machine,
-        version,
-        prices,
-        predictions,
-        filtering,
-        applying,
-        seconds: begin.elapsed().as_secs_f64(),
-        settings,
-    };
-    writeln!(io::stdout(), "{}", outcome.write()?.display())?;
-    Ok(())
+    let outcome = Outcome { version, prices, predictions, filtering, applying, settings };
+    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run)).map(drop)
 }
 
 /// Every profile under every load.
@@ -85,12 +67,12 @@ fn predict(
     prices: &Calibration,
     settings: &Settings,
     random: &mut Random,
-    begin: Instant,
+    run: &Run,
 ) -> Result<Vec<Prediction>> {
     let mut predictions = Vec::new();
     for threads in settings.threads() {
         for load in settings.loads() {
-            say(begin, &format!("{} with {threads} threads", load.name))?;
+            run.say(&format!("{} with {threads} threads", load.name))?;
             let running = load.start(&subject.server, threads)?;
             let under = (load, threads);
             predictions.extend(predict::measure(subject, prices, settings, random, under)?);
@@ -101,9 +83,19 @@ fn predict(
 }
 
 /// On a server of its own, which nobody has used before.
-fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
-    let start = || Subject::start(settings);
-    let subject = start_knowing(start, |subject: &Subject| subject.options.clone())?;
+fn calibrate(settings: &Settings, run: &Run) -> Result<Calibration> {
+    let start = || server::start(settings);
+    let restart = |mut server: Server| -> Result<Server> {
+        server.restart()?;
+        Ok(server)
+    };
+    let options = |server: &Server| Options {
+        user: Some("root".to_owned()),
+        socket: Some(server.socket()),
+        ..Options::default()
+    };
+    let server = start_knowing(start, restart, options)?;
+    let options = options(&server);
     let stop = AtomicBool::new(false);
     let mut tell = |sessions: u32, round: usize, of: usize| {
         if round.is_multiple_of(10) {
@@ -112,21 +104,21 @@ fn calibrate(settings: &Settings, begin: Instant) -> Result<Calibration> {
                 false => "again what was void".to_owned(),
             };
             // Nothing depends on it.
-            let _ = say(begin, &format!("  {sessions} sessions: {what}"));
+            let _ = run.say(&format!("  {sessions} sessions: {what}"));
         }
     };
     let measured = measure(Request {
-        options: &subject.options,
-        pid: subject.server.pid(),
+        options: &options,
+        pid: server.pid(),
         rounds: settings.rounds,
-        seed: settings.seed,
+        seed: settings.options.seed,
         stop: &stop,
         tell: &mut tell,
     })?;
     Ok(Calibration {
         at: jiff::Timestamp::now(),
         host: Host::look(),
-        version: subject.server.version_string().to_owned(),
+        version: server.version_string().to_owned(),
         build: None,
         rounds: settings.rounds,
         measured,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use waggle_bench_frame::{CONFIDENCE, rounds};
 use waggle_calibration::{Awake, Block, Windows, rounds_max};
 use waggle_instrumentation::cost::{Calibration, Cost, Question, Span, StatementTime, Total};
 use waggle_model::Reading;
@@ -10,7 +11,7 @@ use waggle_stats::{Estimate, Random};
 
 use crate::load::Load;
 use crate::profiles::{OFF, statements};
-use crate::server::{CONFIDENCE, Subject};
+use crate::server::Subject;
 use crate::settings::Settings;
 
 /// What is predicted.
@@ -22,12 +23,12 @@ const WINDOWS: Windows =
 /// that is at work at a switch belongs to neither side.
 const WINDOWS_OF_MANY: Windows =
     Windows { window: Duration::from_millis(60), settle: Duration::from_millis(30), fours: 3 };
-/// From so many threads.
+/// From this many threads.
 const MANY: u32 = 8;
 /// What the product calls predictable is measured until the half-width of its interval is this share of what was
 /// predicted: half of what a ratio of 1 has to its nearer limit. The width ends it, never where the ratio lies.
 const PRECISION: f64 = (1.0 - 1.0 / Span::CLOSE) / 2.0;
-/// Or for so many times the blocks of what it does not promise.
+/// Or for this many times the blocks of what it does not promise.
 const MOST: usize = 5;
 /// How long events are counted for a prediction, as `waggle pfs cost` does by itself.
 const COUNTED_FOR: Duration = Duration::from_secs(1);
@@ -106,17 +107,13 @@ pub(crate) fn measure(
         predicted.push(Cost::read(connection, question)?);
     }
     let windows = if threads < MANY { WINDOWS } else { WINDOWS_OF_MANY };
-    let mut blocks: Vec<Vec<Block>> = vec![Vec::new(); PROFILES.len()];
-    for _ in 0..rounds_max(MOST * settings.blocks) {
-        let mut missing: Vec<usize> = (0..PROFILES.len())
-            .filter(|at| wants_more(&blocks[*at], &predicted[*at].total, settings.blocks))
-            .collect();
-        random.shuffle(&mut missing);
-        for at in missing {
-            set(subject, &prepared[at])?;
-            blocks[at].extend(subject.block(windows, random, &|_| {})?);
-        }
-    }
+    let most = rounds_max(MOST * settings.blocks);
+    let wants =
+        |at: usize, blocks: &[Block]| wants_more(blocks, &predicted[at].total, settings.blocks);
+    let blocks = rounds(PROFILES.len(), most, random, wants, |at, random| {
+        set(subject, &prepared[at])?;
+        subject.block(windows, random, &|_| {})
+    })?;
     let each = PROFILES.into_iter().zip(predicted).zip(&blocks);
     each.map(|((profile, Cost { total, statement_time, .. }), blocks)| {
         let what = || {
@@ -142,7 +139,7 @@ pub(crate) fn measure(
     .collect()
 }
 
-/// Whether a profile wants another block: all have so many, what is promised is measured closely.
+/// Whether a profile wants another block: all have this many, what is promised is measured closely.
 fn wants_more(blocks: &[Block], predicted: &Total, all: usize) -> bool {
     if blocks.len() < all || !predicted.is_predictable {
         return blocks.len() < all;

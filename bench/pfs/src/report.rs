@@ -1,82 +1,59 @@
 //! What is kept of a run.
 
-use std::fs;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use waggle_bench_kept::new_directory;
-use waggle_instrumentation::cost::calibration::Kept;
+use waggle_bench_frame::{Limit, Run, interval, limits, span, table};
+use waggle_instrumentation::cost::calibration::Storage;
 use waggle_instrumentation::cost::{Calibration, Span};
-use waggle_stats::Estimate;
+use waggle_stats::{Estimate, median};
 
-use crate::apply::{Applying, LIMIT_MS, PROFILE, median};
+use crate::apply::{Applying, LIMIT_MS, PROFILE};
 use crate::filtering::{Filtering, Way, Which};
 use crate::predict::Prediction;
-use crate::server::CONFIDENCE;
 use crate::settings::Settings;
 
 /// All that was measured in one run.
 pub(crate) struct Outcome {
     pub(crate) settings: Settings,
-    pub(crate) machine: Value,
     pub(crate) version: String,
     pub(crate) prices: Option<Calibration>,
     pub(crate) predictions: Vec<Prediction>,
     pub(crate) filtering: Vec<Filtering>,
     pub(crate) applying: Option<Applying>,
-    pub(crate) seconds: f64,
-}
-
-/// For what was not asked for.
-const NOT_RUN: &str = "- | not run";
-
-/// A way to tell what is said of a limit.
-fn kept(is_kept: bool) -> &'static str {
-    if is_kept { "kept" } else { "NOT KEPT" }
 }
 
 fn value_of(span: Span) -> Value {
     json!({ "value": span.value, "low": span.low, "high": span.high })
 }
 
-fn interval(Estimate { value, low, high, count, .. }: Estimate) -> Value {
-    json!({ "value": value, "low": low, "high": high, "count": count })
-}
-
 fn span_in_words(Span { low, value, high }: Span, digits: usize) -> String {
     format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
 }
 
-fn in_words(Estimate { low, value, high, .. }: Estimate) -> String {
-    span_in_words(Span { low, value, high }, 0)
-}
-
 /// The prices, class by class.
 fn table_of(prices: &Calibration) -> String {
-    let mut page =
-        "\n## The prices\n\nFrom point selects alone. A class with fewer than 0.2 events \
-                    per statement is not measured.\n\n\
-                    | sessions | class | kept | events per statement | added, ns per statement | \
-                    timer, ns per event | rest, ns per event |\n|---|---|---|---|---|---|---|\n"
-            .to_owned();
-    for one in &prices.measured {
+    let rows = prices.measured.iter().map(|one| {
         let kept = match one.kept {
-            Kept::Sums => "sums",
-            Kept::History => "history",
-            Kept::HistoryLong => "long history",
+            Storage::Sums => "sums",
+            Storage::History => "history",
+            Storage::HistoryLong => "long history",
         };
-        page += &format!(
-            "| {} | {} | {kept} | {:.2} | {} | {} | {} |\n",
+        format!(
+            "{} | {} | {kept} | {:.2} | {} | {} | {}",
             one.sessions,
             one.class,
             one.events_per_statement,
             span_in_words(one.added_ns, 0),
             one.timer_ns.map_or("-".to_owned(), |ns| format!("{ns:.1}")),
             one.rest_ns.map_or("-".to_owned(), |rest| span_in_words(rest, 0)),
-        );
-    }
-    page
+        )
+    });
+    let head = "sessions | class | kept | events per statement | added, ns per statement | \
+                timer, ns per event | rest, ns per event";
+    format!(
+        "\n## The prices\n\nFrom point selects alone. A class with fewer than 0.2 events \
+         per statement is not measured.\n\n{}",
+        table(head, rows)
+    )
 }
 
 impl Outcome {
@@ -97,9 +74,19 @@ impl Outcome {
         Some(saves_nothing && one.high < all.low && one_by_where.high < all_by_where.low)
     }
 
-    /// The summary for programs.
-    fn summary(&self) -> Value {
+    /// How it was measured.
+    pub(crate) fn settings(&self) -> Value {
         let settings = &self.settings;
+        json!({
+            "rounds": settings.rounds,
+            "blocks": settings.blocks,
+            "applies": settings.applies,
+            "only": settings.only.map(|only| format!("{only:?}").to_lowercase()),
+        })
+    }
+
+    /// What was found, for programs.
+    pub(crate) fn found(&self) -> Value {
         let predictions = self.predictions.iter().map(|one| {
             json!({
                 "load": one.load.name,
@@ -108,8 +95,8 @@ impl Outcome {
                 "without_ns": one.without_ns,
                 "statement_time": one.statement_time,
                 "predicted_ns": value_of(one.predicted),
-                "measured_ns": interval(one.measured),
-                "measured_with_bursts_ns": interval(one.with_bursts),
+                "measured_ns": interval(&one.measured),
+                "measured_with_bursts_ns": interval(&one.with_bursts),
                 "ratio": one.ratio().map(value_of),
                 "is_right": one.is_right(),
                 "is_at_least": one.is_at_least,
@@ -119,7 +106,7 @@ impl Outcome {
         });
         let filtering = self.filtering.iter().map(|one| {
             let [recorded, read] = one.way.names();
-            json!({ "recorded": recorded, "read": read, "added_ns": interval(one.added) })
+            json!({ "recorded": recorded, "read": read, "added_ns": interval(&one.added) })
         });
         let applying = self.applying.as_ref().map(|applying| {
             json!({
@@ -132,18 +119,7 @@ impl Outcome {
             })
         });
         json!({
-            "machine": self.machine,
             "server": self.version,
-            "settings": {
-                "seed": settings.seed,
-                "rounds": settings.rounds,
-                "blocks": settings.blocks,
-                "applies": settings.applies,
-                "only": settings.only.map(|only| format!("{only:?}").to_lowercase()),
-                "quick": settings.quick,
-                "confidence": CONFIDENCE,
-            },
-            "seconds": self.seconds,
             "calibration": self.prices.as_ref().map(|prices| &prices.measured),
             "predictions": predictions.collect::<Vec<_>>(),
             "filtering": filtering.collect::<Vec<_>>(),
@@ -153,20 +129,14 @@ impl Outcome {
     }
 
     /// The page for people.
-    fn page(&self) -> String {
-        let mut page = format!(
-            "# The price of Performance Schema, {}\n\n{}; server {}; {} rounds of the calibration, {} \
-             blocks of each profile; seed {}; {:.0} s.{}\n\n",
-            self.machine["date"].as_str().unwrap_or("unknown"),
-            waggle_bench_kept::in_words(&self.machine),
-            self.version,
-            self.settings.rounds,
-            self.settings.blocks,
-            self.settings.seed,
-            self.seconds,
-            if self.settings.quick { " The small form: it says nothing of the price." } else { "" },
+    pub(crate) fn page(&self, run: &Run) -> String {
+        let Settings { rounds, blocks, .. } = &self.settings;
+        let with = format!(
+            "server {}; {rounds} rounds of the calibration, {blocks} blocks of each profile",
+            self.version
         );
-        page += &self.verdicts();
+        let mut page = run.head("The price of Performance Schema", &with);
+        page += &limits(&self.limits());
         if self.prices.is_some() {
             page += &self.predicted_and_measured();
         }
@@ -179,94 +149,95 @@ impl Outcome {
         page
     }
 
-    fn verdicts(&self) -> String {
-        let honest = self.predictions.iter().filter(|one| one.is_honest()).count();
-        let right = self.predictions.iter().filter(|one| one.is_right()).count();
-        let predictable = self.predictions.iter().filter(|one| one.is_predictable).count();
+    fn limits(&self) -> [Limit; 3] {
+        let count = |is_so: fn(&Prediction) -> bool| {
+            self.predictions.iter().filter(|one| is_so(one)).count()
+        };
+        let (honest, right) = (count(Prediction::is_honest), count(Prediction::is_right));
+        let predictable = count(|one| one.is_predictable);
         let all = self.predictions.len();
-        let predicted = match &self.prices {
-            Some(_) => format!(
-                "{honest} of {all}; within: {right}; the product predicts: {predictable} | {}",
-                kept(honest == all)
-            ),
-            None => NOT_RUN.to_owned(),
-        };
-        let filtered = match self.filters_before() {
-            Some(is_so) => format!("see below | {}", kept(is_so)),
-            None => NOT_RUN.to_owned(),
-        };
-        let applied = self.applying.as_ref().map_or(NOT_RUN.to_owned(), |applying| {
-            let added = applying.added_ms();
-            format!(
-                "{added:.1} ms over {} pairs; an apply took {:.0} ms | {}",
-                applying.with_ms.len(),
-                median(applying.took_ms.clone()),
-                kept(added < LIMIT_MS),
-            )
-        });
+        let filters_before = self.filters_before();
+        let applying = self.applying.as_ref();
         let close = Span::CLOSE;
-        format!(
-            "| limit | measured | verdict |\n|---|---|---|\n\
-             | the interval of measured by predicted within 1/{close} and {close}, or the product says that \
-             it is not predictable; what it calls a lower bound is one | {predicted} |\n\
-             | a `WHERE` does not save what recording costs, recording less does | {filtered} |\n\
-             | the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
-             beside it: median below {LIMIT_MS} ms | {applied} |\n",
-        )
+        [
+            Limit {
+                name: "predicted",
+                limit: format!(
+                    "the interval of measured by predicted within 1/{close} and {close}, or the product says that \
+                     it is not predictable; what it calls a lower bound is one"
+                ),
+                measured: self.prices.as_ref().map(|_| {
+                    format!(
+                        "{honest} of {all}; within: {right}; the product predicts: {predictable}"
+                    )
+                }),
+                kept: Some(honest == all),
+            },
+            Limit {
+                name: "filtered",
+                limit: "a `WHERE` does not save what recording costs, recording less does"
+                    .to_owned(),
+                measured: filters_before.map(|_| "see below".to_owned()),
+                kept: filters_before,
+            },
+            Limit {
+                name: "applied",
+                limit: format!(
+                    "the longest statement of 32 sessions while `{PROFILE}` is applied, less that of a window \
+                     beside it: median below {LIMIT_MS} ms"
+                ),
+                measured: applying.map(|applying| {
+                    format!(
+                        "{:.1} ms over {} pairs; an apply took {:.0} ms",
+                        applying.added_ms(),
+                        applying.with_ms.len(),
+                        median(applying.took_ms.clone()).unwrap_or(f64::NAN),
+                    )
+                }),
+                kept: applying.map(|applying| applying.added_ms() < LIMIT_MS),
+            },
+        ]
     }
 
     fn predicted_and_measured(&self) -> String {
-        let mut page = "\n## Predicted and measured\n\nProcessor time of the server, ns per statement, \
-                        against everything off; *calibrated* is that of a statement in the calibration, with as many sessions.\n\n\
-                        | load | threads | profile | calibrated | without | predicted | measured | with bursts | measured \
-                        by predicted | within | the product says |\n\
-                        |---|---|---|---|---|---|---|---|---|---|---|\n"
-            .to_owned();
-        for one in &self.predictions {
+        let rows = self.predictions.iter().map(|one| {
             let says = match (one.is_predictable, one.is_at_least) {
                 (true, _) => "predictable",
                 (false, true) => "at least, not predictable",
                 (false, false) => "not predictable",
             };
-            page += &format!(
-                "| {} | {} | {} | {} | {:.0} | {} | {} | {} | {} | {} | {says} |\n",
+            format!(
+                "{} | {} | {} | {} | {:.0} | {} | {} | {} | {} | {} | {says}",
                 one.load.name,
                 one.threads,
                 one.profile,
                 one.statement_time.calibrated_ns.map_or("-".to_owned(), |ns| format!("{ns:.0}")),
                 one.without_ns,
                 span_in_words(one.predicted, 0),
-                in_words(one.measured),
-                in_words(one.with_bursts),
+                span(&one.measured, 0),
+                span(&one.with_bursts, 0),
                 one.ratio().map_or("-".to_owned(), |ratio| span_in_words(ratio, 2)),
                 if one.is_right() { "yes" } else { "no" },
-            );
-        }
-        page
+            )
+        });
+        let head = "load | threads | profile | calibrated | without | predicted | measured | with bursts | \
+                    measured by predicted | within | the product says";
+        format!(
+            "\n## Predicted and measured\n\nProcessor time of the server, ns per statement, against everything \
+             off; *calibrated* is that of a statement in the calibration, with as many sessions.\n\n{}",
+            table(head, rows)
+        )
     }
 
     fn filtered(&self) -> String {
-        let mut page =
-            "\n## To ask for less, or to record less\n\nThe waits of one of eight sessions \
-                        under `read write`, read ten times a second.\n\n\
-                        | recorded | read | added, ns per statement |\n|---|---|---|\n"
-                .to_owned();
-        for one in &self.filtering {
+        let rows = self.filtering.iter().map(|one| {
             let [recorded, read] = one.way.names();
-            page += &format!("| {recorded} | {read} | {} |\n", in_words(one.added));
-        }
-        page
-    }
-
-    /// Writes the result into a new directory; the page for people.
-    pub(crate) fn write(&self) -> Result<PathBuf> {
-        let Settings { output, name, .. } = &self.settings;
-        let directory = new_directory(output, name, &self.machine)?;
-        let put = |name: &str, text: String| {
-            let path = directory.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string()).map(|()| path)
-        };
-        put("summary.json", format!("{:#}\n", self.summary()))?;
-        put("README.md", self.page())
+            format!("{recorded} | {read} | {}", span(&one.added, 0))
+        });
+        format!(
+            "\n## To ask for less, or to record less\n\nThe waits of one of eight sessions under \
+             `read write`, read ten times a second.\n\n{}",
+            table("recorded | read | added, ns per statement", rows)
+        )
     }
 }

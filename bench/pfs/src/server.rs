@@ -1,16 +1,14 @@
 //! The server that is measured.
 
 use anyhow::{Context, Result};
-use waggle_calibration::{Block, Meter, Windows};
+use waggle_calibration::{Block, Windows};
+use waggle_host::Meter;
 use waggle_mysql::{Connection, Options, Sources};
 use waggle_stats::Random;
-use waggle_testkit::client::{Client, Transport};
-use waggle_testkit::{Account, Server};
+use waggle_testkit::{Client, Server};
 
 use crate::load;
 use crate::settings::Settings;
-
-pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// A private server with the tables of the loads.
 pub(crate) struct Subject {
@@ -21,16 +19,21 @@ pub(crate) struct Subject {
     counters: Client,
 }
 
+/// A private server without tables.
+pub(crate) fn start(settings: &Settings) -> Result<Server> {
+    Ok(Server::builder(settings.server).arg("--performance-schema=ON").start()?)
+}
+
 impl Subject {
     pub(crate) fn start(settings: &Settings) -> Result<Subject> {
-        let server = Server::builder(settings.server).arg("--performance-schema=ON").start()?;
+        let server = start(settings)?;
         load::prepare(&server)?;
         let file = Some(server.defaults_file());
         let options = Options::read(&Sources { defaults_file: file, ..Sources::default() })?;
-        let mut connection = Connection::open(&options, None)?;
+        let mut connection = Connection::open(&options)?;
         connection.rows("SET SESSION sql_mode = ''")?;
         let meter = Meter::of(server.pid())?;
-        let counters = Client::connect(&server, Transport::Unix, Account::ROOT)?;
+        let counters = server.root()?;
         Ok(Subject { server, options, connection, meter, counters })
     }
 

@@ -1,8 +1,7 @@
 //! What a run is told.
 
-use std::path::PathBuf;
-
 use clap::Parser;
+use waggle_bench_frame::Options;
 use waggle_testkit::Version;
 
 use crate::load::{LOADS, Load};
@@ -38,24 +37,14 @@ pub(crate) struct Settings {
     /// Only this part.
     #[arg(long, value_name = "PART")]
     pub(crate) only: Option<Part>,
-    /// A small form for tests: it shows that everything works, not what anything costs.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Number from which the order of everything follows.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seed: u64,
-    /// Last part of the name of the directory of results.
-    #[arg(long, value_name = "NAME", default_value = "pfs")]
-    pub(crate) name: String,
-    /// Where directories of results are made.
-    #[arg(long, value_name = "DIR", default_value = "bench/results")]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: Options,
 }
 
 impl Settings {
     /// The small form.
     pub(crate) fn made_quick(self) -> Settings {
-        if !self.quick {
+        if !self.options.quick {
             return self;
         }
         Settings { rounds: 2, blocks: 2, applies: 1, ..self }
@@ -66,10 +55,10 @@ impl Settings {
     }
 
     pub(crate) fn threads(&self) -> Vec<u32> {
-        if self.quick { vec![2] } else { vec![2, 32] }
+        if self.options.quick { vec![2] } else { vec![2, 32] }
     }
 
     pub(crate) fn loads(&self) -> Vec<Load> {
-        if self.quick { LOADS[..1].to_vec() } else { LOADS.to_vec() }
+        if self.options.quick { LOADS[..1].to_vec() } else { LOADS.to_vec() }
     }
 }

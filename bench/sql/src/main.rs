@@ -6,17 +6,12 @@ mod report;
 mod rounds;
 mod tool;
 
-use std::io;
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::Command;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::ensure;
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use serde_json::Value;
+use waggle_bench_frame::{Options, Run, ended};
 
 /// Measure how fast digests and fingerprints are made, side by side with other programs.
 #[derive(Debug, Parser)]
@@ -29,44 +24,26 @@ struct Settings {
     /// Statements of a round, in KiB.
     #[arg(long, value_name = "KIB", default_value_t = 512)]
     kib: usize,
-    /// A small form for tests: it shows that everything works, not how fast it is.
-    #[arg(long)]
-    quick: bool,
-    /// Number from which the statements and the order follow.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Last part of the name of the directory of results.
-    #[arg(long, value_name = "NAME", default_value = "sql")]
-    name: String,
-    /// Where directories of results are made.
-    #[arg(long, value_name = "DIR", default_value = "bench/results")]
-    output: PathBuf,
+    #[command(flatten)]
+    options: Options,
 }
 
 impl Settings {
     fn made_quick(self) -> Settings {
-        if self.quick { Settings { rounds: 3, kib: 16, ..self } } else { self }
+        if self.options.quick { Settings { rounds: 3, kib: 16, ..self } } else { self }
     }
 }
 
 fn main() -> ExitCode {
-    match run(&Settings::parse().made_quick()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing can be done where standard error is closed.
-            let _ = writeln!(io::stderr(), "bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(&Settings::parse().made_quick()))
 }
 
 fn run(settings: &Settings) -> Result<()> {
-    let machine = waggle_bench_kept::machine();
+    let run = Run::begin("sql", &settings.options);
     let allocations = allocations(settings)?;
     let times = rounds::measure(settings)?;
     let results = rounds::results(&times);
-    let page = report::write(settings, &machine, &results, &allocations)?;
-    writeln!(io::stdout(), "{}", page.display())?;
+    report::keep(&run, settings, &results, &allocations)?;
     let ours = allocations.iter().filter(|one| one["ours"] == true);
     let allocating: Vec<_> = ours.filter(|one| one["allocations"] != 0).collect();
     ensure!(allocating.is_empty(), "allocations after the first round: {allocating:?}");
@@ -77,7 +54,7 @@ fn run(settings: &Settings) -> Result<()> {
 fn allocations(settings: &Settings) -> Result<Vec<Value>> {
     let program = std::env::current_exe()?.with_file_name("waggle-bench-sql-allocations");
     let output = Command::new(&program)
-        .args([(settings.kib * 1024).to_string(), settings.seed.to_string()])
+        .args([(settings.kib * 1024).to_string(), settings.options.seed.to_string()])
         .output()
         .with_context(|| format!("{}: not built? use cargo xtask bench sql", program.display()))?;
     let said = String::from_utf8_lossy(&output.stderr);

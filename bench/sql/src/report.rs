@@ -1,65 +1,30 @@
 //! What is kept of a run.
 
-use std::fs;
-use std::path::PathBuf;
-
-use anyhow::Context;
 use anyhow::Result;
-use serde_json::Value;
-use serde_json::json;
-use waggle_bench_kept::in_words;
-use waggle_bench_kept::new_directory;
-use waggle_stats::Estimate;
+use serde_json::{Value, json};
+use waggle_bench_frame::{CONFIDENCE, Limit, Run, interval, limits, span, table};
 
 use crate::Settings;
-use crate::rounds::CONFIDENCE;
-use crate::rounds::Measured;
-use crate::rounds::TOOL;
-use crate::rounds::TRIM;
+use crate::rounds::{Measured, TOOL, TRIM};
 use crate::tool::Tool;
 
 /// What the digest of MySQL 9 has to reach under the first load, millions of bytes per second.
 const GOAL: f64 = 300.0;
 
-/// Writes the result into a new directory; the page for people.
-pub(crate) fn write(
+/// Keeps what was found.
+pub(crate) fn keep(
+    run: &Run,
     settings: &Settings,
-    machine: &Value,
     results: &[Measured<'_>],
     allocations: &[Value],
-) -> Result<PathBuf> {
-    let directory = new_directory(&settings.output, &settings.name, machine)?;
+) -> Result<()> {
     let version = Tool::version()?;
-    let put = |name: &str, text: String| {
-        let path = directory.join(name);
-        fs::write(&path, text).with_context(|| path.display().to_string()).map(|()| path)
-    };
     let all: Vec<Value> = results.iter().map(|one| value(one, allocations)).collect();
-    let summary = json!({
-        "machine": machine,
-        "tool": version,
-        "settings": {
-            "rounds": settings.rounds,
-            "kib": settings.kib,
-            "seed": settings.seed,
-            "quick": settings.quick,
-            "confidence": CONFIDENCE,
-            "trim": TRIM,
-        },
-        "goal_mb_per_s": GOAL,
-        "results": all,
-    });
-    put("summary.json", format!("{summary:#}\n"))?;
-    put("README.md", page(settings, machine, results, allocations, &version))
-}
-
-fn interval(estimate: &Estimate) -> Value {
-    json!({
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "count": estimate.count,
-    })
+    let found = json!({ "tool": version, "goal_mb_per_s": GOAL, "results": all });
+    let asked = json!({ "rounds": settings.rounds, "kib": settings.kib, "trim": TRIM });
+    let head =
+        run.head("Digests and fingerprints", &format!("{version}; {} rounds", settings.rounds));
+    run.keep(asked, found, &(head + &page(settings, results, allocations))).map(drop)
 }
 
 /// Allocations per statement; nobody counts those of the tool.
@@ -88,36 +53,21 @@ fn value(measured: &Measured<'_>, allocations: &[Value]) -> Value {
     })
 }
 
-fn page(
-    settings: &Settings,
-    machine: &Value,
-    results: &[Measured<'_>],
-    allocations: &[Value],
-    version: &str,
-) -> String {
-    let mut page = format!(
-        "# Digests and fingerprints, {}\n\n{}; {version}; {} rounds; seed {}.\n\n",
-        machine["date"].as_str().unwrap_or("unknown"),
-        in_words(machine),
-        settings.rounds,
-        settings.seed,
-    );
-    if let Some(first) = results.first() {
-        let kept = if first.rate.low >= GOAL { "kept" } else { "NOT KEPT" };
-        page += &format!(
-            "| limit | measured | verdict |\n|---|---|---|\n| {} under {} ≥ {GOAL} MB/s on one \
-             processor, lower end of the interval | {} MB/s | {kept} |\n\n",
+fn page(settings: &Settings, results: &[Measured<'_>], allocations: &[Value]) -> String {
+    let limit = results.first().map(|first| Limit {
+        name: "digest",
+        limit: format!(
+            "{} under {} ≥ {GOAL} MB/s on one processor, lower end of the interval",
             first.times.subject,
             first.times.load.name(),
-            span(&first.rate, 1),
-        );
-    }
-    page += "| load | subject | MB/s | trimmed | ns per statement | time, digest = 1 | allocations \
-             per statement | refused |\n|---|---|---|---|---|---|---|---|\n";
-    for measured in results {
+        ),
+        measured: Some(format!("{} MB/s", span(&first.rate, 1))),
+        kept: Some(first.rate.low >= GOAL),
+    });
+    let rows = results.iter().map(|measured| {
         let allocated = allocated(measured, allocations);
-        page += &format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} of {} |\n",
+        format!(
+            "{} | {} | {} | {} | {} | {} | {} | {} of {}",
             measured.times.load.name(),
             measured.times.subject,
             span(&measured.rate, 1),
@@ -127,8 +77,11 @@ fn page(
             allocated.map_or_else(|| "not counted".to_owned(), |each| format!("{each:.2}")),
             measured.times.refused,
             measured.times.statements,
-        );
-    }
+        )
+    });
+    let head = "load | subject | MB/s | trimmed | ns per statement | time, digest = 1 | allocations \
+                per statement | refused";
+    let mut page = format!("{}\n{}", limits(&limit), table(head, rows));
     page += &format!(
         "\n## How it was measured\n\n`read write` are the statements of sysbench's `oltp_read_write`, \
          `fill` its inserts of many rows. In each round every subject works once over the same \
@@ -143,10 +96,4 @@ fn page(
         100.0 * TRIM,
     );
     page
-}
-
-/// A value with its interval.
-fn span(estimate: &Estimate, digits: usize) -> String {
-    let Estimate { value, low, high, .. } = estimate;
-    format!("{value:.digits$} ({low:.digits$} to {high:.digits$})")
 }

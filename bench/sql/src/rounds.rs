@@ -1,23 +1,14 @@
 //! Rounds in which every subject works once, in a random order.
 
-use std::fs;
-use std::path::PathBuf;
-use std::time::Duration;
-
-use anyhow::Context;
 use anyhow::Result;
+use waggle_bench_frame::{CONFIDENCE, thread_cpu};
 use waggle_bench_sql::load::Load;
 use waggle_bench_sql::subject::Subject;
-use waggle_stats::Estimate;
-use waggle_stats::Random;
-use waggle_stats::mean_interval;
-use waggle_stats::trimmed_interval;
+use waggle_stats::{Estimate, Random, mean_interval, trimmed_interval};
 
 use crate::Settings;
 use crate::tool::Tool;
 
-/// Of all intervals.
-pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Cut from each end of the rounds: those in which something else took the processor.
 pub(crate) const TRIM: f64 = 0.1;
 /// The name of the tool in results.
@@ -47,32 +38,14 @@ pub(crate) struct Measured<'a> {
     pub(crate) slower: Estimate,
 }
 
-/// A directory that goes away with the run.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("waggle-bench-sql-{}", std::process::id()));
-        fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What stays is small and in the directory for temporary files.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Measures every subject under every load.
 pub(crate) fn measure(settings: &Settings) -> Result<Vec<Times>> {
     let mut all = Vec::new();
-    let mut random = Random::seeded(settings.seed);
+    let mut random = Random::seeded(settings.options.seed);
     for load in Load::ALL {
-        let statements = load.statements(settings.kib * 1024, settings.seed);
-        let scratch = Scratch::new()?;
-        let mut tool = Tool::start(&statements, &scratch.0)?;
+        let statements = load.statements(settings.kib * 1024, settings.options.seed);
+        let scratch = tempfile::tempdir()?;
+        let mut tool = Tool::start(&statements, scratch.path())?;
         let mut subjects = Subject::all();
         let times = |subject, refused| Times {
             load,
@@ -110,12 +83,6 @@ fn timed(subject: &mut Subject, statements: &[String]) -> f64 {
     let begin = thread_cpu();
     subject.work(statements);
     (thread_cpu() - begin).as_secs_f64()
-}
-
-/// CPU of the calling thread (clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`).
-fn thread_cpu() -> Duration {
-    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec as u32)
 }
 
 /// Rates with their intervals. Nothing below two rounds.

@@ -4,9 +4,7 @@ use std::hint::black_box;
 
 use sqlparser::dialect::MySqlDialect;
 use sqlparser::parser::Parser;
-use waggle_sql::Dialect;
-use waggle_sql::Fingerprinter;
-use waggle_sql::Normaliser;
+use waggle_sql::{Dialect, Fingerprinter, Normaliser};
 
 /// Works on one statement after the other.
 pub enum Subject {

@@ -1,19 +1,11 @@
 //! The installed `pt-query-digest`, loaded once by perl and asked round after round.
 
 use std::fs;
-use std::io::BufRead;
-use std::io::BufReader;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::Child;
-use std::process::ChildStdin;
-use std::process::ChildStdout;
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::ensure;
+use anyhow::{Context, Result, ensure};
 
 /// Where Debian's `percona-toolkit` puts it.
 const TOOL: &str = "/usr/bin/pt-query-digest";

@@ -1,25 +1,16 @@
 //! The small form of the bench, whole: with every subject under every load.
-
-#![allow(clippy::unwrap_used, reason = "clippy sees tests in #[test] functions only")]
+#![cfg(test)]
 
 use std::fs;
-use std::process::Command;
+
+use waggle_bench_frame::Quick;
 
 #[test]
 fn the_small_form_measures_every_subject_and_ours_allocate_nothing() {
     // It is built with the tests of this package, and the bench looks for it beside itself.
     assert!(fs::exists(env!("CARGO_BIN_EXE_waggle-bench-sql-allocations")).unwrap());
-    let output = tempfile::tempdir().unwrap();
-    let bench = Command::new(env!("CARGO_BIN_EXE_waggle-bench-sql"))
-        .args(["--quick", "--name", "quick", "--output"])
-        .arg(output.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&bench.stderr);
-    assert!(bench.status.success(), "the bench failed:\n{said}");
-    let directory = fs::read_dir(output.path()).unwrap().next().unwrap().unwrap().path();
-    let summary = fs::read_to_string(directory.join("summary.json")).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    let Quick { summary, page, .. } =
+        Quick::run(env!("CARGO_BIN_EXE_waggle-bench-sql"), &[]).unwrap();
     let results = summary["results"].as_array().unwrap();
     assert_eq!(results.len(), 2 * 5, "{summary:#}");
     for one in results {
@@ -34,6 +25,5 @@ fn the_small_form_measures_every_subject_and_ours_allocate_nothing() {
             _ => assert_eq!(allocations, Some(0.0), "{one:#}"),
         }
     }
-    let page = fs::read_to_string(directory.join("README.md")).unwrap();
     assert!(page.contains("| read write | digest, MySQL 9 |"), "{page}");
 }

@@ -3,15 +3,17 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
-use waggle_testkit::Server;
+use waggle_host::{self as host, Process};
+use waggle_model::Reading;
+use waggle_testkit::{Killed, Server};
 
-use crate::meter::{Meter, memory_bytes, process_cpu_ns};
+use crate::meter::Meter;
 use crate::settings::Settings;
 
 /// From its start until it has attached and written its first interval.
@@ -19,7 +21,7 @@ const START: Duration = Duration::from_millis(2000);
 /// What the measured time may be shorter than the life of `waggle watch`.
 const MARGIN: Duration = Duration::from_millis(2000);
 
-/// What the agent costs.
+/// What the agent costs, with its children.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Agent {
     pub(crate) seconds: f64,
@@ -47,16 +49,6 @@ impl Agent {
     }
 }
 
-struct Watch(Child);
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not be.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The binary beside this one in the build directory.
 pub(crate) fn waggle() -> Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("waggle");
@@ -80,28 +72,52 @@ pub(crate) fn measure(
         .stdout(file)
         .spawn()
         .context("waggle watch")?;
-    let mut watch = Watch(child);
-    let pid = watch.0.id();
+    let mut watch = Killed(child);
+    let pid = watch.id();
     thread::sleep(START);
     let begin = Instant::now();
-    let before = (meter.read()?, process_cpu_ns(pid).context("waggle watch has ended")?);
+    let meters = with_children(pid)
+        .iter()
+        .map(|pid| host::Meter::of(*pid))
+        .collect::<Result<Vec<_>, _>>()?;
+    let cpu_ns = || meters.iter().map(host::Meter::cpu_ns).collect::<Vec<_>>();
+    let before = (meter.read()?, cpu_ns());
     thread::sleep(time);
-    let after = (meter.read()?, process_cpu_ns(pid).context("waggle watch has ended")?);
+    let after = (meter.read()?, cpu_ns());
+    let spent = after.1.into_iter().zip(before.1);
+    // A child that reads a program ends when it has: what it used up to then is not of this time.
+    let spent = spent.filter_map(|(after, before)| Some(after.ok()? - before.ok()?));
+    let cpu_ns = spent.sum();
+    let all = with_children(pid);
     let seconds = begin.elapsed().as_secs_f64();
-    let rss_bytes = memory_bytes(pid, "VmRSS")?;
-    let rss_peak_bytes = memory_bytes(pid, "VmHWM")?;
-    let status = watch.0.wait()?;
+    let sum = |bytes: fn(&Process) -> Reading<u64>| {
+        all.iter().map(|pid| read(bytes(&Process::of(*pid)))).sum::<Result<u64>>()
+    };
+    let rss_bytes = sum(Process::rss_bytes)?;
+    let rss_peak_bytes = sum(Process::rss_peak_bytes)?;
+    let status = watch.wait()?;
     ensure!(status.success(), "waggle watch ended with {status}");
     let (captured, lost) = reported(output)?;
     Ok(Agent {
         seconds,
         statements: after.0.questions - before.0.questions,
-        cpu_ns: after.1 - before.1,
+        cpu_ns,
         rss_bytes,
         rss_peak_bytes,
         captured,
         lost,
     })
+}
+
+fn with_children(pid: u32) -> Vec<u32> {
+    [vec![pid], Process::of(pid).children()].concat()
+}
+
+fn read(bytes: Reading<u64>) -> Result<u64> {
+    match bytes {
+        Reading::Value(bytes) => Ok(bytes),
+        Reading::Absent(why) => bail!("{why}"),
+    }
 }
 
 /// Sums the intervals that the agent has written.

@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use waggle_account::{Books, Grouping};
-use waggle_probes::tap::{Hook, Tap, TapOptions};
-use waggle_probes::target::discover::servers;
-use waggle_probes::target::recognise::{Builds, Recognised};
+use waggle_probes::capture::{Amount, Tap, TapOptions};
+use waggle_probes::servers::discover::servers;
+use waggle_probes::servers::recognise::{Builds, Recognised};
+use waggle_probes::tap::Hook;
 
 use crate::reference::Reference;
-
-/// Records of the rings that are taken in one turn, as in `waggle watch`.
-const RECORDS_PER_TURN: usize = 20_000;
 
 /// What is attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,18 +23,26 @@ pub(crate) enum Arm {
     Nothing,
     /// waggle on one rung of the ladder.
     Tap(Hook),
+    /// waggle, with where the time of each statement went.
+    Waits,
+    /// waggle, with texts of at most this many KiB.
+    Texts(u32),
     /// A breakpoint at the start and one at the return of `dispatch_command`.
     Reference,
 }
 
 impl Arm {
     /// Every arm, in the order of the tables.
-    pub(crate) const ALL: [Arm; 6] = [
+    pub(crate) const ALL: [Arm; 10] = [
         Arm::Nothing,
         Arm::Tap(Hook::Send),
         Arm::Tap(Hook::Fentry),
         Arm::Tap(Hook::Syscall),
         Arm::Tap(Hook::Uprobe),
+        Arm::Waits,
+        Arm::Texts(4),
+        Arm::Texts(16),
+        Arm::Texts(64),
         Arm::Reference,
     ];
 
@@ -48,8 +54,22 @@ impl Arm {
             Arm::Tap(Hook::Fentry) => "waggle fentry",
             Arm::Tap(Hook::Syscall) => "waggle syscall",
             Arm::Tap(Hook::Uprobe) => "waggle uprobe",
+            Arm::Waits => "waggle with waits",
+            Arm::Texts(4) => "texts of 4 KiB",
+            Arm::Texts(16) => "texts of 16 KiB",
+            Arm::Texts(_) => "texts of 64 KiB",
             Arm::Reference => "uprobe pair",
         }
+    }
+
+    /// Whether it prices a limit of texts.
+    pub(crate) fn is_of_texts(self) -> bool {
+        matches!(self, Arm::Texts(_))
+    }
+
+    /// Whether waits are priced by it: beside the tap without them.
+    pub(crate) fn is_of_waits(self) -> bool {
+        matches!(self, Arm::Waits | Arm::Tap(Hook::Send))
     }
 }
 
@@ -60,8 +80,11 @@ impl FromStr for Arm {
         match word {
             "aa" => Ok(Arm::Nothing),
             "pair" => Ok(Arm::Reference),
+            "waits" => Ok(Arm::Waits),
             hook => hook.parse().map(Arm::Tap).map_err(|_| {
-                format!("`{word}` is no arm; choose aa, send, fentry, syscall, uprobe or pair")
+                format!(
+                    "`{word}` is no arm; choose aa, send, fentry, syscall, uprobe, waits or pair"
+                )
             }),
         }
     }
@@ -100,7 +123,7 @@ impl Arms {
     pub(crate) fn of(pid: u32, wanted: &[Arm]) -> Result<Arms> {
         let found = servers(Path::new("/proc")).into_iter().find(|found| found.pid == pid);
         let found = found.with_context(|| format!("process {pid} is not a server"))?;
-        let target = Builds::default().recognise(&found)?;
+        let target = Builds::default().with_waits().recognise(&found)?;
         let books = Rc::new(RefCell::new(Books::open(&target.server, Grouping::Digest, 0)));
         let mut arms = Arms {
             target,
@@ -124,6 +147,14 @@ impl Arms {
             Arm::Nothing => return Ok(()),
             Arm::Tap(hook) => {
                 let options = TapOptions { hook: Some(hook), ..TapOptions::default() };
+                self.taps.push((arm, Tap::new(options)?));
+            }
+            Arm::Waits => {
+                let options = TapOptions { waits: true, ..TapOptions::default() };
+                self.taps.push((arm, Tap::new(options)?));
+            }
+            Arm::Texts(kib) => {
+                let options = TapOptions { text_limit: kib << 10, ..TapOptions::default() };
                 self.taps.push((arm, Tap::new(options)?));
             }
             Arm::Reference => {
@@ -195,15 +226,14 @@ impl Arms {
         let mut books = books.borrow_mut();
         let before = books.interval().statements;
         if let Some(tap) = self.tap(arm) {
-            while tap.drain(RECORDS_PER_TURN, |statement| {
+            tap.drain(Amount::UpToNow, |statement| {
                 books.count(statement);
-            }) == RECORDS_PER_TURN
-            {}
+            });
         }
         Ok(books.interval().statements - before)
     }
 
-    /// Statements that an arm has lost since it was loaded.
+    /// Statements that an arm has lost since it was attached.
     pub(crate) fn lost(&mut self, arm: Arm) -> u64 {
         if let (Arm::Reference, Some(reference)) = (arm, &self.reference) {
             return reference.lost();
@@ -218,8 +248,8 @@ impl Arms {
             return reference.run_time();
         }
         self.tap(arm).map_or((0, Duration::ZERO), |tap| {
-            let run_time = tap.run_time();
-            (run_time.runs, run_time.time)
+            let [replies, switches] = [tap.run_time(), tap.waits_run_time()];
+            (replies.runs + switches.runs, replies.time + switches.time)
         })
     }
 }

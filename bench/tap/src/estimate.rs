@@ -1,5 +1,6 @@
 //! From blocks of windows to prices with intervals.
 
+use waggle_bench_frame::CONFIDENCE;
 use waggle_stats::{
     Estimate, Random, bootstrap_interval, lag_one, mean_interval, ratio_interval, sign_flip,
     stratified, trimmed_interval,
@@ -9,7 +10,6 @@ use crate::arms::Arm;
 use crate::load::Load;
 use crate::windows::{BLOCK, Window};
 
-pub(crate) const CONFIDENCE: f64 = 0.95;
 /// Share of the blocks that the robust estimate leaves out on each side.
 pub(crate) const TRIM: f64 = 0.1;
 const DRAWS: usize = 5_000;
@@ -162,24 +162,12 @@ fn price(
         bootstrap_us: bootstrap_interval(&differences, CONFIDENCE, DRAWS, random),
         p: sign_flip(&differences, DRAWS, random)?,
         lag_one: lag_one(&differences),
-        rate_percent: percent(mean_interval(&rates, CONFIDENCE)?),
+        rate_percent: mean_interval(&rates, CONFIDENCE)?.log_to_percent(),
         rate_without: mean(blocks.iter().map(|block| block.off.rate())),
         agent_cores_per_10k: sum_on(|half| half.agent_ns) as f64 / 1e9 / statements * 1e4,
         captured_share: sum_on(|half| half.captured) as f64 / statements,
         lost: sum_on(|half| half.lost),
     })
-}
-
-/// From the mean of log ratios to percent.
-fn percent(log: Estimate) -> Estimate {
-    let turn = |value: f64| 100.0 * value.exp_m1();
-    Estimate {
-        value: turn(log.value),
-        low: turn(log.low),
-        high: turn(log.high),
-        error: 100.0 * log.error,
-        ..log
-    }
 }
 
 /// All loads, each with the same weight. The bootstrap and the flipping of signs take the blocks of

@@ -1,138 +1,199 @@
-//! What the tap costs the sends of processes that are not watched.
+//! What the tap costs processes that are not watched: their sends, and their switches where waits are
+//! measured.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
-use waggle_probes::tap::{Hook, RunTimeStatistics};
+use waggle_host::Meter;
+use waggle_host::processors::keep_on;
+use waggle_probes::carrier::RunTimeStatistics;
+use waggle_probes::tap::Hook;
 use waggle_stats::{Estimate, Random, mean_interval};
+use waggle_testkit::Killed;
 
 use crate::arms::{Arm, Arms};
-use crate::meter::thread_cpu_ns;
 use crate::settings::Settings;
 
 /// The hidden command with which this program becomes the other process.
-pub(crate) const COMMAND: &str = "foreign-sender";
-/// Sends of one batch: some 20 ms.
-const SENDS: u32 = 20_000;
-/// The arms whose hook is met by every process of the host. A breakpoint is in one server only.
-const ARMS: [Arm; 3] = [Arm::Tap(Hook::Send), Arm::Tap(Hook::Fentry), Arm::Tap(Hook::Syscall)];
+pub(crate) const COMMAND: &str = "foreign";
+/// Sends or switches of one batch: some 20 ms.
+const TIMES: u32 = 20_000;
 
-/// The price of one send to a process that is not watched.
+/// What the other process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Work {
+    /// Sends a byte over a socket pair, and receives it.
+    Send,
+    /// Two threads on one processor hand a byte to each other: each time one leaves it for the other.
+    Switch,
+}
+
+impl Work {
+    /// The name on the command line and in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Work::Send => "send",
+            Work::Switch => "switch",
+        }
+    }
+
+    /// What other processes do that meets this arm. A breakpoint is in one server only.
+    fn met_by(arm: Arm) -> Option<Work> {
+        match arm {
+            Arm::Tap(Hook::Send | Hook::Fentry | Hook::Syscall) => Some(Work::Send),
+            Arm::Waits => Some(Work::Switch),
+            _ => None,
+        }
+    }
+}
+
+/// What an arm costs a process that is not watched.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Foreign {
     #[serde(skip)]
     pub(crate) arm: Arm,
-    /// Its own CPU per send and receive without the tap, nanoseconds.
+    pub(crate) work: Work,
+    /// Its own CPU each time without the tap, nanoseconds.
     pub(crate) without_ns: f64,
     /// What the tap adds to that, nanoseconds.
     #[serde(skip)]
     pub(crate) added_ns: Option<Estimate>,
-    /// Time in the program per send by the kernel's statistics, nanoseconds.
+    /// Time in the program each time by the kernel's statistics, nanoseconds.
     pub(crate) program_ns: f64,
 }
 
 /// The life of the other process: one batch for every line that it is sent.
-pub(crate) fn be_the_sender() -> Result<()> {
+pub(crate) fn be_the_other(work: Work) -> Result<()> {
     let (mut here, mut there) = UnixStream::pair()?;
-    let mut byte = [0; 1];
+    let mut sends = || -> Result<()> {
+        for _ in 0..TIMES {
+            here.write_all(b"1")?;
+            there.read_exact(&mut [0])?;
+        }
+        Ok(())
+    };
+    if work == Work::Switch {
+        keep_on(std::process::id(), &[0])?;
+    }
+    let meter = Meter::of(std::process::id())?;
     for line in std::io::stdin().lines() {
         line?;
-        let before = thread_cpu_ns();
-        for _ in 0..SENDS {
-            here.write_all(b"1")?;
-            there.read_exact(&mut byte)?;
+        let before = meter.cpu_ns()?;
+        match work {
+            Work::Send => sends()?,
+            Work::Switch => hand_over()?,
         }
-        writeln!(std::io::stdout(), "{}", thread_cpu_ns() - before)?;
+        writeln!(std::io::stdout(), "{}", meter.cpu_ns()? - before)?;
     }
     Ok(())
 }
 
-struct Sender {
-    child: Child,
+/// A byte goes there and back, half as often as there are switches.
+fn hand_over() -> Result<()> {
+    let ((from_here, to_there), (from_there, to_here)) = (pipe()?, pipe()?);
+    let times = |mut from: PipeReader, mut to: PipeWriter| -> Result<()> {
+        for _ in 0..TIMES / 2 {
+            to.write_all(b"1")?;
+            from.read_exact(&mut [0])?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(move || times(from_here, to_here));
+        let ours = times(from_there, to_there);
+        let theirs = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        ours.and(theirs)
+    })
+}
+
+struct Other {
+    _child: Killed,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Sender {
-    fn start() -> Result<Sender> {
+impl Other {
+    fn start(work: Work) -> Result<Other> {
         let program = std::env::current_exe()?;
         let mut child = Command::new(program)
-            .arg(COMMAND)
+            .args([COMMAND, work.name()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .context("the process that sends")?;
+            .context("the other process")?;
         let input = child.stdin.take().context("its standard input")?;
         let output = BufReader::new(child.stdout.take().context("its standard output")?);
-        Ok(Sender { child, input, output })
+        let mut other = Other { _child: Killed(child), input, output };
+        other.batch()?;
+        Ok(other)
     }
 
-    /// Nanoseconds of CPU per send of one batch.
+    /// Nanoseconds of CPU each time, of one batch.
     fn batch(&mut self) -> Result<f64> {
         writeln!(self.input)?;
         let mut line = String::new();
         self.output.read_line(&mut line)?;
-        ensure!(!line.is_empty(), "the process that sends has ended");
-        Ok(line.trim().parse::<f64>()? / f64::from(SENDS))
+        ensure!(!line.is_empty(), "the other process has ended");
+        Ok(line.trim().parse::<f64>()? / f64::from(TIMES))
     }
 }
 
-impl Drop for Sender {
-    fn drop(&mut self) {
-        // One that has ended cannot be killed, and need not be.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Measures every arm that other processes meet. Nothing else should send meanwhile.
+/// Measures every arm that other processes meet. Nothing else should work meanwhile.
 pub(crate) fn measure(
     arms: &mut Arms,
     settings: &Settings,
     random: &mut Random,
 ) -> Result<Vec<Foreign>> {
-    let mut sender = Sender::start()?;
-    sender.batch()?;
     let usable = arms.usable();
-    let mut prices = Vec::new();
-    for arm in ARMS.into_iter().filter(|arm| usable.contains(arm)) {
-        let mut without = Vec::new();
-        let mut added = Vec::new();
-        for _ in 0..settings.foreign_pairs() {
-            let mut batch = |on: bool| -> Result<f64> {
-                if on {
-                    arms.attach(arm)?;
-                }
-                let spent = sender.batch();
-                if on {
-                    arms.detach(arm);
-                }
-                spent
-            };
-            let on_first = random.coin();
-            let (first, second) = (batch(on_first)?, batch(!on_first)?);
-            let (on, off) = if on_first { (first, second) } else { (second, first) };
-            without.push(off);
-            added.push(on - off);
-        }
-        let program_ns = program_ns(arms, arm, &mut sender)?;
-        let without_ns = without.iter().sum::<f64>() / without.len().max(1) as f64;
-        let added_ns = mean_interval(&added, 0.95);
-        prices.push(Foreign { arm, without_ns, added_ns, program_ns });
-    }
-    Ok(prices)
+    let met = usable.into_iter().filter_map(|arm| Some((arm, Work::met_by(arm)?)));
+    met.map(|(arm, work)| price(arms, arm, work, settings, random)).collect()
 }
 
-fn program_ns(arms: &mut Arms, arm: Arm, sender: &mut Sender) -> Result<f64> {
+fn price(
+    arms: &mut Arms,
+    arm: Arm,
+    work: Work,
+    settings: &Settings,
+    random: &mut Random,
+) -> Result<Foreign> {
+    let mut other = Other::start(work)?;
+    let mut without = Vec::new();
+    let mut added = Vec::new();
+    for _ in 0..settings.foreign_pairs() {
+        let mut batch = |on: bool| -> Result<f64> {
+            if on {
+                arms.attach(arm)?;
+            }
+            let spent = other.batch();
+            if on {
+                arms.detach(arm);
+            }
+            spent
+        };
+        let on_first = random.coin();
+        let (first, second) = (batch(on_first)?, batch(!on_first)?);
+        let (on, off) = if on_first { (first, second) } else { (second, first) };
+        without.push(off);
+        added.push(on - off);
+    }
+    let program_ns = program_ns(arms, arm, &mut other)?;
+    let without_ns = without.iter().sum::<f64>() / without.len().max(1) as f64;
+    let added_ns = mean_interval(&added, 0.95);
+    Ok(Foreign { arm, work, without_ns, added_ns, program_ns })
+}
+
+fn program_ns(arms: &mut Arms, arm: Arm, other: &mut Other) -> Result<f64> {
     let _statistics = RunTimeStatistics::enable().context("the kernel's statistics of programs")?;
     arms.attach(arm)?;
     let (_, before) = arms.run_time(arm);
-    let sent = sender.batch();
+    let worked = other.batch();
     let (_, after) = arms.run_time(arm);
     arms.detach(arm);
-    sent?;
-    Ok((after - before).as_nanos() as f64 / f64::from(SENDS))
+    worked?;
+    Ok((after - before).as_nanos() as f64 / f64::from(TIMES))
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use anyhow::Result;
 use waggle_testkit::Server;
-use waggle_testkit::sysbench::{Length, Running, Sysbench};
+use waggle_testkit::sysbench::{Running, Sysbench};
 
 /// Until the caches are warm and every session is at work.
 const WARM_UP: Duration = Duration::from_secs(2);
 const TABLES: u32 = 2;
 const ROWS: u32 = 10_000;
+/// Statements of 60 KB that cost the server little.
+const LONG_TEXTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/long_texts.lua");
 
 /// A kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,12 +24,20 @@ pub(crate) struct Load {
 
 impl Load {
     /// Every load, in the order of the tables.
-    pub(crate) const ALL: [Load; 4] = [
+    pub(crate) const ALL: [Load; 6] = [
         Load { script: "oltp_point_select", prepared: false },
         Load { script: "oltp_point_select", prepared: true },
         Load { script: "oltp_read_write", prepared: false },
         Load { script: "oltp_read_write", prepared: true },
+        Load { script: LONG_TEXTS, prepared: false },
+        Load { script: "oltp_write_only", prepared: false },
     ];
+
+    /// Those that price limits of texts: short and long statements.
+    pub(crate) const OF_TEXTS: [Load; 2] = [Load::ALL[0], Load::ALL[4]];
+
+    /// Those that price waits: what hardly waits, what commits, and what does little else.
+    pub(crate) const OF_WAITS: [Load; 3] = [Load::ALL[0], Load::ALL[2], Load::ALL[5]];
 
     /// The load with the most statements per second.
     pub(crate) const DENSEST: Load = Load::ALL[1];
@@ -37,17 +47,26 @@ impl Load {
         match (self.script, self.prepared) {
             ("oltp_point_select", false) => "point select, text",
             ("oltp_point_select", true) => "point select, prepared",
-            (_, false) => "read write, text",
-            (_, true) => "read write, prepared",
+            ("oltp_read_write", false) => "read write, text",
+            ("oltp_read_write", true) => "read write, prepared",
+            ("oltp_write_only", _) => "write only",
+            _ => "texts of 60 KB",
+        }
+    }
+
+    /// What the limit of waits under it is called in files.
+    pub(crate) fn limit_of_waits(self) -> &'static str {
+        match self.script {
+            "oltp_point_select" => "waits_us_point_select",
+            "oltp_read_write" => "waits_us_read_write",
+            _ => "waits_us_write_only",
         }
     }
 
     fn sysbench(self, threads: u32) -> Sysbench {
-        let mut sysbench = Sysbench::new(self.script);
+        let mut sysbench = Sysbench::endless(self.script);
         (sysbench.tables, sysbench.table_size, sysbench.threads) = (TABLES, ROWS, threads);
         sysbench.ps_mode = self.prepared;
-        // For sysbench, zero seconds and no number of events is without end.
-        sysbench.length = Length::Time(Duration::ZERO);
         sysbench
     }
 

@@ -17,15 +17,13 @@ mod session;
 mod settings;
 mod windows;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use waggle_bench_kept::say;
+use waggle_bench_frame::{Run, ended};
 use waggle_stats::Random;
-use waggle_testkit::{Server, target_dir};
+use waggle_testkit::target_dir;
 
 use arms::{Arm, Arms};
 use load::Load;
@@ -44,59 +42,50 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Bench {
     Tap(Settings),
-    /// The other process of the bench: it sends when it is told to.
+    /// The other process of the bench: it works when it is told to.
     #[command(name = foreign::COMMAND, hide = true)]
-    ForeignSender,
+    Foreign {
+        work: foreign::Work,
+    },
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    ended(match Cli::parse().command {
         Bench::Tap(settings) if settings.own_session => run(settings.made_quick()),
         Bench::Tap(_) => session::again("--own-session"),
-        Bench::ForeignSender => foreign::be_the_sender(),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Nothing can be done where standard error is closed.
-            let _ = writeln!(io::stderr(), "bench: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+        Bench::Foreign { work } => foreign::be_the_other(work),
+    })
 }
 
 fn run(settings: Settings) -> Result<()> {
-    let begin = Instant::now();
-    let machine = waggle_bench_kept::machine();
-    let from_clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |d| d.as_secs());
-    let seed = settings.seed.unwrap_or_else(from_clock);
+    let run = Run::begin("tap", &settings.options);
+    let seed = settings.options.seed;
     agent::waggle()?;
     session::give_way()?;
-    let server = Server::start(settings.server)?;
+    let server = settings.start_server()?;
     load::prepare(&server)?;
     settings.placement.bind_server(server.pid())?;
     settings.placement.bind_ourselves()?;
-    let wanted = settings.arms.clone().unwrap_or_else(|| Arm::ALL.to_vec());
-    let mut arms = Arms::of(server.pid(), &wanted)?;
+    let mut arms = Arms::of(server.pid(), &settings.arms())?;
     for refused in arms.refused() {
-        say(begin, &format!("{} is refused: {}", refused.arm, refused.why))?;
+        run.say(&format!("{} is refused: {}", refused.arm, refused.why))?;
     }
     let mut random = Random::seeded(seed);
     let mut meter = Meter::of(&server)?;
     let agent = if arms.usable().iter().any(|arm| matches!(arm, Arm::Tap(_))) {
-        say(begin, "waggle watch")?;
+        run.say("waggle watch")?;
         let _running = Load::DENSEST.start(&server, settings.threads)?;
         let written = target_dir().join("bench-watch.jsonl");
         Some(agent::measure(&server, &mut meter, &settings, &written)?)
     } else {
         None
     };
-    say(begin, "sends of another process")?;
+    run.say("another process")?;
     let foreign = foreign::measure(&mut arms, &settings, &mut random)?;
     let mut windows = Vec::new();
     let mut run_times = Vec::new();
     for load in settings.loads() {
-        say(begin, load.name())?;
+        run.say(load.name())?;
         let _running = load.start(&server, settings.threads)?;
         let first = windows.len() / windows::BLOCK;
         windows.extend(windows::measure(
@@ -110,8 +99,6 @@ fn run(settings: Settings) -> Result<()> {
         run_times.extend(run_time::measure(&mut arms, &mut meter, load, &settings, &mut random)?);
     }
     let outcome = Outcome {
-        seed,
-        machine,
         server: format!("{} ({})", server.version_string(), server.version()),
         build: arms.build(),
         refused: arms.refused().iter().map(|one| (one.arm, one.why.clone())).collect(),
@@ -123,11 +110,9 @@ fn run(settings: Settings) -> Result<()> {
         run_times,
         foreign,
         agent,
-        seconds: begin.elapsed().as_secs_f64(),
         settings,
     };
-    let directory = outcome.write()?;
-    writeln!(io::stdout(), "{}", directory.join("README.md").display())?;
+    outcome.keep(&run)?;
     server.stop()?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use waggle_probes::tap::RunTimeStatistics;
+use waggle_probes::carrier::RunTimeStatistics;
 use waggle_stats::Random;
 
 use crate::arms::{Arm, Arms};

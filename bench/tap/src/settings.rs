@@ -1,9 +1,9 @@
 //! What a run is told.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use waggle_testkit::Version;
+use waggle_bench_frame::Options;
+use waggle_testkit::{Server, Version};
 
 use crate::arms::Arm;
 use crate::load::Load;
@@ -19,12 +19,15 @@ pub(crate) struct Settings {
     /// Pairs of windows of every arm, shared out evenly among the loads, two to a block.
     #[arg(long, value_name = "N", default_value_t = 640)]
     pub(crate) pairs: usize,
-    /// A small form for tests: it shows that everything works, not what it costs.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// The arms, separated by commas: aa, send, fentry, syscall, uprobe, pair.
+    /// The arms, separated by commas: aa, send, fentry, syscall, uprobe, waits, pair.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) arms: Option<Vec<Arm>>,
+    /// Price limits of texts instead: 4, 16 and 64 KiB, on short and on long statements.
+    #[arg(long, conflicts_with = "arms")]
+    pub(crate) texts: bool,
+    /// Price waits instead: the tap with and without them, also on a load that commits to the disk.
+    #[arg(long, conflicts_with_all = ["arms", "texts"])]
+    pub(crate) waits: bool,
     /// Length of a window in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 75)]
     pub(crate) window_ms: u64,
@@ -37,19 +40,11 @@ pub(crate) struct Settings {
     /// Where the server and the load may run.
     #[arg(long, value_enum, default_value = "free")]
     pub(crate) placement: Placement,
-    /// Number from which the order of the windows and the resampling follow; from the clock
-    /// without it.
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// Last part of the name of the directory of results.
-    #[arg(long, value_name = "NAME", default_value = "tap")]
-    pub(crate) name: String,
     /// This process has a session of its own.
     #[arg(long, hide = true)]
     pub(crate) own_session: bool,
-    /// Where directories of results are made.
-    #[arg(long, value_name = "DIR", default_value = "bench/results")]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: Options,
 }
 
 impl Settings {
@@ -63,9 +58,33 @@ impl Settings {
         Duration::from_millis(self.settle_ms)
     }
 
+    /// Starts the server. Commits wait for the disk where waits are priced.
+    pub(crate) fn start_server(&self) -> waggle_testkit::Result<Server> {
+        let server = Server::builder(self.server).binlog(self.waits);
+        let durable = ["--sync-binlog=1", "--innodb-flush-log-at-trx-commit=1"];
+        let settings = durable.iter().filter(|_| self.waits);
+        settings.fold(server, |server, setting| server.arg(*setting)).start()
+    }
+
+    /// The arms that are wanted.
+    pub(crate) fn arms(&self) -> Vec<Arm> {
+        let is_usual = |arm: &Arm| match (self.texts, self.waits) {
+            _ if *arm == Arm::Nothing => true,
+            (true, _) => arm.is_of_texts(),
+            (_, true) => arm.is_of_waits(),
+            _ => !arm.is_of_texts() && *arm != Arm::Waits,
+        };
+        self.arms.clone().unwrap_or_else(|| Arm::ALL.into_iter().filter(is_usual).collect())
+    }
+
     /// The loads, one after the other.
     pub(crate) fn loads(&self) -> Vec<Load> {
-        if self.quick { vec![Load::ALL[0], Load::ALL[3]] } else { Load::ALL.to_vec() }
+        match (self.texts, self.options.quick) {
+            _ if self.waits => Load::OF_WAITS.to_vec(),
+            (true, _) => Load::OF_TEXTS.to_vec(),
+            (false, true) => vec![Load::ALL[0], Load::ALL[3]],
+            (false, false) => Load::ALL[..4].to_vec(),
+        }
     }
 
     /// Blocks of every arm under one load: each has two pairs.
@@ -75,22 +94,22 @@ impl Settings {
 
     /// Windows with the kernel's statistics on, of every arm under every load.
     pub(crate) fn statistics_windows(&self) -> usize {
-        if self.quick { 1 } else { 12 }
+        if self.options.quick { 1 } else { 12 }
     }
 
     /// Pairs of batches of sends by a process that is not watched.
     pub(crate) fn foreign_pairs(&self) -> usize {
-        if self.quick { 2 } else { 60 }
+        if self.options.quick { 2 } else { 60 }
     }
 
     /// How long the real `waggle watch` is looked at.
     pub(crate) fn agent_time(&self) -> Duration {
-        Duration::from_secs(if self.quick { 1 } else { 20 })
+        Duration::from_secs(if self.options.quick { 1 } else { 20 })
     }
 
     /// The small form.
     pub(crate) fn made_quick(self) -> Settings {
-        if !self.quick {
+        if !self.options.quick {
             return self;
         }
         Settings { pairs: 8, window_ms: 50, settle_ms: 20, ..self }

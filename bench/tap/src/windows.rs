@@ -9,6 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use waggle_bench_frame::rounds;
+use waggle_calibration::rounds_max;
+use waggle_host::HostTime;
 use waggle_stats::Random;
 
 use crate::arms::{Arm, Arms};
@@ -21,10 +24,6 @@ pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(20);
 /// A window in which the hypervisor took more than this share of a processor is void, and its
 /// block with it, whatever it shows. The counter has ticks of 10 ms, so one tick is always borne.
 const STEAL_MAX: f64 = 0.05;
-/// Most void blocks that are repeated, as a share of those wanted.
-const REPEATS_MAX: f64 = 0.5;
-/// As many are repeated in any case: a small form on a machine with a busy hypervisor needs them.
-const REPEATS_MIN: usize = 30;
 
 /// Windows of a block.
 pub(crate) const BLOCK: usize = 4;
@@ -53,14 +52,13 @@ pub(crate) struct Window {
 
 impl Window {
     fn is_stolen(&self) -> bool {
-        let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        let stolen_seconds = self.steal_ticks.saturating_sub(1) as f64 / ticks_per_second;
+        let stolen_seconds = self.steal_ticks.saturating_sub(1) as f64 / HostTime::TICKS_PER_S;
         stolen_seconds > STEAL_MAX * self.seconds
     }
 }
 
-/// Measures the blocks of every arm under the load that is at work: rounds of one block of each
-/// arm in random order. `first` is the number of the first block.
+/// Measures the blocks of every arm under the load that is at work, as long as some that count are missing. `first` is
+/// the number of the first block.
 pub(crate) fn measure(
     arms: &mut Arms,
     meter: &mut Meter,
@@ -69,25 +67,22 @@ pub(crate) fn measure(
     random: &mut Random,
     first: usize,
 ) -> Result<Vec<Window>> {
-    let mut windows = Vec::new();
+    let usable = arms.usable();
     let wanted = settings.blocks_per_load();
-    let repeats = ((wanted as f64 * REPEATS_MAX).ceil() as usize).max(REPEATS_MIN);
-    let mut missing: Vec<(Arm, usize)> =
-        arms.usable().into_iter().map(|arm| (arm, wanted)).collect();
-    for _ in 0..wanted + repeats {
-        random.shuffle(&mut missing);
-        for (arm, left) in &mut missing {
-            let number = first + windows.len() / BLOCK;
-            let on_first = random.coin();
-            let mut block = Block { arms, meter, settings, arm: *arm, load, number };
-            let mut four = block.measure(on_first)?;
-            let is_void = four.iter().any(Window::is_stolen);
-            four.iter_mut().for_each(|window| window.void = is_void);
-            *left -= usize::from(!is_void);
-            windows.extend(four);
-        }
-        missing.retain(|(_, left)| *left > 0);
-    }
+    let counting = |four: &&[Window; BLOCK]| !four[0].void;
+    let wants = |_, fours: &[[Window; BLOCK]]| fours.iter().filter(counting).count() < wanted;
+    let mut number = first;
+    let fours = rounds(usable.len(), rounds_max(wanted), random, wants, |arm, random| {
+        let mut block = Block { arms, meter, settings, arm: usable[arm], load, number };
+        let mut four = block.measure(random.coin())?;
+        // The small form shows that all is measured, not how much it is.
+        let is_void = !settings.options.quick && four.iter().any(Window::is_stolen);
+        four.iter_mut().for_each(|window| window.void = is_void);
+        number += 1;
+        anyhow::Ok(Some(four))
+    })?;
+    let mut windows: Vec<Window> = fours.into_iter().flatten().flatten().collect();
+    windows.sort_by_key(|window| window.block);
     Ok(windows)
 }
 

@@ -7,11 +7,8 @@
 
 use std::alloc::System;
 
-use anyhow::Context;
-use anyhow::Result;
-use stats_alloc::INSTRUMENTED_SYSTEM;
-use stats_alloc::Region;
-use stats_alloc::StatsAlloc;
+use anyhow::{Context, Result};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use waggle_bench_sql::load::Load;
 use waggle_bench_sql::subject::Subject;
 

@@ -1,20 +1,11 @@
 //! The result for programs.
 
 use serde_json::{Value, json};
-use waggle_stats::Estimate;
+use waggle_bench_frame::interval;
 
 use super::{Outcome, verdict};
-use crate::estimate::{CONFIDENCE, Price, TRIM};
-
-fn interval(estimate: &Estimate) -> Value {
-    json!({
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "half_width": estimate.half_width(),
-        "count": estimate.count,
-    })
-}
+use crate::estimate::{Price, TRIM};
+use crate::settings::Settings;
 
 fn price(price: &Price) -> Value {
     json!({
@@ -38,34 +29,24 @@ fn price(price: &Price) -> Value {
     })
 }
 
-/// Everything but the windows, which are in `windows.csv`.
-pub(super) fn summary(outcome: &Outcome) -> Value {
-    let settings = &outcome.settings;
-    let verdicts = verdict::all(outcome).into_iter().map(|verdict| {
-        json!({
-            "name": verdict.name,
-            "limit": verdict.limit,
-            "measured": verdict.measured,
-            "kept": verdict.kept,
-        })
-    });
+/// How it was measured.
+pub(super) fn settings(settings: &Settings) -> Value {
+    json!({
+        "pairs": settings.pairs,
+        "window_ms": settings.window_ms,
+        "settle_ms": settings.settle_ms,
+        "threads": settings.threads,
+        "placement": settings.placement.name(),
+        "trim": TRIM,
+    })
+}
+
+/// Everything but the windows.
+pub(super) fn found(outcome: &Outcome) -> Value {
     json!({
         "void": verdict::is_void(outcome),
-        "machine": outcome.machine,
         "server": { "version": outcome.server, "build": outcome.build },
-        "settings": {
-            "seed": outcome.seed,
-            "pairs": settings.pairs,
-            "quick": settings.quick,
-            "window_ms": settings.window_ms,
-            "settle_ms": settings.settle_ms,
-            "threads": settings.threads,
-            "placement": settings.placement.name(),
-            "confidence": CONFIDENCE,
-            "trim": TRIM,
-        },
-        "seconds": outcome.seconds,
-        "verdicts": verdicts.collect::<Vec<_>>(),
+        "verdicts": verdict::all(outcome),
         "prices": outcome.prices.iter().map(price).collect::<Vec<_>>(),
         "refused": outcome.refused.iter().map(|(arm, why)| {
             json!({ "arm": arm.name(), "why": why })
@@ -78,8 +59,9 @@ pub(super) fn summary(outcome: &Outcome) -> Value {
             "runs": one.runs,
             "time_ns": one.time_ns,
         })).collect::<Vec<_>>(),
-        "foreign_sends": outcome.foreign.iter().map(|one| json!({
+        "foreign": outcome.foreign.iter().map(|one| json!({
             "arm": one.arm.name(),
+            "work": one.work.name(),
             "without_ns": one.without_ns,
             "added_ns": one.added_ns.as_ref().map(interval),
             "program_ns": one.program_ns,

@@ -6,11 +6,10 @@ mod raw;
 mod verdict;
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use serde_json::Value;
-use waggle_bench_kept::new_directory;
+use waggle_bench_frame::Run;
+use waggle_probes::tap::Hook;
 
 use crate::agent::Agent;
 use crate::arms::Arm;
@@ -24,8 +23,6 @@ use crate::windows::Window;
 /// All that was measured in one run.
 pub(crate) struct Outcome {
     pub(crate) settings: Settings,
-    pub(crate) seed: u64,
-    pub(crate) machine: Value,
     pub(crate) server: String,
     pub(crate) build: String,
     pub(crate) refused: Vec<(Arm, String)>,
@@ -35,7 +32,6 @@ pub(crate) struct Outcome {
     pub(crate) foreign: Vec<Foreign>,
     /// `None` where no arm of waggle was wanted or could be used.
     pub(crate) agent: Option<Agent>,
-    pub(crate) seconds: f64,
 }
 
 impl Outcome {
@@ -59,27 +55,29 @@ impl Outcome {
         })
     }
 
+    /// What waits add to the time in the kernel, microseconds per statement.
+    fn waits_us(&self, load: Load) -> Option<f64> {
+        let ns = |arm| self.run_times.iter().find(|one| one.arm == arm && one.load == load);
+        let [with, without] = [ns(Arm::Waits)?, ns(Arm::Tap(Hook::Send))?];
+        Some((with.ns_per_statement() - without.ns_per_statement()) / 1e3)
+    }
+
     fn run_time_by(&self, arm: Arm, ns: impl Fn(&RunTimeOf) -> f64) -> Option<(f64, f64)> {
         let each: Vec<f64> = self.run_times.iter().filter(|one| one.arm == arm).map(ns).collect();
         let highest = each.iter().copied().reduce(f64::max)?;
         Some((each.iter().sum::<f64>() / each.len() as f64, highest))
     }
 
-    /// Writes the result into a new directory and returns it.
+    /// Keeps the result, and every window beside the raw data of other runs.
     ///
     /// # Errors
     ///
-    /// Where the directory cannot be made or written.
-    pub(crate) fn write(&self) -> Result<PathBuf> {
-        let Settings { output, name, .. } = &self.settings;
-        let directory = new_directory(output, name, &self.machine)?;
-        let put = |name: &str, text: String| {
-            let path = directory.join(name);
-            fs::write(&path, text).with_context(|| path.display().to_string())
-        };
-        put("README.md", markdown::page(self))?;
-        put("summary.json", format!("{:#}\n", json::summary(self)))?;
-        put("windows.csv", raw::table(&self.windows))?;
-        Ok(directory)
+    /// Where something cannot be written.
+    pub(crate) fn keep(&self, run: &Run) -> Result<()> {
+        let page = markdown::page(self, run);
+        let raw = run.keep(json::settings(&self.settings), json::found(self), &page)?;
+        let written = fs::create_dir_all(&raw)
+            .and_then(|()| fs::write(raw.join("windows.csv"), raw::table(&self.windows)));
+        written.with_context(|| raw.display().to_string())
     }
 }

@@ -1,0 +1,18 @@
+//! What every bench does alike: what it is told, how it takes turns, how far it is, on what it measured, and what it
+//! keeps.
+#![forbid(unsafe_code)]
+
+mod machine;
+mod page;
+mod quick;
+mod run;
+mod turns;
+
+pub use machine::{in_words, machine};
+pub use page::{Limit, interval, kept, limits, signed, span, table};
+pub use quick::Quick;
+pub use run::{Options, Run, ended, write};
+pub use turns::{rounds, thread_cpu};
+
+/// Of all intervals.
+pub const CONFIDENCE: f64 = 0.95;
