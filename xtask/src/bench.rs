@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: builds a bench and what it measures, and runs it.
 //!
-//! The benches are programs of their own: that of the tap needs clang and the kernel's headers, and
-//! this one must build without them.
+//! Benches are separate programs: the bench of the tap needs clang and kernel headers, and xtask
+//! must build without them.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -18,24 +18,26 @@ pub(crate) struct Args {
     arguments: Vec<OsString>,
 }
 
+/// For tests this peer of the bench of the digests is built fast instead.
+const PEER_IN_FULL: &str = "profile.dev.package.sqlparser.opt-level=2";
+
 pub(crate) fn run(args: Args) -> Result<()> {
-    let (package, arguments) = match args.arguments.split_first() {
-        Some((name, rest)) if name == "sql" => ("waggle-bench-sql", rest),
-        Some((name, rest)) if name == "pfs" => ("waggle-bench-pfs", rest),
-        Some((name, rest)) if name == "lab" => ("waggle-bench-lab", rest),
-        Some((name, rest)) if name == "locks" => ("waggle-bench-locks", rest),
-        _ => ("waggle-bench", &*args.arguments),
+    let name = args.arguments.first().and_then(|name| name.to_str()).unwrap_or_default();
+    let (package, arguments) = match name {
+        "sql" | "pfs" | "lab" | "locks" => (format!("waggle-bench-{name}"), &args.arguments[1..]),
+        _ => ("waggle-bench".to_owned(), &*args.arguments),
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(&cargo);
-    build.args(["build", "--quiet", "--package", package]);
+    build.args(["build", "--quiet", "--package", &package, "--config", PEER_IN_FULL]);
     if package == "waggle-bench" {
         // What it measures.
         build.args(["--package", "waggle"]);
     }
     let built = build.status().context("cargo build")?;
     ensure!(built.success(), "the bench cannot be built: cargo xtask setup fetches what it needs");
-    let run = ["run", "--quiet", "--package", package, "--bin", package, "--"];
+    let run = ["run", "--quiet", "--package", &package, "--bin", &package];
+    let run = run.iter().copied().chain(["--config", PEER_IN_FULL, "--"]);
     // This process becomes the bench: a Ctrl-C is for it alone, which may have something to keep.
     let error = Command::new(&cargo).args(run).args(arguments).exec();
     Err(error).context("cargo run")

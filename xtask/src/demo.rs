@@ -14,7 +14,7 @@ const A_DAY: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// End after so many seconds; 0 runs until Ctrl-C.
+    /// End after this many seconds; 0 runs until Ctrl-C.
     #[arg(long, default_value_t = 0)]
     seconds: u64,
 }

@@ -1,11 +1,10 @@
-//! cargo-deny: the licences and the sources of what we depend on, by `deny.toml`.
+//! cargo-deny: checks licences and sources of dependencies against `deny.toml`.
 
+use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::ensure;
+use anyhow::{Context, Result};
 use waggle_testkit::target_dir;
 
 use crate::program::checked;
@@ -15,20 +14,17 @@ const VERSION: &str = "0.20.2";
 /// What needs no database from the network; that is `advisories`.
 const CHECKS: [&str; 3] = ["licenses", "bans", "sources"];
 
-/// Checks every dependency; installs cargo-deny where it is missing.
-pub(crate) fn check() -> Result<()> {
-    let cargo_deny = install()?;
-    println!("\n== cargo deny check {}", CHECKS.join(" "));
-    let ended = Command::new(&cargo_deny).arg("check").args(CHECKS).status();
-    let ended = ended.with_context(|| cargo_deny.display().to_string())?;
-    ensure!(ended.success(), "cargo deny ended with {ended}; the rules are in deny.toml");
-    Ok(())
+/// Checks every dependency; cargo-deny is installed where it is missing.
+pub(crate) fn command() -> Result<Command> {
+    let mut command = Command::new(install()?);
+    command.arg("check").args(CHECKS);
+    Ok(command)
 }
 
-/// Where cargo-deny is. It is built under `target/tools` where it is missing: two minutes of CPU,
-/// once, half of what an optimised build takes; the check takes a second with either.
+/// Where cargo-deny is. It is built where it is missing, once for every clone: two minutes of CPU, half of
+/// what an optimised build takes; the check takes a second with either.
 pub(crate) fn install() -> Result<PathBuf> {
-    let tools = target_dir().join("tools");
+    let tools = cache_dir().join("waggle/tools");
     let cargo_deny = tools.join("bin/cargo-deny");
     let version = checked(Command::new(&cargo_deny).arg("--version"));
     if version.is_ok_and(|version| version.trim() == format!("cargo-deny {VERSION}")) {
@@ -43,4 +39,12 @@ pub(crate) fn install() -> Result<PathBuf> {
     install.env("CARGO_PROFILE_DEV_DEBUG", "none");
     checked(&mut install).context("cargo-deny cannot be installed")?;
     Ok(cargo_deny)
+}
+
+/// Where programs keep what they can make again (XDG Base Directory Specification).
+fn cache_dir() -> PathBuf {
+    let named = |variable: &str| env::var_os(variable).map(PathBuf::from);
+    let absolute = |path: &PathBuf| path.is_absolute();
+    let cache = named("XDG_CACHE_HOME").filter(absolute);
+    cache.or_else(|| named("HOME").map(|home| home.join(".cache"))).unwrap_or_else(target_dir)
 }

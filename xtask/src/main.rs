@@ -1,21 +1,23 @@
 //! The tasks of the project: `cargo xtask --help`.
 //!
-//! It must build on a machine without clang, since `setup` installs clang: so it depends on the
-//! test kit, never on `waggle-probes`, and runs what does as a program of its own.
+//! xtask must build on a machine without clang, because `setup` installs clang. So it depends on
+//! the test kit, never on `waggle-probes`. It runs programs that need `waggle-probes` as separate
+//! programs.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "tasks speak to a terminal")]
 
 mod bench;
-mod built;
 mod demo;
 mod deny;
 mod fuzz;
-mod layers;
 mod pictures;
 mod program;
 mod setup;
 mod soak;
+mod test;
 mod vm;
+
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
@@ -27,8 +29,8 @@ enum Task {
     Setup,
     /// Watch a real server: the ones that run, or a private one under traffic.
     Demo(demo::Args),
-    /// Run every layer of the tests, each with its time.
-    Test(layers::Args),
+    /// Run every layer of the tests: of the gate, or of the long tier.
+    Test(test::Args),
     /// Measure, and keep the results under bench/results.
     Bench(bench::Args),
     /// Run the large forms of the tests, and keep their results under bench/results.
@@ -41,14 +43,25 @@ enum Task {
     Vm(vm::VmArgs),
 }
 
-fn main() -> Result<()> {
-    match Task::parse() {
+fn main() -> ExitCode {
+    match run(Task::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without a backtrace, under which what failed would be lost.
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
         Task::Setup => setup::run().and_then(|()| deny::install().map(drop)),
         Task::Demo(args) => demo::run(args),
-        Task::Test(args) => layers::run(args),
+        Task::Test(args) => test::run(&args),
         Task::Bench(args) => bench::run(args),
         Task::Soak(args) => soak::run(args),
-        Task::Fuzz(args) => fuzz::run(args),
+        Task::Fuzz(args) => fuzz::run(&args),
         Task::Pictures => pictures::run(),
         Task::Vm(args) => vm::run(args),
     }

@@ -1,12 +1,11 @@
-//! `cargo xtask pictures`: the pictures of the documents, from a real run of the terminal view.
+//! `cargo xtask pictures`: takes the pictures of the documents from real runs of the terminal view.
 
 mod svg;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use waggle_testkit::sysbench::{Length, Running, Sysbench};
@@ -39,6 +38,13 @@ pub(crate) fn run() -> Result<()> {
     terminal.wait_for("Slowest kept")?;
     terminal.take("digest")?;
     Ok(())
+}
+
+/// Where the pictures are kept.
+fn folder() -> Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
 }
 
 fn session(server: &Server) -> Result<Client> {
@@ -131,9 +137,7 @@ impl Terminal {
     /// Writes what is on the screen to `docs/pictures/NAME.svg`.
     fn take(&self, name: &str) -> Result<()> {
         let screen = self.run(&["capture-pane", "-p", "-e"])?;
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/pictures");
-        fs::create_dir_all(&directory)?;
-        let path = directory.join(format!("{name}.svg"));
+        let path = folder()?.join(format!("{name}.svg"));
         fs::write(&path, svg::of_screen(&screen, SIZE.0))?;
         println!("docs/pictures/{name}.svg");
         Ok(())

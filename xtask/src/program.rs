@@ -1,11 +1,8 @@
 //! Running other programs.
 
-use std::process::Command;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::bail;
+use anyhow::{Context, Result, bail};
 
 /// Runs a program and gives what it printed.
 ///

@@ -1,26 +1,19 @@
 //! `cargo xtask setup`: makes a Debian 12 machine ready for build, tests and demo.
 //!
-//! What is there already is left alone, so that a second run takes a moment. Nothing here needs
-//! what it installs but a C compiler, `pkg-config` and `libssl-dev`, which the build of xtask
-//! itself needs.
+//! It skips what is already there, so a second run takes a moment. It needs a C compiler,
+//! `pkg-config` and `libssl-dev`, which building xtask needs anyway, and nothing else that it
+//! installs.
 
-use std::env;
-use std::fs;
-use std::fs::File;
-use std::io;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Instant;
+use std::{env, thread};
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::bail;
-use waggle_testkit::Version;
-use waggle_testkit::servers_dir;
+use anyhow::{Context, Result, bail};
+use waggle_testkit::{MARIADB_IN_SID, Version, servers_dir};
 
 use crate::program::checked;
 use crate::vm;
@@ -50,6 +43,8 @@ const PACKAGES: &[&str] = &[
     "tmux",
     // To compare fingerprints with.
     "percona-toolkit",
+    // To see where a test hangs.
+    "gdb",
     // To boot another kernel.
     vm::QEMU_PACKAGE,
 ];
@@ -131,13 +126,17 @@ pub(crate) fn run() -> Result<()> {
     // The network is shared, but debootstrap spends its time unpacking. Maven's local repository
     // is not made for two at once.
     let (tree, packed) = thread::scope(|scope| {
-        let tree = scope.spawn(|| fetch_sid(&servers));
+        let tree = scope.spawn(|| {
+            fetch_sid(&servers)?;
+            add_mariadb(&servers.join("sid"))
+        });
         let packed = PACKED.iter().try_for_each(|packed| fetch_packed(packed, &servers));
         (tree.join(), packed)
     });
     packed?;
+    fetch_federatedx(&servers)?;
     tree.map_err(|_| anyhow::anyhow!("the thread that fetched the sid tree has failed"))??;
-    for version in Version::ALL {
+    for version in Version::BUILDS {
         say(&format!("{version:<14} {}", waggle_testkit::describe(version)?));
     }
     let list = servers.join("servers.toml");
@@ -228,6 +227,54 @@ fn fetch_sid(servers: &Path) -> Result<()> {
         command.args(["--include=mysql-server-core,mysql-client-core", "sid"]).arg(part);
         checked(&mut command)?;
         trim(part, SID_SURPLUS)
+    })
+}
+
+/// What MariaDB needs beside what is in the tree for MySQL.
+const MARIADB_LIBRARIES: &str = "liburing2";
+
+/// Adds MariaDB to the tree of Debian sid. Its package conflicts with that of MySQL, so that it is
+/// unpacked beside it; the libraries are installed. The age of the archive's lists is not checked:
+/// debootstrap does not check it either.
+fn add_mariadb(sid: &Path) -> Result<()> {
+    let (parent, name) = MARIADB_IN_SID.rsplit_once('/').unwrap_or(("", MARIADB_IN_SID));
+    fetch(&sid.join(parent), name, "usr/sbin/mariadbd", |part| {
+        let script = format!(
+            "export DEBIAN_FRONTEND=noninteractive && cd \"$1\" && \
+             mkdir -p /var/lib/apt/lists/partial /var/cache/apt/archives/partial && \
+             apt-get -qq -o Acquire::Check-Valid-Until=false update && \
+             apt-get -qq install --no-install-recommends {MARIADB_LIBRARIES} && \
+             apt-get -qq download mariadb-server-core && dpkg-deb --extract *.deb . && rm *.deb && \
+             apt-get -qq clean && rm -r /var/lib/apt/lists"
+        );
+        let inside = Path::new("/").join(part.strip_prefix(sid).unwrap_or(part));
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "chroot"]).arg(sid);
+        command.args(["sh", "-c", &script, "sh"]).arg(inside);
+        checked(&mut command)?;
+        trim(part, &["usr/share/doc", "usr/share/man", "usr/share/lintian", "usr/bin"])
+    })
+}
+
+/// Fetches the engine FEDERATED for the MariaDB of this Debian: the package of the server's core,
+/// which is all that the tests run of it, has no plugins.
+fn fetch_federatedx(servers: &Path) -> Result<()> {
+    fetch(servers, "federatedx", "ha_federatedx.so", |part| {
+        let mut query = Command::new("dpkg-query");
+        query.args(["--show", "--showformat=${Version}", "mariadb-server-core"]);
+        let version = checked(&mut query)?;
+        let package = part.join("package");
+        fs::create_dir(&package).context("cannot create a directory")?;
+        let mut download = Command::new("apt-get");
+        download.args(["download", "-qq"]).arg(format!("mariadb-server={}", version.trim()));
+        checked(download.current_dir(&package))?;
+        let mut extract = Command::new("dpkg-deb");
+        extract.arg("--extract").arg(only_file(&package)?).arg(part.join("tree"));
+        checked(&mut extract)?;
+        let plugin = part.join("tree/usr/lib/mysql/plugin/ha_federatedx.so");
+        fs::rename(plugin, part.join("ha_federatedx.so"))
+            .context("the package has no FederatedX")?;
+        ["package", "tree"].iter().try_for_each(|name| discard(&part.join(name)))
     })
 }
 

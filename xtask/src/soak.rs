@@ -1,23 +1,21 @@
-//! `cargo xtask soak`: the exactness runs with a million statements per server, the bad days at full
-//! size, half an hour under guard, and how soon a guardian has undone and a wait is shown. The same tests
-//! run small in `cargo test -p waggle`.
+//! `cargo xtask soak`: the large forms of tests that `make test` runs small: exactness with a million
+//! statements per server, the bad days at full size, half an hour under guard, how soon a guardian has
+//! undone and a wait is shown, 300 hostile processes beside a server, calibration on every server, two
+//! thousand random waits whose blockers are named, ten thousand simulated lab runs, every character of every
+//! character set as a name, and where the time of 600,000 statements per server went.
 
-use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
 use std::time::Instant;
+use std::{fs, thread};
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::ensure;
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 /// Where results are kept.
 pub(crate) const RESULTS: &str = "bench/results";
 /// The columns of the table of exactness runs: keys of the results.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "test",
     "server",
     "transport",
@@ -30,17 +28,68 @@ const COLUMNS: [&str; 12] = [
     "lost",
     "digests_compared",
     "digests_differing",
+    "in_doubt",
 ];
 
-/// The tests that have a long form.
-const TESTS: [&str; 3] = ["it", "pfs", "locks"];
+/// Tests that have a long form.
+struct Long {
+    package: &'static str,
+    test: &'static str,
+    /// What the names of those tests begin with, where others of the same program have none; else empty.
+    within: &'static str,
+}
+
+const fn whole(package: &'static str, test: &'static str) -> Long {
+    Long { package, test, within: "" }
+}
+
+const TESTS: [Long; 7] = [
+    whole("waggle", "it"),
+    whole("waggle", "clock"),
+    whole("waggle", "pfs"),
+    whole("waggle", "locks"),
+    whole("waggle-lab", "coverage"),
+    whole("waggle-sql", "digests"),
+    Long { package: "waggle-probes", test: "it", within: "waits::" },
+];
+
+impl Long {
+    /// Which of its tests are asked for, as cargo is told: `None` if none is.
+    fn chosen(&self, only: &str) -> Option<String> {
+        let told = match self.within {
+            "" if self.is_named(only) => self.part(only).unwrap_or(""),
+            "" => only,
+            within if only.starts_with(within) => only,
+            within => within,
+        };
+        let is_other_named = || TESTS.iter().any(|long| long.is_named(only));
+        // Without a name all are meant; of some programs no others are told by what their names hold.
+        let is_chosen =
+            self.is_named(only) || only.is_empty() || (self.within.is_empty() && !is_other_named());
+        is_chosen.then(|| told.to_owned())
+    }
+
+    /// What is asked for of this program: `locks::mix` is `mix` of `locks`.
+    fn part<'a>(&self, only: &'a str) -> Option<&'a str> {
+        only.strip_prefix(self.test)?.strip_prefix("::")
+    }
+
+    /// Whether these tests, or some of them by what their names begin with, and no others are meant.
+    fn is_named(&self, only: &str) -> bool {
+        match self.within {
+            "" => only == self.test || self.part(only).is_some(),
+            within => within.strip_suffix("::") == Some(only) || only.starts_with(within),
+        }
+    }
+}
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Statements per server.
     #[arg(long, default_value_t = 1_000_000)]
     statements: u64,
-    /// Only the tests of this name (it, pfs, locks), or those whose name holds this.
+    /// Only the tests of this name (it, clock, pfs, locks, coverage, digests, waits), or some of one (locks::mix), or
+    /// those whose name holds this.
     #[arg(default_value = "")]
     only: String,
 }
@@ -52,24 +101,22 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let name = format!("{}-soak{}", today()?, chosen.replace("::", "-"));
     let json = fs::canonicalize(".")?.join(RESULTS).join(format!("{name}.jsonl"));
     fs::create_dir_all(RESULTS).context("making bench/results")?;
-    if json.exists() {
-        fs::remove_file(&json).with_context(|| format!("removing {}", json.display()))?;
-    }
+    // Not every test keeps a result.
+    fs::write(&json, "").with_context(|| format!("writing {}", json.display()))?;
     let begin = Instant::now();
-    let (tests, only) = match TESTS.contains(&args.only.as_str()) {
-        true => (vec![args.only.as_str()], ""),
-        false => (TESTS.to_vec(), args.only.as_str()),
-    };
-    let ended = Command::new("cargo")
-        .args(["test", "--package", "waggle"])
-        .args(tests.iter().flat_map(|test| ["--test", test]))
-        .arg(only)
-        // One server at a time: what is under test is exactness under its full load.
-        .args(["--", "--nocapture", "--test-threads", "1"])
-        .env("WAGGLE_SOAK_STATEMENTS", args.statements.to_string())
-        .env("WAGGLE_SOAK_RESULTS", &json)
-        .status()
-        .context("cargo test")?;
+    let mut are_passed = true;
+    for long in &TESTS {
+        let Some(only) = long.chosen(&args.only) else { continue };
+        let ended = Command::new("cargo")
+            .args(["test", "--package", long.package, "--test", long.test, &only])
+            // One server at a time: what is under test is exactness under its full load.
+            .args(["--", "--nocapture", "--test-threads", "1"])
+            .env("WAGGLE_SOAK_STATEMENTS", args.statements.to_string())
+            .env("WAGGLE_SOAK_RESULTS", &json)
+            .status()
+            .context("cargo test")?;
+        are_passed &= ended.success();
+    }
     let results = read(&json)?;
     let command = format!("cargo xtask soak --statements {} {}", args.statements, args.only);
     let seconds = begin.elapsed().as_secs();
@@ -78,7 +125,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
     let markdown: PathBuf = Path::new(RESULTS).join(format!("{name}.md"));
     fs::write(&markdown, &table).with_context(|| format!("writing {}", markdown.display()))?;
     println!("{table}kept in {}", markdown.display());
-    ensure!(ended.success(), "a test of the soak failed: see above");
+    ensure!(are_passed, "a test of the soak failed: see above");
     Ok(())
 }
 
@@ -131,11 +178,11 @@ fn subject() -> String {
     let commit = Command::new("git").args(["describe", "--always", "--dirty"]).output();
     let commit = commit.ok().filter(|output| output.status.success());
     let commit = commit.and_then(|output| String::from_utf8(output.stdout).ok());
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+    let kernel = waggle_host::kernel_release();
     let told =
         |text: Option<String>| text.map_or("unknown".to_owned(), |text| text.trim().to_owned());
     let processors = thread::available_parallelism().ok().map(|number| number.to_string());
-    format!("commit {}, processors: {}, kernel {}", told(commit), told(processors), told(kernel))
+    format!("commit {}, processors: {}, kernel {kernel}", told(commit), told(processors))
 }
 
 /// A value without the quotes of JSON.
@@ -148,4 +195,29 @@ fn plain(value: &Value) -> String {
 pub(crate) fn today() -> Result<String> {
     let date = Command::new("date").args(["--utc", "+%F"]).output().context("date")?;
     Ok(String::from_utf8(date.stdout)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(only: &str) -> Vec<String> {
+        let of =
+            |long: &Long| Some(format!("{} {} {}", long.package, long.test, long.chosen(only)?));
+        TESTS.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn a_name_chooses_the_tests_of_that_name_else_those_that_hold_it() {
+        assert_eq!(chosen("it"), ["waggle it "]);
+        assert_eq!(chosen("coverage"), ["waggle-lab coverage "]);
+        assert_eq!(chosen("waits"), ["waggle-probes it waits::"]);
+        assert_eq!(chosen("waits::sums"), ["waggle-probes it waits::sums"]);
+        assert_eq!(chosen("locks::mix"), ["waggle locks mix"]);
+        let all = chosen("");
+        assert_eq!((all.len(), all[6].as_str()), (7, "waggle-probes it waits::"));
+        let by_name = chosen("exactness");
+        assert_eq!(by_name.len(), 6);
+        assert!(by_name.iter().all(|one| one.ends_with(" exactness")));
+    }
 }

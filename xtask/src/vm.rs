@@ -1,29 +1,19 @@
 //! `cargo xtask vm`: runs a command under another kernel, with this host's files.
 //!
-//! A Debian kernel boots in qemu, in software emulation, so that no right and no virtualisation
-//! support is needed. The guest sees the host's root file system through virtio-9p, read-only,
-//! under a layer on a disk of its own that goes away with it: it can write anywhere and changes
-//! nothing. Nothing is installed on the host but qemu; the kernel and busybox are unpacked under
-//! `target/vm`. Times taken in the guest mean nothing.
+//! A Debian kernel boots in qemu in software emulation, so it needs no rights and no virtualisation
+//! support. The guest sees the host's root file system read-only through virtio-9p, with a writable
+//! layer on a temporary disk: it can write anywhere and changes nothing. On the host only qemu is
+//! installed. Kernel and busybox are unpacked under `target/vm`. Times measured in the guest mean
+//! nothing.
 
-use std::env;
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
-use std::io::Read;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Child;
-use std::process::Command;
-use std::process::Stdio;
-use std::thread;
-use std::time::Duration;
-use std::time::Instant;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
 
-use anyhow::Context;
-use anyhow::Result;
-use anyhow::anyhow;
-use anyhow::ensure;
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::program::checked;
 

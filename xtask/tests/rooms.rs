@@ -1,9 +1,9 @@
-//! The rules of the house that the compiler does not know: which room may use which, where unsafe
-//! code and C may stand, and what no file may hold.
+//! Our rules that the compiler does not know: which crate may use which, where unsafe code and C
+//! may stand, and what no file may contain.
 //!
-//! The list of rooms is the block `rooms` of ARCHITECTURE.md, so that the document is the rule.
+//! The list of crates is the block `rooms` of ARCHITECTURE.md, so the document is the rule.
+#![cfg(test)]
 #![forbid(unsafe_code)]
-#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by a panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,7 +17,7 @@ const LINES_MAX: usize = 500;
 /// The only room with unsafe code, C and libbpf.
 const UNSAFE_ROOM: &str = "probes";
 /// Rooms that are given bytes and times, and return answers.
-const PURE_ROOMS: [&str; 5] = ["account", "model", "sql", "stats", "tui"];
+const PURE_ROOMS: [&str; 6] = ["account", "model", "profile", "sql", "stats", "tui"];
 const IO: [&str; 6] = ["std::fs", "std::net", "std::io", "std::process", "SystemTime", "Instant"];
 /// Names that say nothing: whatever is put there belongs to the room that needs it.
 const DRAWERS: [&str; 6] = ["util", "utils", "common", "helper", "helpers", "manager"];
@@ -79,7 +79,7 @@ fn files_with(extensions: &'static [&'static str]) -> impl Iterator<Item = PathB
 fn texts() -> impl Iterator<Item = PathBuf> {
     files().into_iter().filter(|path| {
         let is_licence = path.to_string_lossy().starts_with("LICENSE");
-        !has_extension(path, &["lock", "tsv", "cnf", "json", "snap", "svg"]) && !is_licence
+        !has_extension(path, &["lock", "tsv", "cnf", "json", "snap", "svg", "gz"]) && !is_licence
     })
 }
 
@@ -212,6 +212,14 @@ fn no_file_is_longer_than_a_person_reads() {
 }
 
 #[test]
+fn the_kept_results_have_at_most_5_mb() {
+    let kept = files().into_iter().filter(|path| path.starts_with("bench/results"));
+    let bytes: u64 =
+        kept.filter_map(|path| fs::metadata(root().join(path)).ok()).map(|it| it.len()).sum();
+    assert!(bytes <= 5_000_000, "bench/results has {bytes} bytes: keep summaries, pack windows");
+}
+
+#[test]
 fn nothing_is_left_for_later() {
     // Put together here, so that this file does not hold them.
     let words =
@@ -230,6 +238,33 @@ fn no_test_is_switched_off() {
         lines.into_iter().map(move |line| format!("{}: {}", path.display(), line.trim()))
     });
     none(found, "a test that cannot run fails and says what is missing; move it or remove it");
+}
+
+#[test]
+fn no_probe_names_another_and_what_they_share_names_none() {
+    let source = Path::new("crates/probes/src");
+    let rooms: BTreeSet<String> = files()
+        .iter()
+        .filter_map(|path| path.strip_prefix(source).ok()?.parent()?.iter().next())
+        .map(|room| room.to_string_lossy().into_owned())
+        .collect();
+    let has_program = |room: &&String| root().join(source).join(room).join("mod.bpf.c").is_file();
+    let probes: Vec<&String> = rooms.iter().filter(has_program).collect();
+    assert!(probes.len() > 1, "no probe found below {}", source.display());
+    let mut findings = Vec::new();
+    // `capture` joins the probes.
+    for room in rooms.iter().filter(|room| *room != "capture") {
+        let others = probes.iter().filter(|probe| **probe != room);
+        let words: Vec<String> =
+            others.flat_map(|probe| [format!("crate::{probe}"), format!("../{probe}/")]).collect();
+        let here = files_with(&["rs", "c", "h"]).filter(|path| path.starts_with(source.join(room)));
+        let lines = here.flat_map(|path| lines_with(&path, &words));
+        findings.extend(lines.filter(|line| !line.contains("//")));
+    }
+    none(
+        findings,
+        "move what they share to carrier, or let capture.rs pass it from one to the other",
+    );
 }
 
 #[test]
@@ -313,6 +348,28 @@ fn the_pure_rooms_do_no_input_or_output_and_read_no_clock() {
 }
 
 #[test]
+fn one_file_writes_to_the_standard_streams() {
+    let words = ["io::stdout()", "io::stderr()", "println!", "eprintln!", "print!", "eprint!"];
+    let words = words.map(str::to_owned);
+    let is_product = |path: &PathBuf| {
+        let is_source = path.starts_with("crates") && path.iter().any(|part| part == "src");
+        // A child of waggle answers to waggle, and the frame of the fuzzers is no part of the binary.
+        let others = ["waggle/src/streams.rs", "probes/src/servers/child.rs"];
+        is_source
+            && !others.iter().any(|other| path.ends_with(other))
+            && !path.starts_with("crates/fuzz_frame")
+    };
+    let findings =
+        files_with(&["rs"]).filter(is_product).flat_map(|path| lines_with(&path, &words));
+    // To ask what a stream is writes nothing; and a comment does not either.
+    let asks = |line: &String| ["is_terminal", "tcget", "//"].iter().any(|it| line.contains(it));
+    none(
+        findings.filter(|line| !asks(line)),
+        "write by crates/waggle/src/streams.rs, which lets no escape sequence of others through",
+    );
+}
+
+#[test]
 fn no_file_names_a_path_of_the_machine_it_was_written_on() {
     // Put together here, so that this file does not hold them.
     let places = ["/wo rk/", "/ro ot/", "/ho me/", "/Us ers/", "/tmp/se tup"];
@@ -320,7 +377,12 @@ fn no_file_names_a_path_of_the_machine_it_was_written_on() {
     let found = texts().flat_map(|path| {
         let content = read(&root().join(&path));
         let numbered = content.lines().enumerate();
-        let holds = |line: &str| places.iter().any(|place| line.contains(place.as_str()));
+        // Behind the number of a process it is the directory that the process has as its root.
+        let is_of_process = |line: &str, at| line[..at].ends_with(|c: char| c.is_ascii_digit());
+        let has = |line: &str, place: &str| {
+            line.match_indices(place).any(|(at, _)| !is_of_process(line, at))
+        };
+        let holds = |line: &str| places.iter().any(|place| has(line, place));
         let lines: Vec<String> = numbered
             .filter(|(_, line)| holds(line))
             .map(|(at, line)| format!("{}:{}: {}", path.display(), at + 1, line.trim()))

@@ -1,5 +1,5 @@
-//! A screen as SVG. It reads what `tmux capture-pane -e` writes: text and SGR sequences (ECMA-48
-//! 8.3.117) for bold, dim, underlined, reversed and the eight colours.
+//! Turns a screen into SVG. It reads the output of `tmux capture-pane -e`: text and SGR sequences
+//! (ECMA-48 8.3.117) for bold, dim, underlined, reversed and the eight colours.
 
 use std::fmt::Write;
 
@@ -21,7 +21,7 @@ struct Style {
     reversed: bool,
 }
 
-/// The picture of a screen of so many columns.
+/// The picture of a screen with this many columns.
 pub(super) fn of_screen(screen: &str, columns: usize) -> String {
     let lines: Vec<&str> = screen.trim_end().lines().collect();
     let width = columns as f64 * CELL.0 + 2.0 * MARGIN;

@@ -1,19 +1,24 @@
-//! The tests of the whole workspace, built at once.
+//! Builds the tests of a tier in one call.
 //!
-//! Cargo unifies the features of what is built in one call, and builds whatever differs again: to ask for the
-//! tests of one package after another would build most dependencies several times.
+//! Cargo unifies features per call. If it built the tests of one package after another, it would
+//! build most dependencies several times.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-/// Everything that tests.
+use super::layers;
+use super::tier::{self, Tier};
+use crate::program::checked;
+
+/// The programs of tests that were built.
 pub(crate) struct Built(Vec<Executable>);
 
 /// A program of tests.
+#[derive(Clone, Debug)]
 pub(crate) struct Executable {
     /// The directory of its package, where it runs.
     package: PathBuf,
@@ -24,21 +29,14 @@ pub(crate) struct Executable {
 }
 
 impl Built {
-    /// Builds them where that was not done yet.
-    pub(crate) fn once(built: &mut Option<Built>) -> Result<&Built> {
-        match built {
-            Some(built) => Ok(built),
-            none => Ok(none.insert(Built::all()?)),
-        }
-    }
-
-    /// Builds them; cargo says what it does.
-    fn all() -> Result<Built> {
-        println!("\n== cargo test --workspace --no-run");
+    /// Builds those of a tier; cargo says what it does.
+    pub(crate) fn all(tier: Tier) -> Result<Built> {
+        let words = layers::cargo_words(tier);
+        println!("\n== cargo test --no-run {}", words.join(" "));
         let begin = Instant::now();
         let built = Command::new("cargo")
-            .args(["test", "--workspace", "--no-run"])
-            .args(["--message-format", "json-render-diagnostics"])
+            .args(["test", "--no-run", "--message-format", "json-render-diagnostics"])
+            .args(words)
             .stderr(Stdio::inherit())
             .output()
             .context("cargo")?;
@@ -59,12 +57,11 @@ impl Built {
             one.is_integration && one.target == target && one.package.ends_with(package)
         };
         let found = self.0.iter().find(is_it);
-        found
-            .with_context(|| format!("{package} has no tests/{target}.rs; see xtask/src/layers.rs"))
+        found.with_context(|| format!("{package} has no tests/{target}.rs; see layers.rs"))
     }
 }
 
-/// `None` where a message of cargo tells of something else.
+/// `None` if a message of cargo tells of something else.
 fn executable(message: &str) -> Option<Executable> {
     let message: Value = serde_json::from_str(message).ok()?;
     message["profile"]["test"].as_bool().filter(|is_test| *is_test)?;
@@ -78,17 +75,40 @@ fn executable(message: &str) -> Option<Executable> {
 }
 
 impl Executable {
-    /// Runs all its tests.
-    pub(crate) fn run(&self) -> Result<()> {
-        let name = format!("{} {}", self.package.display(), self.target);
-        println!("\n== {name}");
-        let ended = Command::new(&self.path)
-            .current_dir(&self.package)
-            .env("CARGO_MANIFEST_DIR", &self.package)
-            .status()
-            .with_context(|| self.path.display().to_string())?;
-        ensure!(ended.success(), "a test of {name} failed ({ended}): see above");
-        Ok(())
+    /// Its package and its target, such as `crates/waggle it`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.relative().display(), self.target)
+    }
+
+    /// Its tests that a tier runs.
+    pub(crate) fn tests(&self, tier: Tier) -> Result<Vec<String>> {
+        let listed = checked(Command::new(&self.path).args(["--list", "--format", "terse"]))?;
+        let tests = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+        let (tests, package) = (tests.collect::<Vec<_>>(), self.relative().display().to_string());
+        if let Some(name) = tier::unknown(&package, &self.target, &tests) {
+            bail!("{} has no test {name}, which tier.rs names", self.name());
+        }
+        let of_tier = |test: &&str| Tier::of(&package, &self.target, test) == tier;
+        Ok(tests.into_iter().filter(of_tier).map(str::to_owned).collect())
+    }
+
+    /// The directory of its package, such as `crates/waggle`.
+    fn relative(&self) -> &Path {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+        root.and_then(|root| self.package.strip_prefix(root).ok()).unwrap_or(&self.package)
+    }
+
+    /// Runs tests, some at a time, and tells of each as JSON. Only the nightly test harness offers that and the times,
+    /// but the stable one has them, too (`is_nightly` in library/test of Rust).
+    pub(crate) fn command(&self, names: &[String], at_once: usize) -> Command {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
+        command.args(["-Z", "unstable-options", "--format", "json", "--report-time"]);
+        command.env("RUSTC_BOOTSTRAP", "1");
+        // A panic says where it was; a backtrace only makes the output long.
+        command.env("RUST_BACKTRACE", "0");
+        command.arg(format!("--test-threads={at_once}")).arg("--exact").args(names);
+        command
     }
 }
 
