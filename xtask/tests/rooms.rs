@@ -353,11 +353,12 @@ fn one_file_writes_to_the_standard_streams() {
     let words = words.map(str::to_owned);
     let is_product = |path: &PathBuf| {
         let is_source = path.starts_with("crates") && path.iter().any(|part| part == "src");
-        // A child of waggle answers to waggle, and the frame of the fuzzers is no part of the binary.
+        // A child of waggle answers to waggle; the test kit and the frame of the fuzzers are no part of the binary.
         let others = ["waggle/src/streams.rs", "probes/src/servers/child.rs"];
         is_source
             && !others.iter().any(|other| path.ends_with(other))
             && !path.starts_with("crates/fuzz_frame")
+            && !path.starts_with("crates/testkit")
     };
     let findings =
         files_with(&["rs"]).filter(is_product).flat_map(|path| lines_with(&path, &words));

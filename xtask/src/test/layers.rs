@@ -133,7 +133,7 @@ pub(crate) fn cargo_words(tier: Tier) -> Vec<&'static str> {
     if tier == Tier::Long {
         return vec!["--workspace"];
     }
-    let mut words = vec!["--workspace", "--exclude", BENCHES, "--lib", "--bins", "--examples"];
+    let mut words = vec!["--workspace", "--exclude", BENCHES, "--lib", "--bins"];
     for step in LAYERS.iter().flat_map(|layer| layer.steps) {
         if let Step::Tests(package, targets) = step {
             for target in targets.iter().filter(|target| !Tier::Long.has_all_of(package, target)) {

@@ -1,5 +1,6 @@
 //! The end of a run: a table of the layers, the slowest tests, and what each test said that failed.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use super::Ended;
@@ -51,7 +52,7 @@ fn print_slowest(layers: &[Ended], most: usize) {
     for Ended { layer, found, .. } in layers {
         timed.extend(found.iter().map(|found| (found.ended.time, layer.name, found.name())));
     }
-    timed.sort_by(|one, other| other.0.cmp(&one.0));
+    timed.sort_by_key(|(time, ..)| Reverse(*time));
     if most > 0 {
         println!("\n{:>8}  slowest tests", "time");
     }

@@ -99,7 +99,11 @@ const LONG: &[Long] = &[
     all("crates/lab", "reckoned"),
     all("crates/stats", "coverage"),
     all("crates/waggle", "clock"),
-    some("crates/lab", "it", &["load::transactions_that_arrive_keep_their_rate_and_wait_for_a_free_session"]),
+    some(
+        "crates/lab",
+        "it",
+        &["load::transactions_that_arrive_keep_their_rate_and_wait_for_a_free_session"],
+    ),
     some("crates/waggle", "ddl", &["side_by_side::both_tell_the_same_times::"]),
     some(
         "crates/waggle",

@@ -121,7 +121,7 @@ fn servers_of_one_version_live_side_by_side() {
 #[test]
 fn a_server_ends_when_the_program_that_started_it_is_killed() {
     for version in [Version::Mysql57, Version::Mysql9] {
-        let mut starter = Command::new(example("serve"))
+        let mut starter = Command::new(env!("CARGO_BIN_EXE_serve"))
             .arg(version.name())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -211,10 +211,4 @@ fn option_files_work_with_the_command_line_client_and_are_private() {
             assert_eq!(said.trim(), format!("{}@localhost", account.user), "{version} {output:?}");
         }
     }
-}
-
-/// An example of this crate, which Cargo builds before it runs the tests.
-fn example(name: &str) -> std::path::PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    tests.ancestors().nth(2).unwrap().join("examples").join(name)
 }

@@ -1,8 +1,9 @@
 //! Starts one private server, prints where it is as a line of JSON and keeps it until standard
 //! input closes or SIGTERM or SIGINT comes:
-//! `cargo run -p waggle-testkit --example serve -- mysql-9 [--arg=--general-log=1 …]`.
+//! `cargo run -p waggle-testkit -- mysql-9 [--arg=--general-log=1 …]`.
 //! In the background: `tail -f /dev/null | cargo run …`.
 
+#![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "the line of JSON is what this program is for")]
 
 use std::error::Error;
