@@ -160,6 +160,6 @@ mod tests {
         assert!(Tier::Long.has_all_of("crates/waggle", "clock"));
         assert!(!Tier::Long.has_all_of("crates/waggle", "pfs"));
         assert!(!Tier::Gate.has_all_of("crates/waggle", "pfs"));
-        assert!(Tier::Gate.has_all_of("crates/waggle", "ddl"));
+        assert!(Tier::Gate.has_all_of("crates/waggle", "locks"));
     }
 }
