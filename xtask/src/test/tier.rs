@@ -31,19 +31,21 @@ impl Tier {
 
     /// That of a test of a program: the directory of the package, and the name of the program.
     pub(crate) fn of(package: &str, program: &str, test: &str) -> Tier {
-        let is_long = LONG.iter().any(|long| {
+        let is_of = |long: &Long| {
             long.is_program(package, program)
                 && (long.tests.is_empty() || long.tests.iter().any(|name| is_named(test, name)))
-        });
+        };
+        let is_long = package.starts_with(BENCHES) || LONG.iter().any(is_of);
         if is_long { Tier::Long } else { Tier::Gate }
     }
 
     /// Whether it has all tests of this program.
     pub(crate) fn has_all_of(self, package: &str, program: &str) -> bool {
+        let is_bench = package.starts_with(BENCHES);
         let of_program = || LONG.iter().filter(|long| long.is_program(package, program));
         match self {
-            Tier::Gate => of_program().next().is_none(),
-            Tier::Long => of_program().any(|long| long.tests.is_empty()),
+            Tier::Gate => !is_bench && of_program().next().is_none(),
+            Tier::Long => is_bench || of_program().any(|long| long.tests.is_empty()),
         }
     }
 }
@@ -86,12 +88,10 @@ const fn some(
     Long { package, program, tests }
 }
 
+/// Where the packages are of which the gate tests nothing.
+const BENCHES: &str = "bench/";
+
 const LONG: &[Long] = &[
-    all("bench/lab", "quick"),
-    all("bench/locks", "quick"),
-    all("bench/pfs", "quick"),
-    all("bench/sql", "quick"),
-    all("bench/tap", "quick"),
     all("crates/lab", "coverage"),
     all("crates/lab", "noise_floor"),
     all("crates/lab", "pictures"),
@@ -154,6 +154,7 @@ mod tests {
     fn a_test_is_of_the_long_tier_by_its_name_its_module_or_its_program() {
         let of = |program, test| Tier::of("crates/waggle", program, test);
         assert_eq!(of("clock", "anything"), Tier::Long);
+        assert_eq!(Tier::of("bench/tap", "waggle_bench", "a_unit_test"), Tier::Long);
         assert_eq!(of("pfs", "guarding::what_costs_nothing_stays"), Tier::Long);
         assert_eq!(of("pfs", "guarding::what_costs_nothing_stays_more"), Tier::Gate);
         assert!(is_named("a::b", "a::") && !is_named("ab::b", "a::"));
