@@ -93,10 +93,10 @@ pub(crate) const LAYERS: &[Layer] = &[
     with_servers("locks", 3, &[Step::Tests("crates/waggle", &["locks", "guide", "ddl"])]),
     with_servers(
         "lab",
-        2,
+        3,
         &[Step::Tests("crates/waggle", &["lab"]), Step::Tests("crates/lab", &["it"])],
     ),
-    with_servers("terminal", 2, &[Step::Tests("crates/waggle", &["terminal", "profile"])]),
+    with_servers("terminal", 3, &[Step::Tests("crates/waggle", &["terminal", "profile"])]),
     with_servers(
         "bench",
         1,
