@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// An input on which nothing has come back for so long is one that hangs.
-const HANG: Duration = Duration::from_secs(20);
+const HANG: Duration = Duration::from_secs(120);
 /// Pages of 4 KiB that the process may have: 2 GiB. Each check has a limit of its own; this one also holds for a check
 /// that does not come back.
 const PAGES_MAX: u64 = 1 << 19;

@@ -1,6 +1,6 @@
 //! The layers of the tests, in their order.
 
-use anyhow::Result;
+use std::time::Duration;
 
 use super::built::Built;
 use super::step::{Found, Step};
@@ -23,15 +23,17 @@ impl Layer {
         self.steps.iter().any(|step| step.is_of(tier))
     }
 
-    /// Runs what a tier has of it.
-    pub(crate) fn run(&self, tier: Tier, built: &Built) -> Result<Vec<Found>> {
+    /// Runs what a tier has of it. A step that cannot be run has failed, and the next ones are run.
+    pub(crate) fn run(&self, tier: Tier, built: &Built) -> Vec<Found> {
         println!("\n==== {}", self.name);
         let at_once = if tier == Tier::Long { 1 } else { self.at_once };
-        let mut found = Vec::new();
-        for step in self.steps.iter().filter(|step| step.is_of(tier)) {
-            found.extend(step.run(tier, built, at_once)?);
-        }
-        Ok(found)
+        let run = |step: &Step| {
+            step.run(tier, built, at_once).unwrap_or_else(|error| {
+                let failure = Some(format!("{error:#}"));
+                vec![Found::of_step("a step that could not be run", Duration::ZERO, failure)]
+            })
+        };
+        self.steps.iter().filter(|step| step.is_of(tier)).flat_map(run).collect()
     }
 }
 
@@ -134,12 +136,52 @@ pub(crate) fn cargo_words(tier: Tier) -> Vec<&'static str> {
         return vec!["--workspace"];
     }
     let mut words = vec!["--workspace", "--exclude", BENCHES, "--lib", "--bins"];
-    for step in LAYERS.iter().flat_map(|layer| layer.steps) {
-        if let Step::Tests(package, targets) = step {
-            for target in targets.iter().filter(|target| !Tier::Long.has_all_of(package, target)) {
-                words.extend(["--test", *target]);
-            }
-        }
+    for target in programs().filter(|(package, target)| tier.has_some_of(package, target)) {
+        words.extend(["--test", target.1]);
     }
     words
+}
+
+/// Programs of tests, each by the directory of its package and its name.
+fn programs() -> impl Iterator<Item = (&'static str, &'static str)> {
+    LAYERS.iter().flat_map(|layer| layer.steps).flat_map(|step| match step {
+        Step::Tests(package, targets) => targets.iter().map(|target| (*package, *target)).collect(),
+        _ => Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The programs that cargo finds in the directories `tests` of the packages there.
+    fn found(dir: &str, root: &Path) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        for package in fs::read_dir(root.join(dir)).unwrap().map(|entry| entry.unwrap().path()) {
+            for test in fs::read_dir(package.join("tests")).into_iter().flatten() {
+                let test = test.unwrap().path();
+                let is_program = test.join("main.rs").is_file()
+                    || test.extension().is_some_and(|extension| extension == "rs");
+                if is_program {
+                    let package = package.strip_prefix(root).unwrap().display().to_string();
+                    found.push((package, test.file_stem().unwrap().to_str().unwrap().to_owned()));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_program_of_tests_is_in_a_layer() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+        let known: BTreeSet<(&str, &str)> = programs().collect();
+        let all = [found("crates", &root), found("bench", &root)].concat();
+        assert!(all.len() > 20, "{all:?}");
+        let is_new = |one: &&(String, String)| !known.contains(&(one.0.as_str(), one.1.as_str()));
+        assert_eq!(all.iter().filter(is_new).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+    }
 }

@@ -25,21 +25,26 @@ pub(crate) struct Ended {
     pub(crate) failure: Option<String>,
 }
 
-/// Runs these tests, `at_once` at a time. A test that runs longer than `longest` fails, with the stacks of its threads,
-/// and so does what the program did not come to.
+/// Runs these tests, `at_once` at a time. A test that runs longer than `longest` fails, with the stacks of its threads, and
+/// so does a test during which the program ends. What the program has not begun then is run by it once more.
 pub(crate) fn look(
     program: &Executable,
     names: &[String],
     at_once: usize,
     longest: Duration,
 ) -> Result<Vec<Ended>> {
-    let mut command = program.command(names, at_once);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().with_context(|| program.name())?;
-    let mut seen = Seen::default();
-    let said = child.stdout.take().map(lines).context("no output")?;
-    let why = seen.follow(&mut child, &said, longest)?;
-    Ok(seen.all_of(names, &why))
+    let (mut ended, mut left) = (Vec::new(), names.to_vec());
+    while !left.is_empty() {
+        let mut command = program.command(&left, at_once);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().with_context(|| program.name())?;
+        let mut seen = Seen::new();
+        let said = child.stdout.take().map(lines).context("no output")?;
+        let why = seen.follow(&mut child, &said, longest)?;
+        left = seen.close(&left, why.as_deref());
+        ended.append(&mut seen.ended);
+    }
+    Ok(ended)
 }
 
 /// The lines of an output as they come. What else a test or its children print is among them.
@@ -56,20 +61,25 @@ fn lines(output: ChildStdout) -> Receiver<String> {
 }
 
 /// What the test harness has told so far.
-#[derive(Default)]
 struct Seen {
     running: BTreeMap<String, Instant>,
     ended: Vec<Ended>,
+    /// When it told something last.
+    heard: Instant,
 }
 
 impl Seen {
-    /// Listens until the program ends or hangs, and returns why tests that it has not told of did not end.
+    fn new() -> Seen {
+        Seen { running: BTreeMap::new(), ended: Vec::new(), heard: Instant::now() }
+    }
+
+    /// Listens until the program ends or hangs. Returns why it ended, where that is not that all tests have passed.
     fn follow(
         &mut self,
         child: &mut Child,
         said: &Receiver<String>,
         longest: Duration,
-    ) -> Result<String> {
+    ) -> Result<Option<String>> {
         let mut status = None;
         loop {
             match said.recv_timeout(POLL) {
@@ -79,31 +89,40 @@ impl Seen {
                 Err(RecvTimeoutError::Timeout) if status.is_some() => break,
                 Err(RecvTimeoutError::Timeout) => status = child.try_wait()?,
             }
-            if let Some(hung) = self.hung(longest) {
+            if self.hangs(longest) {
                 let stacks = stacks::of(child.id());
                 child.kill()?;
                 child.wait()?;
                 let minutes = longest.as_secs() / 60;
-                let failure = format!("{hung} did not end within {minutes} minutes\n{stacks}");
-                println!("{failure}");
-                self.end(&hung, longest, Some(failure));
-                return Ok(format!("its program was stopped, since {hung} did not end"));
+                return Ok(Some(format!(
+                    "stopped, since nothing ended for {minutes} minutes\n{stacks}"
+                )));
             }
         }
-        Ok(format!("its program ended before it did: {}", child.wait()?))
+        let status = child.wait()?;
+        Ok((!status.success()).then(|| status.to_string()))
     }
 
-    fn hung(&self, longest: Duration) -> Option<String> {
-        let is_over = |(_, since): &(&String, &Instant)| since.elapsed() > longest;
-        self.running.iter().find(is_over).map(|(name, _)| name.clone())
+    /// Whether a test runs too long, or none runs and the program does not end.
+    fn hangs(&self, longest: Duration) -> bool {
+        let is_over = |since: &Instant| since.elapsed() > longest;
+        self.running.values().any(is_over) || (self.running.is_empty() && is_over(&self.heard))
     }
 
     /// A line of `--format json`: library/test/src/formatters/json.rs of Rust.
     fn hear(&mut self, line: &str) {
-        let Ok(said) = serde_json::from_str::<Value>(line) else {
-            println!("{line}");
+        // What others print without the end of a line stands before it.
+        let (before, told) = line.split_at(line.find(r#"{ "type":"#).unwrap_or(line.len()));
+        if !before.is_empty() {
+            println!("{before}");
+        }
+        let Ok(said) = serde_json::from_str::<Value>(told) else {
+            if !told.is_empty() {
+                println!("{told}");
+            }
             return;
         };
+        self.heard = Instant::now();
         let (Some("test"), Some(name)) = (said["type"].as_str(), said["name"].as_str()) else {
             return;
         };
@@ -115,6 +134,7 @@ impl Seen {
                 let words = said["stdout"].as_str().unwrap_or("it said nothing");
                 self.end(name, time, Some(words.to_owned()));
             }
+            Some("ignored") => self.end(name, time, Some("no test is skipped".to_owned())),
             _ => {}
         }
     }
@@ -129,16 +149,25 @@ impl Seen {
         self.ended.push(Ended { name: name.to_owned(), time, failure });
     }
 
-    /// All tests that were asked for; the others have failed.
-    fn all_of(mut self, names: &[String], why: &str) -> Vec<Ended> {
-        for name in names {
-            if !self.ended.iter().any(|one| one.name == *name) {
-                let ran = if self.running.contains_key(name) { ", while it ran" } else { "" };
-                let time = self.running.get(name).map_or(Duration::ZERO, Instant::elapsed);
-                self.end(name, time, Some(format!("{why}{ran}")));
-            }
+    /// Ends what ran when the program ended, and returns those of the tests that were asked for that it had not begun.
+    fn close(&mut self, names: &[String], why: Option<&str>) -> Vec<String> {
+        let ended = why.unwrap_or("its program ended");
+        for (name, since) in std::mem::take(&mut self.running) {
+            self.end(&name, since.elapsed(), Some(format!("while it ran: {ended}")));
         }
-        self.ended
+        let is_left = |name: &&String| !self.ended.iter().any(|one| one.name == **name);
+        let left: Vec<String> = names.iter().filter(is_left).cloned().collect();
+        if left.len() == names.len() {
+            for name in &left {
+                self.end(name, Duration::ZERO, Some(format!("before it began: {ended}")));
+            }
+            return Vec::new();
+        }
+        let has_failed = self.ended.iter().any(|one| one.failure.is_some());
+        if let Some(why) = why.filter(|_| left.is_empty() && !has_failed) {
+            self.end("(after all tests)", Duration::ZERO, Some(why.to_owned()));
+        }
+        left
     }
 }
 
@@ -147,29 +176,42 @@ mod tests {
     use super::*;
 
     fn told(lines: &[&str]) -> Seen {
-        let mut seen = Seen::default();
+        let mut seen = Seen::new();
         lines.iter().for_each(|line| seen.hear(line));
         seen
     }
 
+    fn failures(seen: &Seen) -> Vec<Option<&str>> {
+        seen.ended.iter().map(|one| one.failure.as_deref()).collect()
+    }
+
     #[test]
     fn what_the_harness_tells_is_read_among_other_lines() {
-        let seen = told(&[
+        let mut seen = told(&[
             r#"{ "type": "suite", "event": "started", "test_count": 2 }"#,
             r#"{ "type": "test", "event": "started", "name": "a::b" }"#,
             r#"{ "type": "test", "event": "started", "name": "c" }"#,
             "a private server is started",
-            r#"{ "type": "test", "name": "a::b", "event": "ok", "exec_time": 1.5 }"#,
+            r#"half a line{ "type": "test", "name": "a::b", "event": "ok", "exec_time": 1.5 }"#,
             r#"{ "type": "test", "event": "timeout", "name": "c" }"#,
         ]);
+        assert!(seen.hangs(Duration::ZERO) && !seen.hangs(Duration::from_secs(999)));
         let names = ["a::b", "c", "d"].map(str::to_owned);
-        assert_eq!(seen.hung(Duration::ZERO), Some("c".to_owned()));
-        assert_eq!(seen.hung(Duration::from_secs(999)), None);
-        let ended = seen.all_of(&names, "it was stopped");
-        let failure = |at: usize| ended[at].failure.as_deref();
-        assert_eq!((failure(0), ended[0].time), (None, Duration::from_millis(1500)));
-        assert_eq!(failure(1), Some("it was stopped, while it ran"));
-        assert_eq!(failure(2), Some("it was stopped"));
+        assert_eq!(seen.close(&names, Some("signal: 6")), ["d"]);
+        assert_eq!(failures(&seen), [None, Some("while it ran: signal: 6")]);
+        assert_eq!(seen.ended[0].time, Duration::from_millis(1500));
+    }
+
+    #[test]
+    fn what_never_begins_and_an_end_without_a_word_are_failures() {
+        let names = ["a".to_owned()];
+        let mut seen = told(&[]);
+        assert!(seen.close(&names, Some("signal: 11")).is_empty());
+        assert_eq!(failures(&seen), [Some("before it began: signal: 11")]);
+        let mut seen =
+            told(&[r#"{ "type": "test", "name": "a", "event": "ok", "exec_time": 0.1 }"#]);
+        assert!(seen.close(&names, Some("signal: 11")).is_empty());
+        assert_eq!(failures(&seen), [None, Some("signal: 11")]);
     }
 
     #[test]

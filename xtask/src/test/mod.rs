@@ -19,7 +19,8 @@ use anyhow::{Result, bail, ensure};
 
 use built::Built;
 use layers::{LAYERS, Layer};
-use step::{Found, Run};
+use look::Ended;
+use step::Found;
 use tier::Tier;
 
 #[derive(Debug, clap::Args)]
@@ -36,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// A layer that was run.
-struct Ended {
+struct Ran {
     layer: &'static Layer,
     time: Duration,
     found: Vec<Found>,
@@ -53,19 +54,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("no layer of the {tier} is called `{}`", args.only);
     }
     let built = built_beside_setup(tier)?;
-    let mut ended = Vec::new();
+    let mut ran = Vec::new();
     for layer in layers {
         let begin = Instant::now();
-        let found = layer.run(tier, &built)?;
-        ended.push(Ended { layer, time: begin.elapsed(), found });
+        let found = layer.run(tier, &built);
+        ran.push(Ran { layer, time: begin.elapsed(), found });
     }
     let begin = Instant::now();
-    for found in ended.iter_mut().filter(|one| one.layer.looks_again).flat_map(|one| &mut one.found)
-    {
-        look_again(found, tier)?;
+    for found in ran.iter_mut().filter(|one| one.layer.looks_again).flat_map(|one| &mut one.found) {
+        look_again(found, tier);
     }
-    report::print(&ended, begin.elapsed(), args.slowest);
-    let failed = ended.iter().flat_map(|one| &one.found).filter(|one| one.has_failed()).count();
+    report::print(&ran, begin.elapsed(), args.slowest);
+    let failed = ran.iter().flat_map(|one| &one.found).filter(|one| one.has_failed()).count();
     ensure!(failed == 0, "{failed} of the tests failed: see above");
     Ok(())
 }
@@ -82,12 +82,15 @@ fn built_beside_setup(tier: Tier) -> Result<Built> {
 }
 
 /// A test that failed beside others is run alone. Where it passes then, it is unstable.
-fn look_again(found: &mut Found, tier: Tier) -> Result<()> {
-    let Run::Test(program) = &found.run else { return Ok(()) };
+fn look_again(found: &mut Found, tier: Tier) {
+    let Some(program) = found.program.clone() else { return };
     while found.has_failed() && found.again.len() < LOOKS_MORE {
-        println!("\n== once more, alone: {} {}", program.name(), found.name());
+        println!("\n== once more, alone: {}", found.name());
         let names = [found.ended.name.clone()];
-        found.again.extend(look::look(program, &names, 1, tier.longest_test())?);
+        let looked = look::look(&program, &names, 1, tier.longest_test());
+        found.again.extend(looked.unwrap_or_else(|error| {
+            let failure = Some(format!("{error:#}"));
+            vec![Ended { name: names[0].clone(), time: Duration::ZERO, failure }]
+        }));
     }
-    Ok(())
 }

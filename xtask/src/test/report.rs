@@ -3,17 +3,17 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use super::Ended;
+use super::Ran;
 use super::step::Found;
 
 /// Lines of what a test said that failed, and characters of a line.
-const LINES_MAX: usize = 40;
+const LINES_MAX: usize = 100;
 const LINE_MAX: usize = 400;
 
 /// Prints it. `again` is what looking again took.
-pub(crate) fn print(layers: &[Ended], again: Duration, slowest: usize) {
+pub(crate) fn print(layers: &[Ran], again: Duration, slowest: usize) {
     println!("\n{:<16} {:>6} {:>8} {:>7} {:>9}", "layer", "tests", "time", "failed", "unstable");
-    for Ended { layer, time, found } in layers {
+    for Ran { layer, time, found } in layers {
         print_row(layer.name, *time, found);
     }
     let (time, all): (Duration, Vec<&Found>) = (
@@ -47,9 +47,9 @@ fn seconds(time: Duration) -> String {
     format!("{:.0} s", time.as_secs_f64())
 }
 
-fn print_slowest(layers: &[Ended], most: usize) {
+fn print_slowest(layers: &[Ran], most: usize) {
     let mut timed = Vec::new();
-    for Ended { layer, found, .. } in layers {
+    for Ran { layer, found, .. } in layers {
         timed.extend(found.iter().map(|found| (found.ended.time, layer.name, found.name())));
     }
     timed.sort_by_key(|(time, ..)| Reverse(*time));
@@ -89,6 +89,6 @@ mod tests {
         let short = shortened(&said);
         assert_eq!(short.lines().count(), 2);
         assert!(short.starts_with("thread 'a::b'") && short.len() < 1000, "{short}");
-        assert_eq!(shortened(&"more\n".repeat(99)).lines().count(), LINES_MAX);
+        assert_eq!(shortened(&"more\n".repeat(2 * LINES_MAX)).lines().count(), LINES_MAX);
     }
 }

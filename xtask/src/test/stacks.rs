@@ -9,8 +9,18 @@ const CALLS: &str = "12";
 
 /// The stack of each thread, or why it cannot be told.
 pub(crate) fn of(process: u32) -> String {
-    let mut debugger = Command::new("gdb");
-    debugger.args(["-batch", "-nx", "-p", &process.to_string(), "-ex"]);
+    // A thread that the kernel does not let go would hold it for ever.
+    let mut debugger = Command::new("timeout");
+    debugger.args([
+        "--kill-after=5",
+        "60",
+        "gdb",
+        "-batch",
+        "-nx",
+        "-p",
+        &process.to_string(),
+        "-ex",
+    ]);
     debugger.arg(format!("thread apply all backtrace {CALLS}"));
     match checked(&mut debugger) {
         Ok(said) => {

@@ -28,22 +28,22 @@ pub(crate) enum Step {
     Guest { kernel: &'static str, tests: &'static [(&'static str, &'static str)] },
 }
 
-/// What runs again where a test failed.
-pub(crate) enum Run {
-    /// Nothing: its step is a program that is no program of tests.
-    Program,
-    Test(Executable),
-}
-
 /// What was found of one test.
 pub(crate) struct Found {
-    pub(crate) run: Run,
+    /// What runs it again; `None` for a step that is no program of tests.
+    pub(crate) program: Option<Executable>,
     pub(crate) ended: Ended,
     /// Further looks at it, alone.
     pub(crate) again: Vec<Ended>,
 }
 
 impl Found {
+    /// A step as a whole.
+    pub(crate) fn of_step(heading: &str, time: Duration, failure: Option<String>) -> Found {
+        let ended = Ended { name: heading.to_owned(), time, failure };
+        Found { program: None, ended, again: Vec::new() }
+    }
+
     /// Whether it failed in the last look.
     pub(crate) fn has_failed(&self) -> bool {
         self.again.last().unwrap_or(&self.ended).failure.is_some()
@@ -54,8 +54,10 @@ impl Found {
         self.ended.failure.is_some() && !self.has_failed()
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.ended.name
+    /// With its program.
+    pub(crate) fn name(&self) -> String {
+        let name = &self.ended.name;
+        self.program.as_ref().map_or_else(|| name.clone(), |one| format!("{} {name}", one.name()))
     }
 }
 
@@ -67,8 +69,7 @@ impl Step {
             Step::Guest { .. } => tier == Tier::Long,
             Step::Units => true,
             Step::Tests(package, targets) => {
-                let other = if tier == Tier::Gate { Tier::Long } else { Tier::Gate };
-                targets.iter().any(|target| !other.has_all_of(package, target))
+                targets.iter().any(|target| tier.has_some_of(package, target))
             }
         }
     }
@@ -82,8 +83,7 @@ impl Step {
             Step::Deny => program("cargo deny", &mut crate::deny::command()?),
             Step::Units => tests(built.units(), tier, at_once),
             Step::Tests(package, targets) => {
-                let other = if tier == Tier::Gate { Tier::Long } else { Tier::Gate };
-                let programs = targets.iter().filter(|target| !other.has_all_of(package, target));
+                let programs = targets.iter().filter(|target| tier.has_some_of(package, target));
                 let programs: Result<Vec<_>> =
                     programs.map(|target| built.integration(package, target)).collect();
                 tests(programs?.into_iter(), tier, at_once)
@@ -109,7 +109,7 @@ fn tests<'a>(
         }
         println!("\n== {}: {} tests", program.name(), names.len());
         let ended = look(program, &names, at_once, tier.longest_test())?;
-        let of = |ended| Found { run: Run::Test(program.clone()), ended, again: Vec::new() };
+        let of = |ended| Found { program: Some(program.clone()), ended, again: Vec::new() };
         found.extend(ended.into_iter().map(of));
     }
     Ok(found)
@@ -123,8 +123,7 @@ fn program(heading: &str, command: &mut Command) -> Result<Vec<Found>> {
         status if status.success() => None,
         status => Some(format!("{status}: see above")),
     };
-    let ended = Ended { name: heading.to_owned(), time: begin.elapsed(), failure };
-    Ok(vec![Found { run: Run::Program, ended, again: Vec::new() }])
+    Ok(vec![Found::of_step(heading, begin.elapsed(), failure)])
 }
 
 /// Runs a program to its end, for as long as one may take.

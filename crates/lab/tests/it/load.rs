@@ -11,7 +11,7 @@ use waggle_lab::load::{
 };
 use waggle_lab::suite::Workload;
 use waggle_private_server::Launcher;
-use waggle_testkit::{Client, Server, Version, launcher, wait_for, wait_showing};
+use waggle_testkit::{Client, Server, Version, launcher, wait_for, wait_showing, wait_until};
 
 /// A server with tables, somebody who asks it, and what a load needs.
 struct Stage {
@@ -100,6 +100,15 @@ fn work(driver: &mut Driver, pace: Pace, time: Duration) -> (Count, f64) {
     (driver.count().unwrap().since(&before), seconds)
 }
 
+/// Lets it work until what was done is enough, and gives that.
+fn work_until(driver: &mut Driver, is_enough: impl Fn(&Count) -> bool) -> Count {
+    let before = driver.count().unwrap();
+    driver.go(Pace::Closed).unwrap();
+    wait_until("the work", || is_enough(&driver.count().unwrap().since(&before)));
+    driver.pause().unwrap();
+    driver.count().unwrap().since(&before)
+}
+
 #[test]
 fn the_sessions_count_what_the_server_counts_and_a_pause_is_still() {
     for version in [Version::Mysql57, Version::Mysql9, Version::Mariadb1011] {
@@ -107,8 +116,7 @@ fn the_sessions_count_what_the_server_counts_and_a_pause_is_still() {
         let mut driver = stage.start(&workload("oltp_read_write", &[]), 8);
         let (mut all, commits) = (0, stage.status("Com_commit"));
         for _ in 0..3 {
-            let (count, _) = work(&mut driver, Pace::Closed, Duration::from_millis(300));
-            assert!(count.transactions > 0, "{version}");
+            let count = work_until(&mut driver, |count| count.transactions > 100);
             all += count.transactions;
             assert_eq!(all, stage.status("Com_commit") - commits, "{version}");
             let shape = count.latency().unwrap().shape;
@@ -173,8 +181,7 @@ fn a_transaction_that_met_a_deadlock_is_counted_once_and_its_retry_as_well() {
     let arguments = [few.as_slice(), &["--index_updates=4", "--non_index_updates=4"]].concat();
     let mut driver = stage.start(&workload("oltp_write_only", &arguments), 16);
     let commits = stage.status("Com_commit");
-    let (count, _) = work(&mut driver, Pace::Closed, Duration::from_secs(1));
-    assert!(count.retries > 0, "{count:?}");
+    let count = work_until(&mut driver, |count| count.retries > 0);
     assert_eq!(count.transactions, stage.status("Com_commit") - commits);
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Instant;
 
+use waggle_testkit::PATIENCE;
 use waggle_testkit::fake::{self, NATIVE};
 
 use super::*;
@@ -34,7 +35,7 @@ fn met(serve: impl Fn(&mut Peer) -> io::Result<()> + Send + 'static) -> Connecti
     let options = Options { socket: Some(socket), ..Options::default() };
     let begin = Instant::now();
     let error = Connection::open(&options).err().unwrap();
-    assert!(begin.elapsed() < LOGIN_MAX + ANSWER_MAX + QUIT_MAX, "{error}");
+    assert!(begin.elapsed() < PATIENCE, "{error}");
     error
 }
 

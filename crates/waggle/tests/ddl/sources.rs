@@ -114,8 +114,8 @@ fn the_time_of_a_statement_is_the_same_in_both_sources() {
         audit.wait_for_statements(1);
         let lines = audit.end();
         let time: jiff::Timestamp = text(statements(&lines)[0], "time").parse().unwrap();
-        // Rounding, and half the time that the best of three looks at two clocks took.
-        let slack = jiff::SignedDuration::from_millis(10);
+        // Two clocks are read one after the other, and the processor may be taken away between: a fault is of seconds or hours.
+        let slack = jiff::SignedDuration::from_millis(500);
         assert!(begin - slack <= time && time <= end + slack, "{begin} {time} {end}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use waggle_testkit::client::Command;
-use waggle_testkit::{Account, Client, Server, Transport, Version, on_each_server};
+use waggle_testkit::{Account, Client, Server, Transport, Version, on_each_server, wait_until};
 
 use crate::watching::Waggle;
 use crate::{load, size, watched};
@@ -63,10 +63,16 @@ fn fifty_sessions_wait_for_one_row(version: Version) {
     holder.run("UPDATE pile SET v = 7 WHERE id = 1").unwrap();
     holder.run("SELECT 'ready'").unwrap();
 
-    let before = waggle.lines().len();
     for client in &mut waiting {
         client.send(Command::Query, b"UPDATE pile SET v = v + 1 WHERE id = 1").unwrap();
     }
+    let mut root = load::session(&server);
+    wait_until("all wait", || {
+        let waits = root.run("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").unwrap();
+        waits[0].text(0, 1) == Some(WAITING.to_string())
+    });
+    root.quit().unwrap();
+    let before = waggle.lines().len();
     // The interval in which they began, then whole ones.
     let whole = size::choose(8, 30);
     waggle.wait_for_lines(1 + whole);

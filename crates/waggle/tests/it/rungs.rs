@@ -58,8 +58,8 @@ fn a_rung_that_the_kernel_refuses_is_named_with_the_reason() {
     ended.assert_refused(&["fentry", "this kernel forbids it, even to root"]);
 }
 
-/// Also run under Debian's 6.1 kernel (`cargo xtask test`, layer `kernel 6.1`), where another rung is
-/// the first that works.
+/// Also run under Debian's 6.1 kernel (`cargo xtask test --long 6.1`), where another rung is the first that
+/// works.
 #[test]
 fn the_hook_that_doctor_chooses_captures_every_statement() {
     let server = Server::start(Version::Mariadb1011).unwrap();

@@ -132,7 +132,7 @@ fn windows(run: &Path) -> Vec<Value> {
 /// Whether a window is void since others had the processors: that can happen to any.
 fn is_of_host(window: &Value) -> bool {
     let why = window["void"].as_str().unwrap_or("");
-    why.contains("hypervisor") || why.contains(" instead of ")
+    ["hypervisor", " instead of ", "no transaction ended"].iter().any(|words| why.contains(words))
 }
 
 fn is_empty(dir: &Path) -> bool {

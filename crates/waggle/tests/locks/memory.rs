@@ -4,6 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 
+use waggle_testkit::wait_until;
+
 use super::*;
 
 const TAKE_1: &str = "UPDATE shop.t SET n = n + 1 WHERE id = 1";
@@ -202,7 +204,12 @@ fn unknown(version: Version) {
         "INSERT INTO shop.m VALUES (1), (2)",
     ]);
     let reader = scene.waiting(&["SELECT SLEEP(600) FROM shop.m"]);
-    std::thread::sleep(PAUSE);
+    let mut root = scene.server.root().unwrap();
+    let sleeps = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {} AND STATE = 'User sleep'",
+        reader.connection_id()
+    );
+    wait_until("the reader", || root.run(&sleeps).unwrap()[0].text(0, 0).as_deref() == Some("1"));
     let writer = scene.waiting(&["UPDATE shop.m SET id = 3"]);
     let look = watching.until("an unknown holder", |look| {
         look["undetermined"][0]["waiter"]["connection_id"] == writer.connection_id()
@@ -211,7 +218,7 @@ fn unknown(version: Version) {
     assert_eq!(look["undetermined"][0]["waiter"]["waits_for"]["kind"], "table", "{look:#}");
     let why = look["undetermined"][0]["why"].as_str().unwrap();
     assert!(why.contains("waggle reads no holder of such a lock"), "{version}: {why}");
-    scene.server.root().unwrap().run(format!("KILL {}", reader.connection_id())).unwrap();
+    root.run(format!("KILL {}", reader.connection_id())).unwrap();
 }
 
 #[test]

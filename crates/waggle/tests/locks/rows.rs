@@ -94,12 +94,11 @@ fn readers_behind_a_reader(version: Version) {
     let lock = "SELECT n FROM shop.t WHERE id = 1 FOR UPDATE";
     let holder = scene.session_after(&["BEGIN", lock]);
     let a = holder.connection_id();
-    let [first, second] = [(); 2].map(|()| {
-        let waiter = scene.waiting(&["BEGIN", lock]);
-        sleep(2 * PAUSE);
-        waiter
-    });
-    let (b, c) = (first.connection_id(), second.connection_id());
+    let first = scene.waiting(&["BEGIN", lock]);
+    let b = first.connection_id();
+    scene.look_until_drawn(&format!("{a}({b})"));
+    let second = scene.waiting(&["BEGIN", lock]);
+    let c = second.connection_id();
     scene.look_until_drawn(&format!("{a}({b} {c})"));
 }
 

@@ -18,7 +18,7 @@ use std::{fs, thread};
 
 use rustix::process::{Signal, kill_process};
 use waggle_testkit::sysbench::{Length, Running};
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Server, Version, wait_showing};
 
 use tmux::{Tmux, wait_for_end};
 
@@ -58,14 +58,15 @@ fn selected(screen: &str) -> &str {
 /// Puts a server in front, whatever else runs on this host.
 fn show(tmux: &Tmux, server: &Server) {
     let pid = format!("pid {} ", server.pid());
-    for _ in 0..50 {
-        if tmux.screen().contains(&pid) {
-            return;
+    wait_showing(&pid, || {
+        let screen = tmux.screen();
+        if screen.contains(&pid) {
+            return Ok(());
         }
         tmux.press(&["Tab"]);
         thread::sleep(Duration::from_millis(200));
-    }
-    panic!("{pid} is not among the servers:\n{}", tmux.screen());
+        Err(screen)
+    });
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn signals_leave_the_terminal_as_it_was() {
         tmux.last_screen();
         assert_eq!(tmux.state(), before, "{signal:?}");
     }
-    watch(&tmux, &server, "--for 4s");
+    tmux.command_to_its_end(&format!("clear; {WAGGLE} watch --pid {} --for 4s", server.pid()));
     tmux.last_screen();
     assert_eq!(tmux.state(), before, "--for");
 }

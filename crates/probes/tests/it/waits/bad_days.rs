@@ -40,12 +40,17 @@ fn waiters(server: &Server, capture: &mut Capture) -> Vec<thread::JoinHandle<boo
     let waiting = (0..WAITERS).map(|_| one(client(server))).collect();
     let mut control = client(server);
     wait_until("all of them", || {
-        let waits = control.run("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").unwrap();
         let running = capture.running();
         let running = running.iter().filter(|one| one.text.as_deref().is_some_and(is_waiter));
-        running.count() == WAITERS && waits[0].text(0, 1) == Some(WAITERS.to_string())
+        running.count() == WAITERS && row_waits(&mut control) == WAITERS
     });
     waiting
+}
+
+/// How many sessions wait for a row, as the server tells.
+pub(super) fn row_waits(control: &mut Client) -> usize {
+    let waits = control.run("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'").unwrap();
+    waits[0].text(0, 1).unwrap().parse().unwrap()
 }
 
 /// Lets one wait by this statement.
@@ -54,11 +59,13 @@ pub(super) fn waiter(
     capture: &mut Capture,
     sql: &'static str,
 ) -> thread::JoinHandle<()> {
-    let mut waiter = client(server);
+    let (mut waiter, mut control) = (client(server), client(server));
+    let before = row_waits(&mut control);
     let waiting = thread::spawn(move || run(&mut waiter, sql));
     wait_until("the wait", || {
         let is_it = |text: &[u8]| text == sql.as_bytes();
-        capture.running().iter().any(|one| one.text.as_deref().is_some_and(is_it))
+        let runs = capture.running().iter().any(|one| one.text.as_deref().is_some_and(is_it));
+        runs && row_waits(&mut control) > before
     });
     thread::sleep(Duration::from_millis(50));
     waiting

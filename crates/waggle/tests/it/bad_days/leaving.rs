@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use waggle_probes::capture::{Amount, Tap, TapOptions};
 use waggle_probes::servers::discover;
 use waggle_probes::servers::recognise::Builds;
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Server, Version, wait_showing};
 
 use crate::load;
 use crate::watching::{KernelIds, Waggle};
@@ -40,23 +40,18 @@ fn a_waggle_that_is_killed_leaves_nothing_in_the_kernel() {
         assert_eq!(code(server.pid()) != clean, hook == "uprobe", "{hook}: a breakpoint");
         waggle.signal(Signal::KILL);
         assert_eq!(waggle.end().code, None);
-        assert_eq!(gone(&ids), KernelIds::default(), "{hook}");
+        wait_until_gone(&ids, hook);
         assert!(code(server.pid()) == clean, "{hook}: a breakpoint stays");
         load::session(&server).run("SELECT 1").unwrap();
     }
 }
 
-/// What is left once the kernel has cleaned up, which it does a moment later (RCU).
-fn gone(ids: &KernelIds) -> KernelIds {
-    let mut left = ids.left();
-    for _ in 0..100 {
-        if left == KernelIds::default() {
-            break;
-        }
-        thread::sleep(std::time::Duration::from_millis(20));
-        left = ids.left();
-    }
-    left
+/// The kernel cleans up a moment later (RCU).
+fn wait_until_gone(ids: &KernelIds, hook: &str) {
+    wait_showing(format!("{hook}: nothing is left"), || match ids.left() {
+        left if left == KernelIds::default() => Ok(()),
+        left => Err(format!("{left:?}")),
+    });
 }
 
 #[test]
