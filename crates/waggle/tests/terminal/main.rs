@@ -18,7 +18,7 @@ use std::{fs, thread};
 
 use rustix::process::{Signal, kill_process};
 use waggle_testkit::sysbench::{Length, Running};
-use waggle_testkit::{Server, Version, wait_showing};
+use waggle_testkit::{Server, Version, wait_showing, wait_until};
 
 use tmux::{Tmux, wait_for_end};
 
@@ -117,11 +117,19 @@ fn a_blocked_session_comes_first_and_nothing_that_it_says_reaches_the_terminal_r
     let busy = "UPDATE held SET v = BENCHMARK(4000000000, SHA2(v, 256)) WHERE id = 2";
     let locked = "SELECT v FROM held FOR UPDATE";
     let update = "UPDATE held SET v = 1 WHERE id = 1";
+    let mut root = load::session(&server);
     for sql in ["ALTER TABLE altered ADD w INT", update, locked, busy, evil, plain] {
         let mut session = load::session(&server);
+        let id = session.connection_id();
         // It ends with the server.
         thread::spawn(move || session.run(sql));
+        // One after another, since the view shows the longest wait first.
+        let runs = format!(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID = {id} AND COMMAND = 'Query'"
+        );
+        wait_until(sql, || root.run(&runs).unwrap()[0].text(0, 0).as_deref() == Some("1"));
     }
+    root.quit().unwrap();
     // What is marked by the state alone, and what is where waits are measured.
     let inferred = ["lock", "row?", "for a lock"];
     let measured = ["metadata", "row lock", "Held by"];
