@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use waggle_host::monotonic_ns;
-use waggle_model::SeenLocks;
+use waggle_model::{Reading, RunningStatement, SeenLocks, SeenRowWait, TimeClass};
 use waggle_probes::servers::Instance;
 use waggle_probes::servers::layout::Layout;
 use waggle_probes::sessions::LockReader;
@@ -48,6 +48,30 @@ impl LockQuestion {
     }
 }
 
+/// How long a wait for a row has to last until it is told although the memory does not show it: it may be over before
+/// the memory is read.
+const UNSEEN_MIN_NS: u64 = 100_000_000;
+
+/// Adds those whose thread waits for a row, and whose lock was not found in the memory.
+fn with_all_waits(mut seen: SeenLocks, running: &[RunningStatement], now_ns: u64) -> SeenLocks {
+    let Reading::Value(rows) = &mut seen.rows else { return seen };
+    let waits = |one: &&RunningStatement| {
+        one.waits.is_some_and(|wait| {
+            wait.class == TimeClass::RowLock && wait.since_ns + UNSEEN_MIN_NS < now_ns
+        })
+    };
+    for one in running.iter().filter(waits) {
+        if rows.iter().all(|row| row.connection_id != one.connection_id) {
+            rows.push(SeenRowWait {
+                connection_id: one.connection_id,
+                unknown: Some("the lock that it waits for was not found in the memory".to_owned()),
+                ..SeenRowWait::default()
+            });
+        }
+    }
+    seen
+}
+
 impl Capture {
     /// Looks at the sessions of a server again, for a question about its locks.
     pub(crate) fn refresh(&mut self, pid: u32) {
@@ -69,9 +93,11 @@ impl Capture {
     }
 
     fn locks_of(&mut self, pid: u32) -> Option<Result<SeenLocks, String>> {
-        if let Err(why) = self.sample_one(pid, RunningTexts::Shown)? {
-            return Some(Err(why));
-        }
+        let mut running = match self.sample_one(pid, RunningTexts::Shown)? {
+            Ok(running) => running,
+            Err(why) => return Some(Err(why)),
+        };
+        self.tap.note_waits(pid, &mut running);
         let Watched { layout, instance, sessions, locks, .. } = self.watched.get_mut(&pid)?;
         let sessions = sessions.as_ref().map_err(Clone::clone);
         let reader = match locks {
@@ -82,12 +108,48 @@ impl Capture {
         let look = |reader: &mut LockReader| {
             reader.look(instance, sessions?).map_err(|error| error.to_string())
         };
-        Some(reader.and_then(look))
+        Some(reader.and_then(look).map(|seen| with_all_waits(seen, &running, monotonic_ns())))
     }
 
     /// A start that a server noted, in nanoseconds of `CLOCK_MONOTONIC`.
     pub fn start_ns(&self, pid: u32, noted_us: u64) -> Option<u64> {
         let clock = self.watched.get(&pid)?.layout.clock;
         self.tap.clocks().start_ns(clock, noted_us, monotonic_ns())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waggle_model::NowWait;
+
+    use super::*;
+
+    const NOW: u64 = 10_000_000_000;
+
+    fn seen(rows: &[u64]) -> SeenLocks {
+        let row = |id: &u64| SeenRowWait { connection_id: *id, ..SeenRowWait::default() };
+        let rows = Reading::Value(rows.iter().map(row).collect());
+        let metadata = Reading::Value(Vec::new());
+        SeenLocks { sessions: Vec::new(), metadata, rows, unreadable: 0, is_pooled: false }
+    }
+
+    fn waiting(connection_id: u64, class: TimeClass, for_ns: u64) -> RunningStatement {
+        let waits = Some(NowWait { class, since_ns: NOW - for_ns });
+        RunningStatement { connection_id, waits, ..RunningStatement::default() }
+    }
+
+    #[test]
+    fn who_waits_for_a_row_by_its_thread_is_told_also_where_the_memory_shows_no_lock() {
+        let running = [
+            waiting(7, TimeClass::RowLock, 2 * UNSEEN_MIN_NS),
+            waiting(8, TimeClass::RowLock, 2 * UNSEEN_MIN_NS),
+            waiting(9, TimeClass::RowLock, UNSEEN_MIN_NS / 2),
+            waiting(10, TimeClass::Latch, 2 * UNSEEN_MIN_NS),
+        ];
+        let all = with_all_waits(seen(&[7]), &running, NOW);
+        let rows = all.rows.value().unwrap();
+        let ids: Vec<u64> = rows.iter().map(|row| row.connection_id).collect();
+        assert_eq!(ids, [7, 8], "each once, and only who waits for a row for a while");
+        assert!(rows[1].unknown.is_some());
     }
 }
