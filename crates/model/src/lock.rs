@@ -13,6 +13,8 @@ pub struct SeenLocks {
     pub rows: Reading<Vec<SeenRowWait>>,
     /// Sessions that were seen but could not be read.
     pub unreadable: usize,
+    /// Whether a pool of threads serves the server: then sessions are not seen while they are idle.
+    pub is_pooled: bool,
 }
 
 /// A session, idle or not.
@@ -24,6 +26,8 @@ pub struct SeenSession {
     pub connection_id: u64,
     /// What it does.
     pub command: Command,
+    /// Whether it, or its statement, was killed; `None` where that is not known.
+    pub is_killed: Option<bool>,
     /// When its statement began, or its last one: microseconds of the server's clock.
     pub noted_start_us: Option<u64>,
     /// Who and where.
@@ -60,6 +64,8 @@ pub struct SeenRowWait {
     pub connection_id: u64,
     /// Who holds a lock in the way, or has asked before, where nobody holds one.
     pub blockers: Vec<u64>,
+    /// Whether all transactions could be read: then `blockers` lacks nobody.
+    pub is_whole: bool,
     /// Why `blockers` is empty.
     pub unknown: Option<String>,
     /// Who may be the blocker, where that is not certain.

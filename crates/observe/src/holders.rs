@@ -142,7 +142,7 @@ mod tests {
 
     fn holders(sessions: Vec<SeenSession>, seen_ns: u64, by: &[u64]) -> (Holders, Blocked) {
         let (metadata, rows) = (Reading::Value(Vec::new()), Reading::Value(Vec::new()));
-        let seen = SeenLocks { sessions, metadata, rows, unreadable: 0 };
+        let seen = SeenLocks { sessions, metadata, rows, unreadable: 0, is_pooled: false };
         let blocked = Blocked { by: by.to_vec(), ..Blocked::default() };
         let holders = Holders::of(seen, seen_ns, [&blocked].into_iter(), |us| Some(us * 1000));
         (holders, blocked)

@@ -108,10 +108,12 @@ pub(super) struct Head {
     pub(super) state: Option<StringAt>,
     /// Address of the security context.
     pub(super) context: Option<u64>,
+    /// Whether it, or its statement, was killed.
+    pub(super) is_killed: Option<bool>,
 }
 
 /// The fields of a head.
-pub(super) const HEAD: [Field; 9] = [
+pub(super) const HEAD: [Field; 10] = [
     Field::ConnectionId,
     Field::Command,
     Field::StartTime,
@@ -121,6 +123,7 @@ pub(super) const HEAD: [Field; 9] = [
     Field::DatabaseLength,
     Field::State,
     Field::SecurityContext,
+    Field::Killed,
 ];
 
 impl Head {
@@ -144,6 +147,7 @@ impl Head {
                 .map(|(address, length)| StringAt::Counted(address, length)),
             state: pointer(Field::State).map(StringAt::ZeroEnded),
             context: pointer(Field::SecurityContext),
+            is_killed: word(Field::Killed).map(|killed| killed != 0),
         })
     }
 }
@@ -249,6 +253,7 @@ mod tests {
                 database: Some(StringAt::Counted(0x8000, 4)),
                 state: Some(StringAt::ZeroEnded(0xa000)),
                 context: Some(0x9000),
+                is_killed: None,
             }
         );
     }

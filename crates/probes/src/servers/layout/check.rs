@@ -148,6 +148,8 @@ impl Checked<'_> {
                 _ => Ok(()),
             },
             Field::SqlMode => self.below(field, SQL_MODE_MAX),
+            // The number of an error, or of a kind of end.
+            Field::Killed => self.below(field, ERROR_MAX),
             Field::Charset => self.charset(),
             Field::ServerStatus => self.below(field, SERVER_STATUS_MAX),
             Field::Command => self.below(field, COMMAND_MAX),

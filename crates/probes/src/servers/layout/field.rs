@@ -44,6 +44,8 @@ waggle_model::named! {
         SqlMode = "sql_mode",
         /// Pointer to the character set that statements arrive in (`@@character_set_client`).
         Charset = "character_set_client",
+        /// Whether the session or its statement was killed: a number other than 0, 4 bytes wide.
+        Killed = "killed",
         /// Pointer to the diagnostics area in use.
         Diagnostics = "diagnostics",
         /// Pointer to the security context in use.
@@ -83,6 +85,7 @@ impl Field {
             Field::ConnectionId
             | Field::ServerStatus
             | Field::Command
+            | Field::Killed
             | Field::DiagnosticsStatus
             | Field::ErrorNumber => 4,
             Field::IsSent => 1,
@@ -111,6 +114,7 @@ impl Field {
             Field::SqlMode | Field::Charset => {
                 "so digests are made as if every session had the default sql_mode and utf8"
             }
+            Field::Killed => "so nothing tells whether the holder of a lock was killed already",
             Field::Diagnostics | Field::DiagnosticsStatus => {
                 "so there are no errors and no rows affected, and the last reply before the next \
                  statement counts as the end"

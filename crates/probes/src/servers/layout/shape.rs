@@ -77,6 +77,16 @@ pub(in crate::servers) fn number_stored<const NUMBER: u64, const WIDTH: u8>(
     stored::<WIDTH>(trace, |value| value.constant() == Some(NUMBER))
 }
 
+/// `if (this->field != 0) { … this->field = 0; }`: the first one that is looked at.
+pub(in crate::servers) fn cleared_where_set(trace: &Trace) -> Offsets {
+    let zero = |(field, with): (&Term, &Term)| {
+        (with.constant() == Some(0)).then(|| field.field_of(&SELF, 4))?
+    };
+    let cleared = number_stored::<0, 4>(trace);
+    let first = trace.comparisons().find_map(zero);
+    first.filter(|field| cleared.contains(field)).into_iter().collect()
+}
+
 /// Smaller numbers are no address: a text of the file lies behind its headers.
 const ADDRESS_MIN: u64 = 0x10000;
 

@@ -71,6 +71,7 @@ const SLOW_ROWS: [&str; 3] = [
     "_ZN15MYSQL_QUERY_LOG5writeEP3THDlPKcmyybS3_m",
 ];
 const LOCK_WAIT: &str = "thd_storage_lock_wait";
+const IS_KILLED: &str = "_ZNK16Mutex_cond_array13is_thd_killedEPK3THD";
 const STAGE: &str = "_ZN3THD11enter_stageEPK17PSI_stage_info_v1PS0_PKcS5_j";
 const CONTEXT: [&str; 2] =
     ["thd_get_security_context", "_Z24thd_get_security_contextP3THDPP16Security_context"];
@@ -149,6 +150,10 @@ pub(super) const TABLE: &[Derivation] = &[
     by!(Field::Charset, "thd_charset", shape::returned::<8>),
     by!(Field::Charset, "_Z11thd_charsetP3THD", shape::returned::<8>),
     by!(Field::Charset, "_ZN3THD14update_charsetEv", shape::converted),
+    by!(Field::Killed, "thd_killed", shape::returned::<4>),
+    by!(Field::Killed, IS_KILLED, shape::argument_compared::<1, 0>),
+    by!(Field::Killed, "thd_kill_level", shape::argument_compared::<0, 0>),
+    by!(Field::Killed, "_ZN3THD12reset_killedEv", shape::cleared_where_set),
     by!(Field::Diagnostics, STATUS, shape::compared_through),
     by!(Field::Diagnostics, IS_ERROR, shape::compared_through),
     by!(Field::Diagnostics, NOTICE_OF_ERROR[0], shape::passed_through::<3, 4>),

@@ -152,7 +152,8 @@ impl LockReader {
         let mut memory = ProcessMemory::of(instance.pid);
         let is_known = self.tickets.is_some() && self.transactions.is_some();
         let most = if is_known { TIME_MAX } else { SEARCH_MAX };
-        self.read(&mut memory, sessions, Instant::now() + most)
+        let seen = self.read(&mut memory, sessions, Instant::now() + most)?;
+        Ok(SeenLocks { is_pooled: instance.waiting.is_pooled, ..seen })
     }
 
     /// How many bytes the last look read, without those of the sample before it.
@@ -183,6 +184,7 @@ impl LockReader {
                     metadata,
                     rows,
                     unreadable: sessions.len(),
+                    is_pooled: false,
                 });
             }
         };
@@ -198,7 +200,7 @@ impl LockReader {
         };
         self.bytes = BYTES_MAX.saturating_sub(reads.bytes_left());
         let unreadable = unreadable + usize::from(!whole);
-        Ok(SeenLocks { sessions: seen, metadata, rows, unreadable })
+        Ok(SeenLocks { sessions: seen, metadata, rows, unreadable, is_pooled: false })
     }
 
     /// Sessions in which offsets are searched, some at a time: all that run, with a few that are idle. Who

@@ -103,6 +103,7 @@ impl Queue {
         };
         let (holders, before) = (of(false), of(true));
         let is_whole = others.clone().all(|(_, (_, whole))| *whole);
+        wait.is_whole = is_whole;
         match (holders.is_empty(), before.len()) {
             (false, _) => wait.blockers = holders.into_iter().collect(),
             // Nobody holds it, so it stands behind one that asked before; with one there is no doubt.
@@ -111,8 +112,9 @@ impl Queue {
                 wait.candidates = before.into_iter().collect();
                 wait.unknown = Some(match is_whole {
                     true => {
-                        "no session that was read holds a lock in the way: it may be a transaction \
-                             without a session, or the lock was let go of while it was read"
+                        "no session that was read holds a lock in the way: it may be a thread of the \
+                             server, such as an applier of replication, or a transaction without a session, or \
+                             the lock was let go of while it was read"
                             .to_owned()
                     }
                     false => {

@@ -76,6 +76,7 @@ impl Who {
                 thd,
                 connection_id: head.id,
                 command: u8::try_from(head.command).map(Command).unwrap_or_default(),
+                is_killed: head.is_killed,
                 noted_start_us: head.start_us,
                 identity: Identity { user, host, database },
                 state,

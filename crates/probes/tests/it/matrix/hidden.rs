@@ -37,6 +37,7 @@ fn lacks(field: Field) -> &'static [&'static str] {
         | Field::SqlMode
         | Field::Charset
         | Field::IsSent
+        | Field::Killed
         | Field::Address => &[],
     }
 }
