@@ -30,5 +30,5 @@ pub use hidden::{hidden_servers, no_server};
 pub use news::{Gone, News};
 pub use observer::{Observer, ObserverOptions, Summary};
 pub use queue::{Ended, Queue, Room, Size, Trouble, Writer};
-pub use remembered::{Remembered, RememberedStatements};
+pub use remembered::{OpenTransaction, Remembered, RememberedStatements};
 pub use sink::{Companion, RecordSink, Sinks, Standing, StatementSink};

@@ -32,8 +32,23 @@ pub struct RememberedStatements<'a> {
     pub last_end_ns: u64,
     /// The first one of the open transaction that wrote something.
     pub first_write: Option<&'a Ran>,
+    /// Whether a transaction is open, and when the first statement in it ended, where that was seen: nanoseconds of
+    /// `CLOCK_MONOTONIC`.
+    pub transaction: OpenTransaction,
     /// Whether the server says of the session that it ran this last.
     pub is_confirmed: bool,
+}
+
+/// Whether a transaction of a session was open when a statement ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OpenTransaction {
+    /// Its begin was not seen, or the server does not say.
+    #[default]
+    Unknown,
+    /// None.
+    No,
+    /// One whose first statement had ended at this time.
+    Since(u64),
 }
 
 /// What was remembered of sessions, and how much of it was forgotten.
@@ -57,6 +72,8 @@ struct Session {
     has_written: bool,
     /// Whether the begin of the open transaction was seen.
     knows_transaction: bool,
+    /// The open transaction.
+    transaction: OpenTransaction,
 }
 
 /// A statement that ended.
@@ -68,6 +85,8 @@ struct Ended {
     ran: Ran,
     /// Whether the transaction that was open then had written something.
     has_written: bool,
+    /// Whether one was open.
+    transaction: OpenTransaction,
 }
 
 impl Remembered {
@@ -93,6 +112,7 @@ impl Remembered {
             last: &last.ran,
             last_end_ns: last.end_ns,
             first_write: last.has_written.then_some(&one.first_write),
+            transaction: last.transaction,
             is_confirmed: confirmed.is_some(),
         })
     }
@@ -118,6 +138,7 @@ impl Remembered {
                 && let Some(one) = self.sessions.get_mut(&key)
             {
                 (one.has_written, one.knows_transaction) = (false, true);
+                one.transaction = OpenTransaction::No;
             }
             return;
         }
@@ -180,12 +201,19 @@ impl Remembered {
 impl Session {
     /// Takes over what the last statement did with the transaction.
     fn follow_transaction(&mut self, in_transaction: Option<bool>, sql: &[u8], is_done: bool) {
+        self.transaction = match (in_transaction, self.transaction) {
+            (None, _) => OpenTransaction::Unknown,
+            (Some(false), _) => OpenTransaction::No,
+            (Some(true), OpenTransaction::No) => OpenTransaction::Since(self.last.end_ns),
+            (Some(true), open) => open,
+        };
         match in_transaction {
             Some(false) => (self.has_written, self.knows_transaction) = (false, true),
             None => (self.has_written, self.knows_transaction) = (false, false),
             Some(true) => match kind(sql) {
                 Kind::Begin | Kind::Commit | Kind::Rollback | Kind::Ddl => {
                     (self.has_written, self.knows_transaction) = (false, true);
+                    self.transaction = OpenTransaction::Since(self.last.end_ns);
                 }
                 kind => {
                     let is_first = self.knows_transaction && !self.has_written;
@@ -197,7 +225,7 @@ impl Session {
                 }
             },
         }
-        self.last.has_written = self.has_written;
+        (self.last.has_written, self.last.transaction) = (self.has_written, self.transaction);
     }
 }
 

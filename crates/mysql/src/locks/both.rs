@@ -26,8 +26,14 @@ pub(super) fn tree(by_sql: &Tree, memory: &Tree) -> Tree {
 
 /// The memory knows who it is where SQL does not, or only as nobody else can be it.
 fn add(said: &mut Wait, seen: Wait) {
+    if seen.blockers.is_empty() || said.lock.kind != seen.lock.kind {
+        return;
+    }
     let is_doubtful = said.blockers.is_empty() || said.by_elimination;
-    if !is_doubtful || seen.blockers.is_empty() || said.lock.kind != seen.lock.kind {
+    if !is_doubtful {
+        if said.not_all.is_some() {
+            add_missing(said, seen);
+        }
         return;
     }
     let Lock { object, index, mode, record, key, state, kind } = said.lock.clone();
@@ -40,8 +46,16 @@ fn add(said: &mut Wait, seen: Wait) {
         key,
         state: state.or(seen.lock.state),
     };
-    said.blockers = seen.blockers;
+    (said.blockers, said.not_all) = (seen.blockers, seen.not_all);
     (said.by_elimination, said.unknown, said.source) = (false, None, Source::Memory);
+}
+
+/// Who holds a lock that SQL does not show.
+fn add_missing(said: &mut Wait, seen: Wait) {
+    let missing = seen.blockers.into_iter().filter(|key| !said.blockers.contains(key));
+    let missing: Vec<Key> = missing.collect();
+    said.blockers.extend(missing);
+    said.not_all = seen.not_all;
 }
 
 /// Adds what the memory knows of those in the tree.
@@ -74,6 +88,8 @@ mod tests {
             waited_s: (source == Source::Sql).then_some(7.0),
             blockers: blockers.iter().map(|id| Key::Session(*id)).collect(),
             by_elimination: false,
+            not_all: None,
+            overtaken: false,
             unknown: blockers.is_empty().then(why),
             source,
         }

@@ -34,6 +34,8 @@ impl Waiting {
             waited_s: self.seconds,
             blockers: Vec::new(),
             by_elimination: false,
+            not_all: None,
+            overtaken: false,
             unknown: None,
             source: WaitSource::Sql,
         }

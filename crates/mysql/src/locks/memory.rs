@@ -1,6 +1,7 @@
 //! Waits as they were read in the memory of a server: the same tree as from its tables. Pure.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use waggle_model::{
     Command, Flavour, Reading, SeenLocks, SeenMetadataLock, SeenRowWait, SeenSession, WaitsFor,
@@ -21,6 +22,10 @@ const BACKUP: &str = "Waiting for backup lock";
 const LOW_PRIORITY: &str = "SHARED_WRITE_LOW_PRIO";
 const NOT_SEEN: &str = "no session that was read holds a lock in the way: the holder may be on no thread \
                         (a pool of threads), be without a session, or have let go of it meanwhile";
+/// Why a holder may not be among those who were seen.
+const POOLED: &str = "sessions of a pool of threads are not seen while they are idle";
+const UNREADABLE: &str = "some sessions could not be read";
+const TOO_MANY: &str = "some transactions have too many locks to be read";
 const NOT_PROVEN: &str = "its request could not be read for certain";
 const NOT_IN_MEMORY: &str = "waggle reads no holder of such a lock in the memory of the server; an account \
                              may tell more";
@@ -36,6 +41,8 @@ pub struct About {
     pub first_write: Option<String>,
     /// Why `last` is not known.
     pub why_unknown: Option<String>,
+    /// Seconds since its transaction began.
+    pub transaction_s: Option<f64>,
 }
 
 /// The server, of which no account tells anything.
@@ -91,6 +98,7 @@ pub fn in_memory(
         sessions,
         not_known,
         memory_after: None,
+        over: Instant::now(),
         statements: 0,
     }
 }
@@ -99,6 +107,12 @@ pub fn in_memory(
 pub fn waits_in_memory(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
     let mut waits: Vec<Wait> = seen.rows.value().into_iter().flatten().map(row).collect();
     waits.extend(others(seen, flavour));
+    let why = match (seen.is_pooled, seen.unreadable) {
+        (true, _) => Some(POOLED),
+        (false, 1..) => Some(UNREADABLE),
+        (false, 0) => None,
+    };
+    waits.iter_mut().for_each(|wait| wait.not_all = wait.not_all.or(why));
     waits
 }
 
@@ -114,6 +128,8 @@ fn row(seen: &SeenRowWait) -> Wait {
         waited_s: None,
         blockers: keys(&seen.blockers),
         by_elimination: false,
+        not_all: (!seen.is_whole).then_some(TOO_MANY),
+        overtaken: false,
         unknown: seen.unknown.clone().map(|why| Unknown { why, candidates }),
         source: Source::Memory,
     }
@@ -149,6 +165,8 @@ fn others(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
             waited_s: None,
             blockers: Vec::new(),
             by_elimination: false,
+            not_all: None,
+            overtaken: false,
             unknown: None,
             source: Source::Memory,
         };
@@ -229,10 +247,12 @@ fn session(seen: &SeenSession, about: &About) -> Session {
     let running = seen.text.as_deref().filter(|_| !is_idle).map(text);
     let kind = match seen.identity.user.as_deref() {
         Some(b"event_scheduler") => SessionKind::EventScheduler,
+        Some(b"<replication_slave>") => SessionKind::Applier,
         // What threads of replication do is not told here.
         Some(b"system user") => SessionKind::System,
-        Some(_) => SessionKind::Client,
-        None => SessionKind::Unknown,
+        // Every client has a host or an address.
+        Some(_) if seen.identity.host.is_some() => SessionKind::Client,
+        _ => SessionKind::Unknown,
     };
     let statement = LastStatement {
         is_running: running.is_some(),
@@ -250,6 +270,8 @@ fn session(seen: &SeenSession, about: &About) -> Session {
         kind,
         xa_prepared: statement.prepared().filter(|_| is_idle),
         first_write: about.first_write.clone(),
+        killed: seen.is_killed,
+        transaction_s: about.transaction_s,
         statement,
         ..Session::default()
     }

@@ -13,7 +13,13 @@ fn lock(connection_id: u64, mode: u32, is_pending: bool) -> SeenMetadataLock {
 
 fn seen(sessions: Vec<SeenSession>, metadata: Vec<SeenMetadataLock>) -> SeenLocks {
     let metadata = Reading::Value(metadata);
-    SeenLocks { sessions, metadata, rows: Reading::Value(Vec::new()), unreadable: 0 }
+    SeenLocks {
+        sessions,
+        metadata,
+        rows: Reading::Value(Vec::new()),
+        unreadable: 0,
+        is_pooled: false,
+    }
 }
 
 fn tree(seen: &SeenLocks, flavour: Flavour) -> Tree {

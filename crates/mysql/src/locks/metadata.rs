@@ -8,17 +8,22 @@ use super::compatible::{excludes, stands_behind};
 use super::gate::Waiting;
 use super::wait::{Key, LockKind, Unknown, Wait};
 use super::{BLOCKS_MAX, WAITERS_MAX};
-use crate::connection::{Connection, ConnectionError, MARK, Row, absent_or, optional_text, text};
+use crate::connection::{
+    Connection, ConnectionError, MARK, Row, ServerIdentity, absent_or, optional_text, text,
+};
 
 const INSTRUMENT: &str = "wait/lock/metadata/sql/mdl";
+
+/// The first version that has it on by default.
+const ON_SINCE: [u32; 3] = [8, 0, 0];
 
 /// The state of a session that waits for a metadata lock on a table.
 const TABLE_METADATA: &str = "Waiting for table metadata lock";
 
 /// What can be asked about metadata locks.
 enum Known {
-    /// All locks requested since the instrument is on, both granted and waiting.
-    Requests(Vec<Request>),
+    /// All locks requested since the instrument is on, both granted and waiting; and why some may be missing.
+    Requests(Vec<Request>, Option<&'static str>),
     /// Sessions with locks on tables (MariaDB's plugin `metadata_lock_info`), but not who waits for
     /// which.
     Holders(BTreeSet<u64>),
@@ -66,7 +71,10 @@ fn wait(one: &Waiting, known: &Known) -> Wait {
             // They are read later than the waiters: even a single one need not be it.
             wait.unknown = Some(Unknown { why, candidates });
         }
-        Known::Requests(requests) => from_requests(&mut wait, one.connection, requests),
+        Known::Requests(requests, not_all) => {
+            from_requests(&mut wait, one.connection, requests);
+            wait.not_all = *not_all;
+        }
     }
     wait
 }
@@ -115,7 +123,10 @@ pub(super) fn from_requests(wait: &mut Wait, connection: u64, requests: &[Reques
 fn ask(connection: &mut Connection) -> Result<Known, ConnectionError> {
     let why = match instrument(connection)? {
         None => match requests(connection)? {
-            Reading::Value(requests) => return Ok(Known::Requests(requests)),
+            Reading::Value(requests) => {
+                let not_all = not_all(connection.server_identity(), &requests);
+                return Ok(Known::Requests(requests, not_all));
+            }
             Reading::Absent(why) => why,
         },
         Some(why) => why,
@@ -134,6 +145,20 @@ fn ask(connection: &mut Connection) -> Result<Known, ConnectionError> {
         }
     }
     Ok(Known::Nothing(why))
+}
+
+/// Why a lock may not be among those that the server shows.
+fn not_all(server: &ServerIdentity, requests: &[Request]) -> Option<&'static str> {
+    let is_on_from_the_start =
+        server.flavour == Flavour::Mysql && server.server_version().number >= ON_SINCE;
+    let cut = |is_pending| {
+        requests.iter().filter(|one| one.is_pending == is_pending).count() >= BLOCKS_MAX
+    };
+    match (cut(true) || cut(false), is_on_from_the_start) {
+        (true, _) => Some("there are more locks than are read"),
+        (false, false) => Some("locks of before the instrument was on are not shown"),
+        (false, true) => None,
+    }
 }
 
 /// Why the instrument of metadata locks does not work; `None` if it does.
@@ -345,8 +370,11 @@ mod tests {
         let of_the_future =
             [request(2, "EXCLUSIVE", true), request(1, "SHARED_OF_THE_FUTURE", false)];
         let candidates = vec![Key::Session(1)];
-        assert_eq!(found(Known::Requests(of_the_future.to_vec())), (Vec::new(), candidates));
+        assert_eq!(found(Known::Requests(of_the_future.to_vec(), None)), (Vec::new(), candidates));
         let known = [request(2, "EXCLUSIVE", true), request(1, "SHARED_READ", false)];
-        assert_eq!(found(Known::Requests(known.to_vec())), (vec![Key::Session(1)], Vec::new()));
+        assert_eq!(
+            found(Known::Requests(known.to_vec(), None)),
+            (vec![Key::Session(1)], Vec::new())
+        );
     }
 }

@@ -20,6 +20,7 @@ mod rows;
 mod sessions;
 mod told;
 mod tree;
+mod turns;
 mod wait;
 mod workers;
 
@@ -31,6 +32,7 @@ pub use poll::{Locks, Memory, Poller};
 pub use remedy::Remedy;
 pub use sessions::{LastStatement, Session, SessionKind, Transaction};
 pub use tree::{Node, Tree};
+pub use turns::TURN;
 pub use wait::{Key, Lock, LockKind, Source, Unknown, Wait};
 
 /// The maximum number of waiters that one poll reads, longest wait first.

@@ -30,6 +30,8 @@ pub struct Locks {
     pub not_known: Vec<String>,
     /// How long after the server was asked its memory was read, where both are in the tree.
     pub memory_after: Option<Duration>,
+    /// When the look was over.
+    pub over: Instant,
     /// Statements that this poll sent.
     pub statements: u64,
 }
@@ -176,6 +178,7 @@ impl Poller {
             sessions,
             not_known,
             memory_after,
+            over: Instant::now(),
             statements,
         })
     }
@@ -250,6 +253,7 @@ impl Tree {
     pub(super) fn participants(&self) -> BTreeSet<Key> {
         fn add(node: &super::Node, keys: &mut BTreeSet<Key>) {
             keys.insert(node.key.clone());
+            keys.extend(node.also_blocked_by.iter().take(WAITERS_MAX).cloned());
             node.waiters.iter().for_each(|waiter| add(waiter, keys));
         }
         let mut keys = BTreeSet::new();
@@ -288,6 +292,7 @@ mod tests {
             sessions: BTreeMap::new(),
             not_known: Vec::new(),
             memory_after: None,
+            over: Instant::now(),
             statements: 2,
         };
         assert_eq!(locks(1, None).somebody_waits(), Some(true));

@@ -1,9 +1,14 @@
 //! What ends a wait. It is for a person to decide, and never sent.
+//!
+//! It is a promise: whoever does it frees somebody. So nobody is named who holds the lock with others, or who takes
+//! turns with them.
 
 use waggle_model::Flavour;
 
+use super::poll::Locks;
 use super::sessions::{Session, SessionKind};
-use super::wait::Key;
+use super::tree::Node;
+use super::wait::{Key, LockKind, Wait};
 use crate::connection::ServerIdentity;
 
 /// What frees those who wait for somebody.
@@ -13,6 +18,8 @@ pub struct Remedy {
     pub command: Option<String>,
     /// What to know before it is sent, or why none helps.
     pub note: Option<String>,
+    /// Why somebody else may hold the lock, too, so that it may not be enough; `None`: it is.
+    pub not_enough: Option<&'static str>,
 }
 
 /// The first versions that know `STOP REPLICA`.
@@ -20,10 +27,27 @@ const REPLICA_IN_MYSQL: [u32; 3] = [8, 0, 22];
 const REPLICA_IN_MARIADB: [u32; 3] = [10, 5, 1];
 /// How the channels of group replication are called.
 const GROUP: &str = "group_replication_";
+/// Holders that are listed.
+const HOLDERS_MAX: usize = 20;
 
 impl Remedy {
-    /// What ends the one at the root of a tree.
-    pub fn of(key: &Key, session: Option<&Session>, server: &ServerIdentity) -> Remedy {
+    /// What frees those who wait for the root of a tree.
+    pub fn of(root: &Node, locks: &Locks, server: &ServerIdentity) -> Remedy {
+        let waits = || root.waiters.iter().filter_map(|waiter| waiter.wait.as_ref());
+        if waits().next().is_some() && waits().all(|wait| wait.overtaken) {
+            return turns(root, waits(), server);
+        }
+        let alone: Vec<&Node> =
+            root.waiters.iter().filter(|waiter| waiter.also_blocked_by.is_empty()).collect();
+        let Some(longest) = alone.first() else { return several(root) };
+        let not_all = |waiter: &&Node| waiter.wait.as_ref().and_then(|wait| wait.not_all);
+        let is_sure = alone.iter().any(|waiter| not_all(waiter).is_none());
+        let not_enough = if is_sure { None } else { not_all(longest) };
+        Remedy { not_enough, ..Remedy::that_ends(&root.key, locks.sessions.get(&root.key), server) }
+    }
+
+    /// What ends one who holds a lock.
+    fn that_ends(key: &Key, session: Option<&Session>, server: &ServerIdentity) -> Remedy {
         let transaction = session.and_then(|session| session.transaction.as_ref());
         if let Some(transaction) = transaction.filter(|transaction| transaction.rolling_back) {
             let left = transaction.rows_modified;
@@ -65,11 +89,58 @@ impl Remedy {
 }
 
 fn command(command: String) -> Remedy {
-    Remedy { command: Some(command), note: None }
+    Remedy { command: Some(command), ..Remedy::default() }
 }
 
 fn nothing(why: &str) -> Remedy {
-    Remedy { command: None, note: Some(why.to_owned()) }
+    Remedy { note: Some(why.to_owned()), ..Remedy::default() }
+}
+
+/// Nobody at the root of a tree is alone in the way.
+fn several(root: &Node) -> Remedy {
+    let Some(longest) = root.waiters.first() else { return Remedy::default() };
+    let holders: Vec<&Key> = std::iter::once(&root.key).chain(&longest.also_blocked_by).collect();
+    let named: Vec<String> =
+        holders.iter().take(HOLDERS_MAX).map(|key| (*key).to_string()).collect();
+    let more = match holders.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    nothing(&format!(
+        "it is in the way of all of {}{more}: a KILL of one of them alone frees nobody",
+        named.join(", ")
+    ))
+}
+
+/// Everybody who has the lock has got it since it was asked for.
+fn turns<'a>(
+    root: &Node,
+    mut waits: impl Iterator<Item = &'a Wait>,
+    server: &ServerIdentity,
+) -> Remedy {
+    let number = 1 + root.waiters.iter().map(|one| one.also_blocked_by.len()).max().unwrap_or(0);
+    let who = match number {
+        1 => "another session".to_owned(),
+        _ => format!("{number} sessions"),
+    };
+    let setting = match waits.all(|wait| starves(wait, server.flavour)) {
+        true => "SET GLOBAL max_write_lock_count = 100 lets it through after 100 of them",
+        false => "it goes on when there are fewer of them at a time",
+    };
+    nothing(&format!(
+        "{who} got the lock after it was asked for: they take turns, and none holds it long. A KILL frees nobody; \
+         {setting}"
+    ))
+}
+
+/// Whether a request lets so many others go first as `max_write_lock_count` says. MariaDB counts none for `LOCK TABLES
+/// … READ` (seen on 10.11).
+fn starves(wait: &Wait, flavour: Flavour) -> bool {
+    let mode = wait.lock.mode.as_deref().unwrap_or_default();
+    let reads = ["SHARED_READ", "SHARED_READ_ONLY"].contains(&mode);
+    wait.lock.kind == LockKind::Metadata
+        && reads
+        && (flavour == Flavour::Mysql || mode == "SHARED_READ")
 }
 
 /// A transaction without a session. Only its coordinator knows how one of XA has to end.
@@ -96,7 +167,7 @@ fn kill(id: u64, session: &Session, server: &ServerIdentity, note: Option<&str>)
     let unseen = session.killed.is_none().then(|| {
         // Of a server that is read in its memory only.
         if server.connection_id == 0 {
-            return "whether it was killed already, and is being rolled back, is not read without an account"
+            return "whether it was killed already, and is being rolled back, could not be read in this build"
                 .to_owned();
         }
         let grant = server.grant("PROCESS ON *.*");
@@ -147,15 +218,19 @@ fn stop(server: &ServerIdentity, thread: &str, channel: Option<&str>) -> Remedy 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
+    use waggle_model::Reading;
+
     use super::*;
-    use crate::locks::Transaction;
+    use crate::locks::{Lock, Source, Transaction, Tree};
 
     fn session(kind: SessionKind) -> Session {
         Session { kind, killed: Some(false), ..Session::default() }
     }
 
     fn remedy(session: &Session, version: &str) -> Remedy {
-        Remedy::of(&Key::Session(7), Some(session), &ServerIdentity::of_version(version))
+        Remedy::that_ends(&Key::Session(7), Some(session), &ServerIdentity::of_version(version))
     }
 
     fn of(kind: SessionKind, channel: Option<&str>, version: &str) -> String {
@@ -206,11 +281,11 @@ mod tests {
     #[test]
     fn nobody_is_killed_who_is_not_seen_or_is_this_command() {
         let server = ServerIdentity::of_version("9.7.4");
-        assert_nothing(Remedy::of(&Key::Session(7), None, &server), "look again");
+        assert_nothing(Remedy::that_ends(&Key::Session(7), None, &server), "look again");
         assert_nothing(remedy(&Session::default(), "9.7.4"), "look again");
         let own = Key::Session(server.connection_id);
         let client = session(SessionKind::Client);
-        assert_nothing(Remedy::of(&own, Some(&client), &server), "this command");
+        assert_nothing(Remedy::that_ends(&own, Some(&client), &server), "this command");
     }
 
     #[test]
@@ -218,7 +293,7 @@ mod tests {
         let killed = |killed| Session { killed, ..session(SessionKind::Client) };
         assert_nothing(remedy(&killed(Some(true)), "9.7.4"), "killed already");
         assert_eq!(remedy(&killed(Some(false)), "9.7.4").note, None);
-        let Remedy { command, note } = remedy(&killed(None), "9.7.4");
+        let Remedy { command, note, .. } = remedy(&killed(None), "9.7.4");
         assert_eq!(command.unwrap(), "KILL 7");
         assert!(note.unwrap().contains("GRANT PROCESS ON *.*"));
     }
@@ -237,10 +312,10 @@ mod tests {
         let server = ServerIdentity::of_version("9.7.4");
         let detached = |xa_prepared| {
             let session = Session { xa_prepared, ..Session::default() };
-            Remedy::of(&Key::Detached("9".to_owned()), Some(&session), &server)
+            Remedy::that_ends(&Key::Detached("9".to_owned()), Some(&session), &server)
         };
         assert_nothing(detached(Some(false)), "by itself");
-        let Remedy { command, note } = detached(None);
+        let Remedy { command, note, .. } = detached(None);
         assert_eq!(command.unwrap(), "XA RECOVER");
         assert!(note.unwrap().contains("coordinator"));
     }
@@ -257,7 +332,64 @@ mod tests {
         let session = Session { transaction: Some(transaction), ..Session::default() };
         let server = ServerIdentity::of_version("9.7.4");
         for key in [Key::Session(7), Key::Detached("9".to_owned())] {
-            assert_nothing(Remedy::of(&key, Some(&session), &server), "260000 changes are left");
+            assert_nothing(
+                Remedy::that_ends(&key, Some(&session), &server),
+                "260000 changes are left",
+            );
         }
+    }
+
+    /// The remedy of the first of them, in whose tree 9 waits for these.
+    fn of_holders(holders: &[u64], change: impl Fn(&mut Wait)) -> Remedy {
+        let mut wait = Wait {
+            waiter: Key::Session(9),
+            lock: Lock::of(LockKind::Metadata),
+            waited_s: Some(5.0),
+            blockers: holders.iter().map(|id| Key::Session(*id)).collect(),
+            by_elimination: false,
+            not_all: None,
+            overtaken: false,
+            unknown: None,
+            source: Source::Sql,
+        };
+        change(&mut wait);
+        let clients = holders.iter().map(|id| (Key::Session(*id), session(SessionKind::Client)));
+        let locks = Locks {
+            row_waits: Reading::absent("not read"),
+            row_waiters: None,
+            other_waits: Reading::Value(1),
+            tree: Tree::build(vec![wait]),
+            sessions: clients.collect(),
+            not_known: Vec::new(),
+            memory_after: None,
+            over: Instant::now(),
+            statements: 0,
+        };
+        Remedy::of(&locks.tree.roots[0], &locks, &ServerIdentity::of_version("9.7.4"))
+    }
+
+    #[test]
+    fn only_who_is_alone_in_the_way_is_killed() {
+        let alone = of_holders(&[11], |_| {});
+        assert_eq!((alone.command.as_deref(), alone.not_enough), (Some("KILL 11"), None));
+        let perhaps = of_holders(&[11], |wait| wait.not_all = Some("some are not seen"));
+        assert_eq!(perhaps.command.as_deref(), Some("KILL 11"));
+        assert_eq!(perhaps.not_enough, Some("some are not seen"));
+        assert_nothing(of_holders(&[11, 12, 13], |_| {}), "all of 11, 12, 13: a KILL of one");
+        let many: Vec<u64> = (11..=39).collect();
+        assert_nothing(of_holders(&many, |_| {}), "29, 30 and 9 more:");
+    }
+
+    #[test]
+    fn nobody_is_killed_who_takes_turns_with_others() {
+        let turns = |holders: &[u64]| of_holders(holders, |wait| wait.overtaken = true);
+        assert_nothing(turns(&[11, 12]), "2 sessions got the lock after");
+        assert_nothing(turns(&[11]), "another session got the lock after");
+        let reads = |wait: &mut Wait| {
+            (wait.overtaken, wait.lock.mode) = (true, Some("SHARED_READ_ONLY".to_owned()));
+        };
+        assert_nothing(of_holders(&[11, 12], reads), "max_write_lock_count");
+        let row = |wait: &mut Wait| (wait.overtaken, wait.lock.kind) = (true, LockKind::Row);
+        assert!(!of_holders(&[11, 12], row).note.unwrap().contains("max_write_lock_count"));
     }
 }

@@ -41,6 +41,7 @@ const WITHOUT_ID: &str = "0";
 const READERS: &str = "trx_id = 0 AND trx_lock_structs > 0 OR trx_state = 'LOCK WAIT'";
 const NOT_TOLD_APART: &str =
     "the blocker has written nothing, and MariaDB gives such transactions no id";
+const CUT: &str = "there are more pairs of who blocks whom than are read";
 const LET_GO: &str = "the lock was let go of while it was being read";
 
 impl Way {
@@ -171,6 +172,8 @@ fn wait(trx: &Trx) -> Wait {
         waited_s: trx.waited_s,
         blockers: Vec::new(),
         by_elimination: false,
+        not_all: None,
+        overtaken: false,
         unknown: None,
         source: Source::Sql,
     }
@@ -222,6 +225,7 @@ fn ask(
         let of_this = blocks.iter().filter(|(requested, _)| requested == id);
         let of_this: Vec<&String> = of_this.map(|(_, blocking)| blocking).collect();
         wait.blockers = of_this.iter().filter_map(|id| by_transaction.get(*id).cloned()).collect();
+        wait.not_all = (blocks.len() >= BLOCKS_MAX).then_some(CUT);
         if wait.blockers.is_empty() && of_this.iter().any(|id| *id == WITHOUT_ID) {
             eliminate(trx, wait, &readers, is_in_the_way_without_id, NOT_TOLD_APART);
         } else if wait.blockers.is_empty() {

@@ -42,6 +42,8 @@ pub struct Session {
     pub xa_prepared: Option<bool>,
     /// Its transaction.
     pub transaction: Option<Transaction>,
+    /// Seconds since its transaction began, where the tap has seen that.
+    pub transaction_s: Option<f64>,
     /// What it runs, or ran last.
     pub statement: LastStatement,
     /// The first statement of its transaction that wrote something, where the tap has seen it.
@@ -52,6 +54,11 @@ impl Session {
     /// Whether it waits for its client.
     pub fn is_idle(&self) -> bool {
         self.command.as_deref() == Some("Sleep")
+    }
+
+    /// For how long it can have held a lock of its transaction, in seconds.
+    pub(super) fn holds_at_most_s(&self) -> Option<f64> {
+        self.transaction.as_ref().and_then(|transaction| transaction.age_s).or(self.transaction_s)
     }
 }
 
@@ -227,6 +234,7 @@ fn session(row: &Row) -> Session {
         state: filled(5),
         since_s: filled(6).and_then(|seconds| seconds.parse().ok()),
         transaction: None,
+        transaction_s: None,
         statement: LastStatement { text, is_running, ..LastStatement::default() },
         first_write: None,
     }

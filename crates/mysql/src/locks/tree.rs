@@ -65,9 +65,10 @@ impl Tree {
         waits
     }
 
-    /// Whether somebody is not named for certain as the blocker of each waiter.
+    /// Whether not all who block each waiter are named for certain.
     pub(super) fn is_in_doubt(&self) -> bool {
-        !self.undetermined.is_empty() || self.waits().iter().any(|wait| wait.by_elimination)
+        let is_doubtful = |wait: &Wait| wait.by_elimination || wait.not_all.is_some();
+        !self.undetermined.is_empty() || self.waits().iter().any(is_doubtful)
     }
 }
 

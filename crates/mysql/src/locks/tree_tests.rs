@@ -8,6 +8,8 @@ fn wait(waiter: u64, record: &str, seconds: f64, blockers: &[u64]) -> Wait {
         waited_s: Some(seconds),
         blockers: blockers.iter().map(|id| Key::Session(*id)).collect(),
         by_elimination: false,
+        not_all: None,
+        overtaken: false,
         unknown: None,
         source: Source::Sql,
     }

@@ -121,6 +121,10 @@ pub struct Wait {
     pub blockers: Vec<Key>,
     /// The only one who can hold the lock, as all others cannot; the server does not say it.
     pub by_elimination: bool,
+    /// Why somebody may be missing in `blockers`; `None`: all are there.
+    pub not_all: Option<&'static str>,
+    /// Whether everybody who holds the lock has got it since this one asked.
+    pub overtaken: bool,
     /// Why `blockers` is empty.
     pub unknown: Option<Unknown>,
     /// Who said so.

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_model::Reading;
-use waggle_mysql::locks::{Deadlock, Locks, Poller, last_deadlock};
+use waggle_mysql::locks::{Deadlock, Locks, Poller, TURN, last_deadlock};
 use waggle_mysql::{Connection, ServerIdentity};
 
 use super::account::AccountArgs;
@@ -107,23 +107,30 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         // What sessions run from now on is remembered, before anybody waits behind it.
         memory.open(&mut connection);
     }
+    let mut before = None;
     loop {
         let begin = Instant::now();
-        let locks = look(&args, &mut connection, &mut poller, &mut memory)?;
+        let mut poll =
+            || poller.poll_with(&mut connection, &mut |connection| memory.look(connection));
+        let mut locks = poll()?;
+        if args.watch.is_none() && locks.may_take_turns() && wait_until(begin + TURN, &stop) {
+            let statements = locks.statements;
+            before = Some(std::mem::replace(&mut locks, poll()?));
+            locks.statements += statements;
+        }
+        if let Some(before) = &before {
+            locks.compare(before);
+        }
+        show(&args, &mut connection, &locks)?;
         let Some(pause) = args.watch else { return outcome(&locks) };
+        before = Some(locks);
         if !memory.wait_until(begin + pause, &stop) {
             return Ok(Outcome::Done);
         }
     }
 }
 
-fn look(
-    args: &Args,
-    connection: &mut Connection,
-    poller: &mut Poller,
-    memory: &mut Beside<'_>,
-) -> Result<Locks, Failure> {
-    let locks = poller.poll_with(connection, &mut |connection| memory.look(connection))?;
+fn show(args: &Args, connection: &mut Connection, locks: &Locks) -> Result<(), Failure> {
     let deadlock = match args.deadlock {
         true => Some(last_deadlock(connection)?),
         false => None,
@@ -131,14 +138,14 @@ fn look(
     let look = Look {
         at: jiff::Timestamp::now(),
         server: connection.server_identity(),
-        locks: &locks,
+        locks,
         deadlock: deadlock.as_ref(),
         redact: !args.no_redact,
         limit: args.limit,
         pid: None,
     };
     print(args.json, &json::of(&look), || text::of(&look))?;
-    Ok(locks)
+    Ok(())
 }
 
 fn outcome(locks: &Locks) -> Result<Outcome, Failure> {

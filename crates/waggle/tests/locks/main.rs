@@ -13,6 +13,7 @@ mod rows;
 #[expect(dead_code, reason = "a soak does the same as these tests, but asserts more")]
 mod size;
 mod states;
+mod turns;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,6 +30,9 @@ const SHOWN_S: f64 = 2.0;
 /// InnoDB makes its copy of the transactions anew only when nobody has read it for a tenth of a second
 /// (`CACHE_MIN_IDLE_TIME_US` in `storage/innobase/trx/trx0i_s.cc`).
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// Takes a row of `shop.t`.
+const WRITE: &str = "UPDATE shop.t SET n = n + 1 WHERE id = 1";
 
 /// A server with a table of four rows.
 struct Scene {
@@ -72,6 +76,20 @@ impl Scene {
         let (last, first) = statements.split_last().unwrap();
         let mut session = self.session_after(first);
         session.send(Packet::Query, last.as_bytes()).unwrap();
+        session
+    }
+
+    /// A session whose transaction takes a while to roll back: it has written a row of `shop.t`, and many of another.
+    fn with_many_changes(&self) -> Client {
+        let mut session = self.session_after(&[
+            "CREATE TABLE shop.big (id INT AUTO_INCREMENT PRIMARY KEY, c CHAR(40), KEY (c))",
+            "BEGIN",
+            WRITE,
+            "INSERT INTO shop.big (c) VALUES (UUID()), (UUID()), (UUID()), (UUID())",
+        ]);
+        for _ in 0..15 {
+            session.run("INSERT INTO shop.big (c) SELECT UUID() FROM shop.big").unwrap();
+        }
         session
     }
 

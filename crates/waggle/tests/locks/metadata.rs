@@ -8,7 +8,7 @@ pub(super) const MDL_OFF: &str = "--performance-schema-instrument=wait/lock/meta
 const STATEMENTS_ON: &str = "--performance-schema-consumer-events-statements-current=ON";
 
 /// With the instrument on from the start.
-fn instrumented(version: Version) -> Scene {
+pub(super) fn instrumented(version: Version) -> Scene {
     Scene::with(version, &["--performance-schema=ON", MDL_ON, STATEMENTS_ON])
 }
 

@@ -41,6 +41,7 @@ struct NodeJson {
     in_circle: bool,
     remedy: Option<String>,
     remedy_note: Option<String>,
+    remedy_may_not_be_enough: Option<&'static str>,
     waiters: Vec<NodeJson>,
 }
 
@@ -89,8 +90,8 @@ fn node(node: &Node, look: &Look<'_>, is_root: bool) -> NodeJson {
         lock
     });
     let session = look.locks.sessions.get(&node.key);
-    let Remedy { command, note } = match is_root {
-        true => Remedy::of(&node.key, session, look.server),
+    let Remedy { command, note, not_enough } = match is_root {
+        true => Remedy::of(node, look.locks, look.server),
         false => Remedy::default(),
     };
     NodeJson {
@@ -115,6 +116,7 @@ fn node(node: &Node, look: &Look<'_>, is_root: bool) -> NodeJson {
         in_circle: node.in_circle,
         remedy: command,
         remedy_note: note,
+        remedy_may_not_be_enough: not_enough,
         waiters: node.waiters.iter().map(|one| self::node(one, look, false)).collect(),
     }
 }

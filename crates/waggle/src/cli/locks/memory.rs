@@ -8,8 +8,8 @@ use anyhow::anyhow;
 use waggle_account::Grouping;
 use waggle_host::monotonic_ns;
 use waggle_model::{Command, Ran, SeenLocks, SeenSession};
-use waggle_mysql::locks::{About, Locks, Memory, in_memory, server_in_memory};
-use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
+use waggle_mysql::locks::{About, Locks, Memory, TURN, in_memory, server_in_memory};
+use waggle_observe::{Capture, Observer, ObserverOptions, OpenTransaction, Sinks, no_server};
 use waggle_probes::capture::Amount;
 
 use super::{Args, Look, json, outcome, text};
@@ -38,10 +38,24 @@ pub(super) fn observe(capture: Capture, looks_for_servers: bool) -> Observer {
 
 pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Outcome, Failure> {
     let mut observer = observe(capture, args.watch.is_some());
+    let redact = !args.no_redact;
+    let mut before = BTreeMap::new();
     loop {
         let begin = Instant::now();
-        let found = look(args, &mut observer)?;
-        let Some(pause) = args.watch else { return sum(&found) };
+        let mut told = read(&mut observer, redact);
+        if args.watch.is_none() && known(&told).any(|(_, locks)| locks.may_take_turns()) {
+            observer.run(&mut Sinks::default(), &mut until(Some(TURN), stop));
+            before = known(&told).map(|(pid, locks)| (pid, locks.clone())).collect();
+            told = read(&mut observer, redact);
+        }
+        for (pid, locks) in &mut told {
+            if let (Ok(locks), Some(before)) = (locks, before.get(pid)) {
+                locks.compare(before);
+            }
+        }
+        show(args, &observer, &told)?;
+        let Some(pause) = args.watch else { return sum(known(&told).map(|(_, locks)| locks)) };
+        before = known(&told).map(|(pid, locks)| (pid, locks.clone())).collect();
         let left = pause.saturating_sub(begin.elapsed());
         observer.run(&mut Sinks::default(), &mut until(Some(left), stop));
         if stop.load(Ordering::Relaxed) {
@@ -50,11 +64,15 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
     }
 }
 
-/// Looks at every server, and prints what it finds.
-fn look(args: &Args, observer: &mut Observer) -> Result<Vec<Locks>, Failure> {
-    let mut all = Vec::new();
-    for (pid, told) in read(observer, !args.no_redact) {
-        let Some(watched) = observer.capture().watched().get(&pid) else { continue };
+/// Those of whom something is known.
+fn known(told: &BTreeMap<u32, Memory>) -> impl Iterator<Item = (u32, &Locks)> {
+    told.iter().filter_map(|(pid, told)| Some((*pid, told.as_ref().ok()?)))
+}
+
+/// Prints what was found at every server.
+fn show(args: &Args, observer: &Observer, told: &BTreeMap<u32, Memory>) -> Result<(), Failure> {
+    for (pid, told) in told {
+        let Some(watched) = observer.capture().watched().get(pid) else { continue };
         let locks = match told {
             Ok(locks) => locks,
             // It may just have ended.
@@ -68,16 +86,15 @@ fn look(args: &Args, observer: &mut Observer) -> Result<Vec<Locks>, Failure> {
         let look = Look {
             at: jiff::Timestamp::now(),
             server: &server_in_memory(server.flavour, &server.version),
-            locks: &locks,
+            locks,
             deadlock: None,
             redact: !args.no_redact,
             limit: args.limit,
-            pid: Some(pid),
+            pid: Some(*pid),
         };
         print(args.json, &json::of(&look), || text::of(&look))?;
-        all.push(locks);
     }
-    Ok(all)
+    Ok(())
 }
 
 /// What the memory of each server tells now, by pid, with what is remembered of its sessions.
@@ -114,8 +131,15 @@ fn about(
         true => remembered.map(|one| seconds(one.last_end_ns)),
         false => began().map(seconds),
     };
+    let transaction_s = match remembered.map(|one| one.transaction) {
+        Some(OpenTransaction::Since(begun_ns)) => Some(seconds(begun_ns)),
+        // What it runs is a transaction of its own.
+        Some(OpenTransaction::No) if !is_idle => since_s,
+        _ => None,
+    };
     About {
         since_s,
+        transaction_s,
         last: remembered.map(|one| text(one.last)),
         first_write: remembered.and_then(|one| one.first_write).map(text),
         why_unknown: Some(match book.forgotten() {
@@ -129,7 +153,7 @@ fn about(
 }
 
 /// The worst outcome of all servers.
-fn sum(found: &[Locks]) -> Result<Outcome, Failure> {
+fn sum<'a>(found: impl Iterator<Item = &'a Locks>) -> Result<Outcome, Failure> {
     let mut sum = Ok(Outcome::Done);
     for locks in found {
         match (outcome(locks), &sum) {

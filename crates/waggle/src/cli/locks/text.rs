@@ -110,10 +110,15 @@ impl Page<'_> {
     /// How many wait, and what frees them.
     fn remedy(&mut self, root: &Node) {
         let count = root.waiting();
-        let session = self.look.locks.sessions.get(&root.key);
-        let Remedy { command, note } = Remedy::of(&root.key, session, self.look.server);
+        let Remedy { command, note, not_enough } =
+            Remedy::of(root, self.look.locks, self.look.server);
         let whom = if count == 1 { "it" } else { "one of them at least" };
-        let how = command.map(|command| format!("to free {whom}: {command}"));
+        let how = command.map(|command| match not_enough {
+            None => format!("to free {whom}: {command}"),
+            Some(why) => {
+                format!("{command} may free {whom}, unless others hold the lock, too: {why}")
+            }
+        });
         let words: Vec<String> = how.into_iter().chain(note).collect();
         self.line("  ", &format!("{count} wait; {}", words.join("; ")));
     }
