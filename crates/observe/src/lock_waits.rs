@@ -178,13 +178,11 @@ impl LockWaitBook {
     pub(crate) fn date(&self, pid: u32, running: &mut RunningStatement) {
         let key = running.noted_start_us.map(|start| (pid, running.thd, start));
         let of = key.and_then(|key| self.statements.get(&key));
-        let (Some(now), Some(last)) = (&mut running.waits, of.and_then(|of| of.waits.last()))
-        else {
-            return;
-        };
-        if last.is_open && last.wait.class == now.class && is_in_pieces(now.class) {
-            now.since_ns = now.since_ns.min(last.wait.begin_ns);
-        }
+        let (Some(now), Some(of)) = (&mut running.waits, of) else { return };
+        let has_it =
+            |one: &&Wait| one.wait.class == now.class && one.lasted(now.since_ns, now.since_ns);
+        let found = of.waits.iter().find(has_it).filter(|_| is_in_pieces(now.class));
+        now.since_ns = found.map_or(now.since_ns, |one| one.wait.begin_ns);
     }
 
     /// Forgets a server.
@@ -347,6 +345,9 @@ mod tests {
             book.hear(&news(class, later, None));
             assert_eq!(dated(&book, class, later), since_ns, "{class:?}");
             assert_eq!(dated(&book, TimeClass::Cpu, later), later);
+            // The look was before the end of the piece that it saw, which is heard of first.
+            book.hear(&news(class, later + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
+            assert_eq!(dated(&book, class, later), since_ns, "{class:?}");
         }
     }
 
