@@ -15,6 +15,8 @@ use waggle_testkit::{Account, Client, Server, Transport, Version, target_dir};
 const SIZE: (usize, usize) = (120, 34);
 /// How long the server works before the first picture: the load over time needs some.
 const WARMED_UP: Duration = Duration::from_secs(45);
+/// How long sessions wait for locks before it.
+const WAITED: Duration = Duration::from_secs(8);
 /// How long a view is waited for.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -25,17 +27,29 @@ pub(crate) fn run() -> Result<()> {
     let server = Server::start(Version::Mysql9)?;
     let _load = load(&server)?;
     let mut holder = session(&server)?;
-    block(&server, &mut holder)?;
+    make_tables(&mut holder)?;
     let terminal = Terminal::start(&server)?;
     terminal.type_in(&format!("{} watch --pid {}", waggle.display(), server.pid()))?;
     terminal.press("Enter")?;
     terminal.wait_for("DIGESTS by load")?;
     thread::sleep(WARMED_UP);
+    // While it is watched, so that it is known what the holder ran.
+    block(&server, &mut holder)?;
+    terminal.wait_for("4 waiting for a lock")?;
+    thread::sleep(WAITED);
     terminal.take("watch")?;
-    for key in ["/", "k", "i", "n", "d", ":", "s", "e", "l", "e", "c", "t", "Enter", "Enter"] {
-        terminal.press(key)?;
-    }
-    terminal.wait_for("Slowest kept")?;
+    terminal.press("r")?;
+    terminal.press("Enter")?;
+    terminal.wait_for("Wrote first")?;
+    terminal.take("session")?;
+    terminal.press("Escape")?;
+    terminal.press("r")?;
+    terminal.open_first("kind:update")?;
+    terminal.wait_for("Waits now")?;
+    terminal.take("digest-waits")?;
+    terminal.press("Escape")?;
+    terminal.open_first("kind:select")?;
+    terminal.wait_for("Where the time goes")?;
     terminal.take("digest")?;
     Ok(())
 }
@@ -55,29 +69,36 @@ fn load(server: &Server) -> Result<Running> {
     let mut sysbench = Sysbench::new("oltp_read_write");
     sysbench.table_size = 5_000;
     sysbench.threads = 3;
+    // Transactions per second: as fast as it goes, a busy machine loses statements.
+    sysbench.arguments.push("--rate=150".to_owned());
     sysbench.length = Length::Time(WARMED_UP + 3 * LIMIT);
     sysbench.prepare(server)?;
     Ok(sysbench.start(server)?)
 }
 
-/// Two sessions that wait: for a row, and for a metadata lock.
-fn block(server: &Server, holder: &mut Client) -> Result<()> {
+/// Nobody gives up waiting for what is in them.
+fn make_tables(client: &mut Client) -> Result<()> {
     for sql in [
         "CREATE TABLE stock (id INT PRIMARY KEY, left_over INT) ENGINE = InnoDB",
         "CREATE TABLE orders (id INT PRIMARY KEY) ENGINE = InnoDB",
         "INSERT INTO stock VALUES (1, 10)",
-        "SET innodb_lock_wait_timeout = 1000",
         "SET GLOBAL innodb_lock_wait_timeout = 1000",
-        "BEGIN",
-        "UPDATE stock SET left_over = 9 WHERE id = 1",
-        "SELECT COUNT(*) FROM orders",
     ] {
+        client.run(sql)?;
+    }
+    Ok(())
+}
+
+/// A session that has changed a row and does nothing more; three wait for the row, and one for a metadata lock.
+fn block(server: &Server, holder: &mut Client) -> Result<()> {
+    for sql in
+        ["BEGIN", "UPDATE stock SET left_over = 9 WHERE id = 1", "SELECT COUNT(*) FROM orders"]
+    {
         holder.run(sql)?;
     }
-    for sql in [
-        "UPDATE stock SET left_over = left_over - 1 WHERE id = 1",
-        "ALTER TABLE orders ADD COLUMN placed DATETIME",
-    ] {
+    let update = "UPDATE stock SET left_over = left_over - 1 WHERE id = 1";
+    let alter = "ALTER TABLE orders ADD COLUMN placed DATETIME";
+    for sql in [update, update, update, alter] {
         let mut waiting = session(server)?;
         // It ends with the server.
         thread::spawn(move || waiting.run(sql).map(drop));
@@ -118,6 +139,17 @@ impl Terminal {
         // Each is drawn by itself, as if a person had pressed it.
         thread::sleep(Duration::from_millis(150));
         Ok(())
+    }
+
+    /// Opens the first digest that passes a filter.
+    fn open_first(&self, filter: &str) -> Result<()> {
+        self.press("/")?;
+        self.press("C-u")?;
+        self.type_in(filter)?;
+        self.press("Enter")?;
+        self.wait_for(&format!("filter: {filter}"))?;
+        self.press("Home")?;
+        self.press("Enter")
     }
 
     fn wait_for(&self, word: &str) -> Result<()> {

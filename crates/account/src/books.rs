@@ -122,21 +122,16 @@ impl Books {
         self.closing = Some(Closing { end_ns, ended_after: HashSet::new() });
     }
 
-    /// Closes the interval with what was running at its end, and opens the next one.
-    pub fn close(&mut self, running: &[RunningStatement], losses: Losses) -> Interval {
+    /// Closes the interval with what was running at its end, and opens the next one. Notes the digest of each statement
+    /// that runs.
+    pub fn close(&mut self, running: &mut [RunningStatement], losses: Losses) -> Interval {
         let closing = self.closing.take();
         let end_ns = closing.as_ref().map_or(self.next.start_ns, |closing| closing.end_ns);
-        for statement in running {
+        for statement in running.iter_mut().filter(|statement| statement.command.is_statement()) {
             let was_counted = closing
                 .as_ref()
                 .is_some_and(|closing| closing.ended_after.contains(&statement.key()));
-            if !was_counted && statement.command.is_statement() {
-                let (key, name) = self.digests.digest_running(statement);
-                self.current.book_time(statement.start_ns, end_ns, key, DIGESTS_MAX, name);
-                if let Some(now) = statement.waits {
-                    self.current.book_now(now, statement.start_ns, end_ns, key);
-                }
-            }
+            statement.digest = Some(self.book_running(statement, end_ns, was_counted));
         }
         self.current.end_ns = end_ns;
         if let Some(nested) = &mut self.current.nested {
@@ -144,5 +139,23 @@ impl Books {
         }
         self.current.losses = losses;
         std::mem::replace(&mut self.current, std::mem::take(&mut self.next))
+    }
+
+    /// Books the time of a statement that runs at the end of the interval, unless it was counted as it ended. Returns its
+    /// digest.
+    fn book_running(
+        &mut self,
+        statement: &RunningStatement,
+        end_ns: u64,
+        was_counted: bool,
+    ) -> DigestKey {
+        let (key, name) = self.digests.digest_running(statement);
+        if !was_counted {
+            self.current.book_time(statement.start_ns, end_ns, key, DIGESTS_MAX, name);
+            if let Some(now) = statement.waits {
+                self.current.book_now(now, statement.start_ns, end_ns, key);
+            }
+        }
+        key
     }
 }

@@ -52,7 +52,7 @@ fn running(statement: &Statement<'_>) -> RunningStatement {
 
 fn close(books: &mut Books, end_ns: u64, running: &[RunningStatement]) -> Interval {
     books.begin_closing(end_ns);
-    books.close(running, Losses::default())
+    books.close(&mut running.to_vec(), Losses::default())
 }
 
 fn names(interval: &Interval) -> Vec<String> {
@@ -98,10 +98,28 @@ fn what_ends_between_the_end_of_an_interval_and_its_closing_is_not_booked_twice(
     let late = query("SELECT 1", 1_500, 2_100);
     books.begin_closing(2_000);
     books.count(&late);
-    let first = books.close(&[running(&late)], Losses::default());
+    let first = books.close(&mut [running(&late)], Losses::default());
     assert_eq!((first.statements, first.active_ns), (0, 500));
     let second = close(&mut books, 3_000, &[]);
     assert_eq!((second.statements, second.active_ns), (1, 100));
+}
+
+#[test]
+fn what_runs_at_the_end_has_the_digest_under_which_its_time_is_booked() {
+    let mut books = books();
+    let late = query("SELECT 1", 1_500, 2_100);
+    books.begin_closing(2_000);
+    books.count(&late);
+    let long = query("UPDATE t SET v = 1 WHERE id = 7", 1_200, 9_000);
+    let daemon = RunningStatement { command: Command::DAEMON, ..running(&late) };
+    let mut running = [running(&long), running(&late), daemon];
+    let interval = books.close(&mut running, Losses::default());
+    let name = |one: &RunningStatement| {
+        let totals = interval.digests.get(&one.digest?)?;
+        Some(totals.name.as_ref()?.text.to_string())
+    };
+    let update = "UPDATE `t` SET `v` = ? WHERE `id` = ?".to_owned();
+    assert_eq!(running.each_ref().map(name), [Some(update), Some("SELECT ?".to_owned()), None]);
 }
 
 #[test]
@@ -261,7 +279,7 @@ fn where_time_went_is_told_of_the_closing_interval_also_by_what_ends_just_after_
     books.count(&spent(TimeClass::Cpu, query("SELECT 1", 1_100, 1_200)));
     books.begin_closing(2_000);
     books.count(&late);
-    let first = books.close(&[running(&late), running(&longer)], Losses::default());
+    let first = books.close(&mut [running(&late), running(&longer)], Losses::default());
     let load = first.spent.load(false).unwrap();
     assert_eq!((load.get(TimeClass::Cpu), load.get(TimeClass::Sync)), (100, 500));
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Command, Identity, SessionSettings, StatementKey, Text, TimeClass};
+use crate::{Command, DigestKey, Identity, SessionSettings, StatementKey, Text, TimeClass};
 
 /// A statement that was running when its session was read from outside.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,8 @@ pub struct RunningStatement {
     pub waits: Option<NowWait>,
     /// Who holds the lock that it waits for; `None` where it waits for none, or nobody has looked yet.
     pub blocked: Option<Blocked>,
+    /// The digest to which its time belongs; `None` where the command is no statement, or nobody has asked.
+    pub digest: Option<DigestKey>,
 }
 
 /// What a statement does at one moment: it waits for something, or works.

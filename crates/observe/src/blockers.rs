@@ -182,9 +182,12 @@ impl Blockers {
         }
     }
 
-    /// Notes of every statement that waits for a lock who holds it, as far as that is known by now.
+    /// Notes of every statement that waits for a lock since when, and who holds it, as far as that is known by now.
     pub(crate) fn note(&mut self, capture: &Capture, samples: &mut BTreeMap<u32, Running>) {
         self.take_answers(Duration::ZERO, capture);
+        for (pid, running) in samples.iter_mut() {
+            running.iter_mut().flatten().for_each(|one| self.waits.date(*pid, one));
+        }
         let waiting = |running: &Running| running.iter().flatten().any(waits);
         let pids: Vec<u32> =
             samples.iter().filter(|(_, running)| waiting(running)).map(|(pid, _)| *pid).collect();

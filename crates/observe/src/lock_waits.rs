@@ -174,6 +174,17 @@ impl LockWaitBook {
         }
     }
 
+    /// Dates the wait of a running statement from its begin: what a look sees may be the last of its pieces.
+    pub(crate) fn date(&self, pid: u32, running: &mut RunningStatement) {
+        let key = running.noted_start_us.map(|start| (pid, running.thd, start));
+        let of = key.and_then(|key| self.statements.get(&key));
+        let (Some(now), Some(of)) = (&mut running.waits, of) else { return };
+        let has_it =
+            |one: &&Wait| one.wait.class == now.class && one.lasted(now.since_ns, now.since_ns);
+        let found = of.waits.iter().find(has_it).filter(|_| is_in_pieces(now.class));
+        now.since_ns = found.map_or(now.since_ns, |one| one.wait.begin_ns);
+    }
+
     /// Forgets a server.
     pub(crate) fn forget(&mut self, pid: u32) {
         self.statements.retain(|(server, ..), _| *server != pid);
@@ -199,11 +210,11 @@ impl Wait {
         self.wait.begin_ns <= from_ns && (self.is_open || to_ns <= self.end_ns)
     }
 
-    /// Whether a wait of this class that begins now is the same: servers wait for metadata locks in pieces of a second.
+    /// Whether a wait of this class that begins now is the same.
     fn goes_on(&self, class: TimeClass, at_ns: u64) -> bool {
-        let in_pieces = matches!(class, TimeClass::MetadataLock | TimeClass::UserLock);
         let gap_ns = at_ns.saturating_sub(self.end_ns);
-        in_pieces && self.wait.class == class && self.wait.length_ns > 0 && gap_ns < LONG_WAIT_NS
+        let is_same = self.wait.class == class && is_in_pieces(class);
+        is_same && self.wait.length_ns > 0 && gap_ns < LONG_WAIT_NS
     }
 }
 
@@ -247,6 +258,11 @@ impl Waits {
         let long = self.waits.into_iter().map(|wait| wait.wait);
         long.filter(|wait| wait.length_ns > 0).collect()
     }
+}
+
+/// Servers wait for locks of these classes in pieces of a second.
+fn is_in_pieces(class: TimeClass) -> bool {
+    matches!(class, TimeClass::MetadataLock | TimeClass::UserLock)
 }
 
 fn key_of(statement: &Statement<'_>) -> Option<Key> {
@@ -308,6 +324,30 @@ mod tests {
             book.hear(&news(class, 950 + 3 * LONG_WAIT_NS, None));
             let told: Vec<u64> = take(&mut book).iter().map(|wait| wait.length_ns).collect();
             assert_eq!(told, lengths, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_that_goes_on_is_dated_from_its_first_piece_and_one_for_a_row_from_its_own_begin() {
+        let dated = |book: &LockWaitBook, class, since_ns| {
+            let waits = Some(NowWait { class, since_ns });
+            let mut running =
+                RunningStatement { thd: 7, noted_start_us: Some(5), waits, ..Default::default() };
+            book.date(1, &mut running);
+            running.waits.unwrap().since_ns
+        };
+        let later = 900 + LONG_WAIT_NS;
+        for (class, since_ns) in [(TimeClass::MetadataLock, 100), (TimeClass::RowLock, later)] {
+            let mut book = LockWaitBook::default();
+            book.hear(&news(class, 100, None));
+            book.hear(&news(class, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
+            assert_eq!(dated(&book, class, later), later, "{class:?}: the first piece is over");
+            book.hear(&news(class, later, None));
+            assert_eq!(dated(&book, class, later), since_ns, "{class:?}");
+            assert_eq!(dated(&book, TimeClass::Cpu, later), later);
+            // The look was before the end of the piece that it saw, which is heard of first.
+            book.hear(&news(class, later + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
+            assert_eq!(dated(&book, class, later), since_ns, "{class:?}");
         }
     }
 

@@ -379,10 +379,12 @@ impl Observer {
     ) -> Option<Record> {
         account.identify(server.pid);
         let books = account.books.as_mut()?;
-        let mut interval = books.close(running.value().map_or(&[], Vec::as_slice), losses);
-        if let Reading::Value(running) = &mut running {
-            running.iter_mut().for_each(shorten);
-        }
+        let running_now = match &mut running {
+            Reading::Value(running) => running.as_mut_slice(),
+            Reading::Absent(_) => &mut [],
+        };
+        let mut interval = books.close(running_now, losses);
+        running_now.iter_mut().for_each(shorten);
         if let Some(companion) = &sinks.companion {
             companion.complete(server.pid, &mut interval);
         }

@@ -15,6 +15,7 @@ use super::ranking::{Sort, top};
 use super::session::{Session, sessions};
 use super::snapshot::Snapshot;
 use super::spent::{ByClass, TimeSpent};
+use super::waits_now::WaitsNow;
 
 /// Digests that the history keeps of each order of ranking.
 const KEPT_OF_EACH_ORDER: usize = 12;
@@ -62,6 +63,8 @@ pub(crate) struct Row {
     pub(crate) latencies: Latencies,
     /// `None` if it was not measured.
     pub(crate) spent: Option<Box<TimeSpent>>,
+    /// Its waits for locks that go on at the end of the interval; `None` also where they are not measured.
+    pub(crate) waits_now: Option<Box<WaitsNow>>,
 }
 
 impl Row {
@@ -92,6 +95,7 @@ impl Row {
             max_ns: Measured::count(totals.latency_ns.max()),
             latencies: Latencies::of(&totals.latency_ns),
             spent: TimeSpent::of(&totals.spent, length_ns, is_measured),
+            waits_now: None,
         }
     }
 
@@ -114,7 +118,8 @@ impl Row {
     /// Bytes that it takes, its name apart.
     fn bytes(&self) -> usize {
         let spent = self.spent.as_ref().map_or(0, |spent| spent.bytes());
-        size_of::<Row>() + self.latencies.bytes() + spent
+        let waits = self.waits_now.as_ref().map_or(0, |waits| waits.bytes());
+        size_of::<Row>() + self.latencies.bytes() + spent + waits
     }
 }
 
@@ -127,7 +132,7 @@ pub(crate) struct Details {
     pub(crate) samples: Samples,
     /// The server's own hash of the digest, or why it is not known; `None` if nobody asked.
     pub(crate) server_digest: Option<Reading<Arc<str>>>,
-    /// The longest wait for a lock.
+    /// The longest wait for a lock of those whose statements have ended.
     pub(crate) wait: Option<Box<StatementLockWait>>,
 }
 
@@ -193,12 +198,15 @@ impl Frame {
             running: running.map(Vec::len),
             losses: interval.losses,
         };
+        let mut waits_now = WaitsNow::of(running.map_or(&[], Vec::as_slice), interval.end_ns);
         let mut rows = Vec::with_capacity(interval.digests.len());
         let mut details = HashMap::with_capacity(interval.digests.len());
         for (key, totals) in interval.digests.drain() {
             let Some(name) = &totals.name else { continue };
             let name = known(&key).unwrap_or_else(|| Arc::new(Name::of(name)));
-            rows.push(Row::of(key, &totals, name, length_ns, is_measured));
+            let waits_now = waits_now.remove(&key).map(Box::new);
+            let row = Row::of(key, &totals, name, length_ns, is_measured);
+            rows.push(Row { waits_now, ..row });
             let DigestTotals { users, samples, server_digest, .. } = totals;
             details.insert(key, Details { users, samples, server_digest, wait: None });
         }

@@ -13,6 +13,7 @@ mod snapshot;
 mod spent;
 #[cfg(test)]
 pub(crate) mod tests;
+mod waits_now;
 mod watched;
 
 use waggle_model::Server;
@@ -27,6 +28,7 @@ pub(crate) use ranking::Sort;
 pub(crate) use session::{Session, modes, printable};
 pub use snapshot::{Missed, Snapshot};
 pub(crate) use spent::ByClass;
+pub(crate) use waits_now::WaitsNow;
 pub(crate) use watched::{Opened, Watched};
 
 /// Servers that have ended and can still be looked at.

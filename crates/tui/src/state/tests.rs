@@ -6,7 +6,7 @@ use waggle_model::{DigestKey, DigestName, Loss, Reading, TimeClass};
 
 use super::{App, Filter, Missed, Options, Sort};
 pub(crate) use servers::{
-    KINDS, held_up, measured_second_of, measuring, running, second_of, watching,
+    KINDS, held_up, measured_second_of, measuring, run_the_busiest, running, second_of, watching,
 };
 use servers::{Kind, LIMIT, SECOND, key};
 

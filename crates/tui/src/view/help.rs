@@ -37,8 +37,10 @@ const FILTER: &str = "Filter: terms between blanks must all hold. A term is a pa
     also db:re:PATTERN, is a regular expression. \"…\" keeps blanks together. Case does not count.";
 
 const WORDS: &str = "LOAD is the average number of active sessions. `-` is not measured, never 0. A \
-    blank in a sparkline is not known. WAIT: lock, the server says that the session waits for one; \
-    row?, it probably waits for a row lock.";
+    blank in a sparkline is not known. WAIT is what a session does now, WAITED for how long, and BY \
+    the session that holds the lock (11+2: two more hold it, too; ?: unknown, and Enter says why; -: \
+    not read yet). With --no-waits: lock, the server says that the session waits for one; row?, it \
+    probably waits for a row lock.";
 
 /// What the letters in the bars mean.
 fn letters() -> String {

@@ -65,6 +65,10 @@ fn digest(
     let title = format!("DIGEST {:016x}  {}  database {schema}", key.text, kind_name(name.kind));
     let mut lines = vec![Line::styled(fit(&title, width), TITLE)];
     lines.extend(sql::lines(&name.text, SqlModes::default(), width).into_iter().map(Line::raw));
+    if let Some(waits) = row.and_then(|row| row.waits_now.as_deref()) {
+        lines.push(Line::default());
+        lines.extend(holder::of_waiting_digest(waits, app.options.literals, width));
+    }
     let past = Past::of(one, frame, key);
     lines.push(Line::default());
     let numbers_width = width.min(NAME_WIDTH + 2 * NUMBER_WIDTH);

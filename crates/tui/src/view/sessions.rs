@@ -1,6 +1,6 @@
 //! Running sessions: blocked ones first, then the oldest.
 //!
-//! If the width is too small, columns are dropped in this order: host, id, database, user, state.
+//! If the width is too small, columns are dropped in this order: host, database, user, state, id, waited, by.
 
 use ratatui_core::text::{Line, Span};
 use waggle_model::TimeClass;
@@ -14,6 +14,8 @@ use crate::state::{App, Frame, Pane, Session, Wait, Watched};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Wait,
+    Waited,
+    By,
     Id,
     Age,
     User,
@@ -22,15 +24,20 @@ enum What {
     State,
 }
 
-const COLUMNS: [Column<What>; 7] = [
+const COLUMNS: [Column<What>; 9] = [
     Column::new("WAIT", 10, 0, What::Wait),
-    Column::new("ID", 8, 4, What::Id),
+    Column::new("WAITED", 7, 2, What::Waited),
+    Column::new("BY", 9, 1, What::By),
+    Column::new("ID", 8, 3, What::Id),
     Column::new("AGE", 8, 0, What::Age),
-    Column::new("USER", 12, 2, What::User),
-    Column::new("HOST", 16, 5, What::Host),
-    Column::new("DATABASE", 12, 3, What::Database),
-    Column::new("STATE", 20, 1, What::State),
+    Column::new("USER", 12, 5, What::User),
+    Column::new("HOST", 15, 7, What::Host),
+    Column::new("DATABASE", 12, 6, What::Database),
+    Column::new("STATE", 20, 4, What::State),
 ];
+
+/// What stands for a holder whom nobody knows.
+const UNKNOWN: &str = "?";
 
 /// Title, heads and rows, `height` lines at most.
 pub(crate) fn lines(
@@ -40,7 +47,7 @@ pub(crate) fn lines(
     width: usize,
     height: usize,
 ) -> Vec<Line<'static>> {
-    let text_min = (width / 3).max(20);
+    let text_min = (width * 3 / 10).max(20);
     let columns = fitting(&COLUMNS, width.saturating_sub(2), text_min, |_| false);
     let used: usize = columns.iter().map(|column| column.width + 1).sum();
     let is_in_front = app.pane == Pane::Sessions;
@@ -48,7 +55,7 @@ pub(crate) fn lines(
     let mut head = Line::raw("  ");
     for column in &columns {
         let title = match column.what {
-            What::Id | What::Age => right(column.title, column.width),
+            What::Waited | What::Id | What::Age => right(column.title, column.width),
             _ => left(column.title, column.width),
         };
         head.push_span(Span::styled(title + " ", DIM));
@@ -91,6 +98,12 @@ fn cell(column: &Column<What>, session: &Session) -> Span<'static> {
             };
             Span::styled(left(word, width), style)
         }
+        What::Waited => Span::raw(right(&waited(session), width)),
+        What::By => {
+            let by = held_by(session);
+            let style = if by == UNKNOWN { WARN } else { PLAIN };
+            Span::styled(left(&by, width), style)
+        }
         What::Id => Span::raw(right(&session.connection_id.to_string(), width)),
         What::Age => Span::raw(right(&session.age_ns.map_or(ABSENT.to_owned(), age), width)),
         What::User => Span::raw(left(&session.user, width)),
@@ -107,6 +120,28 @@ fn now(class: TimeClass) -> &'static str {
         TimeClass::NetworkRead => "net read",
         TimeClass::NetworkWrite => "net write",
         _ => class.name(),
+    }
+}
+
+/// For how long it waits.
+fn waited(session: &Session) -> String {
+    match session.now {
+        Some((TimeClass::Cpu, _)) => String::new(),
+        Some((_, ns)) => age(ns),
+        None if session.wait == Wait::None => String::new(),
+        None => ABSENT.to_owned(),
+    }
+}
+
+/// Who holds what it waits for: the first of them, and how many more there are.
+fn held_by(session: &Session) -> String {
+    let by = session.blocked.as_ref().map(|blocked| blocked.by.as_slice());
+    match by {
+        Some([id]) => id.to_string(),
+        Some([id, more @ ..]) => format!("{id}+{}", more.len()),
+        Some([]) => UNKNOWN.to_owned(),
+        None if session.wait == Wait::None => String::new(),
+        None => ABSENT.to_owned(),
     }
 }
 

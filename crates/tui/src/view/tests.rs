@@ -9,7 +9,9 @@ use waggle_model::{DigestKey, DigestName, DigestsMax, Loss, Reading};
 
 use super::{Look, draw, picture};
 use crate::input::Key;
-use crate::state::tests::{KINDS, held_up, measuring, running, second_of, watching};
+use crate::state::tests::{
+    KINDS, held_up, measured_second_of, measuring, run_the_busiest, running, second_of, watching,
+};
 use crate::state::{App, Missed, Options};
 
 const ALL: Look = Look { colour: true, unicode: true };
@@ -166,6 +168,81 @@ fn a_digest_has_its_longest_wait_for_a_lock_and_what_the_holder_ran() {
     ] {
         assert!(screen.contains(line), "{line}{screen}");
     }
+}
+
+#[test]
+fn a_digest_tells_first_the_longest_wait_that_goes_on_and_then_the_longest_that_has_ended() {
+    let mut app = watching(&[2], 1);
+    app.on_key(Key::Enter);
+    let mut ended = second_of(2, 2, &KINDS);
+    held_up(&mut ended, 790_000_000);
+    app.take(ended);
+    let shown = |app: &App| text(&drawn(app, ALL, 120, 80));
+    assert!(!shown(&app).contains("Waits now"), "{}", shown(&app));
+    let mut waits = measured_second_of(2, 3, &KINDS);
+    run_the_busiest(&mut waits, &[22, 21, 30, 29]);
+    app.take(waits);
+    let screen = shown(&app);
+    let mut rest = screen.as_str();
+    for line in [
+        "Waits now           session 30, app@10.1.2.3: row lock, for 0.8 s; 1 more session waits\n",
+        "Held by             all of 12, 15 on shop.t\n",
+        "  Session 12        app@10.1.2.4, idle for 42 s\n",
+        "  Ran last          SELECT v FROM t WHERE id = ?\n",
+        "  Wrote first       UPDATE t SET v = ? WHERE id = ?\n",
+        "Longest lock wait   790.0 ms in session 30: row lock\n",
+        "Held by             session 12 on shop.t\n",
+    ] {
+        let at = rest.find(line).unwrap_or_else(|| panic!("{line}{screen}"));
+        rest = &rest[at + line.len()..];
+    }
+    golden("digest_waits", &mut app);
+    // Who held it then is still known when a later interval is shown, and it is looked back.
+    app.take(second_of(2, 4, &KINDS));
+    app.take(second_of(2, 5, &KINDS));
+    assert!(!shown(&app).contains("Waits now"), "{}", shown(&app));
+    press(&mut app, &[Key::Esc, Key::Char('['), Key::Char('['), Key::Enter]);
+    assert!(shown(&app).contains("Held by             all of 12, 15 on shop.t\n"), "{screen}");
+}
+
+#[test]
+fn whoever_holds_what_a_digest_waits_for_is_unknown_with_the_reason_or_not_read_yet() {
+    let mut app = watching(&[2], 1);
+    app.on_key(Key::Enter);
+    for (nth, was_read, told) in [
+        (2, true, "unknown: a transaction without a session may hold it"),
+        (3, false, "not read yet"),
+    ] {
+        let mut waits = measured_second_of(2, nth, &KINDS);
+        run_the_busiest(&mut waits, &[29]);
+        if let Reading::Value(running) = &mut waits.record.running {
+            running.iter_mut().filter(|_| !was_read).for_each(|one| one.blocked = None);
+        }
+        app.take(waits);
+        let screen = text(&drawn(&app, ALL, 120, 80));
+        let waits = "Waits now           session 29, app@10.1.2.3: metadata lock, for 0.3 s\n";
+        let told = format!("{waits}Held by             {told}\n");
+        assert!(screen.contains(&told), "{told}{screen}");
+    }
+}
+
+#[test]
+fn the_list_of_sessions_tells_since_when_each_waits_and_by_whom_it_is_blocked() {
+    let app = measuring(1);
+    let screen = text(&drawn(&app, ALL, 160, 40));
+    let line = |id: &str| {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let lines = screen.lines().skip_while(|line| !line.starts_with("RUNNING")).map(words);
+        let found = lines.skip(1).find(|words| words.iter().any(|word| word == id));
+        found.unwrap_or_else(|| panic!("{id}: {screen}")).join(" ")
+    };
+    assert!(line("30").starts_with("row lock 0.8 s 12+1 30 0.8 s app 10.1.2.3 "), "{screen}");
+    assert!(line("29").starts_with("metadata 0.3 s ? 29 0.3 s "), "{screen}");
+    assert!(line("22").starts_with("sleep 1.4 s 22 1.4 s "), "{screen}");
+    assert!(line("21").starts_with("CPU 21 0.1 s "), "{screen}");
+    // Where waits are not measured, and nobody has looked.
+    let screen = text(&drawn(&watching(&[2], 1), ALL, 160, 40));
+    assert!(screen.contains("row?             - -               30    0.8 s"), "{screen}");
 }
 
 #[test]

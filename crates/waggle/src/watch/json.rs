@@ -143,6 +143,8 @@ struct SessionJson {
     blockers: Option<Vec<BlockerJson>>,
     /// Why that list is empty.
     blocked_by_unknown: Option<String>,
+    /// That to which its time belongs.
+    digest: Option<String>,
     text: Option<String>,
     text_bytes: u64,
 }
@@ -321,6 +323,7 @@ impl SessionJson {
             blocked_by: blocked.map(|blocked| blocked.by.clone()),
             blockers: blocked.map(|blocked| blocker::of(blocked, record, redact)),
             blocked_by_unknown: blocked.and_then(|blocked| blocked.unknown.clone()),
+            digest: running.digest.map(|key| format!("{:016x}", key.text)),
             text: running.text.as_deref().map(|text| printable(text, running.settings, redact)),
             text_bytes: running.text_length,
         }

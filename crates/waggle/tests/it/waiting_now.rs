@@ -7,6 +7,15 @@ use waggle_testkit::{Client, Server, Version};
 use crate::load::session;
 use crate::watching::Waggle;
 
+/// More than a server waits at once for a metadata lock: the pieces of a wait are told as one.
+const PIECE_US: u64 = 1_500_000;
+
+/// Whether what runs is of a digest of its interval.
+fn has_digest(told: &Value, line: &Value) -> bool {
+    let mut digests = line["digests"].as_array().into_iter().flatten();
+    digests.any(|one| one["digest"] == told["digest"] && one["schema"] == told["schema"])
+}
+
 /// A session at its work, and what is to be told of it.
 struct Made {
     client: Client,
@@ -44,7 +53,8 @@ impl Made {
         let is_class = self.waits_for.iter().any(|class| told["waits_for"] == *class);
         let held_by = self.held_by.map(|id| json!([id]));
         let is_told = is_class
-            && told["waits_us"].as_u64().is_some()
+            && told["waits_us"].as_u64().is_some_and(|us| self.held_by.is_none() || us > PIECE_US)
+            && has_digest(told, line)
             && told["blocked_by"] == held_by.unwrap_or(Value::Null)
             && told["blocked_by_unknown"].is_null()
             && (self.object.is_none() || told["waits_for_object"] == json!(self.object))

@@ -2,6 +2,7 @@
 #![cfg(test)]
 #![allow(dead_code, reason = "the other tests use all of what they share")]
 
+mod held;
 mod keys;
 #[path = "../it/load.rs"]
 mod load;

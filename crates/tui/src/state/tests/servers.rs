@@ -192,6 +192,14 @@ pub(crate) fn held_up(snapshot: &mut Snapshot, length_ns: u64) {
     }
 }
 
+/// The sessions of a measured second with these ids run the busiest digest.
+pub(crate) fn run_the_busiest(snapshot: &mut Snapshot, ids: &[u64]) {
+    let Reading::Value(running) = &mut snapshot.record.running else { return };
+    for one in running.iter_mut().filter(|one| ids.contains(&one.connection_id)) {
+        one.digest = Some(key(&KINDS[1]));
+    }
+}
+
 /// What a session of a measured second waits for, by its state.
 fn note_wait(running: &mut RunningStatement, end_ns: u64) {
     let (class, ms, blocked) = match running.state.as_deref().unwrap_or_default() {

@@ -1,28 +1,55 @@
 //! Who holds the lock that something waits for, and what it ran.
 
 use ratatui_core::text::Line;
-use waggle_model::{Blocked, Blocker, Ran, StatementLockWait};
+use waggle_model::{Blocked, Blocker, Identity, Ran, StatementLockWait};
 
 use super::named;
-use crate::state::{Session, printable};
+use crate::state::{Session, WaitsNow, printable};
 use crate::view::number::{age, ms};
 use crate::view::text::clean;
 
 /// Holders of which more than the id is told.
 const SHOWN: usize = 3;
+const NOT_READ: &str = "not read yet";
 
 /// Who holds the lock that a session waits for.
 pub(super) fn of_session(session: &Session, literals: bool, width: usize) -> Vec<Line<'static>> {
     match &session.blocked {
         Some(blocked) => lines(blocked, session.seen_ns, literals, width),
         None if session.now.is_some_and(|(class, _)| class.is_lock()) => {
-            named("Held by", "not read yet", width)
+            named("Held by", NOT_READ, width)
         }
         None => Vec::new(),
     }
 }
 
-/// The longest wait of a digest for a lock.
+/// The longest wait of a digest for a lock of those that go on.
+pub(super) fn of_waiting_digest(
+    waits: &WaitsNow,
+    literals: bool,
+    width: usize,
+) -> Vec<Line<'static>> {
+    let StatementLockWait { wait, connection_id, identity, .. } = &waits.longest;
+    let id = connection_id.map_or("?".to_owned(), |id| id.to_string());
+    let (who, class) = (account(identity), wait.class.name());
+    let more = match waits.sessions.saturating_sub(1) {
+        0 => String::new(),
+        1 => "; 1 more session waits".to_owned(),
+        more => format!("; {more} more sessions wait"),
+    };
+    let what = format!("session {id}, {who}: {class}, for {}{more}", age(wait.length_ns));
+    let mut lines = named("Waits now", &what, width);
+    match &wait.blocked {
+        Some(blocked) => {
+            let now_ns = wait.begin_ns + wait.length_ns;
+            lines.extend(self::lines(blocked, now_ns, literals, width));
+        }
+        None => lines.extend(named("Held by", NOT_READ, width)),
+    }
+    lines
+}
+
+/// The longest wait of a digest for a lock of those that are over.
 pub(super) fn of_digest(
     longest: &StatementLockWait,
     literals: bool,
@@ -45,12 +72,13 @@ pub(super) fn of_digest(
 fn lines(blocked: &Blocked, now_ns: u64, literals: bool, width: usize) -> Vec<Line<'static>> {
     let on = blocked.object.iter().map(|object| format!(" on {object}")).collect::<String>();
     let ids: Vec<String> = blocked.by.iter().map(ToString::to_string).collect();
-    let holders = match ids.is_empty() {
-        false => format!("session {}{on}", ids.join(", ")),
-        true => {
+    let holders = match ids.as_slice() {
+        [] => {
             let why = blocked.unknown.as_deref().unwrap_or("nobody holds it any more");
             format!("unknown{on}: {why}")
         }
+        [id] => format!("session {id}{on}"),
+        ids => format!("all of {}{on}", ids.join(", ")),
     };
     let mut lines = named("Held by", &holders, width);
     for blocker in blocked.blockers.iter().take(SHOWN).filter(|one| one.is_idle.is_some()) {
@@ -59,17 +87,20 @@ fn lines(blocked: &Blocked, now_ns: u64, literals: bool, width: usize) -> Vec<Li
     lines
 }
 
-/// What is known of one that was seen.
-fn blocker(blocker: &Blocker, now_ns: u64, literals: bool, width: usize) -> Vec<Line<'static>> {
+fn account(identity: &Identity) -> String {
     let name = |bytes: &Option<Vec<u8>>| {
         let bytes = bytes.as_deref().unwrap_or(b"?");
         clean(&String::from_utf8_lossy(bytes)).collect::<String>()
     };
+    format!("{}@{}", name(&identity.user), name(&identity.host))
+}
+
+/// What is known of one that was seen.
+fn blocker(blocker: &Blocker, now_ns: u64, literals: bool, width: usize) -> Vec<Line<'static>> {
     let is_idle = blocker.is_idle == Some(true);
     let does = if is_idle { "idle" } else { "running" };
     let since = blocker.since_ns.map(|since| format!(" for {}", age(now_ns.saturating_sub(since))));
-    let (user, host) = (name(&blocker.identity.user), name(&blocker.identity.host));
-    let who = format!("{user}@{host}, {does}{}", since.unwrap_or_default());
+    let who = format!("{}, {does}{}", account(&blocker.identity), since.unwrap_or_default());
     let mut lines = named(&format!("  Session {}", blocker.connection_id), &who, width);
     let text = |ran: &Ran| {
         let text = printable(&ran.text, ran.settings, literals);
