@@ -278,7 +278,8 @@ fn the_files_hold_what_the_output_says() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let [folded, pprof, svg] = ["stacks.folded", "cpu.pb.gz", "flame.svg"].map(path);
     let files = ["--folded", &folded, "--pprof", &pprof, "--svg", &svg];
-    let one = profile(&server, &[HASH], &[&["--for", "1s"][..], &files].concat());
+    let arguments = [&["--for", "1s", "--limit", "100000"][..], &files].concat();
+    let one = profile(&server, &[HASH], &arguments);
     let stacks = fs::read_to_string(&folded).unwrap();
     let counts =
         stacks.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
@@ -292,6 +293,12 @@ fn the_files_hold_what_the_output_says() {
     let most = one["functions"][0]["function"].as_str().unwrap();
     let frames = picture::frames(Path::new(&svg));
     assert!(frames.iter().any(|frame| frame.title[0] == most), "no {most}: {frames:#?}");
+
+    // What has no name is as much as all functions without one.
+    let all = one["functions"].as_array().unwrap().iter();
+    let nameless = all.filter(|one| one["named"] == false && one["file"] != "[kernel]");
+    let itself = nameless.map(|one| number(&one["self_samples"])).sum::<f64>();
+    assert_eq!(number(&one["without_name"]), itself);
 
     // The same, of one digest alone.
     let digest = one["digests"][0]["digest"].as_str().unwrap();

@@ -18,16 +18,13 @@
   });
   if (!frames.length) return;
 
-  // As many letters as there is room for; letters that are not ASCII may take two places.
+  // As many letters as there is room for; what is not ASCII may take two places. `fitted` of words.rs does the same.
+  function places(letter) { return letter < "\x80" ? 1 : 2; }
   function fitted(label, width) {
-    var cells = Math.floor((width - 8) / cell), used = 0, letters = Array.from(label), at = 0;
-    if (cells < 3) return "";
-    for (; at < letters.length; at++) {
-      used += letters[at] < "\x80" ? 1 : 2;
-      if (used > cells) break;
-    }
-    if (at === letters.length) return label;
-    while (at > 0 && used > cells - 1) used -= letters[--at] < "\x80" ? 1 : 2;
+    var room = Math.floor((width - 8) / cell), letters = Array.from(label), used = 1, at = 0;
+    if (room < 3) return "";
+    if (letters.reduce(function (sum, letter) { return sum + places(letter); }, 0) <= room) return label;
+    for (; used + places(letters[at]) <= room; at++) used += places(letters[at]);
     return letters.slice(0, at).join("") + "…";
   }
 
