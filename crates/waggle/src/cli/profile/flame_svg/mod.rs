@@ -133,9 +133,7 @@ fn drawn(flame: &Flame, counts: Counts, head: &Head) -> String {
 
 fn how_to_read(flame: &Flame, counts: Counts) -> &'static str {
     match counts {
-        _ if flame.samples == 0 => {
-            "Nothing was sampled: no thread of a server ran, or none waited."
-        }
+        _ if flame.samples == 0 => "There are no samples.",
         Counts::Ticks => {
             "Wide is much time, with all that a function calls, which is below it. Percentages of colours are SELF. \
              From left to right is by name."
