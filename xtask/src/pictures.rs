@@ -1,5 +1,6 @@
-//! `cargo xtask pictures`: takes the pictures of the documents from real runs of the terminal view.
+//! `cargo xtask pictures`: takes the pictures of the documents from real runs of the terminal view and of the profile.
 
+mod flame;
 mod svg;
 
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context, Result, bail, ensure};
-use waggle_testkit::sysbench::{Length, Running, Sysbench};
+use waggle_testkit::sysbench::{Length, Sysbench};
 use waggle_testkit::{Account, Client, Server, Transport, Version, target_dir};
 
 /// Columns and lines of the terminal.
@@ -25,7 +26,10 @@ pub(crate) fn run() -> Result<()> {
     let waggle = target_dir().join("debug/waggle");
     ensure!(waggle.is_file(), "{} is missing; run make build", waggle.display());
     let server = Server::start(Version::Mysql9)?;
-    let _load = load(&server)?;
+    let sysbench = sysbench();
+    sysbench.prepare(&server)?;
+    flame::take(&waggle, &server)?;
+    let _load = sysbench.start(&server)?;
     let mut holder = session(&server)?;
     make_tables(&mut holder)?;
     let terminal = Terminal::start(&server)?;
@@ -65,15 +69,14 @@ fn session(server: &Server) -> Result<Client> {
     Ok(Client::builder().database("test").connect(server, Transport::Unix, Account::ROOT)?)
 }
 
-fn load(server: &Server) -> Result<Running> {
+fn sysbench() -> Sysbench {
     let mut sysbench = Sysbench::new("oltp_read_write");
     sysbench.table_size = 5_000;
     sysbench.threads = 3;
     // Transactions per second: as fast as it goes, a busy machine loses statements.
     sysbench.arguments.push("--rate=150".to_owned());
     sysbench.length = Length::Time(WARMED_UP + 3 * LIMIT);
-    sysbench.prepare(server)?;
-    Ok(sysbench.start(server)?)
+    sysbench
 }
 
 /// Nobody gives up waiting for what is in them.

@@ -14,10 +14,7 @@ const TITLE_MAX: usize = 100;
 /// would; where there are several servers, each stands before that.
 pub fn folded(profile: &Profile) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    let has_several = profile.stacks.iter().any(|stack| {
-        let pid = |owner: usize| profile.owners.get(owner).map(|owner| owner.pid);
-        pid(stack.owner) != profile.stacks.first().and_then(|first| pid(first.owner))
-    });
+    let has_several = works_for_several(profile);
     for stack in &profile.stacks {
         let Some(owner) = profile.owners.get(stack.owner) else { continue };
         let mut names = Vec::new();
@@ -37,12 +34,24 @@ pub fn folded(profile: &Profile) -> String {
     lines.iter().map(|(names, count)| format!("{names} {count}\n")).collect()
 }
 
+/// Whether the stacks are of several servers.
+pub(crate) fn works_for_several(profile: &Profile) -> bool {
+    let mut pids =
+        profile.stacks.iter().filter_map(|stack| Some(profile.owners.get(stack.owner)?.pid));
+    let first = pids.next();
+    pids.any(|pid| Some(pid) != first)
+}
+
 /// Whom a thread worked for, as short as fits in a picture.
 pub(crate) fn title(owner: &Owner) -> String {
-    let whole = clean(owner.title());
-    match whole.char_indices().nth(TITLE_MAX) {
-        Some((end, _)) => format!("{}…", &whole[..end]),
-        None => whole,
+    shortened(&clean(owner.title()))
+}
+
+/// A text as short as fits in a picture.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TITLE_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
 }
 

@@ -214,9 +214,19 @@ impl Profile {
 
     /// Samples in the kernel.
     pub fn in_kernel(&self) -> u64 {
+        self.within(|function| function.is_kernel)
+    }
+
+    /// Samples in functions of the server and of libraries that their file has no name of.
+    pub fn without_name(&self) -> u64 {
+        self.within(|function| !function.is_named && !function.is_kernel)
+    }
+
+    /// Samples whose innermost function is so.
+    fn within(&self, is_so: impl Fn(&Function) -> bool) -> u64 {
         let innermost = |stack: &&Stack| {
             let function = stack.functions.last().and_then(|at| self.functions.get(*at));
-            function.is_some_and(|function| function.is_kernel)
+            function.is_some_and(&is_so)
         };
         self.stacks.iter().filter(innermost).map(|stack| stack.count).sum()
     }

@@ -1,8 +1,11 @@
 //! `waggle profile` on real servers of all five versions: whose time it was, and in which functions.
 #![cfg(test)]
 
+mod picture;
+
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,6 +133,8 @@ fn has_enough(profile: &Value) {
     let all = ["known", "broken", "cut"].map(|kind| number(&callers[kind])).iter().sum::<f64>();
     assert_eq!(all, number(&profile["samples"]), "{profile:#}");
     assert_eq!(profile["nameless"], serde_json::json!([]), "{profile:#}");
+    let outside = number(&profile["samples"]) - number(&profile["in_kernel"]);
+    assert!(number(&profile["without_name"]) <= outside, "{profile:#}");
 }
 
 /// The share of the digest whose text has this word.
@@ -172,8 +177,9 @@ fn told(version: Version) {
 /// functions that wait are told.
 fn waits(server: &Server) {
     let folder = TempDir::new().unwrap();
-    let folded = folder.path().join("waits.folded");
-    let arguments = ["--off-cpu", "--for", "2s", "--folded", folded.to_str().unwrap()];
+    let [folded, svg] = ["waits.folded", "waits.svg"].map(|name| folder.path().join(name));
+    let files = ["--folded", folded.to_str().unwrap(), "--svg", svg.to_str().unwrap()];
+    let arguments = [&["--off-cpu", "--for", "2s"][..], &files].concat();
     let load = || [(); 2].map(|()| Load::on(server, &[SLEEP_WITH_LOCK]));
     let profile = profile_under(server, load, &arguments);
     // At both ends there are waits and statements that were not seen whole.
@@ -191,6 +197,31 @@ fn waits(server: &Server) {
     assert!(stacks.lines().any(is_whole), "{stacks}");
     let callers = number(&profile["callers"]["known"]) / number(&profile["samples"]);
     assert!(callers > 0.9, "{stacks}");
+    drawn(&svg, &profile, "UPDATE `test`");
+    let frames = picture::frames(&svg);
+    let is_so = |frame: &&picture::Frame| frame.class == "row-lock";
+    let locks: f64 = frames.iter().filter(is_so).map(|frame| frame.width).sum();
+    assert!(locks / frames[0].width > 0.2, "{frames:#?}");
+}
+
+/// A flame graph has all samples, and says of the digest whose text begins so what the output says.
+fn drawn(svg: &Path, profile: &Value, text: &str) {
+    let frames = picture::frames(svg);
+    picture::fits_together(&frames);
+    let root = &frames[0];
+    assert_eq!((root.class.as_str(), root.title[0].as_str()), ("all", "all"));
+    if profile["off_cpu"] == false {
+        assert_eq!(root.title[1], format!("{} samples, 100.0 %", profile["samples"]));
+    }
+    let told = profile["digests"].as_array().unwrap().iter();
+    let mut told = told.filter(|one| one["digest_text"].as_str().unwrap().starts_with(text));
+    let told = told.next().unwrap_or_else(|| panic!("no {text}: {profile:#}"));
+    let id = format!("digest {}", told["digest"].as_str().unwrap());
+    let is_it = |frame: &&picture::Frame| frame.class == "digest" && frame.title[1] == id;
+    let digest = frames.iter().find(is_it).unwrap_or_else(|| panic!("no {id}: {frames:#?}"));
+    assert!(digest.title[0].starts_with(text), "{digest:?}");
+    let share = digest.width / root.width;
+    assert!((share - number(&told["share"])).abs() < 0.0001, "{digest:?}: {told:#}");
 }
 
 /// Both are told by their digests and by their functions, which are the first ones.
@@ -245,9 +276,10 @@ fn the_files_hold_what_the_output_says() {
     let server = Server::start(Version::Mysql9).unwrap();
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
-    let [folded, pprof] = ["stacks.folded", "cpu.pb.gz"].map(path);
-    let files = ["--folded", &folded, "--pprof", &pprof];
-    let one = profile(&server, &[HASH], &[&["--for", "1s"][..], &files].concat());
+    let [folded, pprof, svg] = ["stacks.folded", "cpu.pb.gz", "flame.svg"].map(path);
+    let files = ["--folded", &folded, "--pprof", &pprof, "--svg", &svg];
+    let arguments = [&["--for", "1s", "--limit", "100000"][..], &files].concat();
+    let one = profile(&server, &[HASH], &arguments);
     let stacks = fs::read_to_string(&folded).unwrap();
     let counts =
         stacks.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
@@ -256,6 +288,17 @@ fn the_files_hold_what_the_output_says() {
     let mut unpacked = Vec::new();
     GzDecoder::new(fs::File::open(&pprof).unwrap()).read_to_end(&mut unpacked).unwrap();
     assert!(unpacked.windows(11).any(|bytes| bytes == b"nanoseconds"));
+    drawn(Path::new(&svg), &one, "DO `BENCHMARK`");
+    // The function that used the most, too.
+    let most = one["functions"][0]["function"].as_str().unwrap();
+    let frames = picture::frames(Path::new(&svg));
+    assert!(frames.iter().any(|frame| frame.title[0] == most), "no {most}: {frames:#?}");
+
+    // What has no name is as much as all functions without one.
+    let all = one["functions"].as_array().unwrap().iter();
+    let nameless = all.filter(|one| one["named"] == false && one["file"] != "[kernel]");
+    let itself = nameless.map(|one| number(&one["self_samples"])).sum::<f64>();
+    assert_eq!(number(&one["without_name"]), itself);
 
     // The same, of one digest alone.
     let digest = one["digests"][0]["digest"].as_str().unwrap();
@@ -265,11 +308,13 @@ fn the_files_hold_what_the_output_says() {
     let output =
         command(&server, &["--for", "1s", "--digest", "0000000000000001"]).output().unwrap();
     assert_eq!((output.status.code(), &json(&output)["samples"]), (Some(1), &Value::from(0)));
-    let output =
-        command(&server, &["--for", "1s", "--folded", "/nowhere/stacks"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(4));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("/nowhere/stacks"), "{said}");
+    for option in ["--folded", "--svg"] {
+        let arguments = ["--for", "1s", option, "/nowhere/stacks"];
+        let output = command(&server, &arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(4), "{option}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("/nowhere/stacks"), "{option}: {said}");
+    }
 }
 
 #[test]

@@ -10,18 +10,19 @@ use flate2::write::GzEncoder;
 use waggle_profile::{Span, folded, pprof};
 
 use super::super::Failure;
-use super::{Args, Report};
+use super::{Args, Report, flame_svg};
 
 /// Where to.
 pub(super) struct Files {
     folded: Option<PathBuf>,
     pprof: Option<PathBuf>,
+    svg: Option<PathBuf>,
 }
 
 impl Files {
     pub(super) fn of(args: &Args) -> Files {
-        let Args { folded, pprof, .. } = args;
-        Files { folded: folded.clone(), pprof: pprof.clone() }
+        let Args { folded, pprof, svg, .. } = args;
+        Files { folded: folded.clone(), pprof: pprof.clone(), svg: svg.clone() }
     }
 
     /// Writes those that are asked for. One that fails does not keep the others from it.
@@ -36,6 +37,9 @@ impl Files {
         if let Some(path) = &self.pprof {
             let packed = packed(&pprof(&report.profile, &span(report)));
             note(path, packed.and_then(|bytes| write(path, &bytes)));
+        }
+        if let Some(path) = &self.svg {
+            note(path, write(path, flame_svg::of(report).as_bytes()));
         }
         match failures.is_empty() {
             true => Ok(()),

@@ -26,6 +26,7 @@ pub(super) struct ProfileJson {
     attributed: Attributed,
     callers: Callers,
     in_kernel: u64,
+    without_name: u64,
     nameless: Vec<String>,
     ns_per_sample: Option<f64>,
     digests: Vec<DigestJson>,
@@ -122,6 +123,7 @@ pub(super) fn of(report: &Report) -> ProfileJson {
         attributed: Attributed { to_digests, to_threads, unmatched },
         callers: Callers { known, broken, cut },
         in_kernel: profile.in_kernel(),
+        without_name: profile.without_name(),
         nameless: report.nameless.clone(),
         ns_per_sample: report.ns_per_sample,
         digests: digests(report),
@@ -196,6 +198,6 @@ mod tests {
     fn the_json_of_a_profile_is_that_of_the_reference_and_every_key_is_explained() {
         let schema = schemars::schema_for!(ProfileJson);
         schema::assert_kept("profile", &schema);
-        schema::assert_explained("profile", &schema, 40);
+        schema::assert_explained("profile", &schema, 41);
     }
 }

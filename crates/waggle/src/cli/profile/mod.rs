@@ -1,6 +1,7 @@
 //! `waggle profile`
 
 mod files;
+mod flame_svg;
 mod json;
 mod profiler;
 mod text;
@@ -23,7 +24,7 @@ use profiler::{Finished, Profiler};
 const AFTER_HELP: &str = "\
 Exit code 1 where no sample belongs to the digest of --digest.
 
-Example: waggle profile --for 30s --folded stacks.txt";
+Example: waggle profile --for 30s --svg flame.svg";
 
 /// What waits count in a second.
 const MICROSECONDS: u32 = 1_000_000;
@@ -54,7 +55,10 @@ pub(super) struct Args {
     /// Digests, threads and functions that are shown, those that use the most first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
-    /// Also write folded stacks into this file, for tools that draw flame graphs.
+    /// Also draw a flame graph into this file, as SVG. A browser zooms into it and searches it.
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Also write folded stacks into this file, for tools that draw pictures of them.
     #[arg(long, value_name = "FILE")]
     folded: Option<PathBuf>,
     /// Also write a profile in the format of pprof into this file.

@@ -75,8 +75,32 @@ fn head(report: &Report) -> String {
             share(profile.with_chain(Chain::Cut)),
         ),
     );
+    nameless(&mut text, report);
+    losses(&mut text, report);
+    for why in &report.nameless {
+        line(&mut text, format_args!("names are missing: {}", on_a_line(why)));
+    }
+    text
+}
+
+/// How much of the time was in functions that nobody can name.
+fn nameless(text: &mut String, report: &Report) {
+    let samples = report.profile.without_name();
+    if samples > 0 {
+        let share = percent(report.share(samples));
+        // What could not be read is told below.
+        let why = match report.nameless.is_empty() {
+            true => "; their files export no names for them",
+            false => "",
+        };
+        line(text, format_args!("functions without a name: {share} % of SELF{why}"));
+    }
+}
+
+/// What is missing, and what it took.
+fn losses(text: &mut String, report: &Report) {
     let lost = plural(report.losses.get(Loss::ProfileSample), "sample");
-    let left_out = match profile.left_out {
+    let left_out = match report.profile.left_out {
         0 => String::new(),
         count => format!(", {count} for which there was no room"),
     };
@@ -84,11 +108,7 @@ fn head(report: &Report) -> String {
         Some(ns) => format!("{:.1} µs a sample", ns / 1000.0),
         None => "not measured".to_owned(),
     };
-    line(&mut text, format_args!("lost {lost}{left_out}; price in the kernel: {price}"));
-    for why in &report.nameless {
-        line(&mut text, format_args!("names are missing: {}", on_a_line(why)));
-    }
-    text
+    line(text, format_args!("lost {lost}{left_out}; price in the kernel: {price}"));
 }
 
 /// How much was sampled.
