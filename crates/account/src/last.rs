@@ -1,7 +1,6 @@
 //! Which statement a session ended last: what its thread worked after the reply is told with the next one.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use waggle_model::{DigestKey, Statement};
 
 /// Sessions whose last statement is remembered: as many as the tap remembers.

@@ -1,8 +1,9 @@
 //! What ran in one interval on one server.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+
+use foldhash::HashMap;
 
 use crate::spent::parts_inside;
 use crate::{
@@ -13,6 +14,9 @@ use crate::{
 const USERS_MAX: usize = 32;
 /// The sum of the others.
 const OTHER_USERS: &[u8] = b"(other)";
+
+/// Calls by user.
+pub type CallsByUser = HashMap<Vec<u8>, u64>;
 
 /// What statements are grouped by: small, because it is looked up for every statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -90,7 +94,7 @@ pub struct DigestTotals {
     /// Where their time went.
     pub spent: Spent,
     /// Calls by user.
-    pub users: HashMap<Vec<u8>, u64>,
+    pub users: CallsByUser,
     /// A few of the statements as they were.
     pub samples: Samples,
     /// The hash under which the server itself files the digest (`STATEMENT_DIGEST()`), or why it is

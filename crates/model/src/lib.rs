@@ -30,7 +30,7 @@ mod waiting;
 pub use command::{Command, CommandKind};
 pub use cost::Cost;
 pub use histogram::Histogram;
-pub use interval::{DigestKey, DigestName, DigestTotals, DigestsMax, Interval, Sum};
+pub use interval::{CallsByUser, DigestKey, DigestName, DigestTotals, DigestsMax, Interval, Sum};
 pub use lock::{SeenLocks, SeenMetadataLock, SeenRowWait, SeenSession};
 pub use lock_wait::{LONG_WAIT_NS, LockWait, LockWaitNews, LockWaits, StatementLockWait};
 pub use loss::{Loss, Losses};

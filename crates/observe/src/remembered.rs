@@ -4,9 +4,9 @@
 //! Every statement passes here, so nothing is allocated for a session that is known: its texts go into buffers that
 //! it has. A statement costs a look-up in a map, a search for words that go with secrets, and the copy of its head.
 
-use std::collections::HashMap;
 use std::mem;
 
+use foldhash::HashMap;
 use waggle_account::settings_of;
 use waggle_model::{
     Command, Losses, Origin, Ran, SeenSession, ServerStatus, SessionSettings, Statement,

@@ -35,7 +35,7 @@ pub(crate) struct Split {
 
 /// How the latency of a statement is split; `None` where that is not known.
 pub(crate) fn split_of(reply: &SessionData<'_>, latency_ns: u64) -> Option<Split> {
-    let words = words_of(reply.parts)?;
+    let (mask, words) = words_of(reply.parts)?;
     let mut parts = Parts::default();
     let start_ns = reply.head.end_ns.saturating_sub(latency_ns);
     let before_ns = match words[SINCE] {
@@ -43,9 +43,11 @@ pub(crate) fn split_of(reply: &SessionData<'_>, latency_ns: u64) -> Option<Split
         since => since.saturating_sub(start_ns).min(latency_ns),
     };
     parts.add(TimeClass::BeforeAttach, before_ns);
-    let waits = TimeClass::ALL.into_iter().zip(words).skip(1).take(PARTS - 1);
-    for (class, ns) in waits {
-        parts.add(class, ns);
+    // Most statements waited for nothing, or for one thing.
+    for (bit, class) in TimeClass::ALL.into_iter().enumerate().take(PARTS).skip(1) {
+        if mask >> bit & 1 == 1 {
+            parts.add(class, words[bit]);
+        }
     }
     let off = parts.total();
     let mut is_overdrawn = false;
@@ -72,17 +74,17 @@ pub(crate) fn split_of(reply: &SessionData<'_>, latency_ns: u64) -> Option<Split
     Some(Split { parts, usage, after_reply_before_ns, is_overdrawn })
 }
 
-/// The words of a record, in their order; those that are 0 are not in it.
-fn words_of(bytes: &[u8]) -> Option<[u64; WORDS]> {
+/// Which words a record has, a bit for each, and all of them in their order: those that are 0 are not in it.
+fn words_of(bytes: &[u8]) -> Option<(u64, [u64; WORDS])> {
     let mut told = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
-    let mask = told.next()?;
+    let mask = told.next()? & ((1 << WORDS) - 1);
     let mut words = [0; WORDS];
-    for (bit, word) in words.iter_mut().enumerate() {
-        if mask >> bit & 1 == 1 {
-            *word = told.next()?;
-        }
+    let mut left = mask;
+    while let Some(word) = words.get_mut(left.trailing_zeros() as usize) {
+        *word = told.next()?;
+        left &= left - 1;
     }
-    Some(words)
+    Some((mask, words))
 }
 
 /// The parts less an excess, taken from the largest ones.
@@ -120,7 +122,8 @@ mod tests {
     fn words_that_are_not_there_are_zero_and_a_cut_list_is_none() {
         let told = [1 << 9 | 1 << 23, 500, 3_u64 << 32 | 7];
         let bytes: Vec<u8> = told.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let words = words_of(&bytes).unwrap();
+        let (mask, words) = words_of(&bytes).unwrap();
+        assert_eq!(mask, told[0]);
         assert_eq!((words[9], words[SWITCHES], words[1]), (500, 3 << 32 | 7, 0));
         assert!((0..bytes.len()).all(|end| words_of(&bytes[..end]).is_none()));
     }

@@ -5,9 +5,9 @@
 //! start. The last one is the statement. If another reply can follow, waggle holds the reply until
 //! the session goes on or rests.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use waggle_model::{Identity, ServerStatus, StatementKey};
 
 use crate::carrier::{Session, SessionData, head_of, types};
@@ -257,7 +257,7 @@ impl Fold {
             return;
         }
         self.judged_bytes = 0;
-        let mut held: HashMap<u32, usize> = HashMap::new();
+        let mut held: HashMap<u32, usize> = HashMap::default();
         for (session, known) in &self.sessions {
             let bytes = known.held.as_ref().map_or(0, |held| held.record.len());
             *held.entry(session.tgid).or_default() += bytes;

@@ -5,8 +5,7 @@
 //! changes a setting and changes it back before waggle drains its records, waggle misses both
 //! changes.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use waggle_model::{CharsetName, Command, SessionSettings};
 
 use crate::carrier::{Session, SessionData};
@@ -103,7 +102,7 @@ impl Server {
             connection_id: layout.offset(Field::ConnectionId),
             sql_mode: layout.offset(Field::SqlMode)?,
             charset: layout.offset(Field::Charset)?,
-            charsets: HashMap::new(),
+            charsets: HashMap::default(),
             batch: Batch::default(),
         })
     }

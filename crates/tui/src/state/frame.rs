@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use waggle_model::{
-    Cost, DigestKey, DigestName, DigestTotals, Losses, Reading, Record, Samples, StatementLockWait,
-    TimeClass,
+    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Losses, Reading, Record, Samples,
+    StatementLockWait, TimeClass,
 };
 use waggle_sql::Kind;
 
@@ -127,7 +127,7 @@ impl Row {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Details {
     /// Calls by user.
-    pub(crate) users: HashMap<Vec<u8>, u64>,
+    pub(crate) users: CallsByUser,
     /// Statements as they were.
     pub(crate) samples: Samples,
     /// The server's own hash of the digest, or why it is not known; `None` if nobody asked.
