@@ -9,21 +9,26 @@ use waggle_account::Grouping;
 use waggle_host::monotonic_ns;
 use waggle_model::{Command, Ran, SeenLocks, SeenSession};
 use waggle_mysql::locks::{About, Locks, Memory, in_memory, server_in_memory};
-use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
+use waggle_observe::{Capture, Missing, Observer, ObserverOptions, Sinks, WhyMissing, no_server};
 use waggle_probes::capture::Amount;
 
 use super::{Args, Look, json, outcome, text};
 use crate::cli::watch::{CaptureArgs, until};
 use crate::cli::{Failure, Outcome, print};
+use crate::lacking;
 use crate::streams::tell;
 use crate::text::printable;
 
 /// How often the observer looks at sessions by itself.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Finds the servers, or the one of this process.
-pub(super) fn attach(pid: Option<u32>, stop: &AtomicBool) -> Result<Capture, Failure> {
-    let capture = CaptureArgs::of(pid).attach(false, stop)?;
+/// Finds the servers, or the one of this process. Who does not go on looking for them waits for all that may be found.
+pub(super) fn attach(
+    pid: Option<u32>,
+    goes_on: bool,
+    stop: &AtomicBool,
+) -> Result<Capture, Failure> {
+    let capture = CaptureArgs::of(pid).attach(false, goes_on, stop)?;
     match capture.watched().is_empty() {
         true => Err(Failure::Cannot(anyhow!("{}", no_server()))),
         false => Ok(capture),
@@ -41,7 +46,9 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
     loop {
         let begin = Instant::now();
         let found = look(args, &mut observer)?;
-        let Some(pause) = args.watch else { return sum(&found) };
+        let Some(pause) = args.watch else {
+            return sum(&found, &unknown(&observer.capture().missing()));
+        };
         let left = pause.saturating_sub(begin.elapsed());
         observer.run(&mut Sinks::default(), &mut until(Some(left), stop));
         if stop.load(Ordering::Relaxed) {
@@ -128,11 +135,29 @@ fn about(
     }
 }
 
-/// The worst outcome of all servers.
-fn sum(found: &[Locks]) -> Result<Outcome, Failure> {
-    let mut sum = Ok(Outcome::Done);
+/// The servers of which nothing is known, so that nobody can say that nobody waits: all of root, mysql and the user of
+/// waggle, and those that may still be read. Everybody else can start what looks like a server and is none.
+fn unknown(missing: &[Missing]) -> Vec<Missing> {
+    let is_meant =
+        |one: &&Missing| one.owner.is_trusted() || !matches!(one.why, WhyMissing::Refused(_));
+    missing.iter().filter(is_meant).cloned().collect()
+}
+
+/// The worst outcome of all servers, of which some may be missing.
+fn sum(found: &[Locks], missing: &[Missing]) -> Result<Outcome, Failure> {
+    let mut sum = match missing {
+        [] => Ok(Outcome::Done),
+        missing => {
+            let missing = lacking::servers(missing);
+            Err(Failure::Cannot(anyhow!("not all servers could be read: {missing}")))
+        }
+    };
     for locks in found {
         match (outcome(locks), &sum) {
+            (Ok(Outcome::No), Err(Failure::Cannot(missing))) => {
+                tell!("waggle: {missing}");
+                return Ok(Outcome::No);
+            }
             (Ok(Outcome::No), _) => return Ok(Outcome::No),
             (Err(failure), Ok(_)) => sum = Err(failure),
             _ => {}
