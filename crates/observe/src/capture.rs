@@ -73,6 +73,13 @@ pub struct Watched {
     locks: Option<LockReader>,
 }
 
+impl Watched {
+    /// Its process.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+}
+
 /// What runs now in one server.
 pub type Running = Result<Vec<RunningStatement>, String>;
 
@@ -202,7 +209,10 @@ impl Capture {
     ) {
         let Answered { found, owner, outcome } = answered;
         let pid = found.pid;
-        let is_starting = outcome.as_ref().is_err_and(RecogniseError::is_starting);
+        // What is new may not have mapped its libraries yet.
+        let is_starting = outcome.as_ref().is_err_and(|error| {
+            error.is_starting() || error.is_of_process() && arrival::is_new(pid)
+        });
         let is_none = outcome.as_ref().is_err_and(RecogniseError::is_no_server) && !found.is_named;
         let tried = match outcome {
             Ok(recognised) => self.try_attach(&found, recognised, owner, news, consume),
@@ -214,6 +224,7 @@ impl Capture {
                 self.refused.forget(pid);
                 self.watched.insert(pid, watched);
             }
+            Err(_) if found.has_ended() => self.refused.forget(pid),
             Err(_) if is_none => self.refused.note_none(found, owner),
             Err(why) => match self.refused.add(found, owner, why.clone(), is_starting) {
                 Told::Alone => news.push(News::Refused(pid, why)),

@@ -16,7 +16,7 @@ const TRUSTED_WAIT: Duration = Duration::from_secs(12);
 const OTHERS_WAIT: Duration = Duration::from_secs(1);
 /// How long one that starts is waited for where no server is named.
 const STARTING_WAIT: Duration = Duration::from_secs(3);
-/// Who is younger may become a server by `exec`.
+/// Who is younger may become a server by `exec`, or one that can be read.
 const YOUNG: Duration = Duration::from_secs(5);
 /// Pause of that wait, and how many pauses lie between two questions about one that starts.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -130,8 +130,7 @@ impl Capture {
         let is_unknown = |pid: &u32| {
             !self.watched.contains_key(pid) && self.missing().iter().all(|one| one.pid != *pid)
         };
-        let age = |pid| Process::of(pid).uptime().value().copied();
-        self.pid.filter(is_unknown).and_then(age).is_some_and(|age| age < YOUNG)
+        self.pid.filter(is_unknown).is_some_and(is_new)
     }
 
     fn ask_again(&mut self, news: &mut Vec<News>) {
@@ -142,4 +141,9 @@ impl Capture {
             self.builds.ask(found);
         }
     }
+}
+
+/// Whether a process began just now.
+pub(super) fn is_new(pid: u32) -> bool {
+    Process::of(pid).uptime().value().is_some_and(|age| *age < YOUNG)
 }

@@ -62,7 +62,8 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut rows: Vec<Row> = Vec::new();
     let mut of_user: HashMap<Owner, OfUser> = HashMap::new();
     for Answered { found, owner, outcome } in answers() {
-        if !found.is_named && outcome.as_ref().is_err_and(RecogniseError::is_no_server) {
+        let is_none = !found.is_named && outcome.as_ref().is_err_and(RecogniseError::is_no_server);
+        if is_none || outcome.is_err() && found.has_ended() {
             continue;
         }
         let user = of_user.entry(owner).or_default();

@@ -45,9 +45,11 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
     let mut observer = observe(capture, args.watch.is_some());
     loop {
         let begin = Instant::now();
-        let found = look(args, &mut observer)?;
+        let (found, unread) = look(args, &mut observer)?;
         let Some(pause) = args.watch else {
-            return sum(&found, &unknown(&observer.capture().missing()));
+            let missing = unknown(&observer.capture().missing());
+            let missing = (!missing.is_empty()).then(|| lacking::servers(&missing));
+            return sum(&found, unread.into_iter().chain(missing).collect());
         };
         let left = pause.saturating_sub(begin.elapsed());
         observer.run(&mut Sinks::default(), &mut until(Some(left), stop));
@@ -57,19 +59,23 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
     }
 }
 
-/// Looks at every server, and prints what it finds.
-fn look(args: &Args, observer: &mut Observer) -> Result<Vec<Locks>, Failure> {
-    let mut all = Vec::new();
+/// Looks at every server, and prints what it finds; gives that and what could not be read.
+fn look(args: &Args, observer: &mut Observer) -> Result<(Vec<Locks>, Vec<String>), Failure> {
+    let (mut all, mut unread) = (Vec::new(), Vec::new());
     for (pid, told) in read(observer, !args.no_redact) {
         let Some(watched) = observer.capture().watched().get(&pid) else { continue };
         let locks = match told {
             Ok(locks) => locks,
-            // It may just have ended.
-            Err(why) if args.watch.is_some() => {
-                tell!("waggle: pid {pid}: {why}");
+            Err(why) => {
+                // One that has just ended is no loss where there are others.
+                let has_ended = watched.found().has_ended();
+                if args.watch.is_some() || has_ended && args.pid.is_none() {
+                    tell!("waggle: pid {pid}: {why}");
+                } else {
+                    unread.push(format!("pid {pid}: {why}"));
+                }
                 continue;
             }
-            Err(why) => return Err(Failure::Cannot(anyhow!("pid {pid}: {why}"))),
         };
         let server = &watched.server;
         let look = Look {
@@ -84,7 +90,7 @@ fn look(args: &Args, observer: &mut Observer) -> Result<Vec<Locks>, Failure> {
         print(args.json, &json::of(&look), || text::of(&look))?;
         all.push(locks);
     }
-    Ok(all)
+    Ok((all, unread))
 }
 
 /// What the memory of each server tells now, by pid, with what is remembered of its sessions.
@@ -143,25 +149,43 @@ fn unknown(missing: &[Missing]) -> Vec<Missing> {
     missing.iter().filter(is_meant).cloned().collect()
 }
 
-/// The worst outcome of all servers, of which some may be missing.
-fn sum(found: &[Locks], missing: &[Missing]) -> Result<Outcome, Failure> {
-    let mut sum = match missing {
-        [] => Ok(Outcome::Done),
-        missing => {
-            let missing = lacking::servers(missing);
-            Err(Failure::Cannot(anyhow!("not all servers could be read: {missing}")))
-        }
-    };
+/// The worst outcome of all servers; `missing` are those that could not be read.
+fn sum(found: &[Locks], mut missing: Vec<String>) -> Result<Outcome, Failure> {
+    let mut is_any = false;
     for locks in found {
-        match (outcome(locks), &sum) {
-            (Ok(Outcome::No), Err(Failure::Cannot(missing))) => {
-                tell!("waggle: {missing}");
-                return Ok(Outcome::No);
+        match outcome(locks) {
+            Ok(Outcome::No) => is_any = true,
+            Ok(Outcome::Done) => {}
+            Err(Failure::Usage(why) | Failure::Config(why) | Failure::Cannot(why)) => {
+                missing.push(format!("{why:#}"));
             }
-            (Ok(Outcome::No), _) => return Ok(Outcome::No),
-            (Err(failure), Ok(_)) => sum = Err(failure),
-            _ => {}
         }
     }
-    sum
+    if is_any {
+        missing.iter().for_each(|why| tell!("waggle: {why}"));
+        return Ok(Outcome::No);
+    }
+    match missing.is_empty() {
+        true => Ok(Outcome::Done),
+        false => Err(Failure::Cannot(anyhow!("{}", missing.join("; ")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waggle_model::{Flavour, Reading};
+
+    use super::*;
+
+    #[test]
+    fn where_a_server_is_missing_nobody_says_that_nobody_waits() {
+        let missing = || vec!["pid 7 is not watched yet".to_owned()];
+        assert!(matches!(sum(&[], Vec::new()), Ok(Outcome::Done)));
+        assert!(matches!(sum(&[], missing()), Err(Failure::Cannot(_))));
+        let (metadata, rows) = (Reading::Value(Vec::new()), Reading::Value(Vec::new()));
+        let seen = SeenLocks { sessions: Vec::new(), metadata, rows, unreadable: 0 };
+        let free = in_memory(&seen, Flavour::Mariadb, &|_| unreachable!("nobody is there"));
+        assert!(matches!(sum(std::slice::from_ref(&free), Vec::new()), Ok(Outcome::Done)));
+        assert!(matches!(sum(&[free], missing()), Err(Failure::Cannot(_))));
+    }
 }
