@@ -182,6 +182,7 @@ fn audit(
         SourceArg::Pfs => "none is missing of what Performance Schema shows here",
     };
     let missing = match missing {
+        0 if unread.is_some() => "none is missing of the servers that were watched".to_owned(),
         0 => whole.to_owned(),
         missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
     };
