@@ -26,13 +26,13 @@ fn send(pid: u32, signal: Signal) -> bool {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).is_ok()
 }
 
-/// A child of waggle that is stopped until this is dropped.
+/// Waggle or a child of it, stopped until this is dropped.
 struct Stopped(u32);
 
 impl Stopped {
     /// Stops it where it is at work.
     fn at_work(child: u32, is_meant: impl Fn(u32) -> bool) -> Option<Stopped> {
-        let stopped = send(child, Signal::STOP).then_some(Stopped(child))?;
+        let stopped = send(child, Signal::STOP).then(|| Stopped(child))?;
         let state = wait_for("the stop of the child", || {
             let state = Process::of(child).state().value().copied().unwrap_or('Z');
             matches!(state, 'T' | 'Z' | 'X').then_some(state)
@@ -94,6 +94,20 @@ fn locks_wait_for_a_server_whose_program_is_read_late() {
     let ended = waggle.end();
     let seen = pids(&ended.lines());
     assert!([&one, &late].iter().all(|it| seen.contains(&it.pid().into())), "{}", ended.err);
+}
+
+/// The second one of a program is asked for when the program is read.
+#[test]
+fn waggle_may_be_stopped_while_it_attaches() {
+    let servers = [Version::Mariadb114; 2].map(|version| Server::start(version).unwrap());
+    let (waggle, child) = with_stopped_child(&["locks", "--json"], servers[0].program());
+    let stopped = Stopped::at_work(waggle.pid(), |_| true).unwrap();
+    drop(child);
+    sleep(Duration::from_secs(3));
+    drop(stopped);
+    let ended = waggle.end();
+    let seen = pids(&ended.lines());
+    assert!(servers.iter().all(|it| seen.contains(&it.pid().into())), "{}", ended.err);
 }
 
 #[test]
