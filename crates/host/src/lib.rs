@@ -10,6 +10,7 @@ mod meter;
 mod process;
 pub mod processors;
 mod sockets;
+mod waited;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
 pub use file_at::FileAt;
@@ -17,6 +18,7 @@ pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, own_cpu};
 pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
 pub use sockets::Endpoint;
+pub use waited::Waited;
 
 /// Release of the kernel (uname(2)).
 pub fn kernel_release() -> String {

@@ -85,6 +85,13 @@ impl Process {
         self.read(&of_first, |stat| start_ticks(stat.as_bytes()))
     }
 
+    /// What it does, as proc_pid_stat(5) names it: `R` runs or waits for a processor, `S` and `D` wait for something,
+    /// `T` and `t` are stopped. That of the first thread, as with [`Process::start_ticks`].
+    pub fn state(&self) -> Reading<char> {
+        let of_first = format!("task/{}/stat", self.pid);
+        self.read(&of_first, |stat| fields_from_3(stat.as_bytes())?.next()?.chars().next())
+    }
+
     /// For how long it runs.
     pub fn uptime(&self) -> Reading<Duration> {
         let of_host = fs::read_to_string(self.folder.with_file_name("uptime"));
@@ -261,12 +268,17 @@ impl Storage {
     }
 }
 
-/// Field 22 of `stat`. The name in field 2 may itself hold spaces and brackets, so the fields are counted from the last
-/// `)`.
-fn start_ticks(stat: &[u8]) -> Option<u64> {
+/// The fields of `stat` from the third on. The name in field 2 may itself hold spaces and brackets, so they are counted
+/// from the last `)`.
+fn fields_from_3(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
-    let mut fields = fields.split_ascii_whitespace().skip(19);
+    Some(fields.split_ascii_whitespace())
+}
+
+/// Field 22 of `stat`.
+fn start_ticks(stat: &[u8]) -> Option<u64> {
+    let mut fields = fields_from_3(stat)?.skip(19);
     let field = fields.next()?;
     // The last field of a cut line may be cut itself.
     fields.next()?;
@@ -444,6 +456,7 @@ mod tests {
         fs::remove_file(&passwd).unwrap();
         mknodat(CWD, &passwd, FileType::Fifo, Mode::RUSR, 0).unwrap();
         assert_eq!(process.user(), Reading::Value(User { uid: 999, name: None }));
+        assert_eq!(process.state(), Reading::Value('S'));
         let uptime_s = process.uptime().value().unwrap().as_secs_f64();
         let expected_s = 62.5 - 4711.0 / clock_ticks_per_second() as f64;
         assert!((uptime_s - expected_s).abs() < 1e-6, "{uptime_s}");

@@ -1,14 +1,14 @@
 //! Finds, attaches and reads every server of the host.
 
+mod arrival;
 mod locks;
 
+pub use arrival::{Missing, WhyMissing};
 pub(crate) use locks::LockQuestion;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use waggle_host::monotonic_ns;
 use waggle_model::{Losses, Reading, RunningStatement, Server, Statement};
@@ -33,13 +33,6 @@ use crate::cost::KernelTime;
 use crate::news::{Gone, News};
 use crate::places::{Place, refusal};
 use crate::refused::{RefusedServers, Told};
-
-/// How long the answers of the servers that run are waited for where a command begins: of those whose users come
-/// first, and of all others.
-const TRUSTED_WAIT: Duration = Duration::from_secs(12);
-const OTHERS_WAIT: Duration = Duration::from_secs(1);
-/// Pause of that wait.
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// How the capture is to work.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +73,13 @@ pub struct Watched {
     locks: Option<LockReader>,
 }
 
+impl Watched {
+    /// Its process.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+}
+
 /// What runs now in one server.
 pub type Running = Result<Vec<RunningStatement>, String>;
 
@@ -89,6 +89,8 @@ pub struct Capture {
     sampler: Result<Sampler, String>,
     watcher: Watcher,
     builds: Builds,
+    /// The one server that is asked for.
+    pid: Option<u32>,
     /// Whether it is measured where the time of statements goes.
     waits: bool,
     hide: Option<Field>,
@@ -127,6 +129,7 @@ impl Capture {
             sampler: Sampler::load().map_err(|error| error.to_string()),
             watcher,
             builds,
+            pid: options.pid,
             waits,
             hide: options.hide,
             misfit: options.misfit,
@@ -144,9 +147,14 @@ impl Capture {
 
     /// What of a server is not measured, and why, one line each.
     pub fn absences(&self, pid: u32) -> Vec<String> {
-        let absences = self.watched.get(&pid).map(|watched| watched.layout.absences());
-        let line = |absent| format!("pid {pid}: {absent}");
-        absences.into_iter().flatten().map(line).collect()
+        let of_layout = self.watched.get(&pid).map(|watched| watched.layout.absences());
+        let already = self.waits(pid).filter(|waits| waits.parts.why().is_none());
+        let already = already.and_then(|waits| waits.already.why());
+        let already = already.map(|why| {
+            format!("where the time of statements goes that run already is not known: {why}")
+        });
+        let absences = of_layout.into_iter().flatten();
+        absences.chain(already).map(|absent| format!("pid {pid}: {absent}")).collect()
     }
 
     /// Looks for servers that started or ended, and attaches to the new ones as soon as their programs are read
@@ -160,16 +168,7 @@ impl Capture {
             }
             self.tap.expect_x_protocol(*pid, &watched.x_protocol.read(*pid));
         }
-        for change in self.watcher.changes() {
-            match change {
-                Change::Started(now) => self.builds.ask(now),
-                Change::Gone(before) => self.forget(before.pid, &mut news, consume),
-                Change::Restarted { before, now } => {
-                    self.forget(before.pid, &mut news, consume);
-                    self.builds.ask(now);
-                }
-            }
-        }
+        self.ask_for_new(&mut news, consume);
         for found in self.refused.due() {
             self.builds.ask(found);
         }
@@ -177,9 +176,17 @@ impl Capture {
         news
     }
 
-    /// Whether programs are being read.
-    pub fn is_asking(&self) -> bool {
-        self.builds.is_asking()
+    fn ask_for_new(&mut self, news: &mut Vec<News>, consume: &mut dyn FnMut(&Statement<'_>)) {
+        for change in self.watcher.changes() {
+            match change {
+                Change::Started(now) => self.builds.ask(now),
+                Change::Gone(before) => self.forget(before.pid, news, consume),
+                Change::Restarted { before, now } => {
+                    self.forget(before.pid, news, consume);
+                    self.builds.ask(now);
+                }
+            }
+        }
     }
 
     /// Attaches to the servers whose programs have been read since the last call. It waits for none.
@@ -194,24 +201,6 @@ impl Capture {
         news
     }
 
-    /// Looks, and waits for the programs of the servers that run: until all are read, for a limited time, or
-    /// until `is_over`. Who goes on looking waits for a moment only, as soon as one is watched; processes of other users
-    /// hold nobody up for longer.
-    pub fn look_and_wait(&mut self, goes_on: bool, is_over: &dyn Fn() -> bool) -> Vec<News> {
-        let begun = Instant::now();
-        let mut news = self.look(&mut |_| {});
-        while self.builds.is_asking() && !is_over() {
-            let is_awaited = self.builds.is_asking_for_trusted() && !goes_on;
-            let is_long = is_awaited || self.watched.is_empty();
-            if begun.elapsed() > if is_long { TRUSTED_WAIT } else { OTHERS_WAIT } {
-                break;
-            }
-            thread::sleep(PAUSE);
-            news.extend(self.take_answers(&mut |_| {}));
-        }
-        news
-    }
-
     fn attach(
         &mut self,
         answered: Answered,
@@ -220,7 +209,10 @@ impl Capture {
     ) {
         let Answered { found, owner, outcome } = answered;
         let pid = found.pid;
-        let is_starting = outcome.as_ref().is_err_and(RecogniseError::is_starting);
+        // What is new may not have mapped its libraries yet.
+        let is_starting = outcome.as_ref().is_err_and(|error| {
+            error.is_starting() || error.is_of_process() && arrival::is_new(pid)
+        });
         let is_none = outcome.as_ref().is_err_and(RecogniseError::is_no_server) && !found.is_named;
         let tried = match outcome {
             Ok(recognised) => self.try_attach(&found, recognised, owner, news, consume),
@@ -232,7 +224,8 @@ impl Capture {
                 self.refused.forget(pid);
                 self.watched.insert(pid, watched);
             }
-            Err(_) if is_none => self.refused.note_none(found),
+            Err(_) if found.has_ended() => self.refused.forget(pid),
+            Err(_) if is_none => self.refused.note_none(found, owner),
             Err(why) => match self.refused.add(found, owner, why.clone(), is_starting) {
                 Told::Alone => news.push(News::Refused(pid, why)),
                 Told::Counted(count) => news.push(News::RefusedMany(owner, count)),

@@ -23,7 +23,7 @@ mod remembered;
 mod silence;
 mod sink;
 
-pub use capture::{Capture, CaptureOptions, Running, RunningTexts, Watched};
+pub use capture::{Capture, CaptureOptions, Missing, Running, RunningTexts, Watched, WhyMissing};
 pub use clocks::Clocks;
 pub use cost::Meter;
 pub use hidden::{hidden_servers, no_server};

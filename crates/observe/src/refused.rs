@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use waggle_probes::servers::discover::Found;
 use waggle_probes::servers::owner::Owner;
 
+use crate::capture::WhyMissing;
+
 /// Looks at a server that starts before it is tried more rarely.
 const STARTING_MAX: u32 = 30;
 /// Processes of one user that are told one by one.
@@ -22,11 +24,11 @@ pub(crate) struct RefusedServers {
 
 struct Refused {
     found: Found,
+    owner: Owner,
     /// `None`: it is no server, and nobody needs to hear of it.
     why: Option<String>,
     /// It has only just started, and is not refused as long as it is tried again.
     is_starting: bool,
-    tries: u32,
     /// Looks since it was refused first.
     looks: u32,
     is_told: bool,
@@ -53,9 +55,9 @@ impl RefusedServers {
         why: String,
         is_starting: bool,
     ) -> Told {
-        let refused = self.entry(found);
+        let refused = self.entry(found, owner);
         refused.why = Some(why);
-        refused.is_starting = is_starting && refused.tries < STARTING_MAX;
+        refused.is_starting = is_starting && refused.looks + 1 < STARTING_MAX;
         if refused.is_starting || std::mem::replace(&mut refused.is_told, true) {
             return Told::Not;
         }
@@ -75,22 +77,22 @@ impl RefusedServers {
     }
 
     /// Adds one that is no server as far as its program says. A loader of programs may map one later.
-    pub(crate) fn note_none(&mut self, found: Found) {
-        self.entry(found).why = None;
+    pub(crate) fn note_none(&mut self, found: Found, owner: Owner) {
+        let refused = self.entry(found, owner);
+        (refused.why, refused.is_starting) = (None, false);
     }
 
-    fn entry(&mut self, found: Found) -> &mut Refused {
+    fn entry(&mut self, found: Found, owner: Owner) -> &mut Refused {
         let new = Refused {
+            owner,
             why: None,
             is_starting: false,
-            tries: 0,
             looks: 0,
             is_told: false,
             is_asked: false,
             found: found.clone(),
         };
         let entry = self.all.entry(found.pid).or_insert(new);
-        entry.tries += 1;
         entry.is_asked = false;
         entry
     }
@@ -111,6 +113,37 @@ impl RefusedServers {
             }
         }
         due
+    }
+
+    /// Those that start, for who waits for them: that is no look. Where one process is named, also that one if it is no
+    /// server, or none yet.
+    pub(crate) fn again(&mut self, named: Option<u32>) -> Vec<Found> {
+        let is_meant = |one: &&mut Refused| {
+            one.is_starting || one.why.is_none() && named == Some(one.found.pid)
+        };
+        let ask = |refused: &mut Refused| {
+            refused.is_asked = true;
+            refused.found.clone()
+        };
+        let meant = self.all.values_mut().filter(|one| !one.is_asked).filter(is_meant);
+        meant.map(ask).collect()
+    }
+
+    /// Whether one starts; with `of_trusted`, one whose user comes first.
+    pub(crate) fn has_starting(&self, of_trusted: bool) -> bool {
+        self.all.values().any(|one| one.is_starting && (one.owner.is_trusted() || !of_trusted))
+    }
+
+    /// All that may be servers: pid, owner, and why each is not watched.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = (u32, Owner, WhyMissing)> {
+        self.all.iter().filter_map(|(pid, one)| {
+            let why = one.why.clone()?;
+            let why = match one.is_starting {
+                true => WhyMissing::Starting(why),
+                false => WhyMissing::Refused(why),
+            };
+            Some((*pid, one.owner, why))
+        })
     }
 
     /// Why, by pid.
@@ -183,9 +216,31 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_for_one_that_starts_may_ask_more_often_than_it_is_looked() {
+        let mut refused = RefusedServers::default();
+        let add = |refused: &mut RefusedServers| {
+            refused.add(found(7), Owner::Trusted, "no key".into(), true)
+        };
+        assert_eq!(add(&mut refused), Told::Not);
+        for _ in 0..1000 {
+            assert_eq!(refused.again(None).len(), 1);
+            assert_eq!(refused.again(None).len(), 0, "it is asked for");
+            assert_eq!(add(&mut refused), Told::Not);
+        }
+        let missing = |refused: &RefusedServers| refused.missing().next().unwrap().2;
+        assert_eq!(missing(&refused), WhyMissing::Starting("no key".into()));
+        assert_eq!((refused.has_starting(true), refused.all().count()), (true, 0));
+        refused.add(found(7), Owner::Trusted, "no right".into(), false);
+        assert_eq!(missing(&refused), WhyMissing::Refused("no right".into()));
+        assert_eq!((refused.has_starting(true), refused.again(None).len()), (false, 0));
+        refused.note_none(found(7), Owner::Trusted);
+        assert_eq!([None, Some(8), Some(7)].map(|pid| refused.again(pid).len()), [0, 0, 1]);
+    }
+
+    #[test]
     fn what_is_no_server_is_not_told() {
         let mut refused = RefusedServers::default();
-        refused.note_none(found(7));
+        refused.note_none(found(7), Owner::Trusted);
         assert_eq!(refused.all().count(), 0);
         assert_eq!(refused.due().len(), 1, "a loader may map one");
     }

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 
 use waggle_model::{Loss, Losses};
-use waggle_observe::{Ended, Trouble};
+use waggle_observe::{Capture, Ended, Missing, Trouble, WhyMissing};
 
 /// An output and what is written to it, in words.
 #[derive(Clone, Debug)]
@@ -61,6 +61,44 @@ pub(crate) fn misread(losses: &Losses) -> Option<String> {
              is read wrongly"
         )
     })
+}
+
+/// Servers that are named one by one.
+const NAMED: usize = 3;
+
+/// Servers that are not watched, each with the reason, in words.
+pub(crate) fn servers(missing: &[Missing]) -> String {
+    let named: Vec<String> = missing.iter().take(NAMED).map(ToString::to_string).collect();
+    let named = named.join("; ");
+    match missing.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named}; and {more} more"),
+    }
+}
+
+/// The servers whose programs were still being read when watching began: those of users that come first, as everybody can
+/// start what looks like a server. One that is starting runs no statements yet.
+#[derive(Debug)]
+pub(crate) struct Unread(Vec<u32>);
+
+impl Unread {
+    pub(crate) fn of(capture: &Capture) -> Unread {
+        Unread(being_read(capture).map(|one| one.pid).collect())
+    }
+
+    /// What every output lacks of those that still are when it ends, so that none of their statements was seen; `None` if
+    /// none is.
+    pub(crate) fn still(&self, capture: &Capture) -> Option<String> {
+        let still: Vec<Missing> =
+            being_read(capture).filter(|one| self.0.contains(&one.pid)).collect();
+        let lack = || format!("{}: none of its statements was seen", servers(&still));
+        (!still.is_empty()).then(lack)
+    }
+}
+
+fn being_read(capture: &Capture) -> impl Iterator<Item = Missing> {
+    let is_meant = |one: &Missing| one.why == WhyMissing::Reading && one.owner.is_trusted();
+    capture.unread().into_iter().filter(is_meant)
 }
 
 /// A number with its unit, in words.

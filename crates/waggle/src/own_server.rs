@@ -2,9 +2,9 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use waggle_host::{Endpoint, Process, monotonic_ns};
+use waggle_host::{Endpoint, Process, Waited, monotonic_ns};
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{ConnectionError, Endpoint as Leads};
 use waggle_observe::Capture;
@@ -12,7 +12,7 @@ use waggle_probes::servers::discover::servers;
 
 /// How often the rings are emptied while our own statement is awaited.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
-/// How long our own statement may take to come back through the tap.
+/// How long our own statement may take to come back through the tap, without the time in which we do not get to run.
 const MARKER_WAIT: Duration = Duration::from_secs(3);
 
 /// The servers of this host that listen where the connection leads to: on the port that the server names as its own,
@@ -42,12 +42,13 @@ pub(crate) fn of_connection(
     let marker = format!("waggle_{}_{}", std::process::id(), monotonic_ns());
     let textless = capture.watched().iter().filter(|(_, one)| !one.layout.shows_texts());
     let textless: Vec<u32> = textless.map(|(pid, _)| *pid).collect();
-    let begin = Instant::now();
+    let mut waited = Waited::begin();
     let mut found = None;
-    while found.is_none() && begin.elapsed() < MARKER_WAIT {
+    while found.is_none() && waited.counted() < MARKER_WAIT {
         // Again, because a full ring may have lost it.
         connection.say(&marker)?;
         thread::sleep(DRAIN_EVERY);
+        waited.look();
         capture.drain(|statement| {
             // One of the two may not be known of this build.
             let is_us = statement.connection_id.is_none_or(|id| id == own_connection);

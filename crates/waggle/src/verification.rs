@@ -19,7 +19,7 @@ use waggle_probes::tap::Hook;
 use book::{Book, COUNTED_WITHIN};
 use moments::Moments;
 
-use crate::own_server;
+use crate::{lacking, own_server};
 
 /// How often the sessions are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -117,10 +117,16 @@ fn not_heard(capture: &Capture) -> String {
             without(pid),
             watched.server.build
         ),
-        _ => "the option file leads to a server that is not watched here: a statement of ours did \
-              not come through the tap; name the socket of the server in the option file, or choose \
-              it with --pid"
-            .to_owned(),
+        _ => {
+            let missing = match &capture.missing()[..] {
+                [] => String::new(),
+                missing => format!(" ({})", lacking::servers(missing)),
+            };
+            format!(
+                "the option file leads to a server that is not watched here{missing}: a statement of ours did \
+                 not come through the tap; name the socket of the server in the option file, or choose it with --pid"
+            )
+        }
     }
 }
 

@@ -8,14 +8,14 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waggle_host::Meter;
+use waggle_host::{Meter, Waited};
 
 use super::confined::{CPU_MAX_S, MEMORY_MAX, confine};
 use super::inquiry::{Answer, Question};
@@ -24,10 +24,12 @@ use super::owner::Owner;
 use super::reader;
 use super::refusal::RecogniseError;
 
-/// How long an answer may take. It takes a tenth of a second, and much longer where the processors are busy: what
-/// trusted users run is waited for.
+/// How long an answer may take, without the time in which the child does not get to run, which may be as long. It takes a
+/// tenth of a second; what trusted users run is waited for.
 const DEADLINE: Duration = Duration::from_secs(10);
 const TRUSTED_DEADLINE: Duration = Duration::from_secs(60);
+/// Who has waited for something for so long is held up, rather than at work.
+const HELD_UP_MIN: Duration = Duration::from_secs(1);
 /// Longest answer, bytes. A server's has 2 MiB, nearly all of it for the frames of its C library; one with names has
 /// some hundred bytes for each.
 const ANSWER_MAX: usize = 8 << 20;
@@ -136,7 +138,7 @@ pub(super) struct Child {
     process: process::Child,
     out: File,
     said: Vec<u8>,
-    began: Instant,
+    waited: Waited,
 }
 
 /// Why a child gave no answer.
@@ -144,6 +146,8 @@ pub(super) struct Child {
 pub(super) enum Silent {
     /// It took too long.
     Late,
+    /// It did not get to run for so long, or not long enough yet.
+    Withheld,
     /// It ended: it took too much of the processor or of memory, or it crashed.
     Ended,
     /// It said what is no answer.
@@ -167,7 +171,8 @@ impl Child {
         // The pipe takes all of it at once.
         let asked = room.map_err(io::Error::from).and_then(|()| asks.write_all(&question));
         drop(asks);
-        let child = Child { process, out, said: Vec::new(), began: Instant::now() };
+        let waited = Waited::begin_for(process.id());
+        let child = Child { process, out, said: Vec::new(), waited };
         match asked {
             Ok(()) => Ok(child),
             // It has ended already.
@@ -189,14 +194,18 @@ impl Child {
         &mut self,
         deadline: Duration,
     ) -> Option<Result<A, Silent>> {
+        // It is read once more after this: what was said meanwhile counts, however late it is.
+        self.waited.look();
+        let is_late = self.waited.counted() > deadline;
+        let is_over = is_late || self.waited.withheld() > deadline;
         let mut piece = [0; 16 << 10];
         loop {
             match self.out.read(&mut piece) {
                 Ok(0) => break,
                 Ok(length) => self.said.extend_from_slice(&piece[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let is_late = self.began.elapsed() > deadline;
-                    return is_late.then_some(Err(Silent::Late));
+                    let silent = if is_late { Silent::Late } else { Silent::Withheld };
+                    return is_over.then_some(Err(silent));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => break,
@@ -211,12 +220,22 @@ impl Child {
         Some(serde_json::from_slice(&self.said).map_err(|_| Silent::Nonsense))
     }
 
+    /// How long it has been waited for, without the time in which it did not get to run.
+    pub(super) fn waited(&self) -> Duration {
+        self.waited.counted()
+    }
+
+    /// Why it has said nothing yet.
+    pub(super) fn why_silent(&self) -> Silent {
+        if self.waited.blocked() >= HELD_UP_MIN { Silent::Late } else { Silent::Withheld }
+    }
+
     /// Ends it, and gives the processor time that it took. It may wait for a file system that does not answer, and
     /// cannot end before: then it is given back, and is to be asked again whether it has ended.
     pub(super) fn end(mut self) -> (Duration, Option<process::Child>) {
         let _ = self.process.kill();
         let cpu = Meter::of(self.process.id()).and_then(|meter| meter.cpu_ns());
-        let spent = cpu.map_or_else(|_| self.began.elapsed(), Duration::from_nanos);
+        let spent = cpu.map_or_else(|_| self.waited(), Duration::from_nanos);
         let is_left = !has_ended(&mut self.process);
         (spent, is_left.then_some(self.process))
     }
@@ -236,6 +255,11 @@ impl Silent {
                              or they are made to hold up who reads them"
                     .to_owned()
             }
+            Silent::Withheld => {
+                "its program is not read yet: the process of waggle that reads it did not get to run for long enough, \
+                 as the host is busy or it was stopped; try again"
+                    .to_owned()
+            }
             Silent::Ended => format!(
                 "to read its program takes more than {CPU_MAX_S} s or {} MiB, or crashes who reads it: \
                  it is no server's",
@@ -243,13 +267,20 @@ impl Silent {
             ),
             Silent::Nonsense => "its program took over who read it, or is no server's".to_owned(),
         };
-        RecogniseError::too_much(format!("process {pid}: {why}"), self != Silent::Late)
+        RecogniseError::too_much(
+            format!("process {pid}: {why}"),
+            !matches!(self, Silent::Late | Silent::Withheld),
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::thread;
+    use std::time::Instant;
+
+    use rustix::process::{Pid, kill_process};
+    use waggle_host::Process;
 
     use super::*;
 
@@ -279,15 +310,54 @@ mod tests {
         assert_eq!(silence(child("false", "-"), long), Silent::Ended);
         assert_eq!(silence(child("echo", "{\"program\":1}"), long), Silent::Nonsense);
         assert_eq!(silence(child("yes", "{"), long), Silent::Nonsense, "it never ends");
-        assert_eq!(silence(child("sleep", "600"), Duration::from_millis(10)), Silent::Late);
+        assert_eq!(silence(child("sleep", "600"), Duration::from_secs(1)), Silent::Late);
+    }
+
+    #[test]
+    fn what_a_child_says_while_nobody_looks_is_taken_however_late_it_is() {
+        let mut child = child("echo", "{}");
+        let pid = child.process.id();
+        wait_for_end(pid);
+        // All of its time is over when it is looked at.
+        thread::sleep(Duration::from_millis(20));
+        let said = child.poll_within::<Answer>(Duration::ZERO);
+        assert_eq!(said.unwrap().err(), Some(Silent::Nonsense), "it was read");
+        child.end();
+    }
+
+    #[test]
+    fn a_child_that_is_stopped_has_time_left_when_it_goes_on() {
+        let mut child = child("sleep", "600");
+        let pid = Pid::from_child(&child.process);
+        kill_process(pid, Signal::STOP).unwrap();
+        let most = Duration::from_millis(300);
+        let begun = Instant::now();
+        while child.waited.withheld() < most / 2 {
+            assert!(child.poll_within::<Answer>(most).is_none(), "{:?}", child.waited);
+            assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", child.waited);
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(child.waited() < most / 2, "{:?}", child.waited);
+        assert_eq!(child.why_silent(), Silent::Withheld);
+        child.end();
+    }
+
+    /// Until it is a zombie.
+    fn wait_for_end(pid: u32) {
+        let begun = Instant::now();
+        while Process::of(pid).state().value() != Some(&'Z') {
+            assert!(begun.elapsed() < Duration::from_secs(120), "it has not ended");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     #[test]
     fn each_silence_has_its_reason_and_only_what_the_file_does_is_kept_for_it() {
-        for silent in [Silent::Late, Silent::Ended, Silent::Nonsense] {
+        for silent in [Silent::Late, Silent::Withheld, Silent::Ended, Silent::Nonsense] {
             let error = silent.of(7);
             assert!(error.to_string().contains("process 7: "), "{error}");
-            assert_eq!(error.is_of_file(), silent != Silent::Late);
+            let is_of_time = matches!(silent, Silent::Late | Silent::Withheld);
+            assert_eq!(error.is_of_file(), !is_of_time);
         }
     }
 }

@@ -37,6 +37,13 @@ pub struct Found {
 }
 
 impl Found {
+    /// Whether it has ended meanwhile: then nothing that was not found of it says anything.
+    pub fn has_ended(&self) -> bool {
+        let process = Process::of(self.pid);
+        let is_same = process.start_ticks().value() == Some(&self.start_ticks);
+        !is_same || process.state().value().is_none_or(|state| matches!(state, 'Z' | 'X'))
+    }
+
     /// Whether the same process still runs the same program: it can become another one by `exec`.
     fn is_same_life(&self, now: &Found) -> bool {
         let programs = (self.executable.value(), now.executable.value());

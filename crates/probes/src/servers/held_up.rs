@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use waggle_host::Process;
+use waggle_host::{Process, Waited};
 
 use super::allowance::Allowance;
 use super::child::has_ended;
@@ -16,10 +16,13 @@ use super::owner::{Owner, Owners};
 /// trusted users run is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 const TRUSTED_PATIENCE: Duration = Duration::from_secs(2);
+/// How long who looks may have no processor, or be stopped, until another one takes its place.
+const WITHHELD_MAX: Duration = Duration::from_secs(10);
 /// The share of the time that other users may hold us up, and what of it can be saved up.
 const SHARE: f64 = 0.01;
 const SAVED_MAX_S: f64 = 1.0;
-/// The first pause after a look that took too long; each next one is twice as long, up to 2^12 times.
+/// The first pause after a look that took too long; each next one is twice as long, up to 2^12 times. It is the first one
+/// again when the process has answered for as long as it was left alone.
 const PAUSE: Duration = Duration::from_secs(1);
 const DOUBLED_MAX: u32 = 12;
 /// Of how many it is kept.
@@ -29,38 +32,51 @@ const LEFT_MAX: usize = 8;
 
 /// How long one look is waited for.
 pub(super) struct Patience {
-    begun: Instant,
+    waited: Waited,
     first: Duration,
     /// The process, and whether its user is trusted: that is only asked when it matters.
     pid: Option<u32>,
     is_trusted: OnceCell<bool>,
 }
 
+/// Why a look is waited for no longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Over {
+    /// Who looks is held up.
+    HeldUp,
+    /// Who looks does not get to run: that is not the fault of the process that it looks at.
+    Withheld,
+}
+
 impl Patience {
-    /// With this process.
-    pub(super) fn with(pid: u32) -> Patience {
-        Patience { pid: Some(pid), ..Patience::lasting(PATIENCE) }
+    /// With this process, at which `reader` looks.
+    pub(super) fn with(pid: u32, reader: u32) -> Patience {
+        Patience { pid: Some(pid), ..Patience::lasting(PATIENCE, reader) }
     }
 
     /// For so long.
-    pub(super) fn lasting(first: Duration) -> Patience {
-        Patience { begun: Instant::now(), first, pid: None, is_trusted: OnceCell::new() }
+    pub(super) fn lasting(first: Duration, reader: u32) -> Patience {
+        let waited = Waited::begin_for(reader);
+        Patience { waited, first, pid: None, is_trusted: OnceCell::new() }
     }
 
-    /// How long it goes on; `None` when it is over.
-    pub(super) fn left(&self) -> Option<Duration> {
-        let waited = self.waited();
+    /// Looks whether it is over.
+    pub(super) fn look(&mut self) -> Option<Over> {
+        self.waited.look();
         let is_trusted = |pid| *self.is_trusted.get_or_init(|| owner_of(pid).is_trusted());
         let all = match self.pid {
-            Some(pid) if waited >= self.first && is_trusted(pid) => TRUSTED_PATIENCE,
+            Some(pid) if self.waited() >= self.first && is_trusted(pid) => TRUSTED_PATIENCE,
             _ => self.first,
         };
-        all.checked_sub(waited).filter(|left| !left.is_zero())
+        if self.waited() >= all {
+            return Some(Over::HeldUp);
+        }
+        (self.waited.withheld() >= WITHHELD_MAX).then_some(Over::Withheld)
     }
 
-    /// How long it has gone on.
+    /// What of it counts.
     pub(super) fn waited(&self) -> Duration {
-        self.begun.elapsed()
+        self.waited.counted()
     }
 }
 
@@ -94,6 +110,7 @@ impl Who {
 #[derive(Clone, Copy, Debug)]
 struct Times {
     count: u32,
+    pause: Duration,
     until: Instant,
 }
 
@@ -118,7 +135,8 @@ impl HeldUp {
     /// Whether this process is not to be looked at now.
     pub(super) fn is_put_off(&mut self, pid: u32) -> bool {
         // Mostly nobody has ever held us up.
-        !self.times.is_empty() && self.puts_off(Who::of(pid), Instant::now())
+        let is_any = !self.times.is_empty() || !self.left.is_empty();
+        is_any && self.puts_off(Who::of(pid), Instant::now())
     }
 
     /// This process has held us up, and a reader was killed for it.
@@ -126,6 +144,29 @@ impl HeldUp {
         let who = Who::of(pid);
         self.left.push((who, killed));
         self.add(who, waited, Instant::now());
+    }
+
+    /// A reader was killed that looked at this process, and that is not the fault of the process. While it has not ended, the
+    /// process is not looked at.
+    pub(super) fn leave(&mut self, pid: u32, killed: Child) {
+        self.left.push((Who::of(pid), killed));
+    }
+
+    /// This process has answered after such a time.
+    pub(super) fn note_answer(&mut self, pid: u32, waited: Duration) {
+        // Mostly it is at once, and nobody has ever held us up.
+        if !waited.is_zero() || !self.times.is_empty() {
+            self.forgive(Who::of(pid), waited, Instant::now());
+        }
+    }
+
+    fn forgive(&mut self, who: Who, waited: Duration, now: Instant) {
+        if who.is_other() {
+            self.others.spend(waited);
+        }
+        if self.times.get(&who).is_some_and(|times| now >= times.until + times.pause) {
+            self.times.remove(&who);
+        }
     }
 
     fn puts_off(&mut self, who: Who, now: Instant) -> bool {
@@ -147,8 +188,10 @@ impl HeldUp {
         if self.times.len() >= KEPT_MAX {
             self.times.clear();
         }
-        let times = self.times.entry(who).or_insert(Times { count: 0, until: now });
-        times.until = now + PAUSE * (1 << times.count.min(DOUBLED_MAX));
+        let new = Times { count: 0, pause: Duration::ZERO, until: now };
+        let times = self.times.entry(who).or_insert(new);
+        times.pause = PAUSE * (1 << times.count.min(DOUBLED_MAX));
+        times.until = now + times.pause;
         times.count += 1;
         if who.is_other() {
             self.others.spend(waited);
@@ -221,12 +264,48 @@ mod tests {
     }
 
     #[test]
+    fn who_has_answered_for_as_long_as_it_was_left_alone_is_forgiven() {
+        let (mut held_up, begun) = (HeldUp::default(), Instant::now());
+        let who = Who::Process(7, Some(1));
+        let hold_up = |second: u32, held_up: &mut HeldUp| {
+            let now = begun + S * second;
+            assert!(!held_up.puts_off(who, now), "at {second} s");
+            held_up.add(who, 2 * S, now);
+            held_up.times[&who].pause
+        };
+        let pauses = [0, 1, 3].map(|second| hold_up(second, &mut held_up));
+        assert_eq!(pauses, [S, 2 * S, 4 * S]);
+        held_up.forgive(who, S, begun + S * 10);
+        assert_eq!(hold_up(10, &mut held_up), 8 * S, "it answers for 3 s only");
+        held_up.forgive(who, S, begun + S * 26);
+        assert_eq!(hold_up(26, &mut held_up), S, "it answers for 8 s");
+    }
+
+    #[test]
+    fn what_other_users_answer_late_is_of_their_share() {
+        let (mut held_up, now) = (HeldUp::default(), Instant::now());
+        let [slow, ours] = [Who::User(Owner::Other(7)), Who::Process(7, Some(1))];
+        held_up.forgive(ours, 2 * S, now);
+        assert!(!held_up.puts_off(slow, now));
+        held_up.forgive(slow, 2 * S, now);
+        assert!(held_up.puts_off(slow, now) && !held_up.puts_off(ours, now));
+    }
+
+    #[test]
     fn one_of_ours_is_waited_for_longer() {
-        let ours = Patience::with(std::process::id());
-        let begun = Instant::now().checked_sub(PATIENCE).unwrap();
-        assert!(Patience { begun, ..ours }.left().is_some());
-        let other = Patience { begun, ..Patience::with(u32::MAX) };
-        assert_eq!(other.left(), None);
-        assert!(Patience::with(u32::MAX).left().is_some());
+        // Who looks is asleep, as one that is held up.
+        let mut sleeper = process::Command::new("sleep").arg("600").spawn().unwrap();
+        let over_after = |pid: u32| {
+            let (mut patience, begun) = (Patience::with(pid, sleeper.id()), Instant::now());
+            while patience.look().is_none() {
+                assert!(begun.elapsed() < 120 * S, "{pid}");
+                std::thread::sleep(S / 100);
+            }
+            (patience.look(), patience.waited() >= TRUSTED_PATIENCE)
+        };
+        assert_eq!(over_after(u32::MAX), (Some(Over::HeldUp), false));
+        assert_eq!(over_after(process::id()), (Some(Over::HeldUp), true));
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
     }
 }

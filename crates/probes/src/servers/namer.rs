@@ -82,7 +82,9 @@ impl Namer {
         let pid = question.names_of;
         let names = match said {
             Ok(answer) => answer.and_then(|answer| names(&question, answer)),
-            Err(Silent::Late) => Err("its files are not read in time".to_owned()),
+            Err(Silent::Late | Silent::Withheld) => {
+                Err("its files are not read in time".to_owned())
+            }
             Err(Silent::Ended) => Err("to read its files takes too much, or crashes".to_owned()),
             Err(Silent::Nonsense) => Err("its files took over who read them".to_owned()),
         };

@@ -9,8 +9,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use thiserror::Error;
+use waggle_host::thread_cpu_ns;
 
 use super::batch::Batch;
 use super::{Place, child, reader};
@@ -34,6 +36,15 @@ pub enum MemoryError {
          who reads it; waggle tries again, more and more rarely"
     )]
     Late {
+        /// The process.
+        pid: u32,
+    },
+    /// Who reads it did not get to run.
+    #[error(
+        "process {pid}: its memory was not read: the process of waggle that reads it did not get to run, as the host \
+         is busy or it was stopped; waggle tries again"
+    )]
+    Withheld {
         /// The process.
         pid: u32,
     },
@@ -63,12 +74,23 @@ pub struct ProcessMemory {
     pid: u32,
     /// `/proc/PID/mem`, where `process_vm_readv` is not allowed (seccomp of containers).
     file: Option<File>,
+    /// Processor time of this thread when it began.
+    began_ns: u64,
+    /// How long the reader was waited for while it could run.
+    awaited: Duration,
 }
 
 impl ProcessMemory {
     /// The memory of the process with this pid in our pid namespace. Nothing is opened yet.
     pub fn of(pid: u32) -> Self {
-        Self { pid, file: None }
+        Self { pid, file: None, began_ns: thread_cpu_ns(), awaited: Duration::ZERO }
+    }
+
+    /// What reading it has taken: processor time of this thread, which made it, and time in which the reader was held up or
+    /// at work. Time in which one of the two did not get to run is none of it.
+    pub(crate) fn spent(&self) -> Duration {
+        let own_ns = thread_cpu_ns().saturating_sub(self.began_ns);
+        Duration::from_nanos(own_ns) + self.awaited
     }
 
     /// The same, which is opened at once: it can be read when the right to open it is given up.
@@ -77,7 +99,7 @@ impl ProcessMemory {
     ///
     /// If it may not be read.
     pub(super) fn opened(pid: u32) -> Result<Self, MemoryError> {
-        Ok(Self { pid, file: Some(open(pid)?) })
+        Ok(Self { file: Some(open(pid)?), ..Self::of(pid) })
     }
 
     /// Reads every place of the batch. A place that is not mapped is absent in the batch. Where children are used, one
@@ -87,7 +109,12 @@ impl ProcessMemory {
     ///
     /// If nothing of the process can be read.
     pub fn read(&mut self, batch: &mut Batch) -> Result<(), MemoryError> {
-        if child::are_used() { reader::read(self.pid, batch) } else { self.read_here(batch) }
+        if !child::are_used() {
+            return self.read_here(batch);
+        }
+        let (read, waited) = reader::read(self.pid, batch);
+        self.awaited += waited;
+        read
     }
 
     /// The same by this process itself.
@@ -238,7 +265,10 @@ mod tests {
 
     fn by_file() -> ProcessMemory {
         let pid = std::process::id();
-        ProcessMemory { pid, file: Some(File::open("/proc/self/mem").unwrap()) }
+        ProcessMemory {
+            file: Some(File::open("/proc/self/mem").unwrap()),
+            ..ProcessMemory::of(pid)
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use waggle_model::Reading;
 
 use super::batch::Batch;
 use super::child::{self, Started};
-use super::held_up::{HeldUp, Patience};
+use super::held_up::{HeldUp, Over, Patience};
 use super::process_memory::{MemoryError, ProcessMemory};
 use crate::urgent;
 
@@ -43,6 +43,8 @@ const FAILED: u32 = 4;
 const TEXT_MAX: usize = 4096;
 /// How long a new reader may take until it is ready.
 const START_MAX: Duration = Duration::from_secs(10);
+/// How long it is waited until it is looked again at what the reader does.
+const TURN: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 /// The one of this process.
 static READER: LazyLock<Mutex<Reader>> = LazyLock::new(Mutex::default);
@@ -56,12 +58,14 @@ pub(super) fn prepare() {
     }
 }
 
-/// Reads places in the memory of a process.
-pub(super) fn read(pid: u32, batch: &mut Batch) -> Result<(), MemoryError> {
+/// Reads places in the memory of a process; tells also how long that was waited for, where it was not there at once.
+pub(super) fn read(pid: u32, batch: &mut Batch) -> (Result<(), MemoryError>, Duration) {
     batch.prepare();
     let mut places = Vec::new();
     batch.write_places(&mut places);
-    let answer = the_one().ask(pid, MEMORY, &places, |kind, errno, length, answers| {
+    let mut reader = the_one();
+    let waited_before = reader.waited;
+    let answer = reader.ask(pid, MEMORY, &places, |kind, errno, length, answers| {
         Ok(match kind {
             DONE if length == batch.length_read() => {
                 Ok(batch.take_read(|into| answers.take(into))?)
@@ -72,11 +76,15 @@ pub(super) fn read(pid: u32, batch: &mut Batch) -> Result<(), MemoryError> {
             _ => return Err(io::ErrorKind::InvalidData.into()),
         })
     });
-    match answer {
+    let read = match answer {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(MemoryError::Late { pid }),
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+            Err(MemoryError::Withheld { pid })
+        }
         Err(source) => Err(MemoryError::Failed { pid, source }),
-    }
+    };
+    (read, reader.waited.saturating_sub(waited_before))
 }
 
 /// As [`Process::durable_name`]; `None` also where that is not told in time.
@@ -160,7 +168,9 @@ fn answer_memory(pid: u32, places: &[u8], out: &mut impl Write) -> io::Result<()
         Err(MemoryError::Gone { .. }) => write_head(out, GONE, 0, 0),
         Err(MemoryError::Denied { source, .. }) => write_head(out, DENIED, errno(source), 0),
         Err(MemoryError::Failed { source, .. }) => write_head(out, FAILED, errno(source), 0),
-        Err(MemoryError::Late { .. }) => write_head(out, FAILED, 0, 0),
+        Err(MemoryError::Late { .. } | MemoryError::Withheld { .. }) => {
+            write_head(out, FAILED, 0, 0)
+        }
     }
 }
 
@@ -201,6 +211,8 @@ struct Reader {
     running: Option<Running>,
     held_up: HeldUp,
     cpu_before: Duration,
+    /// How long it was waited for in all.
+    waited: Duration,
 }
 
 impl Reader {
@@ -227,9 +239,12 @@ impl Reader {
                 running.killed().wait()?;
                 return Err(error);
             }
-            let patience = Patience::with(pid);
-            match running.ask(&question, &patience, &mut take) {
+            let mut patience = Patience::with(pid, running.process.id());
+            let answer = running.ask(&question, &mut patience, &mut take);
+            self.waited += patience.waited();
+            match answer {
                 Ok(answer) => {
+                    self.held_up.note_answer(pid, patience.waited());
                     self.running = Some(running);
                     return Ok(answer);
                 }
@@ -239,10 +254,10 @@ impl Reader {
                     self.running = Running::start().ok();
                     return Err(error);
                 }
-                // Somebody has ended it: the system may have lacked memory.
+                // Somebody has ended it: the system may have lacked memory. Or it does not get to run.
                 Err(error) => {
                     self.cpu_before += running.cost().0;
-                    running.killed().wait()?;
+                    self.held_up.leave(pid, running.killed());
                     if tries.next().is_none() {
                         return Err(error);
                     }
@@ -272,8 +287,8 @@ impl Running {
     /// Waits until it is ready: that is no time in which somebody holds it up.
     fn get_ready(&mut self) -> io::Result<()> {
         if !self.is_ready {
-            let patience = Patience::lasting(START_MAX);
-            let taken = Answers { from: &self.answers, patience: &patience }.take(&mut [0]);
+            let mut patience = Patience::lasting(START_MAX, self.process.id());
+            let taken = Answers { from: &self.answers, patience: &mut patience }.take(&mut [0]);
             taken
                 .map_err(|error| io::Error::other(format!("the reader does not start: {error}")))?;
             self.is_ready = true;
@@ -284,7 +299,7 @@ impl Running {
     fn ask<T>(
         &mut self,
         question: &[u8],
-        patience: &Patience,
+        patience: &mut Patience,
         take: &mut impl FnMut(u32, i32, usize, &mut Answers<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut rest = question;
@@ -319,7 +334,7 @@ impl Running {
 /// What a reader writes.
 struct Answers<'a> {
     from: &'a File,
-    patience: &'a Patience,
+    patience: &'a mut Patience,
 }
 
 impl Answers<'_> {
@@ -338,16 +353,21 @@ impl Answers<'_> {
 }
 
 /// Waits until a pipe can be used that could not, or as long as patience lasts.
-fn wait(pipe: &File, to: PollFlags, error: io::Error, patience: &Patience) -> io::Result<()> {
+fn wait(pipe: &File, to: PollFlags, error: io::Error, patience: &mut Patience) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => return Ok(()),
         io::ErrorKind::WouldBlock => {}
         _ => return Err(error),
     }
-    let left = patience.left().ok_or(io::ErrorKind::TimedOut)?;
-    let left =
-        Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-    match poll(&mut [PollFd::new(pipe, to)], Some(&left)) {
+    let over = patience.look();
+    // What came while nobody looked is taken however late it is.
+    let turn = if over.is_some() { Timespec { tv_sec: 0, tv_nsec: 0 } } else { TURN };
+    match poll(&mut [PollFd::new(pipe, to)], Some(&turn)) {
+        Ok(0) => match over {
+            None => Ok(()),
+            Some(Over::HeldUp) => Err(io::ErrorKind::TimedOut.into()),
+            Some(Over::Withheld) => Err(io::ErrorKind::ResourceBusy.into()),
+        },
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

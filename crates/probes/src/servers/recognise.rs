@@ -126,6 +126,25 @@ impl Builds {
         self.asking().any(|asked| asked.owner.is_trusted())
     }
 
+    /// Whether it is worth to go on waiting: for a server whose users come first and that has been waited for less than
+    /// `trusted`, without the time in which nobody got to read it; or for any other, as long as `others` is said.
+    pub fn may_answer(&self, trusted: Duration, others: bool) -> bool {
+        let of_trusted = |running: &&Running| running.asked.owner.is_trusted();
+        let mut running = self.running.iter().filter(of_trusted).peekable();
+        let may_trusted = match running.peek() {
+            // Who waits is next after one of these.
+            Some(_) => running.any(|running| running.child.waited() < trusted),
+            None => self.is_asking_for_trusted(),
+        };
+        may_trusted || others && self.asking().any(|asked| !asked.owner.is_trusted())
+    }
+
+    /// The processes that have the name of a server, and of which an answer is to come, with their owners.
+    pub fn awaited(&self) -> impl Iterator<Item = (u32, Owner)> {
+        let named = self.asking().filter(|asked| asked.found.is_named);
+        named.map(|asked| (asked.found.pid, asked.owner))
+    }
+
     fn asking(&self) -> impl Iterator<Item = &Asked> {
         self.turns.waiting().chain(self.running.iter().map(|running| &running.asked))
     }
@@ -134,11 +153,15 @@ impl Builds {
     pub fn give_up(&mut self) -> Vec<Answered> {
         let mut all = Vec::new();
         for asked in self.turns.take(|_| true) {
-            let why = RecogniseError::not_asked(asked.found.pid);
+            let pid = asked.found.pid;
+            let why = match asked.owner.is_trusted() {
+                true => Silent::Withheld.of(pid),
+                false => RecogniseError::not_asked(pid),
+            };
             all.push((asked, why));
         }
         for running in std::mem::take(&mut self.running) {
-            let why = Silent::Late.of(running.asked.found.pid);
+            let why = running.child.why_silent().of(running.asked.found.pid);
             all.push((running.asked.clone(), why));
             self.end(running);
         }

@@ -37,6 +37,11 @@ impl RecogniseError {
         self.kind == Kind::Starting
     }
 
+    /// Whether it holds for the process only, or for now only.
+    pub fn is_of_process(&self) -> bool {
+        matches!(self.kind, Kind::Process | Kind::Starting)
+    }
+
     /// Whether it is no server, as far as its program says. Nobody needs to hear this of a process that only might have
     /// been one.
     pub fn is_no_server(&self) -> bool {

@@ -5,9 +5,10 @@
 
 use std::io::Read;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, Object};
+use thiserror::Error;
 use waggle_model::Reading;
 
 use super::skeleton::types::{note, stack_says, thread_row};
@@ -27,7 +28,8 @@ const STATE_BYTES: u64 = 32;
 
 /// How often threads are looked at that move on while they are read.
 const ROUNDS: usize = 4;
-/// How long all that may take. Who is not noted until then has no parts until its next statement.
+/// How long all that may take, without the time in which nobody gets to run. Who is not noted until then has no parts until
+/// its next statement.
 const TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The server, and what is known of it.
@@ -50,7 +52,7 @@ pub(super) fn note_threads(
         server,
         memory: ProcessMemory::of(server.pid),
         batch: Batch::default(),
-        until: Instant::now() + TIME_MAX,
+        most: TIME_MAX,
     };
     for _ in 0..ROUNDS {
         let rows = rows_of(object, server.pid)?;
@@ -58,7 +60,10 @@ pub(super) fn note_threads(
         for rows in rows.chunks(NOTES_MAX) {
             let notes = match reader.read(rows) {
                 Ok(notes) => notes,
-                Err(error) => return Ok(Reading::Absent(error.to_string())),
+                Err(why) => {
+                    let why = format!("{} threads are not read: {why}", rows.len());
+                    return Ok(Reading::Absent(why));
+                }
             };
             is_any |= !notes.is_empty();
             put(object, server.pid, &notes)?;
@@ -142,12 +147,21 @@ struct Reader<'a> {
     server: &'a Server<'a>,
     memory: ProcessMemory,
     batch: Batch,
-    until: Instant,
+    most: Duration,
+}
+
+/// Why threads cannot be read.
+#[derive(Debug, Error)]
+enum Unread {
+    #[error("there is more to read of them than is read when waggle comes")]
+    TooMuch,
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 }
 
 impl Reader<'_> {
     /// What those of these threads do that serve a session.
-    fn read(&mut self, rows: &[thread_row]) -> Result<Vec<Noted>, MemoryError> {
+    fn read(&mut self, rows: &[thread_row]) -> Result<Vec<Noted>, Unread> {
         let sessions = self.sessions(rows)?;
         let mut noted: Vec<Noted> = rows.iter().zip(sessions).filter_map(Noted::of).collect();
         self.statements(&mut noted)?;
@@ -158,7 +172,7 @@ impl Reader<'_> {
     }
 
     /// The session of each thread, as `current_session` of the kernel's half finds it.
-    fn sessions(&mut self, rows: &[thread_row]) -> Result<Vec<Option<u64>>, MemoryError> {
+    fn sessions(&mut self, rows: &[thread_row]) -> Result<Vec<Option<u64>>, Unread> {
         let config = self.server.config;
         let pointers = rows.iter().map(|row| row.pointer);
         if config.session_by_key == 0 {
@@ -175,7 +189,7 @@ impl Reader<'_> {
     }
 
     /// Start and command of the sessions whose thread is off the processor. Those of others change.
-    fn statements(&mut self, noted: &mut Vec<Noted>) -> Result<(), MemoryError> {
+    fn statements(&mut self, noted: &mut Vec<Noted>) -> Result<(), Unread> {
         let config = self.server.config;
         let off = noted.iter().filter(|noted| noted.note.is_off != 0);
         let places = off.flat_map(|noted| {
@@ -194,7 +208,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn polled(&mut self, noted: &mut [Noted]) -> Result<(), MemoryError> {
+    fn polled(&mut self, noted: &mut [Noted]) -> Result<(), Unread> {
         let mut noted: Vec<&mut Noted> =
             noted.iter_mut().filter(|noted| noted.wants(WANTS_POLLED)).collect();
         let words = self.words(noted.iter().map(|noted| noted.row.first))?;
@@ -204,7 +218,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn stacks(&mut self, noted: &mut [Noted]) -> Result<(), MemoryError> {
+    fn stacks(&mut self, noted: &mut [Noted]) -> Result<(), Unread> {
         let code = self.server.code;
         let wanting = noted.iter_mut().filter(|noted| noted.wants(WANTS_STACK));
         let mut walks: Vec<(Walk<'_>, &mut Noted)> =
@@ -224,7 +238,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn states(&mut self, noted: &mut [Noted]) -> Result<(), MemoryError> {
+    fn states(&mut self, noted: &mut [Noted]) -> Result<(), Unread> {
         let config = self.server.config;
         if config.has_state == 0 {
             return Ok(());
@@ -249,10 +263,7 @@ impl Reader<'_> {
     }
 
     /// The words at some addresses; none at 0.
-    fn words(
-        &mut self,
-        addresses: impl Iterator<Item = u64>,
-    ) -> Result<Vec<Option<u64>>, MemoryError> {
+    fn words(&mut self, addresses: impl Iterator<Item = u64>) -> Result<Vec<Option<u64>>, Unread> {
         self.batch.clear();
         for address in addresses {
             self.batch.add(Place::new(address, if address == 0 { 0 } else { 8 }));
@@ -262,11 +273,11 @@ impl Reader<'_> {
         Ok((0..self.batch.len()).map(word).collect())
     }
 
-    fn fill(&mut self) -> Result<(), MemoryError> {
-        if Instant::now() >= self.until {
-            return Err(MemoryError::Late { pid: self.server.pid });
+    fn fill(&mut self) -> Result<(), Unread> {
+        if self.memory.spent() >= self.most {
+            return Err(Unread::TooMuch);
         }
-        self.memory.read(&mut self.batch)
+        Ok(self.memory.read(&mut self.batch)?)
     }
 }
 
@@ -336,9 +347,9 @@ mod tests {
         let works = thread_row { is_off: 0, wants: 0, ..row };
         // One whose pointer leads nowhere, and one that serves no session.
         let others = [8, session.as_ptr() as u64 - 8].map(|pointer| thread_row { pointer, ..row });
-        let until = Instant::now() + Duration::from_secs(60);
+        let most = Duration::from_secs(60);
         let (memory, batch) = (ProcessMemory::of(server.pid), Batch::default());
-        let mut reader = Reader { server: &server, memory, batch, until };
+        let mut reader = Reader { server: &server, memory, batch, most };
         let noted = reader.read(&[row, works, others[0], others[1]]).unwrap();
         let told: Vec<_> = noted.iter().map(|noted| noted.note).collect();
         assert_eq!(told.len(), 2);
@@ -348,7 +359,7 @@ mod tests {
         assert_eq!(first.state.map(u64::to_ne_bytes).concat(), text);
         let second = &told[1];
         assert_eq!((second.thd, second.start, second.is_off), (first.thd, 0, 0));
-        reader.until = Instant::now();
-        assert!(matches!(reader.read(&[row]), Err(MemoryError::Late { .. })));
+        reader.most = Duration::ZERO;
+        assert!(matches!(reader.read(&[row]), Err(Unread::TooMuch)));
     }
 }

@@ -176,17 +176,18 @@ fn audit(
         }
         SourceArg::Pfs => poll(&args, options, out, stop)?,
     };
-    let Listed { statements, missing, lack, misread } = listed;
+    let Listed { statements, missing, lack, misread, unread } = listed;
     let whole = match args.source {
         SourceArg::Tap => "none is missing",
         SourceArg::Pfs => "none is missing of what Performance Schema shows here",
     };
     let missing = match missing {
+        0 if unread.is_some() => "none is missing of the servers that were watched".to_owned(),
         0 => whole.to_owned(),
         missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
     };
     tell!("{} listed, {missing}", plural(statements));
-    all_written([lack, misread])
+    all_written([lack, misread, unread])
 }
 
 /// Sets the profile, polls as long as it holds, and undoes it.

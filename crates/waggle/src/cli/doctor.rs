@@ -205,7 +205,7 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
             ..of_layout(&watched.layout)
         })
         .collect();
-    servers.extend(capture.refused().map(|(pid, why)| refused(pid, why)));
+    servers.extend(capture.missing().iter().map(|one| refused(one.pid, &one.why.to_string())));
     servers.extend(unfit.iter().map(|gone| refused(gone.server.pid, &gone.reason())));
     servers.sort_by_key(|server| server.pid);
     servers

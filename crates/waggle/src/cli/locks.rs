@@ -90,7 +90,7 @@ impl Look<'_> {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let stop = stop_on_signal()?;
     if !args.account.is_given() && !args.deadlock && !args.no_memory {
-        match memory::attach(args.pid, &stop) {
+        match memory::attach(args.pid, args.watch.is_some(), &stop) {
             Ok(capture) => return memory::run(&args, capture, &stop),
             Err(Failure::Cannot(why)) if args.pid.is_none() => {
                 tell!("waggle: {why}; the account of the option files is taken");

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
-use waggle_host::{Confinement, Process};
+use waggle_host::{Confinement, Process, Waited};
 use waggle_model::Reading;
 use waggle_model::visible::on_a_line;
 use waggle_observe::{hidden_servers, no_server};
@@ -48,7 +48,8 @@ struct Row {
     more_of_user: usize,
 }
 
-/// How long programs are read: those of root, mysql and the user who runs waggle, and those of others.
+/// How long programs are read, without the time in which nobody gets to read them: those of root, mysql and the user who
+/// runs waggle, and those of others.
 const TRUSTED_WAIT: Duration = Duration::from_secs(12);
 const OTHERS_WAIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -61,7 +62,8 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let mut rows: Vec<Row> = Vec::new();
     let mut of_user: HashMap<Owner, OfUser> = HashMap::new();
     for Answered { found, owner, outcome } in answers() {
-        if !found.is_named && outcome.as_ref().is_err_and(RecogniseError::is_no_server) {
+        let is_none = !found.is_named && outcome.as_ref().is_err_and(RecogniseError::is_no_server);
+        if is_none || outcome.is_err() && found.has_ended() {
             continue;
         }
         let user = of_user.entry(owner).or_default();
@@ -119,14 +121,11 @@ struct OfUser {
 fn answers() -> Vec<Answered> {
     let mut builds = Builds::default();
     servers(Path::new("/proc")).into_iter().for_each(|found| builds.ask(found));
-    let begun = Instant::now();
+    let mut waited = Waited::begin();
     let mut answers = builds.answers();
-    while builds.is_asking() {
-        let wait = if builds.is_asking_for_trusted() { TRUSTED_WAIT } else { OTHERS_WAIT };
-        if begun.elapsed() > wait {
-            break;
-        }
+    while builds.may_answer(TRUSTED_WAIT, waited.counted() < OTHERS_WAIT) {
         thread::sleep(PAUSE);
+        waited.look();
         answers.extend(builds.answers());
     }
     answers.extend(builds.give_up());

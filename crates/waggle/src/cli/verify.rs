@@ -39,7 +39,7 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let options = args.account.read()?;
     let stop = stop_on_signal()?;
-    let capture = args.capture.attach(true, &stop)?;
+    let capture = args.capture.attach(true, false, &stop)?;
     if capture.watched().is_empty() {
         return Err(Failure::Cannot(anyhow!(
             "{}; start one, or run waggle where it runs",

@@ -152,19 +152,23 @@ impl CaptureArgs {
     }
 
     /// Attaches to the servers that run, until `stop`; an error where some do and none can be watched, or where the
-    /// named one does not run. `ready`: see [`TapOptions`]; who asks for that does not look for more servers later.
-    pub(super) fn attach(&self, ready: bool, stop: &AtomicBool) -> Result<Capture, Failure> {
-        let capture = self.begin(ready, stop)?;
-        if capture.watched().is_empty() && capture.is_asking() && !stop.load(Ordering::Relaxed) {
-            return Err(Failure::Cannot(anyhow!(
-                "no program of a server could be read in time: the host is busy; try again"
-            )));
+    /// named one does not run. `ready`: see [`TapOptions`]; `goes_on`: it looks for more servers later.
+    pub(super) fn attach(
+        &self,
+        ready: bool,
+        goes_on: bool,
+        stop: &AtomicBool,
+    ) -> Result<Capture, Failure> {
+        let capture = self.begin(ready, goes_on, stop)?;
+        let unread = capture.unread();
+        if capture.watched().is_empty() && !unread.is_empty() && !stop.load(Ordering::Relaxed) {
+            return Err(Failure::Cannot(anyhow!("{}; try again", lacking::servers(&unread))));
         }
         Ok(capture)
     }
 
     /// The same, where what is still being read is no error.
-    fn begin(&self, ready: bool, stop: &AtomicBool) -> Result<Capture, Failure> {
+    fn begin(&self, ready: bool, goes_on: bool, stop: &AtomicBool) -> Result<Capture, Failure> {
         let options = CaptureOptions {
             pid: self.pid,
             tap: TapOptions {
@@ -182,20 +186,20 @@ impl CaptureArgs {
             shift: self.shift_field,
         };
         let mut capture = Capture::new(options)?;
-        let news = capture.look_and_wait(!ready, &|| stop.load(Ordering::Relaxed));
+        let news = capture.look_and_wait(goes_on, &|| stop.load(Ordering::Relaxed));
         if stop.load(Ordering::Relaxed) {
             return Ok(capture);
         }
-        if capture.watched().is_empty()
-            && let Some((pid, why)) = capture.refused().next()
-        {
-            return Err(Failure::Cannot(anyhow!("pid {pid} cannot be watched: {why}")));
-        }
-        if let Some(pid) = self.pid.filter(|_| capture.watched().is_empty() && !capture.is_asking())
-        {
-            return Err(Failure::Cannot(anyhow!(
-                "pid {pid} is not a running mysqld or mariadbd; `waggle servers` lists those that are"
-            )));
+        let missing = capture.missing();
+        if capture.watched().is_empty() && capture.unread().is_empty() {
+            if !missing.is_empty() {
+                return Err(Failure::Cannot(anyhow!("{}", lacking::servers(&missing))));
+            }
+            if let Some(pid) = self.pid {
+                return Err(Failure::Cannot(anyhow!(
+                    "pid {pid} is not a running mysqld or mariadbd; `waggle servers` lists those that are"
+                )));
+            }
         }
         for one in news {
             match one {
@@ -211,11 +215,10 @@ impl CaptureArgs {
 
     /// The same for a command that goes on without a server, and waits for one.
     pub(super) fn attach_or_wait(&self, stop: &AtomicBool) -> Result<Capture, Failure> {
-        let capture = self.begin(false, stop)?;
-        if capture.watched().is_empty() && capture.is_asking() {
-            tell!(
-                "waggle: the programs of the servers are still being read; each is watched when its own is"
-            );
+        let capture = self.begin(false, true, stop)?;
+        let unread = capture.unread();
+        if capture.watched().is_empty() && !unread.is_empty() {
+            tell!("waggle: {}; each is watched as soon as it can be", lacking::servers(&unread));
         } else if capture.watched().is_empty() {
             tell!("waggle: {}; the first that starts is watched", no_server());
         }
@@ -252,6 +255,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         false => None,
     };
     let capture = args.capture.attach_or_wait(&stop)?;
+    let unread = lacking::Unread::of(&capture);
     let mut observer = Observer::begin(capture, options);
     let json = args.json || !(args.csv || args.table || io::stdout().is_terminal());
     let mut sinks = Sinks::default();
@@ -280,7 +284,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             written.close()
         }
     };
-    conclude(observer.summary(), written, slow_log)
+    conclude(observer.summary(), written, slow_log, unread.still(observer.capture()))
 }
 
 /// Says what was seen, and fails where an output lacks something of it.
@@ -288,22 +292,23 @@ fn conclude(
     summary: Summary,
     written: io::Result<Option<String>>,
     slow_log: Option<SlowLog>,
+    unread: Option<String>,
 ) -> Result<Outcome, Failure> {
     // Both are closed before one of them is said to lack something.
     let SlowLogEnd { lack: of_slow_log, left_out } =
         slow_log.map_or_else(SlowLogEnd::default, SlowLog::close);
     let misread = lacking::misread(&summary.losses);
-    let (lack, misread) = match written {
+    let (lack, misread, unread) = match written {
         Ok(lack) => {
             tell_summary(summary);
-            (lack, misread)
+            (lack, misread, unread)
         }
         // Who reads the output has seen enough, or nothing should be said on the terminal.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => (None, None),
-        Err(error) => (Some(error.to_string()), misread),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => (None, None, None),
+        Err(error) => (Some(error.to_string()), misread, unread),
     };
     left_out.iter().for_each(|words| tell!("waggle: {words}"));
-    all_written([lack, of_slow_log, misread])
+    all_written([lack, of_slow_log, misread, unread])
 }
 
 /// A sentence is no JSON; a person reads it either way.

@@ -46,4 +46,6 @@ pub(crate) struct Listed {
     pub(crate) lack: Option<String>,
     /// That a server was read wrongly, in words.
     pub(crate) misread: Option<String>,
+    /// What it lacks of servers whose programs were being read all the time, in words.
+    pub(crate) unread: Option<String>,
 }

@@ -28,6 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// The audit of every server that is watched.
 pub(crate) struct Tapped {
     observer: Observer,
+    unread: lacking::Unread,
     audit: Audit,
 }
 
@@ -48,6 +49,7 @@ impl Tapped {
     /// # Errors
     /// No thread can be started.
     pub(crate) fn begin(capture: Capture, options: AuditOptions, out: Lines) -> io::Result<Tapped> {
+        let unread = lacking::Unread::of(&capture);
         let observer = Observer::begin(
             capture,
             ObserverOptions {
@@ -65,7 +67,7 @@ impl Tapped {
             said: Said::start()?,
             clocks: Clocks::look(),
         };
-        Ok(Tapped { observer, audit })
+        Ok(Tapped { observer, unread, audit })
     }
 
     /// Runs until it is over, or the destination fails.
@@ -78,7 +80,8 @@ impl Tapped {
         self.observer.run(&mut sinks, is_over);
         let Audit { listed, out, .. } = self.audit;
         let misread = lacking::misread(&self.observer.summary().losses);
-        Ok(Listed { lack: out.close()?, misread, ..listed })
+        let unread = self.unread.still(self.observer.capture());
+        Ok(Listed { lack: out.close()?, misread, unread, ..listed })
     }
 }
 

@@ -124,6 +124,11 @@ impl Waggle {
         self.end()
     }
 
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end. Gives its code.
     pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
         let ended = wait_showing("the end of waggle", || {

@@ -13,7 +13,7 @@ mod tests;
 mod who;
 
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use thiserror::Error;
 use waggle_model::{
@@ -34,7 +34,7 @@ const SESSIONS_MAX: usize = 10_000;
 const STEPS_MAX: usize = 4096;
 /// Most bytes that a look reads.
 const BYTES_MAX: u64 = 256 << 20;
-/// How long a look may take.
+/// How long a look may take, without the time in which nobody gets to run.
 const TIME_MAX: Duration = Duration::from_secs(1);
 /// The same of a look that has to find offsets, which the next ones know.
 const SEARCH_MAX: Duration = Duration::from_secs(4);
@@ -152,7 +152,7 @@ impl LockReader {
         let mut memory = ProcessMemory::of(instance.pid);
         let is_known = self.tickets.is_some() && self.transactions.is_some();
         let most = if is_known { TIME_MAX } else { SEARCH_MAX };
-        let seen = self.read(&mut memory, sessions, Instant::now() + most)?;
+        let seen = self.read(&mut memory, sessions, most)?;
         Ok(SeenLocks { is_pooled: instance.waiting.is_pooled, ..seen })
     }
 
@@ -165,9 +165,9 @@ impl LockReader {
         &mut self,
         memory: &mut dyn Memory,
         sessions: &[u64],
-        until: Instant,
+        most: Duration,
     ) -> Result<SeenLocks, SessionsError> {
-        let reads = &mut Reads::new(memory, BYTES_MAX, until);
+        let reads = &mut Reads::new(memory, BYTES_MAX, most);
         let whole = sessions.len() <= SESSIONS_MAX;
         let sessions = &sessions[..sessions.len().min(SESSIONS_MAX)];
         let absent = |error: LocksError| match error {

@@ -1,6 +1,6 @@
 //! Bounded reads of many places, for what follows pointers.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use super::LocksError;
 use crate::servers::{Batch, MemoryError, Place, ProcessMemory};
@@ -16,9 +16,16 @@ const LOWEST: u64 = 1 << 16;
 pub(crate) trait Memory {
     /// What lies at each of these addresses, where all of it is there.
     fn read(&mut self, places: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, MemoryError>;
+
+    /// What reading has taken, without the time in which nobody got to run.
+    fn spent(&self) -> Duration;
 }
 
 impl Memory for ProcessMemory {
+    fn spent(&self) -> Duration {
+        ProcessMemory::spent(self)
+    }
+
     fn read(&mut self, places: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, MemoryError> {
         let mut batch = Batch::default();
         for (address, length) in places {
@@ -29,16 +36,16 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// The reads of one look: no more than so many bytes, and until a time.
+/// The reads of one look: no more than so many bytes, and so much time.
 pub(super) struct Reads<'a> {
     memory: &'a mut dyn Memory,
     bytes: u64,
-    until: Instant,
+    most: Duration,
 }
 
 impl<'a> Reads<'a> {
-    pub(super) fn new(memory: &'a mut dyn Memory, bytes: u64, until: Instant) -> Self {
-        Self { memory, bytes, until }
+    pub(super) fn new(memory: &'a mut dyn Memory, bytes: u64, most: Duration) -> Self {
+        Self { memory, bytes, most }
     }
 
     /// How many more may be read.
@@ -63,7 +70,7 @@ impl<'a> Reads<'a> {
             rest = later;
             let asked = now.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
             self.bytes = self.bytes.checked_sub(asked).ok_or(LocksError::TooMuch)?;
-            if Instant::now() > self.until {
+            if self.memory.spent() > self.most {
                 return Err(LocksError::TooMuch);
             }
             read.extend(self.memory.read(now)?);

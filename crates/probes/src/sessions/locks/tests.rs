@@ -8,7 +8,14 @@ use super::*;
 #[derive(Default)]
 struct Made(BTreeMap<u64, Vec<u8>>);
 
+/// What each look at it has taken.
+const SPENT: Duration = Duration::from_secs(1);
+
 impl Memory for Made {
+    fn spent(&self) -> Duration {
+        SPENT
+    }
+
     fn read(&mut self, places: &[(u64, u32)]) -> Result<Vec<Option<Vec<u8>>>, MemoryError> {
         let at = |(address, length): &(u64, u32)| {
             let (start, bytes) = self.0.range(..=*address).next_back()?;
@@ -34,7 +41,7 @@ impl Made {
     }
 
     fn reads(&mut self) -> Reads<'_> {
-        Reads::new(self, BYTES_MAX, Instant::now() + Duration::from_secs(60))
+        Reads::new(self, BYTES_MAX, 2 * SPENT)
     }
 }
 
@@ -275,9 +282,9 @@ fn locks_exclude_each_other_as_innodb_has_it() {
 fn a_look_reads_no_more_than_it_may() {
     let mut made = Made::default();
     made.make(1 << 20, 64, &[]);
-    let mut reads = Reads::new(&mut made, 20, Instant::now() + Duration::from_secs(60));
+    let mut reads = Reads::new(&mut made, 20, 2 * SPENT);
     assert!(reads.words(&[1 << 20, (1 << 20) + 8]).is_ok());
     assert!(matches!(reads.words(&[1 << 20]), Err(LocksError::TooMuch)));
-    let mut reads = Reads::new(&mut made, 1 << 20, Instant::now() - Duration::from_secs(1));
+    let mut reads = Reads::new(&mut made, 1 << 20, SPENT / 2);
     assert!(matches!(reads.words(&[1 << 20]), Err(LocksError::TooMuch)));
 }

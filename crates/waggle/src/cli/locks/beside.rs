@@ -81,7 +81,7 @@ impl<'a> Beside<'a> {
             [pid] => Some(pid),
             _ => None,
         };
-        let mut capture = memory::attach(pid, self.stop).map_err(words)?;
+        let mut capture = memory::attach(pid, false, self.stop).map_err(words)?;
         let found = own_server::of_connection(&mut capture, connection);
         let found = found.map_err(|error| error.to_string())?;
         let (pid, _) = found.ok_or("the account leads to none that is watched on this host")?;

@@ -9,21 +9,28 @@ use waggle_account::Grouping;
 use waggle_host::monotonic_ns;
 use waggle_model::{Command, Ran, SeenLocks, SeenSession};
 use waggle_mysql::locks::{About, Locks, Memory, TURN, in_memory, server_in_memory};
-use waggle_observe::{Capture, Observer, ObserverOptions, OpenTransaction, Sinks, no_server};
+use waggle_observe::{
+    Capture, Missing, Observer, ObserverOptions, OpenTransaction, Sinks, WhyMissing, no_server,
+};
 use waggle_probes::capture::Amount;
 
 use super::{Args, Look, json, outcome, text};
 use crate::cli::watch::{CaptureArgs, until};
 use crate::cli::{Failure, Outcome, print};
+use crate::lacking;
 use crate::streams::tell;
 use crate::text::printable;
 
 /// How often the observer looks at sessions by itself.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Finds the servers, or the one of this process.
-pub(super) fn attach(pid: Option<u32>, stop: &AtomicBool) -> Result<Capture, Failure> {
-    let capture = CaptureArgs::of(pid).attach(false, stop)?;
+/// Finds the servers, or the one of this process. Who does not go on looking for them waits for all that may be found.
+pub(super) fn attach(
+    pid: Option<u32>,
+    goes_on: bool,
+    stop: &AtomicBool,
+) -> Result<Capture, Failure> {
+    let capture = CaptureArgs::of(pid).attach(false, goes_on, stop)?;
     match capture.watched().is_empty() {
         true => Err(Failure::Cannot(anyhow!("{}", no_server()))),
         false => Ok(capture),
@@ -53,8 +60,13 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
                 locks.compare(before);
             }
         }
-        show(args, &observer, &told)?;
-        let Some(pause) = args.watch else { return sum(known(&told).map(|(_, locks)| locks)) };
+        let unread = show(args, &observer, &told)?;
+        let Some(pause) = args.watch else {
+            let missing = unknown(&observer.capture().missing());
+            let missing = (!missing.is_empty()).then(|| lacking::servers(&missing));
+            let found = known(&told).map(|(_, locks)| locks);
+            return sum(found, unread.into_iter().chain(missing).collect());
+        };
         before = known(&told).map(|(pid, locks)| (pid, locks.clone())).collect();
         let left = pause.saturating_sub(begin.elapsed());
         observer.run(&mut Sinks::default(), &mut until(Some(left), stop));
@@ -69,18 +81,27 @@ fn known(told: &BTreeMap<u32, Memory>) -> impl Iterator<Item = (u32, &Locks)> {
     told.iter().filter_map(|(pid, told)| Some((*pid, told.as_ref().ok()?)))
 }
 
-/// Prints what was found at every server.
-fn show(args: &Args, observer: &Observer, told: &BTreeMap<u32, Memory>) -> Result<(), Failure> {
+/// Prints what was found at every server; gives what could not be read.
+fn show(
+    args: &Args,
+    observer: &Observer,
+    told: &BTreeMap<u32, Memory>,
+) -> Result<Vec<String>, Failure> {
+    let mut unread = Vec::new();
     for (pid, told) in told {
         let Some(watched) = observer.capture().watched().get(pid) else { continue };
         let locks = match told {
             Ok(locks) => locks,
-            // It may just have ended.
-            Err(why) if args.watch.is_some() => {
-                tell!("waggle: pid {pid}: {why}");
+            Err(why) => {
+                // One that has just ended is no loss where there are others.
+                let has_ended = watched.found().has_ended();
+                if args.watch.is_some() || has_ended && args.pid.is_none() {
+                    tell!("waggle: pid {pid}: {why}");
+                } else {
+                    unread.push(format!("pid {pid}: {why}"));
+                }
                 continue;
             }
-            Err(why) => return Err(Failure::Cannot(anyhow!("pid {pid}: {why}"))),
         };
         let server = &watched.server;
         let look = Look {
@@ -94,7 +115,7 @@ fn show(args: &Args, observer: &Observer, told: &BTreeMap<u32, Memory>) -> Resul
         };
         print(args.json, &json::of(&look), || text::of(&look))?;
     }
-    Ok(())
+    Ok(unread)
 }
 
 /// What the memory of each server tells now, by pid, with what is remembered of its sessions.
@@ -152,15 +173,55 @@ fn about(
     }
 }
 
-/// The worst outcome of all servers.
-fn sum<'a>(found: impl Iterator<Item = &'a Locks>) -> Result<Outcome, Failure> {
-    let mut sum = Ok(Outcome::Done);
+/// The servers of which nothing is known, so that nobody can say that nobody waits: all of root, mysql and the user of
+/// waggle, and those that may still be read. Everybody else can start what looks like a server and is none.
+fn unknown(missing: &[Missing]) -> Vec<Missing> {
+    let is_meant =
+        |one: &&Missing| one.owner.is_trusted() || !matches!(one.why, WhyMissing::Refused(_));
+    missing.iter().filter(is_meant).cloned().collect()
+}
+
+/// The worst outcome of all servers; `missing` are those that could not be read.
+fn sum<'a>(
+    found: impl Iterator<Item = &'a Locks>,
+    mut missing: Vec<String>,
+) -> Result<Outcome, Failure> {
+    let mut is_any = false;
     for locks in found {
-        match (outcome(locks), &sum) {
-            (Ok(Outcome::No), _) => return Ok(Outcome::No),
-            (Err(failure), Ok(_)) => sum = Err(failure),
-            _ => {}
+        match outcome(locks) {
+            Ok(Outcome::No) => is_any = true,
+            Ok(Outcome::Done) => {}
+            Err(Failure::Usage(why) | Failure::Config(why) | Failure::Cannot(why)) => {
+                missing.push(format!("{why:#}"));
+            }
         }
     }
-    sum
+    if is_any {
+        missing.iter().for_each(|why| tell!("waggle: {why}"));
+        return Ok(Outcome::No);
+    }
+    match missing.is_empty() {
+        true => Ok(Outcome::Done),
+        false => Err(Failure::Cannot(anyhow!("{}", missing.join("; ")))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use waggle_model::{Flavour, Reading};
+
+    use super::*;
+
+    #[test]
+    fn where_a_server_is_missing_nobody_says_that_nobody_waits() {
+        let missing = || vec!["pid 7 is not watched yet".to_owned()];
+        assert!(matches!(sum([].iter(), Vec::new()), Ok(Outcome::Done)));
+        assert!(matches!(sum([].iter(), missing()), Err(Failure::Cannot(_))));
+        let (metadata, rows) = (Reading::Value(Vec::new()), Reading::Value(Vec::new()));
+        let seen =
+            SeenLocks { sessions: Vec::new(), metadata, rows, unreadable: 0, is_pooled: false };
+        let free = in_memory(&seen, Flavour::Mariadb, &|_| unreachable!("nobody is there"));
+        assert!(matches!(sum([&free].into_iter(), Vec::new()), Ok(Outcome::Done)));
+        assert!(matches!(sum([&free].into_iter(), missing()), Err(Failure::Cannot(_))));
+    }
 }

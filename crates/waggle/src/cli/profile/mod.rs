@@ -17,7 +17,7 @@ use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
 use waggle_profile::{Profile, Work};
 
 use super::watch::{CaptureArgs, until};
-use super::{Failure, Outcome, print, some_time, stop_on_signal};
+use super::{Failure, Outcome, all_written, print, some_time, stop_on_signal};
 use crate::lacking;
 use profiler::{Finished, Profiler};
 
@@ -95,6 +95,8 @@ struct Report {
     processors: Option<usize>,
     losses: Losses,
     nameless: Vec<String>,
+    /// What it lacks of servers whose programs were being read all the time.
+    unread: Option<String>,
     /// What it took in the kernel to note one.
     ns_per_sample: Option<f64>,
     limit: usize,
@@ -111,7 +113,7 @@ pub(super) fn run(mut args: Args) -> Result<Outcome, Failure> {
         // Where processor time goes, waits do not tell.
         false => (args.capture.profile_hz, args.capture.no_waits) = (Some(args.hz), true),
     }
-    let capture = args.capture.attach(false, &stop)?;
+    let capture = args.capture.attach(false, true, &stop)?;
     if capture.watched().is_empty() {
         return Err(Failure::Cannot(anyhow!("{}", no_server())));
     }
@@ -121,9 +123,7 @@ pub(super) fn run(mut args: Args) -> Result<Outcome, Failure> {
     let lacks = files.write(&report);
     print(args.json, &json::of(&report), || text::of(&report))?;
     lacks?;
-    if let Some(misread) = lacking::misread(&report.losses) {
-        return Err(Failure::Cannot(anyhow!(misread)));
-    }
+    all_written([lacking::misread(&report.losses), report.unread.clone()])?;
     let is_missing = report.only.is_some() && report.profile.samples() == 0;
     Ok(if is_missing { Outcome::No } else { Outcome::Done })
 }
@@ -152,10 +152,12 @@ fn take(args: &Args, capture: Capture, mut is_over: impl FnMut() -> bool) -> Rep
     };
     let mut profiler = Profiler::default();
     let (begin_ns, begun) = (wall_ns(), Instant::now());
+    let unread = lacking::Unread::of(&capture);
     let mut observer = Observer::begin(capture, options);
     let mut sinks = Sinks { statements: vec![&mut profiler], ..Sinks::default() };
     observer.run(&mut sinks, &mut is_over);
     let length = begun.elapsed();
+    let unread = unread.still(observer.capture());
     // Nothing more is to be sampled.
     drop(observer);
     let Finished { mut profile, servers, losses, nameless, ns_per_sample } = profiler.finish();
@@ -176,6 +178,7 @@ fn take(args: &Args, capture: Capture, mut is_over: impl FnMut() -> bool) -> Rep
         processors: processors::online().ok(),
         losses,
         nameless: nameless.into_iter().collect(),
+        unread,
         ns_per_sample,
         limit: args.limit,
     }

@@ -3,6 +3,7 @@
 mod comings;
 pub(crate) mod disguise;
 mod extremes;
+mod late;
 mod leaving;
 mod modes;
 mod refusals;
