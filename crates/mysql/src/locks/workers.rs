@@ -2,6 +2,8 @@
 //!
 //! Workers commit in the order of their channel. The coordinator of a channel waits for workers of that channel.
 
+use std::collections::BTreeSet;
+
 use waggle_model::WaitsFor;
 
 use super::BLOCKS_MAX;
@@ -19,12 +21,14 @@ pub(super) fn read(
     source: &Source,
     waiting: &[&Waiting],
 ) -> Result<Vec<Wait>, ConnectionError> {
-    let appliers = appliers::read(connection, source)?;
+    // The server shows one thread after the other, so one look can show a worker before, and another one after, they
+    // went on. Who is named is the only one at two looks.
+    let looks = [appliers::read(connection, source)?, appliers::read(connection, source)?];
     let mut waits = Vec::new();
     let mut busy = None;
     for one in waiting {
         let mut wait = one.wait(LockKind::Replication);
-        match of_its_channel(one, &appliers) {
+        match at_both(one, &looks) {
             Some(candidates) => wait.eliminate(candidates, NOT_SAID),
             None => {
                 let all = match busy.take() {
@@ -38,6 +42,13 @@ pub(super) fn read(
         waits.push(wait);
     }
     Ok(waits)
+}
+
+/// All for whom a waiter can wait at one of two looks; `None` if that is not known of one of them.
+fn at_both(one: &Waiting, [first, second]: &[Vec<Applier>; 2]) -> Option<Vec<Key>> {
+    let (first, second) = (of_its_channel(one, first)?, of_its_channel(one, second)?);
+    let all: BTreeSet<Key> = first.into_iter().chain(second).collect();
+    Some(all.into_iter().collect())
 }
 
 /// All for whom a waiter can wait; `None` if its channel is not known, or it waits no more.
@@ -148,6 +159,26 @@ mod tests {
             worker(4, "us", BUSY, Some(true)),
         ];
         assert_eq!(candidates(9, FULL, &appliers), Some(vec![1, 2]));
+    }
+
+    #[test]
+    fn who_goes_on_between_two_looks_is_not_named_as_the_only_one() {
+        let look = |states: [&str; 3]| {
+            let each = (1..).zip(states).map(|(id, state)| worker(id, "", state, Some(true)));
+            each.collect::<Vec<_>>()
+        };
+        let one = Waiting {
+            connection: 1,
+            state: TURN.to_owned(),
+            waits_for: WaitsFor::EarlierCommit,
+            seconds: None,
+        };
+        let same = [look([TURN, BUSY, TURN]), look([TURN, BUSY, TURN])];
+        assert_eq!(at_both(&one, &same), Some(vec![Key::Session(2)]));
+        let other = [look([TURN, BUSY, TURN]), look([TURN, TURN, BUSY])];
+        assert_eq!(at_both(&one, &other), Some(vec![Key::Session(2), Key::Session(3)]));
+        let over = [look([TURN, BUSY, TURN]), look([BUSY, BUSY, TURN])];
+        assert_eq!(at_both(&one, &over), None);
     }
 
     #[test]
