@@ -186,7 +186,7 @@ fn audit(
         missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
     };
     tell!("{} listed, {missing}", plural(statements));
-    all_written([lack, misread])
+    all_written(lack.into_iter().chain(misread))
 }
 
 /// Sets the profile, polls as long as it holds, and undoes it.
