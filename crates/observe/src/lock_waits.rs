@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use waggle_account::head_without_secrets;
 use waggle_model::{
-    Blocked, LONG_WAIT_NS, LockWait, LockWaitNews, RunningStatement, Statement, TimeClass,
+    Blocked, DigestKey, DigestName, LONG_WAIT_NS, LockWait, LockWaitNews, RunningStatement,
+    Statement, TimeClass,
 };
 
 /// Statements that are remembered, and waits of each.
@@ -29,14 +31,22 @@ struct Wait {
 struct Waits {
     waits: Vec<Wait>,
     /// The statement, once a look has found it.
-    seen: Option<Box<RunningStatement>>,
+    seen: Option<Box<Seen>>,
+}
+
+/// A statement as the first look found it, and the digest of all that was read of its text.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Its text is shortened, and has no secrets.
+    pub(crate) statement: RunningStatement,
+    pub(crate) digest: Option<(DigestKey, DigestName)>,
 }
 
 /// A statement that ended without a reply, and its long waits.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     /// As it ran; `None` where no look found it.
-    pub(crate) seen: Option<Box<RunningStatement>>,
+    pub(crate) seen: Option<Box<Seen>>,
     pub(crate) waits: Vec<LockWait>,
 }
 
@@ -130,12 +140,14 @@ impl LockWaitBook {
         }
     }
 
-    /// Forgets what ran in a server and is not among what runs: it ended without a reply. Returns its waits.
+    /// Forgets what ran in a server and is not among what runs: it ended without a reply. Returns its waits. `digest`
+    /// is asked for what is found for the first time.
     pub(crate) fn keep(
         &mut self,
         pid: u32,
         running: &[RunningStatement],
         looked_ns: u64,
+        digest: &mut dyn FnMut(&RunningStatement) -> Option<(DigestKey, DigestName)>,
     ) -> Vec<Unanswered> {
         self.meet(pid, running);
         if self.statements.is_empty() {
@@ -149,7 +161,9 @@ impl LockWaitBook {
                 return false;
             }
             if let Some(now) = runs.get(&(*thd, *start)) {
-                of.seen.get_or_insert_with(|| Box::new(RunningStatement::clone(now)));
+                of.seen.get_or_insert_with(|| {
+                    Box::new(Seen { statement: shortened(now), digest: digest(now) })
+                });
                 return false;
             }
             of.waits.iter().all(|wait| wait.wait.begin_ns < looked_ns)
@@ -260,6 +274,21 @@ impl Waits {
     }
 }
 
+/// Keeps of the text of a running statement what is kept of one that ended.
+pub(crate) fn shorten(running: &mut RunningStatement) {
+    let head = running.text().map(|text| head_without_secrets(text, running.settings));
+    if let Some((text, length)) = head {
+        (running.text, running.text_length) = (Some(text), length);
+    }
+}
+
+/// A copy with a shortened text.
+fn shortened(running: &RunningStatement) -> RunningStatement {
+    let mut copy = running.clone();
+    shorten(&mut copy);
+    copy
+}
+
 /// Servers wait for locks of these classes in pieces of a second.
 fn is_in_pieces(class: TimeClass) -> bool {
     matches!(class, TimeClass::MetadataLock | TimeClass::UserLock)
@@ -271,7 +300,7 @@ fn key_of(statement: &Statement<'_>) -> Option<Key> {
 
 #[cfg(test)]
 mod tests {
-    use waggle_model::{Identity, NowWait};
+    use waggle_model::{Identity, NowWait, SAMPLE_TEXT_MAX};
 
     use super::*;
 
@@ -283,6 +312,48 @@ mod tests {
         let identity = Identity::default();
         let statement = Statement::unread(0, &identity);
         book.take(&Statement { pid: 1, thd: 7, noted_start_us: Some(5), ..statement })
+    }
+
+    fn keep(
+        book: &mut LockWaitBook,
+        running: &[RunningStatement],
+        looked_ns: u64,
+    ) -> Vec<Unanswered> {
+        book.keep(1, running, looked_ns, &mut |_| None)
+    }
+
+    /// What is kept of a statement that waits and ends without a reply; the digest is the length of its text.
+    fn kept_of(text: Vec<u8>) -> Seen {
+        let running = [RunningStatement {
+            thd: 7,
+            noted_start_us: Some(5),
+            text_length: text.len() as u64,
+            text: Some(text),
+            ..Default::default()
+        }];
+        let mut digest = |running: &RunningStatement| {
+            let name = DigestName { text: "SELECT".into(), schema: None, cut: false };
+            Some((DigestKey { text: running.text_length, schema: 0 }, name))
+        };
+        let mut book = LockWaitBook::default();
+        book.hear(&news(TimeClass::MetadataLock, 100, None));
+        assert!(book.keep(1, &running, 200, &mut digest).is_empty());
+        book.hear(&news(TimeClass::MetadataLock, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
+        *keep(&mut book, &[], 200).pop().unwrap().seen.unwrap()
+    }
+
+    #[test]
+    fn of_a_long_text_the_head_is_kept_without_its_password_and_the_digest_of_the_whole() {
+        let mut long = b"SELECT '".to_vec();
+        long.resize(1 << 20, b'x');
+        let seen = kept_of(long);
+        let kept = seen.statement.text.unwrap();
+        assert_eq!(kept.len(), SAMPLE_TEXT_MAX);
+        assert!(kept.capacity() < 2 * SAMPLE_TEXT_MAX, "{}", kept.capacity());
+        assert_eq!(seen.digest.unwrap().0.text, 1 << 20);
+        let secret = kept_of(b"ALTER USER a IDENTIFIED BY 'tell nobody'".to_vec());
+        let kept = String::from_utf8(secret.statement.text.unwrap()).unwrap();
+        assert!(kept.starts_with("ALTER USER a IDENTIFIED BY ") && !kept.contains("nobody"));
     }
 
     #[test]
@@ -362,11 +433,14 @@ mod tests {
             waits,
             ..Default::default()
         };
-        assert!(book.keep(1, &[running], 300).is_empty());
+        assert!(keep(&mut book, &[running], 300).is_empty());
         assert_eq!(book.unexplained(100), BTreeSet::from([1]));
         book.hear(&news(TimeClass::RowLock, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-        let killed = book.keep(1, &[], 400).pop().unwrap();
-        assert_eq!((killed.seen.unwrap().connection_id, killed.waits[0].begin_ns), (12, 100));
+        let killed = keep(&mut book, &[], 400).pop().unwrap();
+        assert_eq!(
+            (killed.seen.unwrap().statement.connection_id, killed.waits[0].begin_ns),
+            (12, 100)
+        );
     }
 
     #[test]
@@ -418,11 +492,11 @@ mod tests {
             noted_start_us: Some(5),
             ..Default::default()
         };
-        assert!(book.keep(1, &[running], 200).is_empty());
+        assert!(keep(&mut book, &[running], 200).is_empty());
         book.hear(&news(TimeClass::RowLock, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-        assert!(book.keep(1, &[], 100).is_empty(), "the look was before");
-        let killed = book.keep(1, &[], 200).pop().unwrap();
-        assert_eq!(killed.seen.unwrap().connection_id, 12);
+        assert!(keep(&mut book, &[], 100).is_empty(), "the look was before");
+        let killed = keep(&mut book, &[], 200).pop().unwrap();
+        assert_eq!(killed.seen.unwrap().statement.connection_id, 12);
         assert_eq!(killed.waits[0].length_ns, LONG_WAIT_NS);
         assert!(book.statements.is_empty());
     }
@@ -431,7 +505,7 @@ mod tests {
     fn of_what_was_never_long_nothing_is_told() {
         let mut book = LockWaitBook::default();
         book.hear(&news(TimeClass::RowLock, 100, None));
-        assert!(book.keep(1, &[], 200).is_empty() && book.statements.is_empty());
+        assert!(keep(&mut book, &[], 200).is_empty() && book.statements.is_empty());
     }
 
     #[test]
