@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use waggle_host::thread_cpu_ns;
 use waggle_stats::Random;
 
 /// Makes blocks of every arm, in rounds of random order, so that a drift of the machine meets all of them. Each round has
@@ -28,10 +29,9 @@ pub fn rounds<B, E>(
     Ok(blocks)
 }
 
-/// Processor time of the calling thread (clock_gettime(2), `CLOCK_THREAD_CPUTIME_ID`).
+/// Processor time of the calling thread.
 pub fn thread_cpu() -> Duration {
-    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(spent.tv_sec.unsigned_abs(), spent.tv_nsec as u32)
+    Duration::from_nanos(thread_cpu_ns())
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use waggle_model::{
-    DigestKey, DigestsMax, Interval, Losses, Origin, RunningStatement, Sample, Server, Statement,
-    StatementKey,
+    DigestKey, DigestName, DigestsMax, Interval, Losses, Origin, RunningStatement, Sample, Server,
+    Statement, StatementKey,
 };
 
 use crate::last::LastStatements;
@@ -86,10 +86,24 @@ impl Books {
         is_new.then_some(key)
     }
 
-    /// Counts the waits for locks of a statement that ended without a reply: else it is not counted.
-    pub fn count_lock_waits(&mut self, statement: &Statement<'_>) {
+    /// Counts the waits for locks of a statement that ended without a reply: else it is not counted. `digest` is that
+    /// of its whole text, where it is known.
+    pub fn count_lock_waits(
+        &mut self,
+        statement: &Statement<'_>,
+        digest: Option<(DigestKey, DigestName)>,
+    ) {
+        if let Some((key, name)) = digest {
+            return self.current.book_lock_waits(statement, key, DIGESTS_MAX, || name);
+        }
         let (key, name) = self.digests.digest(statement);
         self.current.book_lock_waits(statement, key, DIGESTS_MAX, name);
+    }
+
+    /// The digest of a statement that runs.
+    pub fn digest_running(&mut self, running: &RunningStatement) -> (DigestKey, DigestName) {
+        let (key, name) = self.digests.digest_running(running);
+        (key, name())
     }
 
     /// Books what a session tells of the statement before this one. `digest` is the one of this.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use waggle_host::{monotonic_ns, thread_cpu_ns};
 use waggle_model::{
-    Blocked, Flavour, LONG_WAIT_NS, LockWait, LockWaitNews, Losses, RunningStatement, SeenLocks,
-    Statement, WaitsFor,
+    Blocked, DigestKey, DigestName, Flavour, LONG_WAIT_NS, LockWait, LockWaitNews, Losses,
+    RunningStatement, SeenLocks, Statement, WaitsFor,
 };
 use waggle_mysql::locks::{Wait, waits_in_memory};
 use waggle_probes::servers::reader_cost;
@@ -149,9 +149,10 @@ impl Blockers {
         pid: u32,
         running: &[RunningStatement],
         looked_ns: u64,
+        digest: &mut dyn FnMut(&RunningStatement) -> Option<(DigestKey, DigestName)>,
     ) -> Vec<Unanswered> {
         self.recall(pid);
-        self.waits.keep(pid, running, looked_ns)
+        self.waits.keep(pid, running, looked_ns, digest)
     }
 
     /// Forgets a server.

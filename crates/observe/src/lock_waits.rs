@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use waggle_account::head_without_secrets;
 use waggle_model::{
-    Blocked, LONG_WAIT_NS, LockWait, LockWaitNews, RunningStatement, Statement, TimeClass,
+    Blocked, DigestKey, DigestName, LONG_WAIT_NS, LockWait, LockWaitNews, RunningStatement,
+    Statement, TimeClass,
 };
 
 /// Statements that are remembered, and waits of each.
@@ -29,14 +31,22 @@ struct Wait {
 struct Waits {
     waits: Vec<Wait>,
     /// The statement, once a look has found it.
-    seen: Option<Box<RunningStatement>>,
+    seen: Option<Box<Seen>>,
+}
+
+/// A statement as the first look found it, and the digest of all that was read of its text.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// Its text is shortened, and has no secrets.
+    pub(crate) statement: RunningStatement,
+    pub(crate) digest: Option<(DigestKey, DigestName)>,
 }
 
 /// A statement that ended without a reply, and its long waits.
 #[derive(Debug)]
 pub(crate) struct Unanswered {
     /// As it ran; `None` where no look found it.
-    pub(crate) seen: Option<Box<RunningStatement>>,
+    pub(crate) seen: Option<Box<Seen>>,
     pub(crate) waits: Vec<LockWait>,
 }
 
@@ -130,12 +140,14 @@ impl LockWaitBook {
         }
     }
 
-    /// Forgets what ran in a server and is not among what runs: it ended without a reply. Returns its waits.
+    /// Forgets what ran in a server and is not among what runs: it ended without a reply. Returns its waits. `digest`
+    /// is asked for what is found for the first time.
     pub(crate) fn keep(
         &mut self,
         pid: u32,
         running: &[RunningStatement],
         looked_ns: u64,
+        digest: &mut dyn FnMut(&RunningStatement) -> Option<(DigestKey, DigestName)>,
     ) -> Vec<Unanswered> {
         self.meet(pid, running);
         if self.statements.is_empty() {
@@ -149,7 +161,9 @@ impl LockWaitBook {
                 return false;
             }
             if let Some(now) = runs.get(&(*thd, *start)) {
-                of.seen.get_or_insert_with(|| Box::new(RunningStatement::clone(now)));
+                of.seen.get_or_insert_with(|| {
+                    Box::new(Seen { statement: shortened(now), digest: digest(now) })
+                });
                 return false;
             }
             of.waits.iter().all(|wait| wait.wait.begin_ns < looked_ns)
@@ -260,6 +274,21 @@ impl Waits {
     }
 }
 
+/// Keeps of the text of a running statement what is kept of one that ended.
+pub(crate) fn shorten(running: &mut RunningStatement) {
+    let head = running.text().map(|text| head_without_secrets(text, running.settings));
+    if let Some((text, length)) = head {
+        (running.text, running.text_length) = (Some(text), length);
+    }
+}
+
+/// A copy with a shortened text.
+fn shortened(running: &RunningStatement) -> RunningStatement {
+    let mut copy = running.clone();
+    shorten(&mut copy);
+    copy
+}
+
 /// Servers wait for locks of these classes in pieces of a second.
 fn is_in_pieces(class: TimeClass) -> bool {
     matches!(class, TimeClass::MetadataLock | TimeClass::UserLock)
@@ -270,190 +299,4 @@ fn key_of(statement: &Statement<'_>) -> Option<Key> {
 }
 
 #[cfg(test)]
-mod tests {
-    use waggle_model::{Identity, NowWait};
-
-    use super::*;
-
-    fn news(class: TimeClass, at_ns: u64, waited_ns: Option<u64>) -> LockWaitNews {
-        LockWaitNews { pid: 1, thd: 7, noted_start_us: 5, class, at_ns, waited_ns }
-    }
-
-    fn take(book: &mut LockWaitBook) -> Vec<LockWait> {
-        let identity = Identity::default();
-        let statement = Statement::unread(0, &identity);
-        book.take(&Statement { pid: 1, thd: 7, noted_start_us: Some(5), ..statement })
-    }
-
-    #[test]
-    fn each_long_wait_is_kept_and_the_short_ones_are_not() {
-        let mut book = LockWaitBook::default();
-        book.hear(&news(TimeClass::RowLock, 100, None));
-        book.hear(&news(TimeClass::RowLock, 200, None));
-        book.hear(&news(TimeClass::RowLock, 250 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-        book.hear(&news(TimeClass::MetadataLock, 900 + LONG_WAIT_NS, None));
-        let waits = take(&mut book);
-        assert_eq!(waits.len(), 1);
-        assert_eq!((waits[0].begin_ns, waits[0].length_ns), (200, LONG_WAIT_NS));
-        assert!(take(&mut book).is_empty());
-    }
-
-    #[test]
-    fn a_wait_from_before_waggle_came_begins_where_its_length_says_and_has_its_holder() {
-        let mut book = LockWaitBook::default();
-        let ended = news(TimeClass::RowLock, 5 * LONG_WAIT_NS, Some(2 * LONG_WAIT_NS));
-        book.hear(&ended);
-        let held = |by| Blocked { by: vec![by], ..Blocked::default() };
-        book.explain_ended(&ended, (2 * LONG_WAIT_NS, 4 * LONG_WAIT_NS), &held(3));
-        book.explain_ended(&ended, (3 * LONG_WAIT_NS, 4 * LONG_WAIT_NS), &held(4));
-        let waits = take(&mut book);
-        assert_eq!((waits[0].begin_ns, &waits[0].blocked), (3 * LONG_WAIT_NS, &Some(held(4))));
-    }
-
-    #[test]
-    fn a_wait_in_pieces_is_one_and_those_for_rows_are_each_their_own() {
-        for (class, lengths) in [
-            (TimeClass::MetadataLock, vec![3 * LONG_WAIT_NS]),
-            (TimeClass::RowLock, vec![LONG_WAIT_NS, 2 * LONG_WAIT_NS]),
-        ] {
-            let mut book = LockWaitBook::default();
-            book.hear(&news(class, 100, None));
-            book.hear(&news(class, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-            book.hear(&news(class, 900 + LONG_WAIT_NS, None));
-            book.hear(&news(class, 900 + 3 * LONG_WAIT_NS, Some(2 * LONG_WAIT_NS)));
-            book.hear(&news(class, 950 + 3 * LONG_WAIT_NS, None));
-            let told: Vec<u64> = take(&mut book).iter().map(|wait| wait.length_ns).collect();
-            assert_eq!(told, lengths, "{class:?}");
-        }
-    }
-
-    #[test]
-    fn a_wait_that_goes_on_is_dated_from_its_first_piece_and_one_for_a_row_from_its_own_begin() {
-        let dated = |book: &LockWaitBook, class, since_ns| {
-            let waits = Some(NowWait { class, since_ns });
-            let mut running =
-                RunningStatement { thd: 7, noted_start_us: Some(5), waits, ..Default::default() };
-            book.date(1, &mut running);
-            running.waits.unwrap().since_ns
-        };
-        let later = 900 + LONG_WAIT_NS;
-        for (class, since_ns) in [(TimeClass::MetadataLock, 100), (TimeClass::RowLock, later)] {
-            let mut book = LockWaitBook::default();
-            book.hear(&news(class, 100, None));
-            book.hear(&news(class, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-            assert_eq!(dated(&book, class, later), later, "{class:?}: the first piece is over");
-            book.hear(&news(class, later, None));
-            assert_eq!(dated(&book, class, later), since_ns, "{class:?}");
-            assert_eq!(dated(&book, TimeClass::Cpu, later), later);
-            // The look was before the end of the piece that it saw, which is heard of first.
-            book.hear(&news(class, later + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-            assert_eq!(dated(&book, class, later), since_ns, "{class:?}");
-        }
-    }
-
-    #[test]
-    fn who_waits_already_when_waggle_comes_is_met_by_the_first_look() {
-        let mut book = LockWaitBook::default();
-        let waits = Some(NowWait { class: TimeClass::RowLock, since_ns: 100 });
-        let running = RunningStatement {
-            thd: 7,
-            connection_id: 12,
-            noted_start_us: Some(5),
-            waits,
-            ..Default::default()
-        };
-        assert!(book.keep(1, &[running], 300).is_empty());
-        assert_eq!(book.unexplained(100), BTreeSet::from([1]));
-        book.hear(&news(TimeClass::RowLock, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-        let killed = book.keep(1, &[], 400).pop().unwrap();
-        assert_eq!((killed.seen.unwrap().connection_id, killed.waits[0].begin_ns), (12, 100));
-    }
-
-    #[test]
-    fn who_holds_a_lock_is_asked_once_the_wait_is_long_and_until_it_is_known() {
-        let mut book = LockWaitBook::default();
-        book.hear(&news(TimeClass::RowLock, 100, None));
-        assert!(book.unexplained(99).is_empty());
-        assert_eq!(book.unexplained(100), BTreeSet::from([1]));
-        let holder = Blocked { by: vec![3], ..Blocked::default() };
-        book.explain(1, (99, 99), &BTreeMap::from([(7, holder.clone())]));
-        assert_eq!(book.unexplained(100), BTreeSet::from([1]), "the look was before");
-        book.explain(1, (101, 105), &BTreeMap::from([(7, holder.clone())]));
-        assert!(book.unexplained(100).is_empty());
-        book.hear(&news(TimeClass::RowLock, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-        assert_eq!(take(&mut book)[0].blocked, Some(holder));
-    }
-
-    #[test]
-    fn a_look_that_was_answered_late_tells_of_the_waits_that_lasted_as_long() {
-        let mut book = LockWaitBook::default();
-        let end_ns = 100 + LONG_WAIT_NS;
-        book.hear(&news(TimeClass::RowLock, 100, None));
-        book.hear(&news(TimeClass::RowLock, end_ns, Some(LONG_WAIT_NS)));
-        let held = |by| BTreeMap::from([(7, Blocked { by: vec![by], ..Blocked::default() })]);
-        book.explain(1, (200, end_ns), &held(3));
-        book.explain(1, (200, end_ns + 1), &held(4));
-        assert_eq!(take(&mut book)[0].blocked.as_ref().unwrap().by, [3]);
-    }
-
-    #[test]
-    fn an_unknown_holder_is_asked_for_again_while_the_wait_lasts() {
-        let mut book = LockWaitBook::default();
-        book.hear(&news(TimeClass::RowLock, 100, None));
-        let unknown = Blocked { unknown: Some("changing".to_owned()), ..Blocked::default() };
-        book.explain(1, (101, 105), &BTreeMap::from([(7, unknown)]));
-        assert_eq!(book.unexplained(100), BTreeSet::from([1]));
-        let holder = Blocked { by: vec![3], ..Blocked::default() };
-        book.explain(1, (106, 107), &BTreeMap::from([(7, holder)]));
-        assert!(book.unexplained(100).is_empty());
-    }
-
-    #[test]
-    fn what_ended_without_a_reply_is_told_with_what_a_look_saw_of_it() {
-        let mut book = LockWaitBook::default();
-        book.hear(&news(TimeClass::RowLock, 100, None));
-        let running = RunningStatement {
-            thd: 7,
-            connection_id: 12,
-            noted_start_us: Some(5),
-            ..Default::default()
-        };
-        assert!(book.keep(1, &[running], 200).is_empty());
-        book.hear(&news(TimeClass::RowLock, 100 + LONG_WAIT_NS, Some(LONG_WAIT_NS)));
-        assert!(book.keep(1, &[], 100).is_empty(), "the look was before");
-        let killed = book.keep(1, &[], 200).pop().unwrap();
-        assert_eq!(killed.seen.unwrap().connection_id, 12);
-        assert_eq!(killed.waits[0].length_ns, LONG_WAIT_NS);
-        assert!(book.statements.is_empty());
-    }
-
-    #[test]
-    fn of_what_was_never_long_nothing_is_told() {
-        let mut book = LockWaitBook::default();
-        book.hear(&news(TimeClass::RowLock, 100, None));
-        assert!(book.keep(1, &[], 200).is_empty() && book.statements.is_empty());
-    }
-
-    #[test]
-    fn what_finds_no_room_is_counted_once_when_it_ends() {
-        let mut book = LockWaitBook::default();
-        let of = |thd, waited_ns| LockWaitNews { thd, ..news(TimeClass::RowLock, 5, waited_ns) };
-        (0..STATEMENTS_MAX as u64).for_each(|thd| book.hear(&of(thd, None)));
-        let late = STATEMENTS_MAX as u64;
-        book.hear(&of(late, None));
-        assert_eq!(book.lost(1), 0);
-        book.hear(&of(late, Some(LONG_WAIT_NS)));
-        assert_eq!((book.lost(1), book.lost(2)), (1, 0));
-        (0..WAITS_MAX + 2).for_each(|_| book.hear(&of(7, Some(LONG_WAIT_NS))));
-        assert_eq!((book.lost(1), take(&mut book).len()), (3, WAITS_MAX));
-        book.forget(1);
-        assert_eq!(book.lost(1), 0);
-    }
-
-    #[test]
-    fn the_probe_tells_of_waits_from_the_same_length_on() {
-        let probe = include_str!("../../probes/src/carrier/parts.bpf.h");
-        assert!(probe.contains("#define LONG_WAIT_NS (10 * 1000 * 1000)"));
-        assert_eq!(LONG_WAIT_NS, 10 * 1000 * 1000);
-    }
-}
+mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use waggle_account::{Books, Grouping, head_without_secrets};
+use waggle_account::{Books, Grouping};
 use waggle_host::monotonic_ns;
 use waggle_model::{
     Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
@@ -21,7 +21,7 @@ use crate::Clocks;
 use crate::blockers::Blockers;
 use crate::capture::{Capture, Running, RunningTexts};
 use crate::cost::Meter;
-use crate::lock_waits::Unanswered;
+use crate::lock_waits::{Unanswered, shorten};
 use crate::lost::LostBefore;
 use crate::news::{Gone, News};
 use crate::pace::Pace;
@@ -359,8 +359,11 @@ impl Observer {
             capture.settle(server.pid, running, looked_ns, |statement| {
                 count(accounts, blockers, sinks, statement);
             });
-            let unanswered = blockers.keep(server.pid, running, looked_ns);
-            if let Some(books) = accounts.get_mut(&server.pid).and_then(|it| it.books.as_mut()) {
+            let mut books = accounts.get_mut(&server.pid).and_then(|it| it.books.as_mut());
+            let unanswered = blockers.keep(server.pid, running, looked_ns, &mut |running| {
+                books.as_mut().map(|books| books.digest_running(running))
+            });
+            if let Some(books) = books {
                 unanswered.iter().for_each(|one| count_waits(books, server.pid, one, looked_ns));
             }
             sinks.statements.iter_mut().for_each(|sink| sink.looked(server, running));
@@ -426,20 +429,13 @@ impl Observer {
     }
 }
 
-/// Keeps of the text of a running statement what is kept of one that ended.
-fn shorten(running: &mut RunningStatement) {
-    let head = running.text().map(|text| head_without_secrets(text, running.settings));
-    if let Some((text, length)) = head {
-        (running.text, running.text_length) = (Some(text), length);
-    }
-}
-
 /// Counts the waits of a statement that ended without a reply, of which a look may have told.
 fn count_waits(books: &mut Books, pid: u32, ended: &Unanswered, end_ns: u64) {
     let nobody = Identity::default();
-    let seen = ended.seen.as_deref();
+    let digest = ended.seen.as_ref().and_then(|seen| seen.digest.clone());
+    let seen = ended.seen.as_ref().map(|seen| &seen.statement);
     let statement = Statement::unread(end_ns, seen.map_or(&nobody, |seen| &seen.identity));
-    books.count_lock_waits(&Statement {
+    let statement = Statement {
         pid,
         thd: seen.map_or(0, |seen| seen.thd),
         connection_id: seen.map(|seen| seen.connection_id),
@@ -448,7 +444,8 @@ fn count_waits(books: &mut Books, pid: u32, ended: &Unanswered, end_ns: u64) {
         settings: seen.and_then(|seen| seen.settings),
         lock_waits: &ended.waits,
         ..statement
-    });
+    };
+    books.count_lock_waits(&statement, digest);
 }
 
 /// Counts a statement in the account of its server, and hands it to the sinks. Those of waggle itself are left out.

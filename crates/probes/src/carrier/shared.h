@@ -287,7 +287,8 @@ struct session {
 	u64 replied; /* it has not waited for a request since its last reply */
 	u64 socket; /* the kernel's `struct sock` of its client; 0: not known yet */
 	u64 socket_id; /* the connection that it belongs to */
-	u64 socket_start; /* of the statement in which it was met */
+	u64 socket_start; /* of the statement in which it was met; 0: not known, where the layout has no start */
+	u64 socket_is_certain; /* the server accepted it from a client */
 	struct parts parts;
 };
 

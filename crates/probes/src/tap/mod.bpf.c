@@ -325,13 +325,21 @@ static __always_inline int on_receive_by_current(struct target *target, struct s
 		session = bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL, 0);
 	else
 		session = session_of(target, thd);
+	if (!session || session->thd != thd)
+		return 0;
+	if (!cfg.has_start && result > 0)
+		meet_by_receive(target, session, socket);
 	/* Another server answers by another socket. */
-	if (!session || session->thd != thd ||
-	    (session->socket && session->socket != (u64)socket))
+	if (session->socket && session->socket != (u64)socket)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	/* What comes while a reply goes on is data that the statement asked its client for. */
-	if (!cfg.has_start && result > 0 && (!session->start || session->cached)) {
+	/*
+	 * What comes while a reply goes on is data that the statement asked its client for. Of a statement that
+	 * began before the tap, it may be the answer of another server.
+	 */
+	bool is_over = !session->start ||
+		       (session->cached && (session->received_ns || is_of_some_client(socket)));
+	if (!cfg.has_start && result > 0 && is_over) {
 		session->received_ns = now;
 		session->start = 0;
 		session->cached = 0;

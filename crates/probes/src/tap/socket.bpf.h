@@ -114,10 +114,41 @@ static __always_inline void count_without_statement(struct target *target, const
 		count_lost(target, LOST_NO_STATEMENT, 1);
 }
 
+/* From now on this is the socket of the client of a session. */
+static __always_inline void keep_socket(struct target *target, struct session *session,
+					const struct sock *socket, u32 id, u64 start)
+{
+	if (!target->marks_tcp && origin_of(socket) == ACCEPTED &&
+	    BPF_CORE_READ(socket, __sk_common.skc_family) != AF_UNIX)
+		target->marks_tcp = 1;
+	bool is_certain = is_of_some_client(socket);
+
+	/* What was counted of the reply so far went to others. */
+	if (session->socket && session->socket != (u64)socket && is_certain && !session->socket_is_certain)
+		session->start = 0;
+	session->socket = (u64)socket;
+	session->socket_id = id;
+	session->socket_start = start;
+	session->socket_is_certain = is_certain;
+}
+
 /*
- * The slow way, for a socket that is not the one remembered. In the statement in which the client's
- * socket was met it may have been mistaken (two can be accepted: Galera listens as well), and the
- * last one is right: a statement ends with its reply.
+ * Whether a socket of the same connection as the one that is remembered is the client's instead. One that
+ * was accepted from a client is, and stays. Of two alike, the last one of the statement in which the first
+ * was met: a statement ends with its reply. Without a start, that statement is not known where it began
+ * before the tap; then the last one is right as well, so that no statement is lost.
+ */
+static __always_inline bool is_met_later(const struct session *session, bool is_certain, u64 start)
+{
+	if (is_certain != (bool)session->socket_is_certain)
+		return is_certain;
+	return session->socket_start == start || (!cfg.has_start && !session->socket_start);
+}
+
+/*
+ * The slow way, for a socket that is not the one remembered, or is not certain: of that one it may have
+ * been learned meanwhile that the server made it. In the statement in which the client's
+ * socket was met it may have been mistaken (two can be accepted: Galera listens as well).
  */
 static __always_inline bool meet_socket(struct target *target, struct session *session,
 					const struct sock *socket)
@@ -133,27 +164,38 @@ static __always_inline bool meet_socket(struct target *target, struct session *s
 		if (bpf_probe_read_user(&id, sizeof(id), (void *)(session->thd + cfg.id)) ||
 		    (cfg.has_start && !read_u64(&start, session->thd + cfg.start)))
 			return true; /* what cannot be read is told by what is read next */
-		if (session->socket && session->socket_id == id && session->socket_start != start) {
+		bool is_certain = is_of_some_client(socket);
+		if (session->socket && session->socket != (u64)socket &&
+		    session->socket_id == id && !is_met_later(session, is_certain, start)) {
 			/* No session has two clients: the id or the start is no such thing. */
-			if (is_of_some_client(socket))
+			if (is_certain)
 				count_without_statement(target, socket);
 			return false;
 		}
 	}
-	if (origin == ACCEPTED && !target->marks_tcp &&
-	    BPF_CORE_READ(socket, __sk_common.skc_family) != AF_UNIX)
-		target->marks_tcp = 1;
-	session->socket = (u64)socket;
-	session->socket_id = id;
-	session->socket_start = start;
+	keep_socket(target, session, socket, id, start);
 	return true;
+}
+
+/* A session receives by a socket: that of its client is certain before anything is sent to others. */
+static __always_inline void meet_by_receive(struct target *target, struct session *session,
+					    const struct sock *socket)
+{
+	u32 id;
+
+	if (session->socket == (u64)socket || (session->socket && session->socket_is_certain) ||
+	    !cfg.has_id || !is_of_some_client(socket) ||
+	    bpf_probe_read_user(&id, sizeof(id), (void *)(session->thd + cfg.id)))
+		return;
+	keep_socket(target, session, socket, id, session->received_ns);
 }
 
 /* Whether this is the socket of the client of a session. */
 static __always_inline bool is_of_client(struct target *target, struct session *session,
 					 const struct sock *socket)
 {
-	return session->socket == (u64)socket || meet_socket(target, session, socket);
+	return (session->socket == (u64)socket && session->socket_is_certain) ||
+	       meet_socket(target, session, socket);
 }
 
 /* The socket behind a descriptor of the running thread; NULL where it is none. */

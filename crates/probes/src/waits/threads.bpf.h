@@ -17,12 +17,30 @@ struct bpf_iter__task {
 	struct task_struct *task;
 } __attribute__((preserve_access_index));
 
-/* The server of a thread, where this program accounts its time. */
-static __always_inline struct target *target_with_parts(const struct task_struct *task)
-{
-	struct target *target = target_of(task->tgid);
+/* A thread of a server, and what is known of it. */
+struct known_thread {
+	struct task_struct *task;
+	struct target *target;
+	/* NULL until its time is accounted. */
+	struct session *session;
+};
 
-	return target && target->parts_program == cfg.program && scheduler_tells() ? target : NULL;
+/* Whether the thread of an iterator is of a server in which this program accounts the time. */
+static __always_inline bool find_thread(struct known_thread *found, struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	if (!task)
+		return false;
+	struct target *target = target_of(task->tgid);
+	if (!target || target->parts_program != cfg.program || !scheduler_tells())
+		return false;
+	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
+
+	found->task = task;
+	found->target = target;
+	found->session = session && session->parts.turn == target->turn ? session : NULL;
+	return true;
 }
 
 /* What a thread does at a look. */
@@ -50,17 +68,13 @@ static __always_inline void look_at(struct look_row *row, const struct task_stru
 SEC("iter/task")
 int on_look(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
+	struct known_thread found;
 	struct look_row row = {};
 
-	if (!task)
+	if (!find_thread(&found, ctx) || !found.session)
 		return 0;
-	struct target *target = target_with_parts(task);
-	if (!target)
-		return 0;
-	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
-	if (!session || session->parts.turn != target->turn)
-		return 0;
+	struct task_struct *task = found.task;
+	struct session *session = found.session;
 	struct task_struct *reader = bpf_get_current_task_btf();
 	u64 now = reader->se.cfs_rq->rq->clock;
 
@@ -86,17 +100,12 @@ static __always_inline u64 switches_of(const struct task_struct *task)
 SEC("iter/task")
 int on_thread(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
+	struct known_thread found;
 	struct thread_row row = {};
 
-	if (!task)
+	if (!find_thread(&found, ctx) || found.session)
 		return 0;
-	struct target *target = target_with_parts(task);
-	if (!target)
-		return 0;
-	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
-	if (session && session->parts.turn == target->turn)
-		return 0;
+	struct task_struct *task = found.task;
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 
 	row.switches = switches_of(task);
@@ -150,13 +159,12 @@ static __always_inline u32 part_of_note(struct task_struct *task, const struct n
 SEC("iter/task")
 int on_note(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
+	struct known_thread found;
 
-	if (!task)
+	if (!find_thread(&found, ctx) || found.session)
 		return 0;
-	struct target *target = target_with_parts(task);
-	if (!target)
-		return 0;
+	struct task_struct *task = found.task;
+	struct target *target = found.target;
 	u32 tid = task->pid;
 	const struct note *note = bpf_map_lookup_elem(&notes, &tid);
 	if (!note)
@@ -178,6 +186,7 @@ int on_note(struct bpf_iter__task *ctx)
 	struct task_struct *reader = bpf_get_current_task_btf();
 	u64 now = reader->se.cfs_rq->rq->clock;
 
+	/* The other program has noted it meanwhile. */
 	if (parts->turn == target->turn)
 		return 0;
 	__builtin_memset(parts, 0, sizeof(*parts));

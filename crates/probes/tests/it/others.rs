@@ -1,11 +1,14 @@
 //! A session's thread that sends to somebody else while it runs a statement: FEDERATED sends the
 //! statement on to another server. Here that server is the same one, so that it needs no second.
 
+use std::thread;
+
 use waggle_model::Command;
 use waggle_probes::capture::{Tap, TapOptions};
+use waggle_probes::servers::layout::Field;
 use waggle_probes::tap::Hook;
 use waggle_testkit::client::Transport;
-use waggle_testkit::{Account, Client, Server, Version, on_each_server};
+use waggle_testkit::{Account, Client, Server, Version, on_each_server, wait_until};
 
 use crate::capture::{Capture, Seen};
 
@@ -66,10 +69,24 @@ fn changes_of<'a>(seen: &'a [Seen], client: &Client, table: &str) -> Vec<&'a See
     seen.iter().filter(is_one).collect()
 }
 
+/// The server as if its build hid a field.
+fn hide(capture: &mut Capture, field: Option<Field>) {
+    if let Some(field) = field {
+        let shown = capture.recognised.layout.clone();
+        capture.show(shown.without(field));
+    }
+}
+
 /// A reply of an UPDATE is one short packet: what goes to others adds no byte to it, is not its first
 /// one, and does not end it before the other server has answered.
-fn only_the_reply_counts(server: &Server, hook: Hook, transports: &[Transport]) {
+fn only_the_reply_counts(
+    server: &Server,
+    hook: Hook,
+    hidden: Option<Field>,
+    transports: &[Transport],
+) {
     let mut capture = Capture::of(server);
+    hide(&mut capture, hidden);
     capture.tap = Tap::new(TapOptions { hook: Some(hook), ..TapOptions::default() }).unwrap();
     let connect = |transport| Client::connect(server, transport, Account::APP).unwrap();
     // Sessions that were there before the tap, and one that comes later.
@@ -82,7 +99,7 @@ fn only_the_reply_counts(server: &Server, hook: Hook, transports: &[Transport]) 
         let near = changes_of(&seen, client, "near");
         let bytes: Vec<_> = near.iter().map(|one| one.bytes_sent).collect();
         for table in WAYS {
-            let what = format!("{} {hook} {table}", server.version());
+            let what = format!("{} {hook} {table}, hidden: {hidden:?}", server.version());
             let far = changes_of(&seen, client, table);
             assert_eq!(far.len(), UPDATES, "{what}: {far:?}");
             assert_eq!(far.iter().map(|one| one.bytes_sent).collect::<Vec<_>>(), bytes, "{what}");
@@ -118,9 +135,75 @@ fn asked_by<'a>(
 fn what_a_session_sends_to_others_is_no_reply(version: Version) {
     let server = with_federated(version, &[]);
     for hook in HOOKS {
-        only_the_reply_counts(&server, hook, &[Transport::Tcp, Transport::Unix]);
+        only_the_reply_counts(&server, hook, None, &[Transport::Tcp, Transport::Unix]);
     }
 }
+
+/// Without the start, the receive of a request tells one statement from the next.
+fn nor_is_it_where_the_start_is_hidden(version: Version) {
+    let server = with_federated(version, &[]);
+    for hook in HOOKS {
+        let transports = [Transport::Tcp, Transport::Unix];
+        only_the_reply_counts(&server, hook, Some(Field::StartTime), &transports);
+    }
+}
+
+/// The connection to the other server is there before the tap, and the session's first send that the tap
+/// sees goes to it: nothing has shown yet how the sockets of this server's clients are marked. The tap
+/// comes between two statements, or within one.
+fn a_session_that_sends_to_others_first_loses_nothing(version: Version) {
+    let server = with_federated(version, &[]);
+    for (hidden, is_within) in
+        [None, Some(Field::StartTime)].into_iter().flat_map(|one| [(one, false), (one, true)])
+    {
+        let what = format!("{version}, hidden: {hidden:?}, within a statement: {is_within}");
+        let mut client = Client::connect(&server, Transport::Unix, Account::APP).unwrap();
+        change(&mut client);
+        let mut capture = Capture::of(&server);
+        hide(&mut capture, hidden);
+        let far = format!("UPDATE test.{} SET v = v + 1 WHERE id = 1", WAYS[0]);
+        if is_within {
+            thread::scope(|scope| {
+                let slow = format!("{far} AND SLEEP(2) = 0");
+                let runs = scope.spawn(|| client.run(slow).unwrap());
+                until_asleep(&server);
+                capture.attach();
+                assert!(!runs.is_finished(), "{what}: the tap came too late");
+                runs.join().unwrap();
+            });
+        } else {
+            capture.attach();
+        }
+        for _ in 0..UPDATES {
+            client.run(far.as_str()).unwrap();
+        }
+        let seen = capture.at_rest();
+        let changes = changes_of(&seen, &client, WAYS[0]);
+        let brief: Vec<_> = changes.iter().map(|one| one.brief()).collect();
+        assert_eq!(changes.len(), UPDATES + usize::from(is_within), "{what}: {brief:#?}");
+        let bytes: Vec<_> = changes.iter().map(|one| one.bytes_sent).collect();
+        assert!(bytes.iter().all(|one| *one == bytes[0]), "{what}: {bytes:?}");
+        assert_eq!(capture.losses().statements(), 0, "{what}");
+    }
+}
+
+/// Waits until a session sleeps.
+fn until_asleep(server: &Server) {
+    let mut root = server.root().unwrap();
+    let sleeping = "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+                    WHERE INFO LIKE 'UPDATE%' AND STATE = 'User sleep'";
+    wait_until("a session sleeps", || root.run(sleeping).unwrap()[0].text(0, 0).unwrap() == "1");
+}
+
+on_each_server!(
+    nor_is_it_where_the_start_is_hidden: mysql_5_7 Mysql57, mysql_8_0 Mysql80,
+    mysql_9 Mysql9, mariadb_10_11 Mariadb1011
+);
+
+on_each_server!(
+    a_session_that_sends_to_others_first_loses_nothing: mysql_5_7 Mysql57, mysql_8_0 Mysql80,
+    mysql_9 Mysql9, mariadb_10_11 Mariadb1011
+);
 
 on_each_server!(
     what_a_session_sends_to_others_is_no_reply: mysql_5_7 Mysql57, mysql_8_0 Mysql80,
@@ -134,5 +217,5 @@ fn nor_is_it_where_threads_are_pooled() {
     // The other session is in the same pool: it gets a thread of its own after this long, ms.
     let pool = [pool[0], pool[1], "--thread-pool-stall-limit=10"];
     let server = with_federated(Version::Mariadb1011, &pool);
-    only_the_reply_counts(&server, Hook::Send, &[Transport::Tcp, Transport::Unix]);
+    only_the_reply_counts(&server, Hook::Send, None, &[Transport::Tcp, Transport::Unix]);
 }

@@ -187,7 +187,7 @@ fn audit(
         missing => format!("{}, perhaps of this kind, could not be listed", plural(missing)),
     };
     tell!("{} listed, {missing}", plural(statements));
-    all_written([lack, misread, unread])
+    all_written(lack.into_iter().chain(misread).chain(unread))
 }
 
 /// Sets the profile, polls as long as it holds, and undoes it.

@@ -139,8 +139,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Fails where outputs lack something, each in words.
-fn all_written<const N: usize>(lacks: [Option<String>; N]) -> Result<Outcome, Failure> {
-    let lacks: Vec<String> = lacks.into_iter().flatten().collect();
+fn all_written(lacks: impl IntoIterator<Item = String>) -> Result<Outcome, Failure> {
+    let lacks: Vec<String> = lacks.into_iter().collect();
     match lacks.is_empty() {
         true => Ok(Outcome::Done),
         false => Err(Failure::Cannot(anyhow!(lacks.join("; ")))),

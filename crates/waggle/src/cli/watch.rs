@@ -22,9 +22,7 @@ use super::{Failure, Outcome, all_written, duration, pid, some_time, stop_on_sig
 use crate::lacking;
 use crate::streams::{buffered_stdout, tell};
 use crate::watch::terminal::{self, Terminal};
-use crate::watch::{
-    Csv, Lines, ServerDigests, Shown, SlowLog, SlowLogEnd, SlowLogOptions, Table, Written,
-};
+use crate::watch::{Csv, Lines, ServerDigests, Shown, SlowLog, SlowLogOptions, Table, Written};
 
 const AFTER_HELP: &str = "\
 On a terminal: digests, running sessions, one digest in full, the last minutes; ? lists the keys.
@@ -57,7 +55,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     slowlog: Option<PathBuf>,
     /// Only statements that took at least this long go to the file of --slowlog. Those whose latency is
-    /// not known do not; they are counted.
+    /// not known do not: the file lacks them, and waggle ends with exit code 4.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration,
           requires = "slowlog")]
     slowlog_above: Duration,
@@ -295,8 +293,7 @@ fn conclude(
     unread: Option<String>,
 ) -> Result<Outcome, Failure> {
     // Both are closed before one of them is said to lack something.
-    let SlowLogEnd { lack: of_slow_log, left_out } =
-        slow_log.map_or_else(SlowLogEnd::default, SlowLog::close);
+    let of_slow_log = slow_log.map(SlowLog::close).unwrap_or_default();
     let misread = lacking::misread(&summary.losses);
     let (lack, misread, unread) = match written {
         Ok(lack) => {
@@ -307,8 +304,7 @@ fn conclude(
         Err(error) if error.kind() == ErrorKind::BrokenPipe => (None, None, None),
         Err(error) => (Some(error.to_string()), misread, unread),
     };
-    left_out.iter().for_each(|words| tell!("waggle: {words}"));
-    all_written([lack, of_slow_log, misread, unread])
+    all_written(lack.into_iter().chain(of_slow_log).chain(misread).chain(unread))
 }
 
 /// A sentence is no JSON; a person reads it either way.

@@ -17,7 +17,7 @@ use waggle_model::{DigestTotals, Interval};
 pub(crate) use csv::Csv;
 pub(crate) use output::{Lines, Table, Written};
 pub(crate) use server_digests::ServerDigests;
-pub(crate) use slow_log::{SlowLog, SlowLogEnd, SlowLogOptions};
+pub(crate) use slow_log::{SlowLog, SlowLogOptions};
 
 /// What is printed and how.
 #[derive(Clone, Copy, Debug)]

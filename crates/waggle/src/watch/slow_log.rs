@@ -57,15 +57,6 @@ pub(crate) struct SlowLog {
     clocks_at_ns: u64,
 }
 
-/// How a slow log has ended, in words.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct SlowLogEnd {
-    /// What could not be written.
-    pub(crate) lack: Option<String>,
-    /// What was left out.
-    pub(crate) left_out: Option<String>,
-}
-
 /// Entries that are made of statements, and not handed on yet.
 struct Entries {
     redact: bool,
@@ -106,19 +97,24 @@ impl SlowLog {
         }
     }
 
-    /// Waits until everything is written.
-    pub(crate) fn close(mut self) -> SlowLogEnd {
+    /// Waits until everything is written. Says what is not in the file, in words.
+    pub(crate) fn close(mut self) -> Vec<String> {
         self.hand_on();
-        let lack = self.name.lack(self.queue.close(END_AWAITED));
-        let left_out = (self.of_unknown_latency > 0).then(|| {
+        match self.name.lack(self.queue.close(END_AWAITED)) {
+            Ok(unwritten) => unwritten.into_iter().chain(self.of_unknown_latency()).collect(),
+            // The reader of a pipe that has seen enough lacks nothing.
+            Err(_) => Vec::new(),
+        }
+    }
+
+    fn of_unknown_latency(&self) -> Option<String> {
+        (self.of_unknown_latency > 0).then(|| {
             format!(
                 "{} not in {}: the time it took is not known",
                 there_are(self.of_unknown_latency, "statement"),
                 name_of(&self.options.path)
             )
-        });
-        // The reader of a pipe that has seen enough lacks nothing.
-        SlowLogEnd { lack: lack.unwrap_or_default(), left_out }
+        })
     }
 
     /// Whether a statement took long enough.

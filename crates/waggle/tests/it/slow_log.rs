@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::thread;
 
 use serde_json::{Value, json};
 use waggle_sql::{Dialect, Normaliser};
 use waggle_testkit::sysbench::{Length, Sysbench};
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Server, Version, wait_until};
 
 use crate::verified::Verified;
 use crate::watching::Waggle;
@@ -162,6 +163,37 @@ fn a_slow_log_that_cannot_be_written_stops_alone_and_what_it_lacks_is_counted() 
     let counted = format!("; {captured} statements are not in it");
     assert!(captured >= 2 && last.ends_with(&counted), "{captured}: {}", full.err);
     assert_eq!(full.err.matches("No space left").count(), 2, "{}", full.err);
+}
+
+/// Without a start, nobody knows how long a statement took that began before the tap.
+#[test]
+fn a_slow_log_without_the_statements_of_unknown_latency_lacks_them() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("slow.log");
+    let log = log.to_str().unwrap();
+    let hidden = ["--hide-field", "start_time", "--interval", "300ms"];
+    let options = ["--slowlog", log, "--slowlog-above", "10ms"];
+    let (mut early, mut root) = (load::session(&server), server.root().unwrap());
+    let ended = thread::scope(|scope| {
+        let lock = "SELECT GET_LOCK('slow log', 1000)";
+        root.run(lock).unwrap();
+        let waits = scope.spawn(move || early.run(lock).unwrap());
+        let of_others =
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User lock'";
+        wait_until("a session waits", || {
+            root.run(of_others).unwrap()[0].text(0, 0).unwrap() == "1"
+        });
+        let mut waggle = Waggle::watch(&server, &[&hidden[..], &options].concat());
+        root.run("DO RELEASE_LOCK('slow log')").unwrap();
+        waits.join().unwrap();
+        waggle.wait_for("the complaint", |waggle| waggle.err().contains("--slowlog-above leaves"));
+        waggle.interrupt()
+    });
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    let last = ended.err.lines().last().unwrap();
+    let lack = format!("1 statement is not in --slowlog {log}: the time it took is not known");
+    assert!(last.ends_with(&lack), "{}", ended.err);
 }
 
 #[test]

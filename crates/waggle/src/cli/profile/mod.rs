@@ -123,7 +123,8 @@ pub(super) fn run(mut args: Args) -> Result<Outcome, Failure> {
     let lacks = files.write(&report);
     print(args.json, &json::of(&report), || text::of(&report))?;
     lacks?;
-    all_written([lacking::misread(&report.losses), report.unread.clone()])?;
+    let misread = lacking::misread(&report.losses);
+    all_written(misread.into_iter().chain(report.unread.clone()))?;
     let is_missing = report.only.is_some() && report.profile.samples() == 0;
     Ok(if is_missing { Outcome::No } else { Outcome::Done })
 }

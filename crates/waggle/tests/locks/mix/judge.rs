@@ -1,4 +1,4 @@
-//! Whether what is seen is what the mix knows.
+//! Compares what was seen with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +9,22 @@ use super::looks::is_object;
 use super::model::{Model, Party};
 
 impl Mix {
-    /// Adds who may be named now, and as soon as the server has done what it is about to do: its answers come later.
-    pub(super) fn note_lately(&mut self) {
+    /// Adds the blockers that may be named now, and after each step that the server takes next: its replies arrive later.
+    pub(super) fn note_nameable(&mut self) {
         let mut then = self.model.clone();
         self.note(&then);
-        while then.happens() {
+        while then.step() {
             self.note(&then);
         }
     }
 
     fn note(&mut self, model: &Model) {
         for at in 0..model.parties.len() {
-            self.lately.entry(at).or_default().extend(model.may_be_named(at));
+            self.nameable.entry(at).or_default().extend(model.may_be_named(at));
         }
     }
 
-    /// Which session of the mix this is.
+    /// The index of this session.
     fn at(&self, key: &Key) -> Option<usize> {
         let is_it = |party: &Party| Some(party.connection_id) == key.connection_id();
         self.model.parties.iter().position(is_it)
@@ -34,20 +34,20 @@ impl Mix {
         wait.blockers.iter().map(|key| self.at(key).unwrap_or(usize::MAX)).collect()
     }
 
-    /// While something changed, who was or became a blocker may have been named, and nobody else.
-    pub(super) fn assert_nobody_was_blamed(&mut self) {
-        for wait in std::mem::take(&mut self.claims) {
+    /// While locks changed, only sessions that were or became blockers may have been named.
+    pub(super) fn assert_only_blockers_were_named(&mut self) {
+        for wait in std::mem::take(&mut self.unchecked) {
             let at = self.at(&wait.waiter);
-            let may_be = at.and_then(|at| self.lately.get(&at)).cloned().unwrap_or_default();
+            let may_be = at.and_then(|at| self.nameable.get(&at)).cloned().unwrap_or_default();
             if !self.named(&wait).is_subset(&may_be) {
                 let id = wait.waiter.connection_id().unwrap_or(0);
                 let seen = BTreeMap::from([(id, wait)]);
-                self.fail(&format!("{id} waited for none of these meanwhile"), &seen);
+                self.fail(&format!("{id} never waited for these blockers"), &seen);
             }
         }
     }
 
-    /// What is seen otherwise than the mix knows it.
+    /// The first difference between what was seen and the model.
     pub(super) fn difference(&self, seen: &BTreeMap<u64, Wait>) -> Option<String> {
         let waiting = self.model.waiting();
         for (at, party) in self.model.parties.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What is seen of the waits of a server.
+//! Reads the lock waits of a server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use waggle_testkit::Server;
 use super::model::Object;
 use super::statements;
 
-/// All waits, by the connection id of who waits; and what was not known.
+/// All waits by the connection id of the waiter, and what could not be determined.
 pub(super) type Looking = Box<dyn FnMut() -> (BTreeMap<u64, Wait>, Vec<String>)>;
 
 /// Looks at the locks of a server as `waggle locks` does.
@@ -39,7 +39,7 @@ fn waits(locks: &Locks) -> BTreeMap<u64, Wait> {
     all.filter_map(|wait| Some((wait.waiter.connection_id()?, wait))).collect()
 }
 
-/// Whether this is how an object is called.
+/// Whether this is the name of an object.
 pub(super) fn is_object(object: Object, called: &str) -> bool {
     match object {
         Object::Row(_) | Object::Gaps(_) => called == "shop.t",

@@ -1,10 +1,10 @@
-//! A seeded mix of sessions that take and wait for row locks and metadata locks at random. It knows who holds what:
-//! whoever the memory of the server names as a blocker must be one.
+//! A seeded random mix of sessions that take row locks, metadata locks and user locks, and wait for them. The test
+//! keeps a model of who holds what: every blocker that waggle reads from the memory of the server must be one there.
 //!
-//! From the environment, to see a failure again or to try more:
-//! - `WAGGLE_MIX_SEED=33`: another mix; several with commas, one after the other.
-//! - `WAGGLE_MIX_LAST_STEP=560`: it ends after that step.
-//! - `WAGGLE_MIX_SERVER=mysql-5.7`: on that server only.
+//! Environment variables, to reproduce a failure or to run more:
+//! - `WAGGLE_MIX_SEED=33`: another seed; several, separated by commas, run one after the other.
+//! - `WAGGLE_MIX_LAST_STEP=560`: stop after this step.
+//! - `WAGGLE_MIX_SERVER=mysql-5.7`: run on this server only.
 
 mod judge;
 mod looks;
@@ -27,11 +27,11 @@ use looks::{Looking, looking};
 use model::{Asked, Mode, Model, Object, Party};
 use sessions::MixSessions;
 use settle::{Counted, Kind};
-use statements::Deed;
-use told::Deeds;
+use statements::Action;
+use told::ActionLog;
 
-/// One in so many waits for rows may have an unknown blocker: several sessions ask for a row that nobody has. At full size
-/// with six seeds it was at most 2 of 47; of no other kind there may be one.
+/// At most one in this many row waits may have an unknown blocker: several sessions request a row that nobody holds. At
+/// full size, six seeds gave at most 2 of 47. Waits of every other kind must have a known blocker.
 const UNKNOWN_ONE_IN: u64 = 20;
 
 const SEED: &str = "WAGGLE_MIX_SEED";
@@ -39,12 +39,13 @@ const LAST_STEP: &str = "WAGGLE_MIX_LAST_STEP";
 const SERVER: &str = "WAGGLE_MIX_SERVER";
 
 const SESSIONS: usize = 12;
-/// More do not wait at once: somebody has to let go.
+/// When this many sessions wait, one of the others releases its locks.
 const WAITING_MAX: usize = 7;
-/// How often another deed is thought of, until one is found that has to wait.
+/// Attempts to find an action that has to wait.
 const TRIES: usize = 30;
-/// One in so many steps is `FLUSH TABLES WITH READ LOCK`, if nobody waits then.
+/// One in this many steps is `FLUSH TABLES WITH READ LOCK`, if no session waits.
 const LOCK_ALL_ONE_IN: usize = 4;
+
 struct Mix {
     version: Version,
     seed: u64,
@@ -53,14 +54,14 @@ struct Mix {
     model: Model,
     random: Random,
     number: u64,
-    /// Who could be named as whose blocker, since all was settled the last time.
-    lately: BTreeMap<usize, BTreeSet<usize>>,
-    /// What looks have told since then.
-    claims: Vec<Wait>,
+    /// By waiting session, the blockers that a look may name since the server settled last.
+    nameable: BTreeMap<usize, BTreeSet<usize>>,
+    /// Waits from looks since then, not checked yet.
+    unchecked: Vec<Wait>,
     counted: Counted,
-    /// What the last look did not know.
+    /// What the last look could not determine.
     not_known: Vec<String>,
-    deeds: Deeds,
+    actions: ActionLog,
 }
 
 impl Mix {
@@ -79,11 +80,11 @@ impl Mix {
             model: Model { parties: ids.into_iter().map(party).collect() },
             random: Random::seeded(seed),
             number: 0,
-            lately: BTreeMap::new(),
-            claims: Vec::new(),
+            nameable: BTreeMap::new(),
+            unchecked: Vec::new(),
             counted: Counted::default(),
             not_known: Vec::new(),
-            deeds: Deeds::default(),
+            actions: ActionLog::default(),
         }
     }
 
@@ -103,22 +104,22 @@ impl Mix {
         while self.release() {}
     }
 
-    /// Sessions that can do something.
+    /// Sessions that can start an action.
     fn free(&self) -> Vec<usize> {
         let is_free = |party: &Party| party.asked.is_none() && !party.has_locked_tables;
         let parties = self.model.parties.iter().enumerate();
         parties.filter(|(_, party)| is_free(party)).map(|(at, _)| at).collect()
     }
 
-    /// Lets one session ask for something, mostly for what others have. `false` if none was found.
+    /// Starts one random action, preferably one that has to wait. `false` if none was found.
     fn ask(&mut self) -> bool {
         let free = self.free();
         let prefers_waiting = self.random.below(3) > 0;
         for trial in 0..2 * TRIES {
             let Some(at) = (!free.is_empty()).then(|| *self.random.pick(&free)) else { break };
-            let deed = Deed::any(&mut self.random);
+            let action = Action::any(&mut self.random);
             let must_wait = prefers_waiting && trial < TRIES;
-            if self.try_deed(at, deed, |waits| waits || !must_wait) {
+            if self.try_action(at, action, |waits| waits || !must_wait) {
                 self.settle();
                 return true;
             }
@@ -126,37 +127,37 @@ impl Mix {
         false
     }
 
-    /// Does something, if it makes sense, ends in no circle, and waits as it should.
-    fn try_deed(&mut self, at: usize, deed: Deed, fits: impl Fn(bool) -> bool) -> bool {
-        if !deed.is_sensible(&self.model, at) {
+    /// Starts an action if it is sensible, causes no deadlock, and waits or not as `fits` wants.
+    fn try_action(&mut self, at: usize, action: Action, fits: impl Fn(bool) -> bool) -> bool {
+        if !action.is_sensible(&self.model, at) {
             return false;
         }
-        let (asked, statements) = deed.ask(&self.model, at, self.number);
+        let (asked, statements) = action.ask(&self.model, at, self.number);
         let mut then = self.model.clone();
-        deed.begin(&mut then, at);
+        action.begin(&mut then, at);
         then.parties[at].asked = Some(asked);
         then.advance();
         let waits = then.waiting().contains(&at);
-        // There it takes a weaker lock first, by which it can end in a circle later.
-        let is_in_two =
-            self.version.is_mariadb() && matches!(deed, Deed::LockTable(_, Mode::ReadOnly));
-        if then.has_circle() || !fits(waits) || is_in_two && waits {
+        // MariaDB takes a weaker lock first, which can lead to a deadlock later.
+        let takes_two_locks =
+            self.version.is_mariadb() && matches!(action, Action::LockTable(_, Mode::ReadOnly));
+        if then.has_deadlock() || !fits(waits) || takes_two_locks && waits {
             return false;
         }
-        self.note_lately();
+        self.note_nameable();
         self.model = then;
-        self.tell(at, &deed.words(), statements);
+        self.send(at, &action.words(), statements);
         true
     }
 
-    fn tell(&mut self, at: usize, words: &str, statements: Vec<String>) {
+    fn send(&mut self, at: usize, words: &str, statements: Vec<String>) {
         self.number += 1;
-        self.deeds.did(self.number, self.id(at), words);
-        self.note_lately();
+        self.actions.did(self.number, self.id(at), words);
+        self.note_nameable();
         self.sessions.send(at, statements);
     }
 
-    /// Lets one session let go of all that it has. `false` if none has anything.
+    /// Makes one session release all its locks. `false` if no session holds any.
     fn release(&mut self) -> bool {
         let parties = self.model.parties.iter().enumerate();
         let has = |party: &Party| {
@@ -168,21 +169,21 @@ impl Mix {
             return false;
         }
         let at = *self.random.pick(&all);
-        self.let_go(at);
+        self.release_all(at);
         true
     }
 
-    fn let_go(&mut self, at: usize) {
+    fn release_all(&mut self, at: usize) {
         let statements = statements::release(&self.model, at, &mut self.random);
         let party = &mut self.model.parties[at];
         party.asked = Some(Asked::release(self.number));
         (party.is_in_transaction, party.has_locked_tables) = (false, false);
-        self.tell(at, &format!("lets go of all: {}", statements.join("; ")), statements);
+        self.send(at, &format!("releases all locks: {}", statements.join("; ")), statements);
         self.settle();
     }
 
-    /// `FLUSH TABLES WITH READ LOCK`, some who write, and the end of it. Meanwhile nobody else lets go of anything:
-    /// who has written cannot commit.
+    /// Runs `FLUSH TABLES WITH READ LOCK`, starts some writers, and unlocks. Meanwhile no other session releases locks:
+    /// a session that has written cannot commit.
     fn lock_all(&mut self) {
         let has_nothing = |party: &Party| party.held.is_empty() && !party.is_in_transaction;
         if self.model.parties.iter().any(|party| party.has_locked_tables) {
@@ -192,7 +193,7 @@ impl Mix {
         else {
             return;
         };
-        if !self.try_deed(holder, Deed::LockAll, |waits| !waits) {
+        if !self.try_action(holder, Action::LockAll, |waits| !waits) {
             return;
         }
         self.settle();
@@ -200,11 +201,11 @@ impl Mix {
             let free = self.free();
             let (at, table) = (*self.random.pick(&free), self.random.below(statements::TABLES));
             let is_held = !self.model.holders(at, (Object::Table(table), Mode::Writes)).is_empty();
-            if !is_held && self.try_deed(at, Deed::Write(table), |waits| waits) {
+            if !is_held && self.try_action(at, Action::Write(table), |waits| waits) {
                 self.settle();
             }
         }
-        self.let_go(holder);
+        self.release_all(holder);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who holds what, and who waits for it: what the mix knows from its own statements and their answers.
+//! The model: who holds and who waits for which lock, from the statements that were sent and their replies.
 
 mod modes;
 mod next;
@@ -16,17 +16,17 @@ pub(super) enum Object {
     Row(u32),
     /// The gaps between the rows of this group.
     Gaps(u32),
-    /// One of the tables that only metadata locks are taken of.
+    /// A table with metadata locks only.
     Table(usize),
     /// A user lock.
     Name(usize),
-    /// Everything.
+    /// The whole server.
     Server,
 }
 
 pub(super) type Lock = (Object, Mode);
 
-/// What kind of lock it is, as results call it.
+/// The kind of a lock, as named in the results.
 pub(super) fn kind((object, mode): Lock) -> &'static str {
     match object {
         Object::Row(_) => "row",
@@ -39,30 +39,30 @@ pub(super) fn kind((object, mode): Lock) -> &'static str {
     }
 }
 
-/// A statement that has not been answered.
+/// A statement without a reply yet.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    /// The locks that it has got, and has until it is answered.
+    /// The locks that it holds until its reply.
     has: Vec<Lock>,
-    /// Those that it still needs, one after the other.
+    /// Those that it still needs, in order.
     steps: Vec<Lock>,
-    /// Whether it has just got one, and does not wait for the next one yet.
+    /// Whether it was just granted one, and does not wait for the next one yet.
     is_on_its_way: bool,
-    /// What it has once it is answered.
+    /// What it holds after its reply.
     gives: Vec<Lock>,
-    /// Whether all that it had is let go of.
+    /// Whether its session's locks are released.
     ends_all: bool,
     /// Its place among all statements.
     number: u64,
 }
 
 impl Asked {
-    /// A statement that needs these locks, one after the other, and has those in the end.
+    /// A statement that needs the locks `steps`, in order, and holds `gives` afterwards.
     pub(super) fn new(steps: Vec<Lock>, gives: Vec<Lock>, ends_all: bool, number: u64) -> Asked {
         Asked { has: Vec::new(), steps, is_on_its_way: false, gives, ends_all, number }
     }
 
-    /// One that lets go of all that its session has.
+    /// A statement that releases all locks of its session.
     pub(super) fn release(number: u64) -> Asked {
         Asked::new(Vec::new(), Vec::new(), true, number)
     }
@@ -75,7 +75,7 @@ pub(super) struct Party {
     pub(super) held: Vec<Lock>,
     pub(super) asked: Option<Asked>,
     pub(super) is_in_transaction: bool,
-    /// Whether it can do nothing but let go.
+    /// Whether it can only unlock.
     pub(super) has_locked_tables: bool,
 }
 
@@ -88,12 +88,12 @@ impl Party {
         self.held.iter().any(|(_, mode)| *mode == Mode::Inserts)
     }
 
-    /// All that it has, and all that its statement has got so far.
+    /// All locks that it holds, with those of its running statement.
     fn has(&self) -> impl Iterator<Item = &Lock> {
         self.held.iter().chain(self.asked.iter().flat_map(|asked| &asked.has))
     }
 
-    /// What it waits for.
+    /// The lock that it waits for.
     fn awaited(&self) -> Option<Lock> {
         let asked = self.asked.as_ref().filter(|asked| !asked.is_on_its_way)?;
         asked.steps.first().copied()
@@ -110,14 +110,14 @@ impl Model {
         self.parties.iter().enumerate().filter(move |(other, _)| *other != at)
     }
 
-    /// Who has what excludes this lock.
+    /// The sessions that hold a conflicting lock.
     pub(super) fn holders(&self, at: usize, (object, mode): Lock) -> BTreeSet<usize> {
         let excludes = |(other, held): &Lock| *other == object && mode.excludes(*held);
         let holders = self.others(at).filter(|(_, party)| party.has().any(excludes));
         holders.map(|(at, _)| at).collect()
     }
 
-    /// Who waits, and is let go first.
+    /// The waiting sessions that are served first.
     fn ahead(&self, at: usize, (object, mode): Lock) -> BTreeSet<usize> {
         let number = |party: &Party| party.asked.as_ref().map_or(u64::MAX, |asked| asked.number);
         let own = number(&self.parties[at]);
@@ -130,7 +130,7 @@ impl Model {
         self.others(at).filter(|(_, party)| is_ahead(party)).map(|(at, _)| at).collect()
     }
 
-    /// Who asks for what excludes this lock, whoever came first.
+    /// The sessions that wait for a conflicting lock, in any order.
     fn rivals(&self, at: usize, (object, mode): Lock) -> BTreeSet<usize> {
         let is_rival = |party: &Party| {
             let awaited = party.awaited();
@@ -139,13 +139,13 @@ impl Model {
         self.others(at).filter(|(_, party)| is_rival(party)).map(|(at, _)| at).collect()
     }
 
-    /// What a session waits for.
+    /// The lock that a session waits for.
     pub(super) fn awaited(&self, at: usize) -> Option<Lock> {
         self.parties[at].awaited()
     }
 
-    /// Who may be named as the blocker of one that waits: who holds, else who goes first. Of rows of MySQL 8 and
-    /// later the heaviest transaction goes first, so any of those who ask for the same.
+    /// Who may be named as a blocker of a waiting session: the holders, else those served first. In MySQL 8 and later
+    /// the heaviest transaction gets a row first, so that may be any session that waits for it.
     pub(super) fn may_be_named(&self, at: usize) -> BTreeSet<usize> {
         let Some(lock) = self.awaited(at) else { return self.after(at) };
         let holders = self.holders(at, lock);
@@ -159,14 +159,14 @@ impl Model {
         before
     }
 
-    /// Who would go first, if it did not have its last lock already: it is shown as waiting until its thread wakes up.
+    /// Those served before its last granted lock: the session is shown as waiting until its thread wakes up.
     fn after(&self, at: usize) -> BTreeSet<usize> {
         let asked = self.parties[at].asked.as_ref();
         let last = asked.and_then(|asked| asked.has.last().copied());
         last.map(|lock| self.ahead(at, lock)).unwrap_or_default()
     }
 
-    /// Whether those are the blockers of one that waits, when all has come to rest; else what is wrong.
+    /// Whether `named` are the blockers of a waiting session once the locks have settled; else what is wrong.
     pub(super) fn judge(&self, at: usize, named: &BTreeSet<usize>) -> Result<(), &'static str> {
         let Some(lock) = self.awaited(at) else { return Ok(()) };
         if named.is_empty() {
@@ -178,8 +178,7 @@ impl Model {
         if is_right { Ok(()) } else { Err("waits for others") }
     }
 
-    /// Whether the memory of the server does not tell whom it waits for: nobody has the row, and several asked for
-    /// it before, or perhaps after.
+    /// Whether the server's memory does not show the blocker: no session holds the row, and several wait for it.
     pub(super) fn is_in_doubt(&self, at: usize) -> bool {
         let Some(lock) = self.awaited(at) else { return false };
         matches!(lock.0, Object::Row(_))
@@ -187,15 +186,15 @@ impl Model {
             && self.rivals(at, lock).len() > 1
     }
 
-    /// Those who wait.
+    /// The waiting sessions.
     pub(super) fn waiting(&self) -> BTreeSet<usize> {
         let due = self.due();
         let waits = |at: &usize| self.parties[*at].asked.is_some() && !due.contains(at);
         (0..self.parties.len()).filter(waits).collect()
     }
 
-    /// Whether some would wait for each other for ever.
-    pub(super) fn has_circle(&self) -> bool {
+    /// Whether there is a deadlock.
+    pub(super) fn has_deadlock(&self) -> bool {
         let edges: Vec<BTreeSet<usize>> =
             (0..self.parties.len()).map(|at| self.may_wait_for(at)).collect();
         (0..edges.len()).any(|start| {
@@ -210,7 +209,7 @@ impl Model {
         })
     }
 
-    /// For any of the locks that its statement still needs.
+    /// Blockers of any lock that its statement still needs.
     fn may_wait_for(&self, at: usize) -> BTreeSet<usize> {
         let steps = self.parties[at].asked.iter().flat_map(|asked| &asked.steps);
         steps.flat_map(|lock| [self.holders(at, *lock), self.ahead(at, *lock)]).flatten().collect()

@@ -1,4 +1,4 @@
-//! The sessions of the mix. Each has a thread, since most of them wait.
+//! The sessions of the mix. Each has its own thread, since most of them wait.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use waggle_testkit::{Client, Server};
 
-/// A session has run all that it was told to, or one of it failed.
+/// A session has run all its statements, or one of them failed.
 type Answer = (usize, Result<(), String>);
 
 pub(super) struct MixSessions {
@@ -16,7 +16,7 @@ pub(super) struct MixSessions {
 }
 
 impl MixSessions {
-    /// Opens so many; the connection ids.
+    /// Opens `number` sessions; returns their connection ids, too.
     pub(super) fn open(server: &Server, number: usize) -> (MixSessions, Vec<u64>) {
         let (sender, answers) = channel();
         let (mut orders, mut threads, mut ids) = (Vec::new(), Vec::new(), Vec::new());
@@ -35,17 +35,17 @@ impl MixSessions {
         self.orders[at].send(statements).unwrap();
     }
 
-    /// Who has been answered by now.
+    /// Sessions that have got their reply.
     pub(super) fn answered(&self) -> Vec<usize> {
         self.answers.try_iter().map(answer_of).collect()
     }
 
-    /// The next who is answered, if that comes in a moment.
+    /// The next session that gets its reply within `moment`.
     pub(super) fn wait_a_moment(&self, moment: Duration) -> Option<usize> {
         self.answers.recv_timeout(moment).ok().map(answer_of)
     }
 
-    /// Ends all of them; none may be waiting.
+    /// Ends all sessions; none may be waiting.
     pub(super) fn close(self) {
         drop(self.orders);
         self.threads.into_iter().for_each(|thread| thread.join().unwrap());

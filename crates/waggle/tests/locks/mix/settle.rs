@@ -1,4 +1,4 @@
-//! Looks at the server until it has come to rest, and counts what was seen.
+//! Looks at the server until its locks have settled, and counts what was seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Kind {
     pub(super) waits: u64,
-    /// Those whose blocker was unknown when all was settled: where memory does not tell it ([`Model::is_in_doubt`]).
+    /// Those with an unknown blocker after settling, where memory does not show it ([`Model::is_in_doubt`]).
     ///
     /// [`Model::is_in_doubt`]: super::model::Model::is_in_doubt
     pub(super) unknown: u64,
-    /// Those whose table or name was not told.
+    /// Those without the name of the table or user lock.
     pub(super) nameless: u64,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct Counted {
     pub(super) looks: u64,
     /// Blockers that were named, in all looks.
     pub(super) named: u64,
-    /// Waits in all looks, and those of them that had nobody named.
+    /// Waits in all looks, and those of them without a named blocker.
     pub(super) sights: u64,
     pub(super) blind_sights: u64,
-    /// The longest time from a change until a look had it all, in milliseconds.
+    /// The longest time from a change until a look matched the model, milliseconds.
     pub(super) slowest_ms: u64,
-    /// Waits that have been counted, by who waits.
+    /// Waits that have been counted, with the waiter.
     seen: BTreeSet<(usize, Lock)>,
 }
 
@@ -48,11 +48,11 @@ impl Counted {
 
 impl Mix {
     fn take_answer(&mut self, at: usize) {
-        self.deeds.answered(self.id(at));
+        self.actions.answered(self.id(at));
         self.model.answered(at);
         self.counted.seen.retain(|(other, _)| *other != at);
         self.model.advance();
-        self.note_lately();
+        self.note_nameable();
     }
 
     fn take_answers(&mut self) {
@@ -61,14 +61,14 @@ impl Mix {
         }
     }
 
-    /// Looks until the server has come to rest and what is seen is what the mix knows; then once more, when nothing
-    /// else may be seen.
+    /// Looks until the server has settled and what is seen matches the model. Then looks once more, and that look must
+    /// match.
     pub(super) fn settle(&mut self) {
         let begin = Instant::now();
         loop {
-            self.come_to_rest(begin);
+            self.wait_until_settled(begin);
             let seen = self.look();
-            // A lock may have been passed on whose answer was still under way.
+            // A lock may have been granted while the reply was still on its way.
             let answered = self.sessions.answered();
             if answered.is_empty() {
                 if let Some(why) = self.difference(&seen) {
@@ -80,17 +80,17 @@ impl Mix {
         }
     }
 
-    fn come_to_rest(&mut self, begin: Instant) {
+    fn wait_until_settled(&mut self, begin: Instant) {
         loop {
             self.take_answers();
             let due = self.model.advance();
             let seen = self.look();
-            self.claims.extend(seen.values().cloned());
+            self.unchecked.extend(seen.values().cloned());
             let differs = match due.is_empty() {
                 true => self.difference(&seen),
                 false => {
                     let ids: Vec<String> = due.iter().map(|at| self.id(*at).to_string()).collect();
-                    Some(format!("answers are due: {}", ids.join(", ")))
+                    Some(format!("replies are due: {}", ids.join(", ")))
                 }
             };
             let Some(why) = differs else { break };
@@ -103,9 +103,9 @@ impl Mix {
         }
         let took = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.counted.slowest_ms = self.counted.slowest_ms.max(took);
-        self.assert_nobody_was_blamed();
-        self.lately.clear();
-        self.note_lately();
+        self.assert_only_blockers_were_named();
+        self.nameable.clear();
+        self.note_nameable();
     }
 
     fn look(&mut self) -> BTreeMap<u64, Wait> {

@@ -1,4 +1,4 @@
-//! What is told of a mix that fails: who waits, for what and for whom, and what was done last.
+//! The failure message: who waits, for what and for whom, and the last actions.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -9,26 +9,26 @@ use super::Mix;
 use super::model::{Lock, Mode, Object};
 use super::statements;
 
-/// How many deeds are told.
-const DEEDS: usize = 20;
+/// Actions in the message.
+const ACTIONS_TOLD: usize = 20;
 
-/// What was done last, and which answers came.
+/// The last actions, and the replies since.
 #[derive(Debug, Default)]
-pub(super) struct Deeds {
-    /// Whether it is a deed; and in words.
+pub(super) struct ActionLog {
+    /// Whether the line is an action, and its text.
     lines: VecDeque<(bool, String)>,
 }
 
-impl Deeds {
+impl ActionLog {
     pub(super) fn did(&mut self, step: u64, session: u64, what: &str) {
         self.lines.push_back((true, format!("step {step}: {session} {what}")));
-        while self.lines.iter().filter(|(is_deed, _)| *is_deed).count() > DEEDS {
+        while self.lines.iter().filter(|(is_action, _)| *is_action).count() > ACTIONS_TOLD {
             self.lines.pop_front();
         }
     }
 
     pub(super) fn answered(&mut self, session: u64) {
-        self.lines.push_back((false, format!("{session} has its answer")));
+        self.lines.push_back((false, format!("{session} got its reply")));
     }
 }
 
@@ -48,14 +48,14 @@ impl Mix {
             }
         }
         if !self.not_known.is_empty() {
-            let _ = writeln!(out, "the look did not know: {}", self.not_known.join("; "));
+            let _ = writeln!(out, "the look could not determine: {}", self.not_known.join("; "));
         }
-        out.push_str("what was done last:\n");
-        self.deeds.lines.iter().for_each(|(_, line)| out.push_str(&format!("  {line}\n")));
+        out.push_str("last actions:\n");
+        self.actions.lines.iter().for_each(|(_, line)| out.push_str(&format!("  {line}\n")));
         out
     }
 
-    /// Who waits, as the mix knows it and as it was seen.
+    /// One waiter in the model, and as it was seen.
     fn told_of(&self, at: usize, wait: Option<&Wait>) -> String {
         let ids = |all: &BTreeSet<usize>| {
             let ids: Vec<String> = all.iter().map(|at| self.id(*at).to_string()).collect();
@@ -81,12 +81,12 @@ impl Mix {
             }
         };
         let may_be = ids(&self.model.may_be_named(at));
-        let lately = ids(self.lately.get(&at).unwrap_or(&BTreeSet::new()));
-        format!("{} {known}; known: {may_be}; since all was at rest: {lately}; {seen}", self.id(at))
+        let nameable = ids(self.nameable.get(&at).unwrap_or(&BTreeSet::new()));
+        format!("{} {known}; model: {may_be}; since it settled: {nameable}; {seen}", self.id(at))
     }
 }
 
-/// A lock in plain words.
+/// A lock in words.
 fn words((object, mode): Lock) -> String {
     let object = match object {
         Object::Row(id) => format!("row {id}"),

@@ -1,11 +1,11 @@
-//! What the server does by itself: it gives locks, statements go on to their next one, and end.
+//! The next steps of the server: it grants locks, and statements request their next lock or end.
 
 use std::collections::BTreeSet;
 
 use super::{Asked, Model};
 
 impl Model {
-    /// Statements that have not been answered, in the order in which they were sent.
+    /// Sessions with a running statement, in the order of sending.
     fn in_order(&self) -> Vec<usize> {
         let asked = |at: usize| self.parties[at].asked.as_ref();
         let mut all: Vec<usize> =
@@ -14,33 +14,33 @@ impl Model {
         all
     }
 
-    /// Whether nobody has what it waits for, and nobody goes first.
+    /// Whether no session holds what it waits for, and none is served first.
     fn is_free(&self, at: usize) -> bool {
         self.awaited(at).is_some_and(|lock| {
             self.holders(at, lock).is_empty() && self.ahead(at, lock).is_empty()
         })
     }
 
-    /// Who gets a lock next.
+    /// The session that is granted a lock next.
     fn next_given(&self) -> Option<usize> {
         self.in_order().into_iter().find(|at| self.is_free(*at))
     }
 
-    /// Who asks next for another lock. Before that all get theirs who can: whoever lets go of a lock gives it to them,
-    /// and they have to wake up first.
+    /// The session that requests another lock next. All possible grants come before: the session that releases a lock
+    /// grants it, and the waiter has to wake up first.
     fn next_asking(&self) -> Option<usize> {
         let asked = |at: usize| self.parties[at].asked.as_ref();
         self.in_order().into_iter().find(|at| asked(*at).is_some_and(|asked| asked.is_on_its_way))
     }
 
-    /// Whose statements have all that they need.
+    /// The sessions whose statements hold all that they need.
     fn complete(&self) -> BTreeSet<usize> {
         let is_complete = |asked: &Asked| asked.steps.is_empty();
         let all = self.in_order().into_iter();
         all.filter(|at| self.parties[*at].asked.as_ref().is_some_and(is_complete)).collect()
     }
 
-    /// It gets the lock that it waits for.
+    /// Grants the lock that a session waits for.
     fn give(&mut self, at: usize) {
         let Some(asked) = self.parties[at].asked.as_mut() else { return };
         if !asked.steps.is_empty() {
@@ -49,14 +49,14 @@ impl Model {
         }
     }
 
-    /// It begins to wait for its next lock.
+    /// A session begins to wait for its next lock.
     fn ask(&mut self, at: usize) {
         if let Some(asked) = self.parties[at].asked.as_mut() {
             asked.is_on_its_way = false;
         }
     }
 
-    /// Gives all locks that can be given, in this order.
+    /// Grants all locks that can be granted; returns the sessions in order.
     fn give_all(&mut self) -> Vec<usize> {
         let mut given = Vec::new();
         while let Some(at) = self.next_given() {
@@ -66,15 +66,15 @@ impl Model {
         given
     }
 
-    /// The statements that must be answered now.
+    /// The sessions whose replies are due.
     pub(super) fn due(&self) -> BTreeSet<usize> {
         let mut then = self.clone();
         then.give_all();
         then.complete()
     }
 
-    /// Goes on with statements that need several locks, up to the last one: only the answer tells that they have that.
-    /// Returns those that must be answered now. As long as there are some, nobody asks for another lock.
+    /// Advances statements that need several locks, up to the last one: only the reply confirms that one. Returns the
+    /// sessions whose replies are due. While there are any, no session requests another lock.
     pub(in super::super) fn advance(&mut self) -> BTreeSet<usize> {
         loop {
             let mut then = self.clone();
@@ -88,8 +88,8 @@ impl Model {
         }
     }
 
-    /// The next thing that happens, if nobody sends another statement. `false` if all has come to rest.
-    pub(in super::super) fn happens(&mut self) -> bool {
+    /// Takes the server's next step, if no other statement is sent. `false` if all has settled.
+    pub(in super::super) fn step(&mut self) -> bool {
         if let Some(at) = self.next_given() {
             self.give(at);
         } else if let Some(at) = self.next_asking() {
@@ -102,7 +102,7 @@ impl Model {
         true
     }
 
-    /// A statement was answered.
+    /// A statement got its reply.
     pub(in super::super) fn answered(&mut self, at: usize) {
         let party = &mut self.parties[at];
         let Some(asked) = party.asked.take() else { return };

@@ -4,7 +4,7 @@ use Mode::{Changes, Exclusive, NoReadWrite, ReadOnly, Reads, Shared, Upgradable,
 const TABLE: Object = Object::Table(0);
 const ROW: Object = Object::Row(100);
 
-/// Sessions that hold these locks, and those that have asked for those, in this order.
+/// Sessions that hold `held`, and sessions that request `asked`, in this order.
 fn model(held: &[&[Lock]], asked: &[&[Lock]]) -> Model {
     let held = held.iter().map(|held| Party { held: held.to_vec(), ..Party::default() });
     let asked = asked.iter().enumerate().map(|(number, steps)| {
@@ -40,11 +40,11 @@ fn who_empties_a_table_gets_it_before_writers_that_came_first() {
 fn while_one_empties_a_table_the_next_one_waits_for_it() {
     let empty: &[Lock] = &[(TABLE, Changes)];
     let mut model = model(&[], &[empty, empty]);
-    assert!(model.happens());
+    assert!(model.step());
     assert_eq!((model.may_be_named(0), model.may_be_named(1)), (set([]), set([0])));
-    // It is answered, and the next one gets its lock.
-    assert!(model.happens() && model.may_be_named(1).is_empty());
-    while model.happens() {}
+    // It gets its reply, and the next one its lock.
+    assert!(model.step() && model.may_be_named(1).is_empty());
+    while model.step() {}
     assert!(model.parties.iter().all(|party| party.asked.is_none()));
 }
 
@@ -115,7 +115,7 @@ fn two_who_wait_for_each_other_are_a_circle() {
     let other = (Object::Row(200), Exclusive);
     let mut model = model(&[], &[&[(ROW, Exclusive)], &[other]]);
     (model.parties[0].held, model.parties[1].held) = (vec![other], Vec::new());
-    assert!(!model.has_circle());
+    assert!(!model.has_deadlock());
     model.parties[1].held = vec![(ROW, Exclusive)];
-    assert!(model.has_circle());
+    assert!(model.has_deadlock());
 }
