@@ -70,6 +70,8 @@ pub struct Blocker {
     pub identity: Identity,
     /// Whether it waits for its client; `None` where it was not seen.
     pub is_idle: Option<bool>,
+    /// Whether it waits for a lock itself: then it need not hold one, but stands before others in the queue.
+    pub waits: bool,
     /// Since when it is idle, or its statement runs, nanoseconds of `CLOCK_MONOTONIC`.
     pub since_ns: Option<u64>,
     /// What it runs, or ran last.

@@ -38,8 +38,10 @@ impl Holders {
     ) -> Holders {
         let named: BTreeSet<u64> = blocked.flat_map(told).copied().collect();
         let holds = |session: &SeenSession| named.contains(&session.connection_id);
+        let waiting = waiting(&seen);
         let holder = |session: SeenSession| {
-            let blocker = Arc::new(as_seen(&session, &start_ns));
+            let waits = waiting.contains(&session.connection_id);
+            let blocker = Arc::new(Blocker { waits, ..as_seen(&session, &start_ns) });
             // What it runs is told by now, and may hold secrets.
             let seen = SeenSession { text: None, state: None, ..session };
             (seen.connection_id, Holder { seen, blocker, is_open: true })
@@ -61,7 +63,12 @@ impl Holders {
                 && now.noted_start_us == then.noted_start_us
                 && now.command == then.command;
             if is_same {
-                (holder.blocker, holder.is_open) = (before.blocker.clone(), false);
+                let waits = holder.blocker.waits;
+                holder.blocker = match before.blocker.waits == waits {
+                    true => before.blocker.clone(),
+                    false => Arc::new(Blocker { waits, ..Blocker::clone(&before.blocker) }),
+                };
+                holder.is_open = false;
             }
         }
     }
@@ -105,6 +112,13 @@ impl Holders {
     }
 }
 
+/// Who waits for a lock.
+fn waiting(seen: &SeenLocks) -> BTreeSet<u64> {
+    let rows = seen.rows.value().into_iter().flatten().map(|wait| wait.connection_id);
+    let locks = seen.metadata.value().into_iter().flatten().filter(|lock| lock.is_pending);
+    rows.chain(locks.map(|lock| lock.connection_id)).collect()
+}
+
 /// The first of those whom it names.
 fn told(blocked: &Blocked) -> impl Iterator<Item = &u64> {
     blocked.by.iter().take(TOLD_MAX)
@@ -122,6 +136,7 @@ fn as_seen(seen: &SeenSession, start_ns: impl Fn(u64) -> Option<u64>) -> Blocker
         connection_id: seen.connection_id,
         identity: seen.identity.clone(),
         is_idle: Some(is_idle),
+        waits: false,
         since_ns: seen.noted_start_us.filter(|_| !is_idle).and_then(start_ns),
         statement: ran,
         first_write: None,
@@ -130,7 +145,7 @@ fn as_seen(seen: &SeenSession, start_ns: impl Fn(u64) -> Option<u64>) -> Blocker
 
 #[cfg(test)]
 mod tests {
-    use waggle_model::{Identity, Reading, ServerStatus, Statement};
+    use waggle_model::{Identity, Reading, SeenMetadataLock, ServerStatus, Statement};
 
     use super::*;
 
@@ -205,5 +220,22 @@ mod tests {
         assert_eq!(told_of(&holders, &mut blocked).as_deref(), Some("ALTER TABLE t ADD c INT"));
         let one = &blocked.blockers[0];
         assert_eq!((one.is_idle, one.since_ns), (Some(false), Some(5_000)));
+    }
+
+    #[test]
+    fn who_waits_for_a_lock_itself_is_marked_so() {
+        let alter = SeenSession { command: Command::QUERY, ..session(7, 5) };
+        let pending = SeenMetadataLock { connection_id: 7, is_pending: true, ..Default::default() };
+        let seen = SeenLocks {
+            sessions: vec![alter, session(8, 5)],
+            metadata: Reading::Value(vec![pending]),
+            rows: Reading::Value(Vec::new()),
+            unreadable: 0,
+            is_pooled: false,
+        };
+        let mut blocked = Blocked { by: vec![7, 8], ..Blocked::default() };
+        Holders::of(seen, 30_000, [&blocked].into_iter(), Some).tell(&mut blocked);
+        let waits: Vec<bool> = blocked.blockers.iter().map(|one| one.waits).collect();
+        assert_eq!(waits, [true, false]);
     }
 }

@@ -180,7 +180,7 @@ fn numbers(one: &Watched, frame: &Frame) -> Vec<(String, Style)> {
     let (lost, lost_before) = (overview.losses.statements(), one.lost.statements());
     let lost = match (lost, lost_before) {
         (0, 0) => ("lost 0".to_owned(), PLAIN),
-        (now, all) => (format!("LOST {now} of {all} in all"), BAD),
+        (now, all) => (format!("LOST {now}, {all} since the start"), BAD),
     };
     let mut parts = vec![
         (format!("{} statements/s", plain(Some(frame.rate(overview.statements as f64)))), BOLD),

@@ -227,6 +227,27 @@ fn whoever_holds_what_a_digest_waits_for_is_unknown_with_the_reason_or_not_read_
 }
 
 #[test]
+fn who_only_stands_before_in_the_queue_is_not_said_to_hold_the_lock() {
+    let mut app = watching(&[2], 1);
+    app.on_key(Key::Enter);
+    let mut waits = measured_second_of(2, 2, &KINDS);
+    run_the_busiest(&mut waits, &[30]);
+    if let Reading::Value(running) = &mut waits.record.running {
+        for one in running.iter_mut().filter_map(|one| one.blocked.as_mut()) {
+            for blocker in &mut one.blockers {
+                let blocker = std::sync::Arc::make_mut(blocker);
+                (blocker.is_idle, blocker.waits) = (Some(false), true);
+            }
+        }
+    }
+    app.take(waits);
+    let screen = text(&drawn(&app, ALL, 120, 80));
+    assert!(screen.contains("Waits behind        "), "{screen}");
+    assert!(screen.contains("waits for a lock itself, running for"), "{screen}");
+    assert!(!screen.contains("Held by"), "{screen}");
+}
+
+#[test]
 fn the_list_of_sessions_tells_since_when_each_waits_and_by_whom_it_is_blocked() {
     let app = measuring(1);
     let screen = text(&drawn(&app, ALL, 160, 40));

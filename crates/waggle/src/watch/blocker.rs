@@ -16,6 +16,8 @@ pub(super) struct BlockerJson {
     schema: Option<String>,
     /// Whether it waits for its client.
     idle: Option<bool>,
+    /// Whether it waits for a lock itself: it may only stand before others in the queue.
+    waits: bool,
     /// Since when it is idle, or its statement runs.
     since: Option<String>,
     /// What it runs, or ran last.
@@ -42,6 +44,7 @@ impl BlockerJson {
             host: lossy(&blocker.identity.host),
             schema: lossy(&blocker.identity.database),
             idle: blocker.is_idle,
+            waits: blocker.waits,
             since: blocker.since_ns.map(since),
             statement: blocker.statement.as_ref().map(text),
             first_write: blocker.first_write.as_ref().map(text),

@@ -168,6 +168,7 @@ fn holder(end_ns: u64) -> Arc<Blocker> {
         connection_id: 12,
         identity: Identity { user: own("app"), host: own("10.1.2.4"), database: own("shop") },
         is_idle: Some(true),
+        waits: false,
         since_ns: Some(end_ns - 42 * SECOND),
         statement: ran("SELECT v FROM t WHERE id = 7"),
         first_write: ran("UPDATE t SET v = 'private words' WHERE id = 7"),

@@ -80,7 +80,9 @@ fn lines(blocked: &Blocked, now_ns: u64, literals: bool, width: usize) -> Vec<Li
         [id] => format!("session {id}{on}"),
         ids => format!("all of {}{on}", ids.join(", ")),
     };
-    let mut lines = named("Held by", &holders, width);
+    // Who waits itself need not hold anything: it is not the one to be looked at.
+    let is_behind = !blocked.blockers.is_empty() && blocked.blockers.iter().all(|one| one.waits);
+    let mut lines = named(if is_behind { "Waits behind" } else { "Held by" }, &holders, width);
     for blocker in blocked.blockers.iter().take(SHOWN).filter(|one| one.is_idle.is_some()) {
         lines.extend(self::blocker(blocker, now_ns, literals, width));
     }
@@ -98,7 +100,11 @@ fn account(identity: &Identity) -> String {
 /// What is known of one that was seen.
 fn blocker(blocker: &Blocker, now_ns: u64, literals: bool, width: usize) -> Vec<Line<'static>> {
     let is_idle = blocker.is_idle == Some(true);
-    let does = if is_idle { "idle" } else { "running" };
+    let does = match (is_idle, blocker.waits) {
+        (true, _) => "idle",
+        (false, true) => "waits for a lock itself, running",
+        (false, false) => "running",
+    };
     let since = blocker.since_ns.map(|since| format!(" for {}", age(now_ns.saturating_sub(since))));
     let who = format!("{}, {does}{}", account(&blocker.identity), since.unwrap_or_default());
     let mut lines = named(&format!("  Session {}", blocker.connection_id), &who, width);
