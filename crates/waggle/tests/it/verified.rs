@@ -67,8 +67,10 @@ impl Verified {
             assert_eq!(self.number(count), 0, "{what}: {count} in {report:#}");
         }
         assert_eq!(self.lost(), 0, "{what}: {report:#}");
+        // What runs at a reading may be on one side of it for the server, and on the other for waggle.
         let (captured, counted) = (self.number("/captured"), self.number("/server_counted"));
-        assert_eq!(captured, counted, "{what}: {report:#}");
+        let in_flight = self.number("/in_flight");
+        assert!(captured.abs_diff(counted) <= in_flight, "{what}: {report:#}");
         assert!(captured >= least, "{what}: captured {captured} of at least {least}");
     }
 
