@@ -41,7 +41,7 @@ impl Holders {
         let waiting = waiting(&seen);
         let holder = |session: SeenSession| {
             let waits = waiting.contains(&session.connection_id);
-            let blocker = Arc::new(Blocker { waits, ..as_seen(&session, &start_ns) });
+            let blocker = Arc::new(as_seen(&session, waits, &start_ns));
             // What it runs is told by now, and may hold secrets.
             let seen = SeenSession { text: None, state: None, ..session };
             (seen.connection_id, Holder { seen, blocker, is_open: true })
@@ -125,7 +125,7 @@ fn told(blocked: &Blocked) -> impl Iterator<Item = &u64> {
 }
 
 /// What the look itself tells. An idle session has no text.
-fn as_seen(seen: &SeenSession, start_ns: impl Fn(u64) -> Option<u64>) -> Blocker {
+fn as_seen(seen: &SeenSession, waits: bool, start_ns: impl Fn(u64) -> Option<u64>) -> Blocker {
     let is_idle = seen.command == Command::SLEEP;
     let text = seen.text.as_deref().filter(|_| !is_idle);
     let ran = text.map(|bytes| {
@@ -136,7 +136,7 @@ fn as_seen(seen: &SeenSession, start_ns: impl Fn(u64) -> Option<u64>) -> Blocker
         connection_id: seen.connection_id,
         identity: seen.identity.clone(),
         is_idle: Some(is_idle),
-        waits: false,
+        waits,
         since_ns: seen.noted_start_us.filter(|_| !is_idle).and_then(start_ns),
         statement: ran,
         first_write: None,

@@ -70,8 +70,6 @@ struct Session {
     first_write: Ran,
     /// Whether the open transaction is that one.
     has_written: bool,
-    /// Whether the begin of the open transaction was seen.
-    knows_transaction: bool,
     /// The open transaction.
     transaction: OpenTransaction,
 }
@@ -137,8 +135,7 @@ impl Remembered {
             if in_transaction == Some(false)
                 && let Some(one) = self.sessions.get_mut(&key)
             {
-                (one.has_written, one.knows_transaction) = (false, true);
-                one.transaction = OpenTransaction::No;
+                (one.has_written, one.transaction) = (false, OpenTransaction::No);
             }
             return;
         }
@@ -208,16 +205,15 @@ impl Session {
             (Some(true), open) => open,
         };
         match in_transaction {
-            Some(false) => (self.has_written, self.knows_transaction) = (false, true),
-            None => (self.has_written, self.knows_transaction) = (false, false),
+            None | Some(false) => self.has_written = false,
             Some(true) => match kind(sql) {
                 Kind::Begin | Kind::Commit | Kind::Rollback | Kind::Ddl => {
-                    (self.has_written, self.knows_transaction) = (false, true);
+                    self.has_written = false;
                     self.transaction = OpenTransaction::Since(self.last.end_ns);
                 }
                 kind => {
-                    let is_first = self.knows_transaction && !self.has_written;
-                    if is_first && is_done && writes(kind) {
+                    let knows_begin = self.transaction != OpenTransaction::Unknown;
+                    if knows_begin && !self.has_written && is_done && writes(kind) {
                         let Ran { text, settings } = &self.last.ran;
                         set(&mut self.first_write, text, *settings);
                         self.has_written = true;

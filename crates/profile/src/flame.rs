@@ -63,7 +63,7 @@ fn class(name: &str) -> TimeClass {
     found.unwrap_or(TimeClass::Other)
 }
 
-/// What is written on frames. It holds what the server gave: whoever shows it makes it fit to be shown.
+/// What is written on frames. The texts come from the server: whoever shows them has to escape them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
     /// A function, the text of a digest up to a hundred letters, a thread, a class of waits in brackets.

@@ -12,6 +12,14 @@ pub(crate) fn printable(text: &[u8], settings: Option<SessionSettings>, redact: 
     waggle_sql::printable(text, settings_of(settings), redact)
 }
 
+/// The begin of a text, with a sign where something is left out.
+pub(crate) fn cut(text: &str, letters: usize) -> String {
+    match text.char_indices().nth(letters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// Bytes of the server as text.
 pub(crate) fn lossy(bytes: &Option<Vec<u8>>) -> Option<String> {
     bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())

@@ -147,7 +147,7 @@ fn ask(connection: &mut Connection) -> Result<Known, ConnectionError> {
     Ok(Known::Nothing(why))
 }
 
-/// Why a lock may not be among those that the server shows.
+/// Why the server may not show every lock; `None` where it does.
 fn not_all(server: &ServerIdentity, requests: &[Request]) -> Option<&'static str> {
     let is_on_from_the_start =
         server.flavour == Flavour::Mysql && server.server_version().number >= ON_SINCE;

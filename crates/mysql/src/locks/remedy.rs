@@ -1,7 +1,7 @@
 //! What ends a wait. It is for a person to decide, and never sent.
 //!
-//! It is a promise: whoever does it frees somebody. So nobody is named who holds the lock with others, or who takes
-//! turns with them.
+//! It is a promise: the command frees somebody. So it is not given for sessions that hold the lock together, or take
+//! turns.
 
 use waggle_model::Flavour;
 
@@ -133,8 +133,8 @@ fn turns<'a>(
     ))
 }
 
-/// Whether a request lets so many others go first as `max_write_lock_count` says. MariaDB counts none for `LOCK TABLES
-/// … READ` (seen on 10.11).
+/// Whether `max_write_lock_count` limits how many others overtake this request. On MariaDB it does not for `LOCK TABLES …
+/// READ` (seen on 10.11).
 fn starves(wait: &Wait, flavour: Flavour) -> bool {
     let mode = wait.lock.mode.as_deref().unwrap_or_default();
     let reads = ["SHARED_READ", "SHARED_READ_ONLY"].contains(&mode);

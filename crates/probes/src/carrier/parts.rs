@@ -74,7 +74,7 @@ pub(crate) fn split_of(reply: &SessionData<'_>, latency_ns: u64) -> Option<Split
     Some(Split { parts, usage, after_reply_before_ns, is_overdrawn })
 }
 
-/// Which words a record has, a bit for each, and all of them in their order: those that are 0 are not in it.
+/// The mask of the words in a record, and all words. A record leaves out words that are 0.
 fn words_of(bytes: &[u8]) -> Option<(u64, [u64; WORDS])> {
     let mut told = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word));
     let mask = told.next()? & ((1 << WORDS) - 1);

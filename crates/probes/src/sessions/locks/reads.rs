@@ -36,7 +36,7 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// The reads of one look: no more than so many bytes, and so much time.
+/// The reads of one look, with a limit on their bytes and on their time.
 pub(super) struct Reads<'a> {
     memory: &'a mut dyn Memory,
     bytes: u64,

@@ -12,6 +12,7 @@ use waggle_sql::printable;
 
 use super::Look;
 use super::json::shown;
+use crate::text::cut;
 
 /// Characters of a statement that are shown.
 const STATEMENT_MAX: usize = 200;
@@ -204,7 +205,7 @@ impl Page<'_> {
             (Some(text), _) => {
                 let what = if statement.is_running { "runs" } else { "ran last" };
                 let text = printable(text.as_bytes(), None, self.look.redact);
-                self.line(indent, &format!("{what}: {}", cut(&text)));
+                self.line(indent, &format!("{what}: {}", cut(&text, STATEMENT_MAX)));
             }
             (None, Some(why)) => self.line(indent, &format!("last statement not known: {why}")),
             (None, None) => {}
@@ -213,7 +214,7 @@ impl Page<'_> {
             session.first_write.as_ref().filter(|text| statement.text.as_ref() != Some(*text));
         if let Some(write) = write {
             let text = printable(write.as_bytes(), None, self.look.redact);
-            self.line(indent, &format!("wrote first: {}", cut(&text)));
+            self.line(indent, &format!("wrote first: {}", cut(&text, STATEMENT_MAX)));
         }
     }
 
@@ -227,7 +228,7 @@ impl Page<'_> {
             let active = seconds(party.active_s.map(|seconds| seconds as f64));
             self.line("  ", &format!("{id}, transaction of {active}{end}"));
             if let Some(statement) = &party.statement {
-                self.line("    ", &format!("ran: {}", cut(statement)));
+                self.line("    ", &format!("ran: {}", cut(statement, STATEMENT_MAX)));
             }
             for lock in &party.holds {
                 self.line("    ", &format!("held {}", held(lock)));
@@ -336,11 +337,4 @@ fn held(lock: &HeldLock) -> String {
 
 fn seconds(number: Option<f64>) -> String {
     number.map_or("? s".to_owned(), |seconds| format!("{seconds:.0} s"))
-}
-
-fn cut(statement: &str) -> String {
-    match statement.char_indices().nth(STATEMENT_MAX) {
-        Some((end, _)) => format!("{}…", &statement[..end]),
-        None => statement.to_owned(),
-    }
 }

@@ -181,9 +181,5 @@ fn conversion(text: &mut String, report: &Report) {
 
 /// A text that fits on a line.
 fn cut(text: &str) -> String {
-    let text = on_a_line(text);
-    match text.char_indices().nth(TEXT_MAX) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.into_owned(),
-    }
+    crate::text::cut(&on_a_line(text), TEXT_MAX)
 }

@@ -15,7 +15,8 @@ use waggle_profile::{Chain, Counts, Flame, Frame, Kind};
 
 use super::Report;
 use crate::lacking::plural;
-use words::{amount, cut, escaped, fitted, on_frame, percent, pointed_at};
+use crate::text::cut;
+use words::{amount, escaped, fitted, on_frame, percent, pointed_at};
 
 /// Width of the picture, in its own units.
 const WIDTH: f64 = 1200.0;

@@ -4,6 +4,7 @@ use waggle_model::visible::visible;
 use waggle_profile::{Counts, Flame, Frame, Kind, Label};
 
 use crate::lacking::plural;
+use crate::text::cut;
 
 /// Longest name of a function, in letters; templates have much longer ones.
 const NAME_MAX: usize = 300;
@@ -24,14 +25,6 @@ pub(super) fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-/// The begin of a text, with a sign where something is left out.
-pub(super) fn cut(text: &str, letters: usize) -> String {
-    match text.char_indices().nth(letters) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 /// The begin of a text that fits into so many places; empty where next to nothing does. What is not ASCII may take two.
