@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod control_group;
 mod file_at;
 mod kernel_functions;
 pub mod memory;
@@ -11,6 +12,7 @@ mod process;
 pub mod processors;
 mod sockets;
 mod waited;
+mod whole_state;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
 pub use file_at::FileAt;

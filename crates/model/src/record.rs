@@ -1,6 +1,6 @@
 //! What an output gets.
 
-use crate::{Blocked, Cost, Interval, Reading, RunningStatement, Server};
+use crate::{Blocked, Cost, Interval, ProcessState, Reading, RunningStatement, Server};
 
 /// One interval of one server.
 #[derive(Clone, Debug)]
@@ -13,6 +13,8 @@ pub struct Record {
     pub begin_wall_ns: u64,
     /// End, nanoseconds since 1970 (UTC).
     pub end_wall_ns: u64,
+    /// Whether its threads may run at the end.
+    pub state: Reading<ProcessState>,
     /// What ran, and what was lost.
     pub interval: Interval,
     /// What ran when the interval ended. Where it is absent, its time is not in the load.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::{Books, Grouping};
-use waggle_host::monotonic_ns;
+use waggle_host::{Process, monotonic_ns};
 use waggle_model::{
     Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
 };
@@ -398,6 +398,7 @@ impl Observer {
             identity: account.identity,
             begin_wall_ns: self.clocks.wall_ns(interval.start_ns),
             end_wall_ns: self.clocks.wall_ns(interval.end_ns),
+            state: Process::of(server.pid).whole_state(),
             interval,
             running,
             starts_known: account.starts_known,

@@ -157,6 +157,8 @@ pub(crate) struct Frame {
     pub(crate) time: Box<str>,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
+    /// Why nothing goes on in the server as a whole; empty where it may run.
+    pub(crate) standstill: Box<str>,
     pub(crate) overview: Overview,
     /// Of all digests; `None` if it was not measured.
     pub(crate) spent: Option<Box<TimeSpent>>,
@@ -185,7 +187,8 @@ impl Frame {
         let Snapshot { time, record, .. } = snapshot;
         let is_measured = record.parts.value().is_some();
         let spent_absent = record.parts_absent().unwrap_or_default().into();
-        let Record { mut interval, running, cost, .. } = record;
+        let Record { server, state, mut interval, running, cost, .. } = record;
+        let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let overview = Overview {
@@ -221,6 +224,7 @@ impl Frame {
             time: time.into(),
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
+            standstill: standstill.unwrap_or_default().into(),
             overview,
             spent: TimeSpent::of(&interval.spent, length_ns, is_measured),
             spent_absent,
@@ -246,6 +250,7 @@ impl Frame {
         );
         Frame {
             time: self.time.clone(),
+            standstill: self.standstill.clone(),
             spent: self.spent.clone(),
             spent_absent: self.spent_absent.clone(),
             rows_left_out: self.rows_left_out + self.rows.len() - rows.len(),
@@ -302,6 +307,7 @@ impl Frame {
         let rows: usize = self.rows.iter().map(Row::bytes).sum();
         let spent = self.spent.as_ref().map_or(0, |spent| spent.bytes());
         let sessions: usize = self.sessions.iter().map(Session::bytes).sum();
-        size_of::<Frame>() + self.time.len() + self.spent_absent.len() + spent + rows + sessions
+        let texts = self.time.len() + self.standstill.len() + self.spent_absent.len();
+        size_of::<Frame>() + texts + spent + rows + sessions
     }
 }

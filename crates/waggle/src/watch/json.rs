@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use waggle_model::{DigestTotals, Histogram, Interval, Loss, Record, RunningStatement, Sample};
+use waggle_model::{
+    DigestTotals, Histogram, Interval, Loss, ProcessState, Record, RunningStatement, Sample,
+};
 
 use super::blocker::{self, BlockerJson};
 use super::lock_waits::{self, LockWaitJson};
@@ -20,6 +22,10 @@ use crate::text::{lossy, printable};
 pub(super) struct Line {
     time: String,
     server: ServerJson,
+    /// Whether its process may run: `runs`, `stopped`, `traced` or `frozen`.
+    state: Option<&'static str>,
+    /// Why nothing goes on in it, and what helps.
+    standstill: Option<String>,
     interval_s: f64,
     /// Those of its server just before it.
     intervals_left_out: u64,
@@ -163,7 +169,8 @@ impl Line {
     /// The line of an interval.
     pub(super) fn new(entry: &Entry, shown: Shown) -> Line {
         let record = &*entry.record;
-        let Record { server, interval, running, cost, .. } = record;
+        let Record { server, state, interval, running, cost, .. } = record;
+        let state = state.value();
         let running = running.value();
         let cost = cost.value().copied().unwrap_or_default();
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
@@ -177,6 +184,8 @@ impl Line {
         Line {
             time: time_of(record.end_wall_ns).to_string(),
             server: server.into(),
+            state: state.map(ProcessState::key),
+            standstill: state.and_then(|state| state.standstill(server.pid)),
             interval_s: length_ns as f64 / 1e9,
             intervals_left_out: entry.left_out,
             statements: interval.statements,

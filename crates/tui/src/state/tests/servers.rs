@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use waggle_model::{
     Blocked, Blocker, BuildKey, Command, Cost, DigestKey, DigestName, DigestsMax, Flavour,
-    Identity, Interval, LockWait, NowWait, Parts, Ran, Reading, Record, RunningStatement, Sample,
-    Server, ServerStatus, Statement, Text, TimeClass, Usage,
+    Identity, Interval, LockWait, NowWait, Parts, ProcessState, Ran, Reading, Record,
+    RunningStatement, Sample, Server, ServerStatus, Statement, Text, TimeClass, Usage,
 };
 
 use super::super::{App, Options, Snapshot};
@@ -268,6 +268,7 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
         identity: u64::from(pid),
         begin_wall_ns: start_ns,
         end_wall_ns: end_ns,
+        state: Reading::Value(ProcessState::Runs),
         interval,
         running: Reading::Value(running),
         starts_known: true,

@@ -7,3 +7,4 @@ mod late;
 mod leaving;
 mod modes;
 mod refusals;
+mod standstill;
