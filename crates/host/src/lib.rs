@@ -17,7 +17,7 @@ mod whole_state;
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
-pub use meter::{HostTime, Meter, MeterError, own_cpu};
+pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};
 pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
 pub use sockets::Endpoint;
 pub use waited::Waited;

@@ -6,6 +6,7 @@ use waggle_model::Loss;
 
 use super::bars::{bar_with_mark, sparkline};
 use super::classes;
+use super::host;
 use super::look::{BAD, BAR, BOLD, DIM, PLAIN, SELECTED, TITLE, WARN};
 use super::number::{age, count, ms, percent, plain};
 use super::over_time::OverTime;
@@ -66,6 +67,7 @@ pub(crate) fn of_server(app: &App, width: usize) -> Vec<Line<'static>> {
     lines.extend(flow(numbers(server, frame), width));
     lines.push(load(app, server, frame, width));
     lines.push(time(frame, width));
+    lines.extend(flow(host::parts(app, frame), width));
     lines
 }
 

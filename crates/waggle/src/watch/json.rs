@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waggle_model::{
-    DigestTotals, Histogram, Interval, Loss, ProcessState, Record, RunningStatement, Sample,
+    DigestTotals, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record, RunningStatement,
+    Sample,
 };
 
 use super::blocker::{self, BlockerJson};
@@ -26,6 +27,10 @@ pub(super) struct Line {
     state: Option<&'static str>,
     /// Why nothing goes on in it, and what helps.
     standstill: Option<String>,
+    /// Who used the processors that the server may use.
+    cpus: Option<CpusJson>,
+    /// Why that is not known.
+    cpus_absent: Option<String>,
     interval_s: f64,
     /// Those of its server just before it.
     intervals_left_out: u64,
@@ -51,6 +56,16 @@ pub(super) struct Line {
     lock_waits: Option<Vec<LockWaitJson>>,
     lock_waits_left_out: u64,
     cost: CostJson,
+}
+
+/// In cores: 1 is a whole processor all the time.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CpusJson {
+    usable: u64,
+    busy_cores: f64,
+    server_cores: f64,
+    stolen_cores: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -186,6 +201,8 @@ impl Line {
             server: server.into(),
             state: state.map(ProcessState::key),
             standstill: state.and_then(|state| state.standstill(server.pid)),
+            cpus: record.processors.value().map(CpusJson::of),
+            cpus_absent: record.processors.why().map(str::to_owned),
             interval_s: length_ns as f64 / 1e9,
             intervals_left_out: entry.left_out,
             statements: interval.statements,
@@ -215,6 +232,17 @@ impl Line {
                 rss_bytes: cost.rss_bytes,
                 host_sends_per_s: cost.host_sends_per_s,
             },
+        }
+    }
+}
+
+impl CpusJson {
+    fn of(used: &ProcessorUse) -> CpusJson {
+        CpusJson {
+            usable: used.processors,
+            busy_cores: used.busy,
+            server_cores: used.server,
+            stolen_cores: used.stolen,
         }
     }
 }

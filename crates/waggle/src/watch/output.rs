@@ -261,6 +261,7 @@ pub(super) mod tests {
             begin_wall_ns: 0,
             end_wall_ns: 0,
             state: Reading::absent(""),
+            processors: Reading::absent(""),
             interval: Interval::default(),
             running: Reading::absent(""),
             starts_known: true,

@@ -3,6 +3,7 @@
 mod comings;
 pub(crate) mod disguise;
 mod extremes;
+mod hog;
 mod late;
 mod leaving;
 mod modes;
