@@ -1,12 +1,45 @@
 //! The control groups of a process (cgroups(7)).
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use waggle_model::Reading;
 
+use crate::process::Process;
+
 /// Where the control groups of a host are.
-pub(crate) const ROOT: &str = "/sys/fs/cgroup";
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// What a control group may use of the processors, and how often it was held back so far.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quota {
+    /// What it may use, cores.
+    pub cores: f64,
+    /// Periods in which it ran.
+    pub periods: u64,
+    /// Of these, the ones in which it was held back.
+    pub held_back: u64,
+}
+
+impl Process {
+    /// By which file a control group of it was frozen; `None` if none was.
+    pub(crate) fn frozen_by(&self) -> Reading<Option<PathBuf>> {
+        match self.control_groups() {
+            Reading::Value(lines) => frozen_by(Path::new(ROOT), &lines),
+            Reading::Absent(why) => Reading::Absent(why),
+        }
+    }
+
+    /// The control groups of it that have a limit on processor time.
+    pub fn quotas(&self) -> Reading<BTreeMap<PathBuf, Quota>> {
+        self.control_groups().and_then(|lines| quotas(Path::new(ROOT), &lines))
+    }
+
+    fn control_groups(&self) -> Reading<String> {
+        self.read("cgroup", |lines| Some(lines.to_owned()))
+    }
+}
 
 /// A group of a process, in one of the two versions.
 struct Group {
@@ -29,7 +62,7 @@ impl Group {
 /// Version 2 has `cgroup.events`, whose `frozen` is that of the group or of one above it, and `cgroup.freeze`
 /// (`Documentation/admin-guide/cgroup-v2.rst`). Version 1 has `freezer.state`, and `freezer.self_freezing` in the group
 /// that was asked to (`cgroup-v1/freezer-subsystem.rst`).
-pub(crate) fn frozen_by(root: &Path, lines: &str) -> Reading<Option<PathBuf>> {
+fn frozen_by(root: &Path, lines: &str) -> Reading<Option<PathBuf>> {
     let has = |folder: &Path, file: &str, line: &str| {
         let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
         text.lines().any(|one| one == line)
@@ -51,6 +84,36 @@ pub(crate) fn frozen_by(root: &Path, lines: &str) -> Reading<Option<PathBuf>> {
         }
     }
     Reading::Value(None)
+}
+
+/// The limits on the process with these lines in `/proc/PID/cgroup`: `cpu.max` in version 2, `cpu.cfs_quota_us` and
+/// `cpu.cfs_period_us` in version 1, and `cpu.stat` in both (`Documentation/scheduler/sched-bwc.rst`).
+fn quotas(root: &Path, lines: &str) -> Result<BTreeMap<PathBuf, Quota>, String> {
+    let mut all = BTreeMap::new();
+    for controller in ["", "cpu"] {
+        let Some(group) = group(root, lines, controller)? else { continue };
+        all.extend(group.lineage().filter_map(|folder| Some((folder.clone(), quota(&folder)?))));
+    }
+    Ok(all)
+}
+
+fn quota(folder: &Path) -> Option<Quota> {
+    let read = |file: &str| fs::read_to_string(folder.join(file)).ok();
+    let both = read("cpu.max")
+        .or_else(|| Some(read("cpu.cfs_quota_us")? + " " + &read("cpu.cfs_period_us")?))?;
+    // Without a limit it is `max` or -1.
+    let mut numbers = both.split_ascii_whitespace().map_while(|word| word.parse::<u32>().ok());
+    let (quota_us, period_us) = (numbers.next()?, numbers.next()?);
+    let stat = read("cpu.stat")?;
+    let number = |name: &str| {
+        let mut lines = stat.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+    };
+    Some(Quota {
+        cores: f64::from(quota_us) / f64::from(period_us.max(1)),
+        periods: number("nr_periods ")?,
+        held_back: number("nr_throttled ")?,
+    })
 }
 
 /// The group of a process in the hierarchy of a controller of version 1, or in that of version 2 (an empty name).
@@ -126,5 +189,31 @@ mod tests {
         let lines = "6:pids:/x\n5:freezer:/docker/7\n0::/\n";
         assert_eq!(by(lines), file("freezer/docker/freezer.state"));
         assert_eq!(by("5:freezer:/\n0::/db\n"), file("unified/db/cgroup.freeze"));
+    }
+
+    #[test]
+    fn each_group_with_a_limit_on_processors_is_found_in_both_versions() {
+        let stat = "usage_usec 7\nnr_periods 40\nnr_throttled 10\nthrottled_usec 5\n";
+        let root = tree(&[
+            ("pod/db/cpu.max", "max 100000\n"),
+            ("pod/db/cpu.stat", stat),
+            ("pod/cpu.max", "150000 100000\n"),
+            ("pod/cpu.stat", stat),
+            ("cpu/free/cpu.cfs_quota_us", "-1\n"),
+            ("cpu/free/cpu.cfs_period_us", "100000\n"),
+            ("cpu/free/cpu.stat", stat),
+            ("cpu/db/cpu.cfs_quota_us", "20000\n"),
+            ("cpu/db/cpu.cfs_period_us", "50000\n"),
+            ("cpu/db/cpu.stat", stat),
+        ]);
+        let of =
+            |lines: &str| quotas(root.path(), lines).map(|all| all.into_iter().collect::<Vec<_>>());
+        let limit = |path: &str, cores| {
+            Ok(vec![(root.path().join(path), Quota { cores, periods: 40, held_back: 10 })])
+        };
+        assert_eq!(of("0::/pod/db\n"), limit("pod", 1.5));
+        assert_eq!(of("3:cpu,cpuacct:/db\n0::/\n"), limit("cpu/db", 0.4));
+        assert_eq!(of("3:cpu,cpuacct:/free\n"), Ok(Vec::new()));
+        assert!(of("0::/gone\n").is_err());
     }
 }

@@ -15,6 +15,7 @@ mod waited;
 mod whole_state;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
+pub use control_group::Quota;
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};

@@ -1,11 +1,9 @@
 //! Whether the threads of a process may run, all of them together.
 
 use std::fs;
-use std::path::Path;
 
 use waggle_model::{ProcessState, Reading};
 
-use crate::control_group::{ROOT, frozen_by};
 use crate::process::{Process, fields_from_3};
 use crate::value;
 
@@ -43,12 +41,7 @@ impl Process {
     }
 
     fn frozen(&self) -> Reading<ProcessState> {
-        let lines = self.read("cgroup", |lines| Some(lines.to_owned()));
-        let by = match lines {
-            Reading::Value(lines) => frozen_by(Path::new(ROOT), &lines),
-            Reading::Absent(why) => Reading::Absent(why),
-        };
-        by.map(|by| by.map_or(ProcessState::Runs, |by| ProcessState::Frozen { by }))
+        self.frozen_by().map(|by| by.map_or(ProcessState::Runs, |by| ProcessState::Frozen { by }))
     }
 }
 

@@ -39,7 +39,7 @@ pub use loss::{Loss, Losses};
 pub use parts::{Parts, TimeClass, Usage};
 pub use process_state::ProcessState;
 pub use processor_sample::{ProcessorSample, Waited};
-pub use processor_use::ProcessorUse;
+pub use processor_use::{ProcessorLimit, ProcessorUse};
 pub use reading::Reading;
 pub use record::Record;
 pub use sample::{SAMPLE_TEXT_MAX, Sample, Samples};

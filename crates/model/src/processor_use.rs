@@ -11,6 +11,17 @@ pub struct ProcessorUse {
     pub server: f64,
     /// Taken away by the hypervisor; `None` where that does not tell.
     pub stolen: Option<f64>,
+    /// The limit of a control group that holds the server back most; `None` where none was found.
+    pub limit: Option<ProcessorLimit>,
+}
+
+/// A limit of a control group on processor time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProcessorLimit {
+    /// What the group may use, cores.
+    pub cores: f64,
+    /// In which share of the periods in which it ran it was held back, because it had used all of it.
+    pub held_back: f64,
 }
 
 impl ProcessorUse {

@@ -1,9 +1,11 @@
 //! Who used the processors of a server, from interval to interval.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 
-use waggle_host::{HostTime, Meter, ProcessorTimes, monotonic_ns, processors};
-use waggle_model::{ProcessorUse, Reading};
+use waggle_host::{HostTime, Meter, Process, ProcessorTimes, Quota, monotonic_ns, processors};
+use waggle_model::{ProcessorLimit, ProcessorUse, Reading};
 
 /// In a shorter interval, such as the last one, the ticks of processors mean nothing.
 const SHORTEST_NS: u64 = 50_000_000;
@@ -22,6 +24,7 @@ struct Look {
     usable: Vec<usize>,
     all: HostTime,
     server_ns: u64,
+    quotas: BTreeMap<PathBuf, Quota>,
 }
 
 impl Processors {
@@ -53,7 +56,9 @@ impl Look {
         let all = times.of(&usable).map_err(|error| words(&error))?;
         let server_ns = Meter::of(pid).and_then(|meter| meter.cpu_ns());
         let server_ns = server_ns.map_err(|error| error.to_string())?;
-        Ok(Look { at_ns: monotonic_ns(), usable, all, server_ns })
+        // Where its control groups cannot be seen, no limit is told.
+        let quotas = Process::of(pid).quotas().value().cloned().unwrap_or_default();
+        Ok(Look { at_ns: monotonic_ns(), usable, all, server_ns, quotas })
     }
 
     fn since(&self, before: &Look, tells_steal: bool) -> Result<ProcessorUse, String> {
@@ -79,6 +84,24 @@ impl Look {
             busy: cores(used.max(0.0)),
             server: self.server_ns.saturating_sub(before.server_ns) as f64 / passed_ns as f64,
             stolen: tells_steal.then(|| cores(stolen)),
+            limit: self.limit_since(before),
+        })
+    }
+
+    /// The limit that has held the server back most since; of those that are alike, the narrowest.
+    fn limit_since(&self, before: &Look) -> Option<ProcessorLimit> {
+        let limit = |(group, now): (&PathBuf, &Quota)| {
+            let before = before.quotas.get(group)?;
+            let periods = now.periods.saturating_sub(before.periods);
+            let held_back = now.held_back.saturating_sub(before.held_back);
+            Some(ProcessorLimit {
+                cores: now.cores,
+                held_back: held_back as f64 / periods.max(1) as f64,
+            })
+        };
+        self.quotas.iter().filter_map(limit).max_by(|one, other| {
+            let by_time = one.held_back.total_cmp(&other.held_back);
+            by_time.then(other.cores.total_cmp(&one.cores))
         })
     }
 }
@@ -91,7 +114,8 @@ mod tests {
         let [total_ticks, idle_ticks, steal_ticks] = ticks;
         let all =
             HostTime { processors: 2, total_ticks, idle_ticks, steal_ticks, context_switches: 0 };
-        Look { at_ns: at_s * 1_000_000_000, usable: vec![0, 1], all, server_ns }
+        let quotas = BTreeMap::new();
+        Look { at_ns: at_s * 1_000_000_000, usable: vec![0, 1], all, server_ns, quotas }
     }
 
     #[test]
@@ -103,6 +127,23 @@ mod tests {
         assert!(close(used.others(), 1.4) && close(used.stolen.unwrap(), 0.2), "{used:?}");
         assert!(close(used.share(used.busy), 0.8), "{used:?}");
         assert_eq!(now.since(&before, false).unwrap().stolen, None, "not known is not none");
+    }
+
+    #[test]
+    fn of_several_limits_the_one_that_held_back_most_is_told() {
+        let quotas = |all: &[(&str, f64, u64, u64)]| {
+            let quota = |&(group, cores, periods, held_back): &(&str, f64, u64, u64)| {
+                (PathBuf::from(group), Quota { cores, periods, held_back })
+            };
+            all.iter().map(quota).collect()
+        };
+        let at = |quotas| Look { quotas, ..look(3, [1_400, 540, 47], 50) };
+        let before = at(quotas(&[("pod", 2.0, 10, 1), ("pod/db", 0.5, 10, 2)]));
+        let now = at(quotas(&[("pod", 2.0, 30, 6), ("pod/db", 0.5, 30, 17), ("new", 0.1, 9, 9)]));
+        let told = now.limit_since(&before);
+        assert_eq!(told, Some(ProcessorLimit { cores: 0.5, held_back: 0.75 }));
+        assert_eq!(before.limit_since(&before).map(|limit| limit.cores), Some(0.5), "it was idle");
+        assert_eq!(look(3, [0; 3], 0).limit_since(&before), None);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Who uses the processors of the server, and how long its statements wait for one.
 
 use ratatui_core::style::Style;
-use waggle_model::ProcessorUse;
+use waggle_model::{ProcessorLimit, ProcessorUse};
 
 use super::look::{BAD, DIM, PLAIN};
-use super::number::{ms, percent};
+use super::number::{ms, percent, plain};
 use crate::state::{App, Frame};
 
 /// The share of the processors in use, or taken away, from which they are full.
@@ -12,12 +12,23 @@ const FULL_FROM: f64 = 0.9;
 /// The share of what is taken away from which it is told.
 const STOLEN_FROM: f64 = 0.005;
 
+/// The share of periods in which a limit holds the server back from which that is told aloud.
+const HELD_BACK_FROM: f64 = 0.1;
+
 /// The parts of the line.
 pub(crate) fn parts(app: &App, frame: &Frame) -> Vec<(String, Style)> {
     let mut parts = match &frame.processors {
         Some(used) => users(used, app.options.cpus),
         None => vec![("host CPUs not measured".to_owned(), DIM)],
     };
+    if let Some(ProcessorLimit { cores, held_back }) = frame.processors.and_then(|it| it.limit) {
+        let (words, style) = match held_back >= HELD_BACK_FROM {
+            true => ("HELD BACK", BAD),
+            false => ("held back", PLAIN),
+        };
+        parts.push((format!("limit {} CPUs", plain(Some(cores))), PLAIN));
+        parts.push((format!("{words} {}", percent(Some(held_back))), style));
+    }
     // Where nothing is known of time, the line above says why.
     if frame.spent.is_some() {
         parts.push((format!("queued {} ms", ms(frame.queued_ns())), PLAIN));

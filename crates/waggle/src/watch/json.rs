@@ -66,6 +66,8 @@ struct CpusJson {
     busy_cores: f64,
     server_cores: f64,
     stolen_cores: Option<f64>,
+    limit_cores: Option<f64>,
+    held_back: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -243,6 +245,8 @@ impl CpusJson {
             busy_cores: used.busy,
             server_cores: used.server,
             stolen_cores: used.stolen,
+            limit_cores: used.limit.map(|limit| limit.cores),
+            held_back: used.limit.map(|limit| limit.held_back),
         }
     }
 }

@@ -279,6 +279,7 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
             busy: 1.06,
             server: 0.9,
             stolen: Some(0.0),
+            limit: None,
         }),
         interval,
         running: Reading::Value(running),

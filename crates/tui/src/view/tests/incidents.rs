@@ -1,6 +1,6 @@
 //! What is seen at a glance of a server that is held up by something outside of it.
 
-use waggle_model::{ProcessState, ProcessorUse, Reading, TimeClass};
+use waggle_model::{ProcessState, ProcessorLimit, ProcessorUse, Reading, TimeClass};
 
 use super::super::number::ms;
 use super::*;
@@ -49,7 +49,8 @@ fn a_server_whose_group_is_frozen_names_the_file_as_far_as_there_is_room() {
 
 #[test]
 fn who_fills_the_processors_is_seen_in_one_line() {
-    let used = |busy, server, stolen| ProcessorUse { processors: 2, busy, server, stolen };
+    let used =
+        |busy, server, stolen| ProcessorUse { processors: 2, busy, server, stolen, limit: None };
     let mut app = measuring(1);
     for (nth, used, line) in [
         (2, used(0.5, 0.4, Some(0.0)), "host 2 CPUs 25% busy  server 20%  others 5%  queued "),
@@ -87,6 +88,21 @@ fn who_fills_the_processors_is_seen_in_one_line() {
     last.record.processors = Reading::absent("/proc/stat");
     app.take(last);
     assert!(head(&app, 80).contains("\nhost CPUs not measured  queued "), "{}", head(&app, 80));
+}
+
+#[test]
+fn a_limit_that_holds_the_server_back_is_told_aloud() {
+    let mut app = measuring(1);
+    for (nth, held_back, words) in [(2, 0.05, "held back 5%"), (3, 0.8, "HELD BACK 80%")] {
+        let mut last = measured_second_of(2, nth, &KINDS);
+        let limit = Some(ProcessorLimit { cores: 0.5, held_back });
+        if let Reading::Value(used) = &mut last.record.processors {
+            used.limit = limit;
+        }
+        app.take(last);
+        let seen = head(&app, 120);
+        assert!(seen.contains(&format!("  limit 0.50 CPUs  {words}  queued ")), "{seen}");
+    }
 }
 
 #[test]

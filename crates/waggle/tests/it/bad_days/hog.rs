@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 use waggle_host::processors;
+use waggle_testkit::client::Command as Packet;
 use waggle_testkit::{Killed, Server, Version};
 
+use super::control_group::{ControlGroup, Setting};
 use crate::load::session;
 use crate::tmux::Tmux;
 use crate::watching::{WAGGLE, Waggle};
@@ -74,5 +76,35 @@ fn a_host_that_others_fill_is_seen_in_the_first_lines() {
         view.wait_for("the view", is_shown);
         drop(hogs);
         view.quit();
+    });
+}
+
+/// A tenth of a processor, in each version.
+const LIMITS: [Setting; 2] = [
+    ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000"),
+    ("/sys/fs/cgroup", "cpu.max", "10000 100000"),
+];
+
+#[test]
+fn a_limit_that_holds_the_server_back_is_seen_in_the_first_lines() {
+    let server = Server::start(Version::Mariadb114).unwrap();
+    let mut client = session(&server);
+    client.send(Packet::Query, b"DO BENCHMARK(4000000000, SHA2('x', 256))").unwrap();
+    let (group, limit) = ControlGroup::of(server.pid(), &LIMITS);
+    group.write(limit);
+    let mut waggle = Waggle::watch(&server, &["--interval", "500ms"]);
+    waggle.wait_for("the JSON", |waggle| {
+        let is_told = |line: &Value| {
+            let held_back = line["cpus"]["held_back"].as_f64();
+            line["cpus"]["limit_cores"] == 0.1 && held_back.is_some_and(|share| share > 0.1)
+        };
+        waggle.lines().iter().any(is_told)
+    });
+    let pid = server.pid().to_string();
+    let mut table = Waggle::start(&["watch", "--table", "--interval", "500ms", "--pid", &pid]);
+    table.wait_for("the table", |table| {
+        let printed = table.printed();
+        let mut lines = printed.lines().filter(|line| line.starts_with("host "));
+        lines.any(|line| line.contains("  limit 0.10 CPUs  HELD BACK "))
     });
 }

@@ -1,6 +1,7 @@
 //! Bad input and bad days.
 
 mod comings;
+mod control_group;
 pub(crate) mod disguise;
 mod extremes;
 mod hog;

@@ -1,13 +1,11 @@
 //! A server that is stopped as a whole.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_testkit::client::Command;
-use waggle_testkit::{Server, Version, wait_until};
+use waggle_testkit::{Server, Version};
 
+use super::control_group::{ControlGroup, Setting};
 use crate::load::session;
 use crate::tmux::Tmux;
 use crate::watching::{WAGGLE, Waggle};
@@ -25,39 +23,12 @@ fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
-/// A control group of a version, its file that freezes it, and what is written there.
-struct Freezer {
-    group: PathBuf,
-    mount: &'static Path,
-    file: &'static str,
-    words: [&'static str; 2],
-}
-
-impl Freezer {
-    /// The first that this host has.
-    fn make(name: &str) -> Freezer {
-        let kinds = [
-            ("/sys/fs/cgroup/freezer", "freezer.state", ["FROZEN", "THAWED"]),
-            ("/sys/fs/cgroup/unified", "cgroup.freeze", ["1", "0"]),
-            ("/sys/fs/cgroup", "cgroup.freeze", ["1", "0"]),
-        ];
-        let made = kinds.into_iter().find_map(|(mount, file, words)| {
-            let mount = Path::new(mount);
-            let group = mount.join(name);
-            mount.join("cgroup.procs").exists().then(|| fs::create_dir(&group).unwrap())?;
-            Some(Freezer { group, mount, file, words })
-        });
-        made.expect("this host has control groups")
-    }
-
-    fn write(&self, word: usize) {
-        fs::write(self.group.join(self.file), self.words[word]).unwrap();
-    }
-
-    fn take(folder: &Path, pid: u32) {
-        fs::write(folder.join("cgroup.procs"), pid.to_string()).unwrap();
-    }
-}
+/// How a group is frozen in each version.
+const FREEZERS: [Setting; 3] = [
+    ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN"),
+    ("/sys/fs/cgroup/unified", "cgroup.freeze", "1"),
+    ("/sys/fs/cgroup", "cgroup.freeze", "1"),
+];
 
 fn has_state(line: &Value, state: &str, words: &str) -> bool {
     line["state"] == state && line["standstill"].as_str().unwrap_or_default().contains(words)
@@ -114,19 +85,14 @@ fn a_server_that_a_signal_stopped_is_shown_so_and_nobody_says_that_nobody_waits(
 fn a_server_whose_control_group_is_frozen_is_shown_so() {
     let (server, mut waggle) = watched(Version::Mariadb1011);
     let pid = server.pid();
-    let freezer = Freezer::make(&format!("waggle-test-{}", std::process::id()));
-    let goes = Goes(|| {
-        freezer.write(1);
-        Freezer::take(freezer.mount, pid);
-        wait_until("the group is empty", || fs::remove_dir(&freezer.group).is_ok());
-    });
-    Freezer::take(&freezer.group, pid);
-    freezer.write(0);
-    let words = format!("FROZEN by its control group; {} goes on, in", freezer.words[1]);
+    let (group, frozen) = ControlGroup::of(pid, &FREEZERS);
+    let thawed = if frozen == "1" { "0" } else { "THAWED" };
+    let goes = Goes(|| group.write(thawed));
+    group.write(frozen);
+    let words = format!("FROZEN by its control group; {thawed} goes on, in");
     is_told(&server, &mut waggle, "frozen", &words);
     let told = &waggle.lines().pop().unwrap()["standstill"];
-    let file = freezer.group.join(freezer.file);
-    assert!(told.as_str().unwrap().ends_with(file.to_str().unwrap()), "{told}");
+    assert!(told.as_str().unwrap().ends_with(group.file.to_str().unwrap()), "{told}");
     drop(goes);
     goes_on(&server, &mut waggle);
 }
