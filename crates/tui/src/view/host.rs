@@ -10,7 +10,7 @@ use crate::state::{App, Frame};
 /// The share of the processors in use, or taken away, from which they are full.
 const FULL_FROM: f64 = 0.9;
 /// The share of what is taken away from which it is told.
-const STOLEN_FROM: f64 = 0.005;
+const STOLEN_FROM: f64 = 0.01;
 
 /// The share of periods in which a limit holds the server back from which that is told aloud.
 const HELD_BACK_FROM: f64 = 0.1;

@@ -21,14 +21,14 @@ impl ControlGroup {
     /// Takes a process into a new group, by the first of these settings that this host has. It is not set yet.
     pub(super) fn of(pid: u32, settings: &[Setting]) -> (ControlGroup, &'static str) {
         let name = format!("waggle-test-{pid}");
-        let made = settings.iter().find_map(|(mount, file, value)| {
+        let made = settings.iter().find_map(|&(mount, file, value)| {
             let mount = Path::new(mount);
             let folder = mount.join(&name);
             mount.join("cgroup.procs").exists().then(|| fs::create_dir(&folder).unwrap())?;
             // Version 2 has the files only where they are asked for, and that need not be done yet.
             let _ = fs::write(mount.join("cgroup.subtree_control"), "+cpu");
             let group = ControlGroup { mount, file: folder.join(file), folder, pid };
-            group.file.exists().then_some((group, *value))
+            group.file.exists().then_some((group, value))
         });
         let (group, value) = made.expect("this host has control groups");
         ControlGroup::take(&group.folder, pid);
