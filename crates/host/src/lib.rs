@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod confined;
 mod file_at;
 mod kernel_functions;
 pub mod memory;
@@ -13,6 +14,7 @@ mod sockets;
 mod waited;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
+pub use confined::Limits;
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, own_cpu};
