@@ -4,6 +4,7 @@
 
 mod clock;
 mod confined;
+mod control_group;
 mod file_at;
 mod kernel_functions;
 pub mod memory;
@@ -12,12 +13,14 @@ mod process;
 pub mod processors;
 mod sockets;
 mod waited;
+mod whole_state;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
 pub use confined::Limits;
+pub use control_group::Quota;
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
-pub use meter::{HostTime, Meter, MeterError, own_cpu};
+pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};
 pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
 pub use sockets::Endpoint;
 pub use waited::Waited;

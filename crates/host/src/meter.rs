@@ -114,13 +114,7 @@ impl HostTime {
     }
 
     fn read_where(is_meant: impl Fn(usize) -> bool) -> io::Result<HostTime> {
-        let failed = |why: &dyn Display| io::Error::other(format!("{STAT}: {why}"));
-        let text = fs::read_to_string(STAT).map_err(|error| failed(&error))?;
-        let time = HostTime::parse(&text, is_meant);
-        match time.total_ticks {
-            0 => Err(failed(&"it has none of these processors")),
-            _ => Ok(time),
-        }
+        ProcessorTimes::read()?.sum(is_meant)
     }
 
     fn parse(stat: &str, is_meant: impl Fn(usize) -> bool) -> HostTime {
@@ -145,6 +139,40 @@ impl HostTime {
         }
         time
     }
+}
+
+/// What each processor did so far, read once for several questions: on a large host that takes a while.
+#[derive(Debug)]
+pub struct ProcessorTimes(String);
+
+impl ProcessorTimes {
+    /// Reads `/proc/stat`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read() -> io::Result<ProcessorTimes> {
+        fs::read_to_string(STAT).map(ProcessorTimes).map_err(|error| failed(&error))
+    }
+
+    /// What some processors did.
+    ///
+    /// # Errors
+    /// There is none of them.
+    pub fn of(&self, processors: &[usize]) -> io::Result<HostTime> {
+        self.sum(|processor| processors.contains(&processor))
+    }
+
+    fn sum(&self, is_meant: impl Fn(usize) -> bool) -> io::Result<HostTime> {
+        let time = HostTime::parse(&self.0, is_meant);
+        match time.total_ticks {
+            0 => Err(failed(&"it has none of these processors")),
+            _ => Ok(time),
+        }
+    }
+}
+
+fn failed(why: &dyn Display) -> io::Error {
+    io::Error::other(format!("{STAT}: {why}"))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub fn pids(proc_root: &Path) -> impl Iterator<Item = u32> {
 #[derive(Clone, Debug)]
 pub struct Process {
     pid: u32,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
 
 /// The user of a process.
@@ -236,7 +236,7 @@ impl Process {
         }
     }
 
-    fn read<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<T> {
+    pub(crate) fn read<T>(&self, name: &str, parse: impl FnOnce(&str) -> Option<T>) -> Reading<T> {
         let path = self.folder.join(name);
         match fs::read(&path) {
             Err(error) => Reading::absent(why_not(&path, &error)),
@@ -270,7 +270,7 @@ impl Storage {
 
 /// The fields of `stat` from the third on. The name in field 2 may itself hold spaces and brackets, so they are counted
 /// from the last `)`.
-fn fields_from_3(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
+pub(crate) fn fields_from_3(stat: &[u8]) -> Option<impl Iterator<Item = &str>> {
     let name_end = stat.iter().rposition(|byte| *byte == b')')?;
     let fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     Some(fields.split_ascii_whitespace())

@@ -1,6 +1,8 @@
 //! What an output gets.
 
-use crate::{Blocked, Cost, Interval, Reading, RunningStatement, Server};
+use crate::{
+    Blocked, Cost, Interval, ProcessState, ProcessorUse, Reading, RunningStatement, Server,
+};
 
 /// One interval of one server.
 #[derive(Clone, Debug)]
@@ -13,6 +15,10 @@ pub struct Record {
     pub begin_wall_ns: u64,
     /// End, nanoseconds since 1970 (UTC).
     pub end_wall_ns: u64,
+    /// Whether its threads may run at the end.
+    pub state: Reading<ProcessState>,
+    /// Who used the processors that it may use.
+    pub processors: Reading<ProcessorUse>,
     /// What ran, and what was lost.
     pub interval: Interval,
     /// What ran when the interval ended. Where it is absent, its time is not in the load.

@@ -5,6 +5,7 @@
 //! never waits for a sink: one that may wait has a [`Queue`] in front, which counts what it loses.
 #![forbid(unsafe_code)]
 
+mod account;
 mod blockers;
 mod capture;
 mod clocks;
@@ -17,6 +18,7 @@ mod news;
 mod observer;
 mod pace;
 mod places;
+mod processors;
 mod queue;
 mod refused;
 mod remembered;

@@ -1,23 +1,23 @@
 //! The loop of every command that watches.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_account::{Books, Grouping};
-use waggle_host::monotonic_ns;
+use waggle_host::{Process, ProcessorTimes, monotonic_ns};
 use waggle_model::{
     Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
 };
 use waggle_probes::capture::Amount;
-use waggle_probes::servers::durable_name;
 use waggle_probes::servers::layout::Field;
 use waggle_probes::tap::Event;
 use waggle_probes::urgent::Urgent;
-use waggle_sql::stable_hash;
 
 use crate::Clocks;
+use crate::account::Account;
 use crate::blockers::Blockers;
 use crate::capture::{Capture, Running, RunningTexts};
 use crate::cost::Meter;
@@ -26,7 +26,7 @@ use crate::lost::LostBefore;
 use crate::news::{Gone, News};
 use crate::pace::Pace;
 use crate::remembered::Remembered;
-use crate::silence::{self, Silence};
+use crate::silence;
 use crate::sink::Sinks;
 
 /// How often servers that started or ended are looked for.
@@ -62,32 +62,13 @@ pub struct Observer {
     options: ObserverOptions,
     accounts: Accounts,
     meter: Meter,
+    /// When the last interval was closed.
+    processor_times: io::Result<ProcessorTimes>,
     lost_before: LostBefore,
     summary: Summary,
     pace: Pace,
     clocks: Clocks,
     blockers: Blockers,
-}
-
-/// The account of one server.
-struct Account {
-    /// `None` where nobody wants records.
-    books: Option<Books>,
-    identity: u64,
-    starts_known: bool,
-    /// Whether statements have parts.
-    parts: Reading<()>,
-    silence: Silence,
-}
-
-impl Account {
-    /// Takes over by what the server is known for longer than it lives. A server that starts goes into its data
-    /// directory soon, and has none when it has ended: then the last one holds.
-    fn identify(&mut self, pid: u32) {
-        if let Some(name) = durable_name(pid) {
-            self.identity = stable_hash(name);
-        }
-    }
 }
 
 /// By the pid of the server.
@@ -102,6 +83,7 @@ impl Observer {
             options,
             accounts: Accounts::new(),
             meter,
+            processor_times: ProcessorTimes::read(),
             lost_before: LostBefore::default(),
             summary: Summary::default(),
             pace: Pace::begin(),
@@ -242,10 +224,7 @@ impl Observer {
             let books = (!sinks.records.is_empty()).then(open);
             let starts_known = watched.layout.offset(Field::StartTime).is_some();
             let parts = self.capture.parts(*pid);
-            let silence = Silence::default();
-            let mut account = Account { books, identity: 0, starts_known, parts, silence };
-            account.identify(*pid);
-            self.accounts.insert(*pid, account);
+            self.accounts.insert(*pid, Account::open(*pid, books, starts_known, parts));
         }
     }
 
@@ -322,6 +301,7 @@ impl Observer {
         self.settle(&servers, &samples, looked_ns, sinks);
         // What holders ran before the look was heard of by now.
         self.blockers.note(&self.capture, &mut samples);
+        self.processor_times = ProcessorTimes::read();
         let mut records = Vec::new();
         for server in &servers {
             let losses = self.counted_losses(server.pid);
@@ -408,6 +388,8 @@ impl Observer {
             identity: account.identity,
             begin_wall_ns: self.clocks.wall_ns(interval.start_ns),
             end_wall_ns: self.clocks.wall_ns(interval.end_ns),
+            state: Process::of(server.pid).whole_state(),
+            processors: account.processors.read(&self.processor_times),
             interval,
             running,
             starts_known: account.starts_known,

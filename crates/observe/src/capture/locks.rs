@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use waggle_host::monotonic_ns;
+use waggle_host::{Process, monotonic_ns};
 use waggle_model::{Reading, RunningStatement, SeenLocks, SeenRowWait, TimeClass};
 use waggle_probes::servers::Instance;
 use waggle_probes::servers::layout::Layout;
@@ -93,6 +93,11 @@ impl Capture {
     }
 
     fn locks_of(&mut self, pid: u32) -> Option<Result<SeenLocks, String>> {
+        let state = Process::of(pid).whole_state();
+        if let Some(why) = state.value().and_then(|state| state.standstill(pid)) {
+            // Who would wait in it asks for nothing.
+            return Some(Err(format!("{why}. Who waits for whom is not known")));
+        }
         let mut running = match self.sample_one(pid, RunningTexts::Shown)? {
             Ok(running) => running,
             Err(why) => return Some(Err(why)),

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use waggle_model::{
-    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Losses, Reading, Record, Samples,
-    StatementLockWait, TimeClass,
+    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Losses, ProcessorUse, Reading, Record,
+    Samples, StatementLockWait, TimeClass,
 };
 use waggle_sql::Kind;
 
@@ -157,7 +157,11 @@ pub(crate) struct Frame {
     pub(crate) time: Box<str>,
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
+    /// Why nothing goes on in the server as a whole; empty where it may run.
+    pub(crate) standstill: Box<str>,
     pub(crate) overview: Overview,
+    /// `None` if it was not measured.
+    pub(crate) processors: Option<ProcessorUse>,
     /// Of all digests; `None` if it was not measured.
     pub(crate) spent: Option<Box<TimeSpent>>,
     /// Why it is not known where the time went; empty where it is.
@@ -185,7 +189,8 @@ impl Frame {
         let Snapshot { time, record, .. } = snapshot;
         let is_measured = record.parts.value().is_some();
         let spent_absent = record.parts_absent().unwrap_or_default().into();
-        let Record { mut interval, running, cost, .. } = record;
+        let Record { server, state, processors, mut interval, running, cost, .. } = record;
+        let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let overview = Overview {
@@ -221,7 +226,9 @@ impl Frame {
             time: time.into(),
             start_ns: interval.start_ns,
             end_ns: interval.end_ns,
+            standstill: standstill.unwrap_or_default().into(),
             overview,
+            processors: processors.value().copied(),
             spent: TimeSpent::of(&interval.spent, length_ns, is_measured),
             spent_absent,
             cost: cost.value().copied().unwrap_or_default(),
@@ -246,6 +253,7 @@ impl Frame {
         );
         Frame {
             time: self.time.clone(),
+            standstill: self.standstill.clone(),
             spent: self.spent.clone(),
             spent_absent: self.spent_absent.clone(),
             rows_left_out: self.rows_left_out + self.rows.len() - rows.len(),
@@ -259,6 +267,14 @@ impl Frame {
     /// The load by class; `None` if it was not measured.
     pub(crate) fn load_by(&self) -> Option<&ByClass> {
         self.spent.as_ref()?.load.as_ref()
+    }
+
+    /// How long a statement waited for a processor, before its start too: the mean of those that ended, nanoseconds.
+    pub(crate) fn queued_ns(&self) -> Option<f64> {
+        let spent = self.spent.as_ref()?;
+        let before_start_ns = spent.usage?.queue_before_start_ns as f64;
+        let after_it_ns = spent.parts.as_ref()?.get(TimeClass::RunQueue);
+        Some((before_start_ns + after_it_ns) / self.overview.statements as f64)
     }
 
     /// Every way to rank the digests: by a class only where there is time in it.
@@ -302,6 +318,7 @@ impl Frame {
         let rows: usize = self.rows.iter().map(Row::bytes).sum();
         let spent = self.spent.as_ref().map_or(0, |spent| spent.bytes());
         let sessions: usize = self.sessions.iter().map(Session::bytes).sum();
-        size_of::<Frame>() + self.time.len() + self.spent_absent.len() + spent + rows + sessions
+        let texts = self.time.len() + self.standstill.len() + self.spent_absent.len();
+        size_of::<Frame>() + texts + spent + rows + sessions
     }
 }

@@ -6,6 +6,7 @@ use waggle_model::Loss;
 
 use super::bars::{bar_with_mark, sparkline};
 use super::classes;
+use super::host;
 use super::look::{BAD, BAR, BOLD, DIM, PLAIN, SELECTED, TITLE, WARN};
 use super::number::{age, count, ms, percent, plain};
 use super::over_time::OverTime;
@@ -59,9 +60,14 @@ pub(crate) fn of_server(app: &App, width: usize) -> Vec<Line<'static>> {
         return vec![Line::styled(fit("waiting for the first interval …", width), DIM)];
     };
     let mut lines = flow(who(server), width);
+    if !frame.standstill.is_empty() {
+        // What follows is as it was when it last ran.
+        lines.push(Line::styled(fit(&frame.standstill, width), BAD));
+    }
     lines.extend(flow(numbers(server, frame), width));
     lines.push(load(app, server, frame, width));
     lines.push(time(frame, width));
+    lines.extend(flow(host::parts(app, frame), width));
     lines
 }
 
@@ -141,8 +147,13 @@ fn tabs(app: &App, width: usize) -> Line<'static> {
 
 fn tab(app: &App, at: usize, one: &Watched) -> String {
     let number = if at < 9 { format!("{} ", at + 1) } else { String::new() };
-    let ended = if one.ended { " ended" } else { "" };
-    let name = format!("{number}{} {}{ended}", one.server.flavour, one.server.pid);
+    let stands_still = one.history.newest().is_some_and(|frame| !frame.standstill.is_empty());
+    let state = match (one.ended, stands_still) {
+        (true, _) => " ended",
+        (false, true) => " STOPPED",
+        (false, false) => "",
+    };
+    let name = format!("{number}{} {}{state}", one.server.flavour, one.server.pid);
     if at == app.selected { format!("[{name}]") } else { format!(" {name} ") }
 }
 

@@ -8,6 +8,7 @@ mod digests;
 mod footer;
 mod header;
 mod help;
+mod host;
 mod look;
 mod number;
 mod opened;

@@ -1,5 +1,6 @@
 //! Pictures of every view, and what holds of all of them.
 
+mod incidents;
 mod times;
 
 use ratatui_core::buffer::Buffer;

@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use waggle_model::{DigestTotals, Histogram, Interval, Loss, Record, RunningStatement, Sample};
+use waggle_model::{
+    DigestTotals, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record, RunningStatement,
+    Sample,
+};
 
 use super::blocker::{self, BlockerJson};
 use super::lock_waits::{self, LockWaitJson};
@@ -20,6 +23,14 @@ use crate::text::{lossy, printable};
 pub(super) struct Line {
     time: String,
     server: ServerJson,
+    /// Whether its process may run: `runs`, `stopped`, `traced` or `frozen`.
+    state: Option<&'static str>,
+    /// Why nothing goes on in it, and what helps.
+    standstill: Option<String>,
+    /// Who used the processors that the server may use.
+    cpus: Option<CpusJson>,
+    /// Why that is not known.
+    cpus_absent: Option<String>,
     interval_s: f64,
     /// Those of its server just before it.
     intervals_left_out: u64,
@@ -45,6 +56,18 @@ pub(super) struct Line {
     lock_waits: Option<Vec<LockWaitJson>>,
     lock_waits_left_out: u64,
     cost: CostJson,
+}
+
+/// In cores: 1 is a whole processor all the time.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CpusJson {
+    usable: u64,
+    busy_cores: f64,
+    server_cores: f64,
+    stolen_cores: Option<f64>,
+    limit_cores: Option<f64>,
+    held_back: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,7 +186,8 @@ impl Line {
     /// The line of an interval.
     pub(super) fn new(entry: &Entry, shown: Shown) -> Line {
         let record = &*entry.record;
-        let Record { server, interval, running, cost, .. } = record;
+        let Record { server, state, interval, running, cost, .. } = record;
+        let state = state.value();
         let running = running.value();
         let cost = cost.value().copied().unwrap_or_default();
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
@@ -177,6 +201,10 @@ impl Line {
         Line {
             time: time_of(record.end_wall_ns).to_string(),
             server: server.into(),
+            state: state.map(ProcessState::key),
+            standstill: state.and_then(|state| state.standstill(server.pid)),
+            cpus: record.processors.value().map(CpusJson::of),
+            cpus_absent: record.processors.why().map(str::to_owned),
             interval_s: length_ns as f64 / 1e9,
             intervals_left_out: entry.left_out,
             statements: interval.statements,
@@ -206,6 +234,19 @@ impl Line {
                 rss_bytes: cost.rss_bytes,
                 host_sends_per_s: cost.host_sends_per_s,
             },
+        }
+    }
+}
+
+impl CpusJson {
+    fn of(used: &ProcessorUse) -> CpusJson {
+        CpusJson {
+            usable: used.processors,
+            busy_cores: used.busy,
+            server_cores: used.server,
+            stolen_cores: used.stolen,
+            limit_cores: used.limit.map(|limit| limit.cores),
+            held_back: used.limit.map(|limit| limit.held_back),
         }
     }
 }

@@ -260,6 +260,8 @@ pub(super) mod tests {
             identity: 0,
             begin_wall_ns: 0,
             end_wall_ns: 0,
+            state: Reading::absent(""),
+            processors: Reading::absent(""),
             interval: Interval::default(),
             running: Reading::absent(""),
             starts_known: true,

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use waggle_model::{
     Blocked, Blocker, BuildKey, Command, Cost, DigestKey, DigestName, DigestsMax, Flavour,
-    Identity, Interval, LockWait, NowWait, Parts, Ran, Reading, Record, RunningStatement, Sample,
-    Server, ServerStatus, Statement, Text, TimeClass, Usage,
+    Identity, Interval, LockWait, NowWait, Parts, ProcessState, ProcessorUse, Ran, Reading, Record,
+    RunningStatement, Sample, Server, ServerStatus, Statement, Text, TimeClass, Usage,
 };
 
 use super::super::{App, Options, Snapshot};
@@ -115,7 +115,12 @@ fn count(interval: &mut Interval, kind: &Kind, end_ns: u64, nth: u64, is_measure
     };
     let text = kind.text.replace('?', &format!("'secret-{nth}'"));
     let latency_ns = kind.latency_us * 1_000 * (10 + nth % 7) / 10;
-    let usage = Usage { read_bytes: kind.examined * 16, voluntary_switches: 2, ..Usage::default() };
+    let usage = Usage {
+        queue_before_start_ns: 40_000,
+        read_bytes: kind.examined * 16,
+        voluntary_switches: 2,
+        ..Usage::default()
+    };
     let statement = Statement {
         connection_id: Some(7),
         command: Some(Command::QUERY),
@@ -268,6 +273,14 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
         identity: u64::from(pid),
         begin_wall_ns: start_ns,
         end_wall_ns: end_ns,
+        state: Reading::Value(ProcessState::Runs),
+        processors: Reading::Value(ProcessorUse {
+            processors: 2,
+            busy: 1.06,
+            server: 0.9,
+            stolen: Some(0.0),
+            limit: None,
+        }),
         interval,
         running: Reading::Value(running),
         starts_known: true,

@@ -134,6 +134,8 @@ mod tests {
             identity: 0,
             begin_wall_ns: 0,
             end_wall_ns,
+            state: Reading::absent(""),
+            processors: Reading::absent(""),
             interval: Interval { losses, ..Interval::default() },
             running: Reading::absent(""),
             starts_known: true,

@@ -1,9 +1,12 @@
 //! Bad input and bad days.
 
 mod comings;
+mod control_group;
 pub(crate) mod disguise;
 mod extremes;
+mod hog;
 mod late;
 mod leaving;
 mod modes;
 mod refusals;
+mod standstill;

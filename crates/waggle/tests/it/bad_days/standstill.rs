@@ -1,0 +1,98 @@
+//! A server that is stopped as a whole.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use waggle_testkit::client::Command;
+use waggle_testkit::{Server, Version};
+
+use super::control_group::{ControlGroup, Setting};
+use crate::load::session;
+use crate::tmux::Tmux;
+use crate::watching::{WAGGLE, Waggle};
+
+/// What goes on again when this is dropped.
+struct Goes<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for Goes<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// How a group is frozen in each version.
+const FREEZERS: [Setting; 3] = [
+    ("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN"),
+    ("/sys/fs/cgroup/unified", "cgroup.freeze", "1"),
+    ("/sys/fs/cgroup", "cgroup.freeze", "1"),
+];
+
+fn has_state(line: &Value, state: &str, words: &str) -> bool {
+    line["state"] == state && line["standstill"].as_str().unwrap_or_default().contains(words)
+}
+
+/// All that is shown of a server that stands still says so, in these words.
+fn is_told(server: &Server, waggle: &mut Waggle, state: &str, words: &str) {
+    let pid = server.pid().to_string();
+    waggle.wait_for(state, |waggle| has_state(waggle.lines().last().unwrap(), state, words));
+    let mut table = Waggle::start(&["watch", "--table", "--interval", "300ms", "--pid", &pid]);
+    let line = |text: &str| text.lines().take(3).any(|line| line.starts_with(words));
+    table.wait_for("the table", |table| line(&table.printed()));
+    let view = Tmux::start(80, 24);
+    view.command(&format!("{WAGGLE} watch --pid {pid}"));
+    view.wait_for("the view", line);
+    view.quit();
+    let locks = Waggle::start(&["locks", "--pid", &pid]).end();
+    assert_eq!((locks.code, &*locks.out), (Some(4), ""), "{}", locks.err);
+    assert!(locks.err.contains(words), "{}", locks.err);
+}
+
+/// A server at work, and who watches it.
+fn watched(version: Version) -> (Server, Waggle) {
+    let server = Server::start(version).unwrap();
+    let mut client = session(&server);
+    client.send(Command::Query, b"DO SLEEP(1000)").unwrap();
+    let mut waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+    goes_on(&server, &mut waggle);
+    (server, waggle)
+}
+
+fn goes_on(server: &Server, waggle: &mut Waggle) {
+    waggle.wait_for("it runs", |waggle| has_state(waggle.lines().last().unwrap(), "runs", ""));
+    let pid = server.pid().to_string();
+    let locks = Waggle::start(&["locks", "--pid", &pid]).end();
+    assert_eq!(locks.code, Some(0), "{}", locks.err);
+}
+
+#[test]
+fn a_server_that_a_signal_stopped_is_shown_so_and_nobody_says_that_nobody_waits() {
+    for version in [Version::Mysql80, Version::Mariadb114] {
+        let (server, mut waggle) = watched(version);
+        let pid = server.pid();
+        send(pid, Signal::STOP);
+        let goes = Goes(|| send(pid, Signal::CONT));
+        let words = format!("STOPPED: the process is stopped (SIGSTOP); kill -CONT {pid} goes on");
+        is_told(&server, &mut waggle, "stopped", &words);
+        drop(goes);
+        goes_on(&server, &mut waggle);
+    }
+}
+
+#[test]
+fn a_server_whose_control_group_is_frozen_is_shown_so() {
+    let (server, mut waggle) = watched(Version::Mariadb1011);
+    let pid = server.pid();
+    let (group, frozen) = ControlGroup::of(pid, &FREEZERS);
+    let thawed = if frozen == "1" { "0" } else { "THAWED" };
+    let goes = Goes(|| group.write(thawed));
+    group.write(frozen);
+    let words = format!("FROZEN by its control group; {thawed} goes on, in");
+    is_told(&server, &mut waggle, "frozen", &words);
+    let told = &waggle.lines().pop().unwrap()["standstill"];
+    assert!(told.as_str().unwrap().ends_with(group.file.to_str().unwrap()), "{told}");
+    drop(goes);
+    goes_on(&server, &mut waggle);
+}
