@@ -17,7 +17,7 @@ mod whole_state;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
 pub use confined::Limits;
-pub use control_group::Quota;
+pub use control_group::{Quota, StoragePressure};
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};

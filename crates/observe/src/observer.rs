@@ -390,6 +390,7 @@ impl Observer {
             end_wall_ns: self.clocks.wall_ns(interval.end_ns),
             state: Process::of(server.pid).whole_state(),
             processors: account.processors.read(&self.processor_times),
+            storage: account.storage.read(),
             interval,
             running,
             starts_known: account.starts_known,
