@@ -1,6 +1,7 @@
 //! The control groups of a process (cgroups(7)).
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
@@ -22,6 +23,15 @@ pub struct Quota {
     pub held_back: u64,
 }
 
+/// For how long tasks have waited for storage, so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoragePressure {
+    /// At least one at a time, microseconds.
+    pub some_us: u64,
+    /// The group whose tasks count; `None`: all of the host.
+    pub of_group: Option<PathBuf>,
+}
+
 impl Process {
     /// By which file a control group of it was frozen; `None` if none was.
     pub(crate) fn frozen_by(&self) -> Reading<Option<PathBuf>> {
@@ -34,6 +44,13 @@ impl Process {
     /// The control groups of it that have a limit on processor time.
     pub fn quotas(&self) -> Reading<BTreeMap<PathBuf, Quota>> {
         self.control_groups().and_then(|lines| quotas(Path::new(ROOT), &lines))
+    }
+
+    /// For how long tasks of its control group waited for storage, where the group tells that; else those of the host.
+    pub fn storage_pressure(&self) -> Reading<StoragePressure> {
+        let lines = self.control_groups();
+        let lines = lines.value().map_or("", String::as_str);
+        storage_pressure(Path::new(ROOT), Path::new("/proc/pressure/io"), lines)
     }
 
     fn control_groups(&self) -> Reading<String> {
@@ -84,6 +101,27 @@ fn frozen_by(root: &Path, lines: &str) -> Reading<Option<PathBuf>> {
         }
     }
     Reading::Value(None)
+}
+
+/// Of the process with these lines in `/proc/PID/cgroup`: `io.pressure` of its group in version 2, else that of the host
+/// (`Documentation/accounting/psi.rst`).
+fn storage_pressure(root: &Path, of_host: &Path, lines: &str) -> Reading<StoragePressure> {
+    let folder = group(root, lines, "").ok().flatten().and_then(|group| group.lineage().next());
+    let of_group = folder.as_ref().and_then(|folder| some_us(&folder.join("io.pressure")).ok());
+    let told = match of_group {
+        Some(some_us) => Ok(StoragePressure { some_us, of_group: folder }),
+        None => some_us(of_host).map(|some_us| StoragePressure { some_us, of_group: None }),
+    };
+    told.map_or_else(Reading::Absent, Reading::Value)
+}
+
+/// `total` of the line `some`.
+fn some_us(file: &Path) -> Result<u64, String> {
+    let failed = |why: &dyn Display| format!("{}: {why}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| failed(&error))?;
+    let some = text.lines().find_map(|line| line.strip_prefix("some "));
+    let total = some.and_then(|line| line.rsplit_once("total=")?.1.trim().parse().ok());
+    total.ok_or_else(|| failed(&"it does not say for how long"))
 }
 
 /// The limits on the process with these lines in `/proc/PID/cgroup`: `cpu.max` in version 2, `cpu.cfs_quota_us` and
@@ -215,5 +253,29 @@ mod tests {
         assert_eq!(of("3:cpu,cpuacct:/db\n0::/\n"), limit("cpu/db", 0.4));
         assert_eq!(of("3:cpu,cpuacct:/free\n"), Ok(Vec::new()));
         assert!(of("0::/gone\n").is_err());
+    }
+
+    #[test]
+    fn the_waits_for_storage_are_those_of_the_group_where_it_tells_them() {
+        let line = |total| {
+            format!(
+                "some avg10=0.00 avg60=1.50 avg300=0.70 total={total}\nfull avg10=0.00 total=1\n"
+            )
+        };
+        let (of_group, of_host) = (line(12), line(34));
+        let root = tree(&[("db/io.pressure", &of_group), ("old/cpu.max", "max"), ("io", &of_host)]);
+        let told =
+            |lines: &str, host| storage_pressure(root.path(), &root.path().join(host), lines);
+        let is = |some_us, of_group: Option<&str>| {
+            Reading::Value(StoragePressure {
+                some_us,
+                of_group: of_group.map(|it| root.path().join(it)),
+            })
+        };
+        assert_eq!(told("0::/db\n", "io"), is(12, Some("db")));
+        for lines in ["0::/old\n", "0::/\n", "0::/../x\n", ""] {
+            assert_eq!(told(lines, "io"), is(34, None), "{lines}");
+        }
+        assert!(told("0::/old\n", "none").why().is_some());
     }
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod confined;
 mod control_group;
 mod file_at;
 mod kernel_functions;
@@ -15,7 +16,8 @@ mod waited;
 mod whole_state;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
-pub use control_group::Quota;
+pub use confined::Limits;
+pub use control_group::{Quota, StoragePressure};
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};

@@ -15,20 +15,37 @@ pub fn online() -> io::Result<usize> {
     Ok(HostTime::read()?.processors as usize)
 }
 
-/// The highest number that a processor of this host may have, also one that is plugged in later
-/// (`Documentation/admin-guide/cputopology.rst`).
+/// The numbers of those that are switched on (`Documentation/admin-guide/cputopology.rst`), in their order.
+///
+/// # Errors
+/// The system does not say.
+pub fn online_numbers() -> io::Result<Vec<usize>> {
+    listed("online")
+}
+
+/// The highest number that a processor of this host may have, also one that is plugged in later.
 ///
 /// # Errors
 /// The system does not say.
 pub fn highest() -> io::Result<usize> {
-    const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
-    let list = fs::read_to_string(POSSIBLE)?;
-    highest_of(&list).ok_or_else(|| io::Error::other(format!("{POSSIBLE}: {list}")))
+    Ok(listed("possible")?.into_iter().max().unwrap_or_default())
+}
+
+fn listed(name: &str) -> io::Result<Vec<usize>> {
+    let file = format!("/sys/devices/system/cpu/{name}");
+    let list = fs::read_to_string(&file)?;
+    numbers_of(&list).ok_or_else(|| io::Error::other(format!("{file}: {list}")))
 }
 
 /// Of a list such as `0-3,8-11`.
-fn highest_of(list: &str) -> Option<usize> {
-    list.trim().rsplit(['-', ',']).next()?.parse().ok()
+fn numbers_of(list: &str) -> Option<Vec<usize>> {
+    let mut numbers = Vec::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
 }
 
 /// Their model; `None` where the kernel names none, as on ARM.
@@ -133,12 +150,19 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_is_the_last_of_the_list() {
-        for (list, highest) in [("0", 0), ("0-1", 1), ("0-3,8-11\n", 11), ("0,2", 2)] {
-            assert_eq!(highest_of(list), Some(highest), "{list}");
+    fn a_list_names_each_number_once() {
+        for (list, numbers) in [
+            ("0", vec![0]),
+            ("0-1\n", vec![0, 1]),
+            ("0-2,8-9,11", vec![0, 1, 2, 8, 9, 11]),
+            ("0,2", vec![0, 2]),
+        ] {
+            assert_eq!(numbers_of(list), Some(numbers), "{list}");
         }
-        assert_eq!(highest_of("all"), None);
-        assert!(highest().unwrap() + 1 >= online().unwrap());
+        assert_eq!((numbers_of(""), numbers_of("0-"), numbers_of("all")), (None, None, None));
+        let numbers = online_numbers().unwrap();
+        assert_eq!(numbers.len(), online().unwrap());
+        assert!(numbers.iter().all(|number| *number <= highest().unwrap()), "{numbers:?}");
     }
 
     #[test]

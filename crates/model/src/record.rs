@@ -2,6 +2,7 @@
 
 use crate::{
     Blocked, Cost, Interval, ProcessState, ProcessorUse, Reading, RunningStatement, Server,
+    StorageWaits,
 };
 
 /// One interval of one server.
@@ -19,6 +20,8 @@ pub struct Record {
     pub state: Reading<ProcessState>,
     /// Who used the processors that it may use.
     pub processors: Reading<ProcessorUse>,
+    /// For how much of the interval somebody waited for storage.
+    pub storage: Reading<StorageWaits>,
     /// What ran, and what was lost.
     pub interval: Interval,
     /// What ran when the interval ended. Where it is absent, its time is not in the load.

@@ -18,8 +18,7 @@ mod secret;
 pub mod verify;
 
 pub use connection::{
-    Connection, ConnectionError, DRIVER_THREAD, DigestSession, Endpoint, ServerIdentity,
-    why_no_digests,
+    Connection, ConnectionError, DigestSession, Endpoint, ServerIdentity, why_no_digests,
 };
 pub use counters::{Counters, Difference};
 pub use options::{Options, OptionsError, Sources};

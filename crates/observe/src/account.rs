@@ -8,6 +8,7 @@ use waggle_sql::stable_hash;
 
 use crate::processors::Processors;
 use crate::silence::Silence;
+use crate::storage::Storage;
 
 /// The account of one server.
 pub(crate) struct Account {
@@ -19,6 +20,7 @@ pub(crate) struct Account {
     pub(crate) parts: Reading<()>,
     pub(crate) silence: Silence,
     pub(crate) processors: Processors,
+    pub(crate) storage: Storage,
 }
 
 impl Account {
@@ -31,7 +33,9 @@ impl Account {
     ) -> Account {
         let processors = Processors::open(pid, &ProcessorTimes::read());
         let silence = Silence::default();
-        let mut account = Account { books, identity: 0, starts_known, parts, silence, processors };
+        let storage = Storage::open(pid);
+        let mut account =
+            Account { books, identity: 0, starts_known, parts, silence, processors, storage };
         account.identify(pid);
         account
     }

@@ -157,8 +157,8 @@ impl Capture {
         absences.chain(already).map(|absent| format!("pid {pid}: {absent}")).collect()
     }
 
-    /// Looks for servers that started or ended, and attaches to the new ones as soon as their programs are read
-    /// ([`Capture::take_answers`]). Hands over the statements of ended servers.
+    /// Looks for servers that started or ended, and attaches to the new ones, one by one, as soon as their programs are
+    /// read ([`Capture::take_answer`]). Hands over the statements of ended servers.
     pub fn look(&mut self, consume: &mut dyn FnMut(&Statement<'_>)) -> Vec<News> {
         let mut news = Vec::new();
         for (pid, watched) in &mut self.watched {
@@ -172,7 +172,7 @@ impl Capture {
         for found in self.refused.due() {
             self.builds.ask(found);
         }
-        news.extend(self.take_answers(consume));
+        news.extend(self.take_answer(consume));
         news
     }
 
@@ -189,13 +189,13 @@ impl Capture {
         }
     }
 
-    /// Attaches to the servers whose programs have been read since the last call. It waits for none.
-    pub fn take_answers(&mut self, consume: &mut dyn FnMut(&Statement<'_>)) -> Vec<News> {
+    /// Attaches to a server whose program has been read. It waits for none.
+    ///
+    /// That takes a while, in which the rings fill: they are to be emptied before the next one.
+    pub fn take_answer(&mut self, consume: &mut dyn FnMut(&Statement<'_>)) -> Vec<News> {
         let mut news = Vec::new();
         // Those whose users come first find the places free.
-        let mut answers = self.builds.answers();
-        answers.sort_by_key(|answered| answered.owner);
-        for answered in answers {
+        if let Some(answered) = self.builds.next_answer() {
             self.attach(answered, &mut news, consume);
         }
         news

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use waggle_host::{Process, own_cpu};
 use waggle_model::Cost;
+use waggle_mysql::connection::children_cost;
 use waggle_probes::carrier::{RunTime, RunTimeStatistics};
 use waggle_probes::servers::reader_cost;
 
@@ -39,7 +40,7 @@ impl Meter {
             statistics: RunTimeStatistics::enable().ok(),
             intervals_left: 0,
             before: kernel_time,
-            cpu_before: own_cpu() + reader_cost().0,
+            cpu_before: spent_by_all().0,
             last: Cost::default(),
         }
     }
@@ -47,8 +48,7 @@ impl Meter {
     /// The price of the interval that ends now.
     pub fn read(&mut self, kernel_time: KernelTime, statements: u64, interval: Duration) -> Cost {
         let seconds = interval.as_secs_f64();
-        let (cpu_of_reader, rss_of_reader) = reader_cost();
-        let cpu = own_cpu() + cpu_of_reader;
+        let (cpu, rss_of_children) = spent_by_all();
         let spent = cpu.saturating_sub(self.cpu_before);
         self.cpu_before = cpu;
         let is_long = interval >= SHORTEST;
@@ -68,7 +68,7 @@ impl Meter {
         self.before = kernel_time;
         self.last.agent_cores = is_long.then(|| spent.as_secs_f64() / seconds);
         let rss = Process::own().rss_bytes();
-        self.last.rss_bytes = rss.value().map(|own| own + rss_of_reader);
+        self.last.rss_bytes = rss.value().map(|own| own + rss_of_children);
         self.last
     }
 
@@ -87,4 +87,11 @@ impl Meter {
             self.intervals_left = INTERVALS_BETWEEN;
         }
     }
+}
+
+/// Processor time of waggle with its children so far, and bytes of memory of the children now.
+fn spent_by_all() -> (Duration, u64) {
+    let (reading, of_reader) = reader_cost();
+    let (asking, of_connections) = children_cost();
+    (own_cpu() + reading + asking, of_reader + of_connections)
 }

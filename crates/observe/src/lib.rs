@@ -24,6 +24,7 @@ mod refused;
 mod remembered;
 mod silence;
 mod sink;
+mod storage;
 
 pub use capture::{Capture, CaptureOptions, Missing, Running, RunningTexts, Watched, WhyMissing};
 pub use clocks::Clocks;

@@ -137,9 +137,11 @@ impl Observer {
             let is_last = is_over() || sinks.are_over();
             let is_due = closed_at.elapsed() >= self.options.interval;
             let is_look_due = looked_for_at.elapsed() >= SERVERS_EVERY;
-            let is_answer_due = self.options.looks_for_servers
-                && self.capture.is_asking()
-                && answered_at.elapsed() >= ANSWERS_EVERY;
+            // A look takes an answer, too. Between two of them the rings are emptied: attaching takes its time.
+            let is_answer_due = !is_look_due
+                && self.options.looks_for_servers
+                && (self.capture.has_answer()
+                    || self.capture.is_asking() && answered_at.elapsed() >= ANSWERS_EVERY);
             if is_last || is_due || is_look_due || is_answer_due {
                 // What follows may take a while, and must take nothing from the servers.
                 urgent.take();
@@ -153,7 +155,7 @@ impl Observer {
                 }
                 if is_answer_due && !is_last {
                     answered_at = Instant::now();
-                    self.take_answers(sinks);
+                    self.take_answer(sinks);
                 }
                 looked_for_at = if is_look_due { Instant::now() } else { looked_for_at };
                 urgent = Urgent::begin().ok();
@@ -168,8 +170,16 @@ impl Observer {
                 thread::sleep(drained_at.elapsed());
             } else {
                 let left = self.options.interval.saturating_sub(closed_at.elapsed());
-                thread::sleep(self.pace.pause().min(left));
+                thread::sleep(self.pause().min(left));
             }
+        }
+    }
+
+    /// How long to leave the rings alone.
+    fn pause(&self) -> Duration {
+        match self.options.looks_for_servers && self.capture.has_answer() {
+            true => Duration::ZERO,
+            false => self.pace.pause(),
         }
     }
 
@@ -226,11 +236,11 @@ impl Observer {
         sinks.complaints().iter().for_each(|words| sinks.tell(words));
     }
 
-    /// Begins with the servers whose programs have been read since.
-    fn take_answers(&mut self, sinks: &mut Sinks<'_>) {
+    /// Begins with a server whose program has been read.
+    fn take_answer(&mut self, sinks: &mut Sinks<'_>) {
         let Observer { capture, accounts, blockers, .. } = self;
         let news =
-            capture.take_answers(&mut |statement| count(accounts, blockers, sinks, statement));
+            capture.take_answer(&mut |statement| count(accounts, blockers, sinks, statement));
         if !news.is_empty() {
             self.take_news(news, sinks);
             self.welcome(sinks);
@@ -380,6 +390,7 @@ impl Observer {
             end_wall_ns: self.clocks.wall_ns(interval.end_ns),
             state: Process::of(server.pid).whole_state(),
             processors: account.processors.read(&self.processor_times),
+            storage: account.storage.read(),
             interval,
             running,
             starts_known: account.starts_known,

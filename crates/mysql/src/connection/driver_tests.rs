@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::thread;
 use std::time::Instant;
 
 use waggle_testkit::PATIENCE;

@@ -167,7 +167,7 @@ impl TlsFiles {
 }
 
 fn file_fault(path: &Path, reason: impl fmt::Display) -> ConnectionError {
-    ConnectionError::TlsFile { path: path.to_owned(), reason: reason.to_string() }
+    ConnectionError::TlsFile { path: path.display().to_string(), reason: reason.to_string() }
 }
 
 fn pkcs12(cert: &Path, key: &Path) -> Result<File, ConnectionError> {

@@ -1,6 +1,6 @@
 //! Errors of the connection.
 
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize};
 
 use super::endpoint::Endpoint;
 use crate::options::Options;
@@ -11,7 +11,7 @@ const ACCESS_DENIED: [u16; 5] = [1045, 1044, 1142, 1143, 1227];
 const ACCESS_DENIED_AT_LOGIN: [u16; 2] = [1045, 1698];
 
 /// Why the server did not answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ConnectionError {
     /// No socket is named and none is at the usual places.
@@ -25,26 +25,24 @@ pub enum ConnectionError {
     },
     /// Nobody answers there.
     #[error(
-        "server at {endpoint}: {}; check that it runs, or name another place with `socket` or `host` in the \
-         [client] group of an option file (--defaults-file FILE)",
-        plain(error)
+        "server at {endpoint}: {error}; check that it runs, or name another place with `socket` or `host` in the \
+         [client] group of an option file (--defaults-file FILE)"
     )]
     Unreachable {
         /// The place.
         endpoint: String,
         /// What the driver says.
-        error: Box<mysql::Error>,
+        error: String,
     },
     /// The socket belongs to a user who is not trusted with the password.
     #[error(
-        "server at {}: its socket belongs to uid {uid}, who would get the password; only root, the user who runs \
+        "server at {path}: its socket belongs to uid {uid}, who would get the password; only root, the user who runs \
          waggle and {user} may: where that is right, write server-user = {uid} into the [client] group of the option \
-         file",
-        path.display()
+         file"
     )]
     ForeignSocket {
         /// The place.
-        path: PathBuf,
+        path: String,
         /// The owner.
         uid: u32,
         /// The user whose socket it may be.
@@ -74,22 +72,21 @@ pub enum ConnectionError {
     },
     /// TLS could not be agreed on.
     #[error(
-        "server at {endpoint}: TLS failed: {}; check ssl-ca and that the server's certificate names \
+        "server at {endpoint}: TLS failed: {error}; check ssl-ca and that the server's certificate names \
          this host; a server that speaks only TLS 1.0 or 1.1 (MySQL 5.7 with yaSSL) is reached over \
-         its unix socket",
-        plain(error)
+         its unix socket"
     )]
     Tls {
         /// The place.
         endpoint: String,
         /// What the driver says.
-        error: Box<mysql::Error>,
+        error: String,
     },
     /// A certificate or key of the option file cannot be used.
-    #[error("TLS file {}: {reason}", path.display())]
+    #[error("TLS file {path}: {reason}")]
     TlsFile {
         /// The file.
-        path: PathBuf,
+        path: String,
         /// What is wrong and what to do.
         reason: String,
     },
@@ -105,10 +102,10 @@ pub enum ConnectionError {
         message: String,
     },
     /// The connection broke.
-    #[error("server: the connection broke: {}; check that the server still runs", plain(error))]
+    #[error("server: the connection broke: {error}; check that the server still runs")]
     Broken {
         /// What the driver says.
-        error: Box<mysql::Error>,
+        error: String,
     },
     /// An answer did not come to its end in time.
     #[error("server: it took too long to answer; the connection is given up")]
@@ -153,11 +150,11 @@ impl ConnectionError {
                 let user = options.user.clone().unwrap_or_default();
                 ConnectionError::LoginRefused { endpoint, user, message: error.message }
             }
-            source @ (mysql::Error::TlsError(_)
+            error @ (mysql::Error::TlsError(_)
             | mysql::Error::DriverError(mysql::DriverError::TlsNotSupported)) => {
-                ConnectionError::Tls { endpoint, error: Box::new(source) }
+                ConnectionError::Tls { endpoint, error: plain(&error) }
             }
-            source => ConnectionError::Unreachable { endpoint, error: Box::new(source) },
+            error => ConnectionError::Unreachable { endpoint, error: plain(&error) },
         }
     }
 
@@ -166,8 +163,12 @@ impl ConnectionError {
             mysql::Error::MySqlError(error) => {
                 ConnectionError::Statement { number: error.code, message: error.message }
             }
-            source => ConnectionError::Broken { error: Box::new(source) },
+            error => ConnectionError::Broken { error: plain(&error) },
         }
+    }
+
+    pub(super) fn io(error: std::io::Error) -> Self {
+        ConnectionError::Broken { error: error.to_string() }
     }
 
     /// Whether a privilege is missing.

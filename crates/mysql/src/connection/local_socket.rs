@@ -46,7 +46,7 @@ impl LocalSocket {
             || uid_of(user) == Some(found.st_uid);
         if options.password.is_some() && !is_trusted {
             return Err(ConnectionError::ForeignSocket {
-                path: path.to_owned(),
+                path: path.display().to_string(),
                 uid: found.st_uid,
                 user: user.to_owned(),
             });

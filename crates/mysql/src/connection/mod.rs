@@ -8,11 +8,14 @@ mod digest_session;
 mod driver;
 mod endpoint;
 mod error;
+mod frame;
 #[cfg(test)]
 mod fuzz;
 mod identity;
 mod local_socket;
+mod peer;
 mod rows;
+mod served;
 
 use std::io;
 use std::time::Duration;
@@ -26,11 +29,12 @@ use endpoint::TlsFiles;
 use local_socket::LocalSocket;
 
 pub use digest_session::{DigestSession, why_no_digests};
-pub use driver::DRIVER_THREAD;
 pub use endpoint::Endpoint;
 pub use error::ConnectionError;
 pub use identity::ServerIdentity;
+pub use peer::{children_cost, use_children};
 pub use rows::{absent_or, absent_without, optional_text, text};
+pub use served::serve_as_child;
 
 /// An alias in every statement that waggle sends. Aliases stay in a digest text, so our own digests
 /// can be recognized.

@@ -70,6 +70,11 @@ impl Capture {
         self.builds.is_asking()
     }
 
+    /// Whether the program of one has been read that was not attached to yet.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.builds.has_answer()
+    }
+
     /// The servers that are not watched, by pid.
     pub fn missing(&self) -> Vec<Missing> {
         let asked = self.builds.awaited().map(|(pid, owner)| (pid, owner, WhyMissing::Reading));
@@ -93,6 +98,7 @@ impl Capture {
     pub fn look_and_wait(&mut self, goes_on: bool, is_over: &dyn Fn() -> bool) -> Vec<News> {
         let mut waited = Waited::begin();
         let mut news = self.look(&mut |_| {});
+        self.take_answers(&mut news);
         for turn in 1.. {
             if is_over() || !self.may_arrive(goes_on, waited.counted()) {
                 break;
@@ -103,9 +109,17 @@ impl Capture {
                 self.ask_again(&mut news);
             }
             // Last of all, so that it is judged by what has come.
-            news.extend(self.take_answers(&mut |_| {}));
+            self.take_answers(&mut news);
         }
         news
+    }
+
+    /// Attaches to all whose programs have been read: nobody reads the rings yet.
+    fn take_answers(&mut self, news: &mut Vec<News>) {
+        news.extend(self.take_answer(&mut |_| {}));
+        while self.has_answer() {
+            news.extend(self.take_answer(&mut |_| {}));
+        }
     }
 
     /// Whether it is worth to wait for a server, after such a time.

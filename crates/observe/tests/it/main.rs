@@ -5,6 +5,7 @@ mod places;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -19,7 +20,7 @@ use waggle_observe::{
 };
 use waggle_probes::servers::layout::Field;
 use waggle_testkit::sysbench::{Length, Sysbench};
-use waggle_testkit::{PATIENCE, Server, Version};
+use waggle_testkit::{Killed, PATIENCE, Server, Version};
 
 const SENT: u64 = 20_000;
 
@@ -266,6 +267,58 @@ fn a_server_that_cannot_be_watched_any_more_hands_on_its_last_statements_with_th
     let ended = records.records.iter().filter(|record| record.ended).count();
     assert_eq!((ended, observer.summary().losses), (1, Losses::default()));
     assert!(observer.capture().watched().is_empty());
+}
+
+/// What an observer did, in its order.
+#[derive(Debug, PartialEq, Eq)]
+enum Did {
+    ReadRings,
+    /// It took a server, or told why not.
+    Judged(u32),
+}
+
+/// Keeps what was done, and counts which of some processes were told.
+struct Order<'a> {
+    did: Vec<Did>,
+    awaited: &'a [Killed],
+    told: &'a AtomicU64,
+}
+
+impl StatementSink for Order<'_> {
+    fn ended(&mut self, _: &Statement<'_>) {}
+
+    fn turn(&mut self) {
+        self.did.push(Did::ReadRings);
+    }
+
+    fn news(&mut self, news: &News) {
+        let (News::Attached(pid) | News::Refused(pid, _)) = news else { return };
+        self.did.push(Did::Judged(*pid));
+        let is_awaited = self.awaited.iter().any(|process| process.id() == *pid);
+        self.told.fetch_add(u64::from(is_awaited), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_rings_are_read_between_any_two_servers_that_come_at_once() {
+    let mut observer = observer(CaptureOptions::default(), Duration::from_secs(1));
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("mysqld");
+    // Not by us: who forks meanwhile would hold the file open for writing, and nobody could run it.
+    assert!(Command::new("cp").arg("/bin/sleep").arg(&program).status().unwrap().success());
+    // What is learned of the file by the first answers for all others at once.
+    let start = |_| Killed(Command::new(&program).arg("600").spawn().unwrap());
+    let processes: Vec<Killed> = (0..20).map(start).collect();
+    let told = AtomicU64::new(0);
+    let mut order = Order { did: Vec::new(), awaited: &processes, told: &told };
+    let begin = Instant::now();
+    let mut sinks = Sinks { statements: vec![&mut order], ..Sinks::default() };
+    observer.run(&mut sinks, &mut || {
+        told.load(Ordering::Relaxed) == processes.len() as u64 || begin.elapsed() > PATIENCE
+    });
+    assert_eq!(told.load(Ordering::Relaxed), processes.len() as u64, "{:?}", order.did);
+    let in_a_row = order.did.windows(2).find(|did| !did.contains(&Did::ReadRings));
+    assert_eq!(in_a_row, None, "{:?}", order.did);
 }
 
 /// However a thread ends.

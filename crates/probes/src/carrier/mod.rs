@@ -190,6 +190,7 @@ impl Carrier {
     ) -> Result<(), CarrierError> {
         let config = types::config {
             ring_bytes: self.shape.ring_bytes as u64,
+            rings: self.shape.rings as u32,
             program: number,
             ..plan.config
         };

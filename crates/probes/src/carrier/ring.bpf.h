@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * One ring of records per processor, in memory that user space has mapped (ring.rs reads it).
+ * One ring of records per processor that is online, in memory that user space has mapped (ring.rs reads it).
  * BPF_MAP_TYPE_RINGBUF takes a lock that all processors share. Here one atomic instruction on the
  * processor's own memory reserves a place.
  *
@@ -14,7 +14,7 @@
 
 #include "target.bpf.h"
 
-/* User space sets both sizes: an entry for each processor, a `struct ring` of `cfg.ring_bytes`. */
+/* User space sets both sizes: `cfg.rings` entries, each a `struct ring` of `cfg.ring_bytes`. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -24,10 +24,21 @@ struct {
 } rings SEC(".maps");
 
 /*
- * Another thread can only come in between if it takes the processor from this one within a few
- * instructions. If that happens this often in a row, the ring counts as full.
+ * Another thread can only come in between within a few instructions: if it takes the processor from
+ * this one, or runs on one that came online later and shares the ring. If that happens this often in
+ * a row, the ring counts as full.
  */
 #define RESERVE_TRIES 4
+
+/* The ring of this processor (ring.rs chose their number). There is no division where no number is left out. */
+static __always_inline struct ring *own_ring(void)
+{
+	u32 number = bpf_get_smp_processor_id();
+
+	if (number >= cfg.rings)
+		number %= cfg.rings;
+	return bpf_map_lookup_elem(&rings, &number);
+}
 
 /*
  * A place for a record in the ring of this processor; NULL where it is full. The time of the record
@@ -35,8 +46,7 @@ struct {
  */
 static __always_inline void *reserve(u32 kind, u64 size)
 {
-	u32 cpu = bpf_get_smp_processor_id();
-	struct ring *ring = bpf_map_lookup_elem(&rings, &cpu);
+	struct ring *ring = own_ring();
 
 	if (!ring)
 		return NULL;

@@ -1,4 +1,4 @@
-//! The rings of records, one per processor, read in order of time.
+//! The rings of records, one per processor that is online, read in order of time.
 //!
 //! `ring.bpf.h` has the kernel's half, and why this is not `BPF_MAP_TYPE_RINGBUF`.
 //!
@@ -7,10 +7,15 @@
 //! time of the next after that. Two rules follow. A record that began before waggle started to read
 //! can be read, oldest first. If a place is reserved and its record is incomplete, waggle reads
 //! nothing later than the last time at which that place was known to be free.
+//!
+//! Both hold where processors share a ring, too. Threads may then take places in another order than
+//! times. But what lies in front of a record has its place, and so its time, from before the next
+//! record of that record's thread.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::mem::replace;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -38,7 +43,7 @@ const REWIND_PART: u64 = 4;
 /// The sizes of the map of the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// One ring for each processor that the host may have.
+    /// One for each processor that is online. One that comes online later shares one.
     pub(super) rings: usize,
     /// Bytes for records of each: a power of two.
     pub(super) ring_bytes: usize,
@@ -48,8 +53,7 @@ pub(super) struct Shape {
 
 impl Shape {
     pub(super) fn of_host() -> io::Result<Shape> {
-        // Programs take theirs by the number of their processor.
-        Ok(Shape::of(processors::highest()? + 1))
+        Ok(Shape::of(rings_for(&processors::online_numbers()?)))
     }
 
     fn of(rings: usize) -> Shape {
@@ -65,6 +69,22 @@ impl Shape {
     fn bytes(self) -> usize {
         self.rings * self.value_bytes
     }
+}
+
+/// The ring of a processor. `ring.bpf.h` has the same rule.
+fn ring_of(processor: usize, rings: usize) -> usize {
+    processor % rings
+}
+
+/// The least number of rings at which none of these processors shares one. That is how many they are, where they are
+/// numbered without gaps. Where it were more than twice as many, some share one.
+fn rings_for(online: &[usize]) -> usize {
+    let shares_none = |rings: &usize| {
+        let mut taken = vec![false; *rings];
+        online.iter().all(|processor| !replace(&mut taken[ring_of(*processor, *rings)], true))
+    };
+    let least = online.len().max(1);
+    (least..=2 * least).find(shares_none).unwrap_or(least)
 }
 
 /// The consumer of all rings. Records are handed out where they lie, without a copy.

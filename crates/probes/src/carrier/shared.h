@@ -160,6 +160,7 @@ struct config {
 	u32 data_length; /* bytes of all spans in a record */
 	u32 text_limit;
 	u64 ring_bytes; /* of each ring */
+	u32 rings;
 	u32 program; /* its number: each serves servers of one layout */
 };
 

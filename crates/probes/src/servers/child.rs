@@ -15,9 +15,8 @@ use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waggle_host::{Meter, Waited};
+use waggle_host::{Limits, Meter, Waited};
 
-use super::confined::{CPU_MAX_S, MEMORY_MAX, confine};
 use super::inquiry::{Answer, Question};
 use super::names;
 use super::owner::Owner;
@@ -30,6 +29,10 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const TRUSTED_DEADLINE: Duration = Duration::from_secs(60);
 /// Who has waited for something for so long is held up, rather than at work.
 const HELD_UP_MIN: Duration = Duration::from_secs(1);
+/// Processor time of a child, s; the largest server takes a tenth of the first.
+const CPU_MAX_S: u64 = 5;
+/// Its memory beside the files that it maps, bytes.
+const MEMORY_MAX: u64 = 512 << 20;
 /// Longest answer, bytes. A server's has 2 MiB, nearly all of it for the frames of its C library; one with names has
 /// some hundred bytes for each.
 const ANSWER_MAX: usize = 8 << 20;
@@ -66,6 +69,11 @@ pub(super) fn are_used() -> bool {
 enum Asked {
     Names(names::Question),
     Process(Question),
+}
+
+/// Gives up all rights, with memory for `mapped` bytes of files.
+fn confine(mapped: u64) -> io::Result<()> {
+    Limits { memory: MEMORY_MAX.saturating_add(mapped), cpu_s: Some(CPU_MAX_S) }.confine()
 }
 
 /// Answers the question that stands at the standard input, and writes to the standard output.

@@ -5,7 +5,6 @@ pub mod arch;
 mod batch;
 pub mod breakpoint;
 mod child;
-mod confined;
 pub mod digest_length;
 pub mod discover;
 pub mod elf;

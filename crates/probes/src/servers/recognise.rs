@@ -100,7 +100,7 @@ impl Builds {
         Builds { waits: true, ..self }
     }
 
-    /// Asks for a process. [`Builds::answers`] has what comes of it.
+    /// Asks for a process. [`Builds::next_answer`] has what comes of it.
     pub fn ask(&mut self, found: Found) {
         let owner = self.owners.owner(found.pid);
         let file = file_of(&found);
@@ -114,6 +114,7 @@ impl Builds {
         for running in gone.collect::<Vec<_>>() {
             self.end(running);
         }
+        self.answered.retain(|answered| answered.found.pid != pid);
     }
 
     /// Whether answers are to come.
@@ -121,9 +122,14 @@ impl Builds {
         self.asking().next().is_some()
     }
 
+    /// Whether an answer is there, as far as the last call of [`Builds::next_answer`] has seen.
+    pub fn has_answer(&self) -> bool {
+        !self.answered.is_empty()
+    }
+
     /// Whether answers are to come of servers whose users come first.
     pub fn is_asking_for_trusted(&self) -> bool {
-        self.asking().any(|asked| asked.owner.is_trusted())
+        self.asking().any(|(_, owner)| owner.is_trusted())
     }
 
     /// Whether it is worth to go on waiting: for a server whose users come first and that has been waited for less than
@@ -136,17 +142,20 @@ impl Builds {
             Some(_) => running.any(|running| running.child.waited() < trusted),
             None => self.is_asking_for_trusted(),
         };
-        may_trusted || others && self.asking().any(|asked| !asked.owner.is_trusted())
+        may_trusted || others && self.asking().any(|(_, owner)| !owner.is_trusted())
     }
 
     /// The processes that have the name of a server, and of which an answer is to come, with their owners.
     pub fn awaited(&self) -> impl Iterator<Item = (u32, Owner)> {
-        let named = self.asking().filter(|asked| asked.found.is_named);
-        named.map(|asked| (asked.found.pid, asked.owner))
+        let named = self.asking().filter(|(found, _)| found.is_named);
+        named.map(|(found, owner)| (found.pid, owner))
     }
 
-    fn asking(&self) -> impl Iterator<Item = &Asked> {
-        self.turns.waiting().chain(self.running.iter().map(|running| &running.asked))
+    /// The processes whose answers were not taken yet.
+    fn asking(&self) -> impl Iterator<Item = (&Found, Owner)> {
+        let asked = self.turns.waiting().chain(self.running.iter().map(|running| &running.asked));
+        let answered = self.answered.iter().map(|answered| (&answered.found, answered.owner));
+        asked.map(|asked| (&asked.found, asked.owner)).chain(answered)
     }
 
     /// Asks no more. A process without an answer that has the name of a server gets that as its answer.
@@ -170,8 +179,9 @@ impl Builds {
             .collect()
     }
 
-    /// The answers that are there, and lets the next processes be looked into. It does not wait.
-    pub fn answers(&mut self) -> Vec<Answered> {
+    /// An answer that is there, first of those whose users come first, and lets the next processes be looked into. It
+    /// does not wait.
+    pub fn next_answer(&mut self) -> Option<Answered> {
         self.left.retain_mut(|(_, process)| !has_ended(process));
         self.collect();
         self.answer_known();
@@ -179,7 +189,9 @@ impl Builds {
             self.look_into(asked);
             self.answer_known();
         }
-        std::mem::take(&mut self.answered)
+        let answered = self.answered.iter().enumerate();
+        let (at, _) = answered.min_by_key(|(_, answered)| answered.owner)?;
+        Some(self.answered.remove(at))
     }
 
     /// Recognises one process: reads its build, if it is new, and resolves it in this process. Waits for the answer.
@@ -345,4 +357,39 @@ fn recognised(
     let digest_length = DigestLength::of(&digest_length, &instance);
     let x_protocol = x_protocol.in_process(&instance);
     Ok(Recognised { server, layout, instance, digest_length, x_protocol })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use waggle_model::Reading;
+
+    use super::*;
+
+    fn answered(pid: u32, owner: Owner) -> Answered {
+        let [executable, root] = [(); 2].map(|()| Reading::Value(PathBuf::from("/")));
+        let (start_ticks, is_named, deleted) = (1, true, false);
+        let found = Found { pid, start_ticks, executable, is_named, deleted, root };
+        Answered { found, owner, outcome: Err(RecogniseError::unanswered(pid)) }
+    }
+
+    #[test]
+    fn answers_are_given_one_by_one_and_awaited_until_they_are() {
+        let other = Owner::Other(65534);
+        let mut builds = Builds::default();
+        for (pid, owner) in [(1, other), (2, Owner::Trusted), (3, other), (4, Owner::Trusted)] {
+            builds.answered.push(answered(pid, owner));
+        }
+        // It has ended.
+        builds.forget(4);
+        let mut given = Vec::new();
+        while builds.has_answer() {
+            let awaited: Vec<u32> = builds.awaited().map(|(pid, _)| pid).collect();
+            assert_eq!((builds.is_asking(), awaited.len()), (true, 3 - given.len()));
+            given.extend(builds.next_answer().map(|answered| answered.found.pid));
+        }
+        assert_eq!(given, [2, 1, 3], "first of those whose users come first");
+        assert!(!builds.is_asking() && builds.next_answer().is_none());
+    }
 }

@@ -109,7 +109,7 @@ fn only_the_reply_counts(
                 assert!(!asked.is_empty(), "{what}: the other server was not asked");
                 // Both ends are stamped after their sends, each by its own processor: only the start of
                 // what was asked is surely before the end of who asked.
-                let late = asked.iter().find(|other| other.start_ns > one.end_ns);
+                let late = asked.iter().find(|other| other.start_ns > Some(one.end_ns));
                 assert!(late.is_none(), "{what}: it ended before {late:?} began");
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waggle_model::{
     CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Losses, ProcessorUse, Reading, Record,
-    Samples, StatementLockWait, TimeClass,
+    Samples, StatementLockWait, StorageWaits, TimeClass,
 };
 use waggle_sql::Kind;
 
@@ -162,6 +162,7 @@ pub(crate) struct Frame {
     pub(crate) overview: Overview,
     /// `None` if it was not measured.
     pub(crate) processors: Option<ProcessorUse>,
+    pub(crate) storage: Option<StorageWaits>,
     /// Of all digests; `None` if it was not measured.
     pub(crate) spent: Option<Box<TimeSpent>>,
     /// Why it is not known where the time went; empty where it is.
@@ -189,7 +190,7 @@ impl Frame {
         let Snapshot { time, record, .. } = snapshot;
         let is_measured = record.parts.value().is_some();
         let spent_absent = record.parts_absent().unwrap_or_default().into();
-        let Record { server, state, processors, mut interval, running, cost, .. } = record;
+        let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
@@ -229,6 +230,7 @@ impl Frame {
             standstill: standstill.unwrap_or_default().into(),
             overview,
             processors: processors.value().copied(),
+            storage: storage.value().copied(),
             spent: TimeSpent::of(&interval.spent, length_ns, is_measured),
             spent_absent,
             cost: cost.value().copied().unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Who uses the processors of the server, and how long its statements wait for one.
 
 use ratatui_core::style::Style;
-use waggle_model::{ProcessorLimit, ProcessorUse};
+use waggle_model::{ProcessorLimit, ProcessorUse, StorageWaits};
 
 use super::look::{BAD, DIM, PLAIN};
 use super::number::{ms, percent, plain};
@@ -11,6 +11,9 @@ use crate::state::{App, Frame};
 const FULL_FROM: f64 = 0.9;
 /// The share of what is taken away from which it is told.
 const STOLEN_FROM: f64 = 0.01;
+
+/// The share of the time in which somebody waits for storage from which that is told.
+const DISK_FROM: f64 = 0.01;
 
 /// The share of periods in which a limit holds the server back from which that is told aloud.
 const HELD_BACK_FROM: f64 = 0.1;
@@ -32,6 +35,9 @@ pub(crate) fn parts(app: &App, frame: &Frame) -> Vec<(String, Style)> {
     // Where nothing is known of time, the line above says why.
     if frame.spent.is_some() {
         parts.push((format!("queued {} ms", ms(frame.queued_ns())), PLAIN));
+    }
+    if let Some(StorageWaits { share, .. }) = frame.storage.filter(|it| it.share >= DISK_FROM) {
+        parts.push((format!("disk waits {}", percent(Some(share))), PLAIN));
     }
     parts
 }

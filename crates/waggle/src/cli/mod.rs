@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 
 mod account;
+mod children;
 mod ddl;
 mod doctor;
 mod innodb;
@@ -9,7 +10,6 @@ mod locks;
 mod pfs;
 mod private_server;
 mod profile;
-mod read_process;
 mod servers;
 mod verify;
 mod watch;
@@ -60,6 +60,8 @@ enum Command {
     ReadProcess,
     #[command(hide = true)]
     ReadMemory,
+    #[command(hide = true)]
+    AskServer,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -94,7 +96,7 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
 
 /// Runs a command.
 pub(crate) fn run(cli: Cli) -> ExitCode {
-    read_process::use_children();
+    children::use_them();
     let ended = match cli.command {
         Command::Watch(args) => watch::run(args),
         Command::Verify(args) => verify::run(args),
@@ -107,8 +109,9 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Profile(args) => profile::run(args),
         Command::Lab(args) => lab::run(args),
         Command::PrivateServer(args) => private_server::run(args),
-        Command::ReadProcess => read_process::run(),
-        Command::ReadMemory => read_process::read_memory(),
+        Command::ReadProcess => children::read_process(),
+        Command::ReadMemory => children::read_memory(),
+        Command::AskServer => children::ask_server(),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write;
+use std::iter;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -122,11 +123,11 @@ fn answers() -> Vec<Answered> {
     let mut builds = Builds::default();
     servers(Path::new("/proc")).into_iter().for_each(|found| builds.ask(found));
     let mut waited = Waited::begin();
-    let mut answers = builds.answers();
+    let mut answers: Vec<Answered> = iter::from_fn(|| builds.next_answer()).collect();
     while builds.may_answer(TRUSTED_WAIT, waited.counted() < OTHERS_WAIT) {
         thread::sleep(PAUSE);
         waited.look();
-        answers.extend(builds.answers());
+        answers.extend(iter::from_fn(|| builds.next_answer()));
     }
     answers.extend(builds.give_up());
     answers.sort_by_key(|answered| (answered.owner, answered.found.pid));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use waggle_model::{
     DigestTotals, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record, RunningStatement,
-    Sample,
+    Sample, StorageWaits,
 };
 
 use super::blocker::{self, BlockerJson};
@@ -31,6 +31,10 @@ pub(super) struct Line {
     cpus: Option<CpusJson>,
     /// Why that is not known.
     cpus_absent: Option<String>,
+    /// For how much of the interval somebody waited for storage.
+    storage_waits: Option<StorageWaitsJson>,
+    /// Why that is not known.
+    storage_waits_absent: Option<String>,
     interval_s: f64,
     /// Those of its server just before it.
     intervals_left_out: u64,
@@ -68,6 +72,15 @@ struct CpusJson {
     stolen_cores: Option<f64>,
     limit_cores: Option<f64>,
     held_back: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct StorageWaitsJson {
+    /// From 0 to 1.
+    share: f64,
+    /// `group`: tasks of the control group of the server count; `host`: all do.
+    of: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -205,6 +218,8 @@ impl Line {
             standstill: state.and_then(|state| state.standstill(server.pid)),
             cpus: record.processors.value().map(CpusJson::of),
             cpus_absent: record.processors.why().map(str::to_owned),
+            storage_waits: record.storage.value().map(StorageWaitsJson::of),
+            storage_waits_absent: record.storage.why().map(str::to_owned),
             interval_s: length_ns as f64 / 1e9,
             intervals_left_out: entry.left_out,
             statements: interval.statements,
@@ -248,6 +263,12 @@ impl CpusJson {
             limit_cores: used.limit.map(|limit| limit.cores),
             held_back: used.limit.map(|limit| limit.held_back),
         }
+    }
+}
+
+impl StorageWaitsJson {
+    fn of(waits: &StorageWaits) -> StorageWaitsJson {
+        StorageWaitsJson { share: waits.share, of: if waits.of_group { "group" } else { "host" } }
     }
 }
 

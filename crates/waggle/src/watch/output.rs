@@ -262,6 +262,7 @@ pub(super) mod tests {
             end_wall_ns: 0,
             state: Reading::absent(""),
             processors: Reading::absent(""),
+            storage: Reading::absent(""),
             interval: Interval::default(),
             running: Reading::absent(""),
             starts_known: true,

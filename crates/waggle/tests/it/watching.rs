@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
+use waggle_host::Process;
 use waggle_testkit::{Killed, Server, wait_showing};
 
 /// The program.
@@ -71,6 +72,16 @@ impl Waggle {
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its children that run this command.
+    pub(crate) fn children(&self, command: &str) -> Vec<u32> {
+        let mut children = Process::of(self.pid()).children();
+        children.retain(|child| {
+            let words = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains(command)
+        });
+        children
     }
 
     /// The JSON that it has printed so far.

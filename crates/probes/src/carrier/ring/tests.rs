@@ -149,10 +149,22 @@ fn an_empty_ring_begins_from_its_start() {
     assert!(kernel.counter(0, CONSUMED) > 2 * 999 * 1000);
 }
 
-const RECORDS: u64 = 100_000;
+#[test]
+fn a_ring_that_is_not_in_the_order_of_time_keeps_each_session_in_its_own() {
+    let (kernel, mut rings) = Kernel::new();
+    // Two processors share the first ring: the later time got the first place.
+    kernel.record(0, 11, 80, 5);
+    kernel.record(0, 10, 80, 1);
+    kernel.record(1, 12, 80, 2);
+    assert_eq!(drain(&mut rings, 100, 9), [5, 1, 2]);
+}
 
-/// What the kernel's half does on two processors in turn, with its own atomic instructions.
-fn write_records(memory: &File, clock: &AtomicU64) {
+/// Each writes this many.
+const RECORDS: u64 = 100_000;
+const WRITERS: u64 = 3;
+
+/// What the kernel's half does for one thread on two processors in turn, with its own atomic instructions.
+fn write_records(memory: &File, clock: &AtomicU64, writer: u64) {
     let mapped = Mapped::new(memory.as_fd(), SHAPE.bytes()).unwrap();
     let counter = |ring: usize, at: usize| {
         // SAFETY: an aligned word of `struct ring`, used atomically by both sides.
@@ -169,7 +181,7 @@ fn write_records(memory: &File, clock: &AtomicU64) {
         }
     };
     for number in 1..=RECORDS {
-        let ring = (number % 3 % 2) as usize;
+        let ring = ring_of((number % 3 + writer) as usize, SHAPE.rings);
         let size = 80 + number % 40 * 8;
         let end_ns = clock.fetch_add(1, Ordering::SeqCst);
         let head = mapped.at(ring * SHAPE.value_bytes + reserve(ring, size)).cast::<types::head>();
@@ -177,6 +189,7 @@ fn write_records(memory: &File, clock: &AtomicU64) {
         unsafe {
             (&raw mut (*head.as_ptr()).size).write(size as u32);
             (&raw mut (*head.as_ptr()).thd).write(number);
+            (&raw mut (*head.as_ptr()).tgid).write(writer as u32);
             (&raw mut (*head.as_ptr()).end_ns).write(end_ns);
             let state = AtomicU32::from_ptr(head.cast().as_ptr());
             assert_eq!(state.swap(RECORD_COMPLETE, Ordering::Release), 0, "a free place is zero");
@@ -188,27 +201,83 @@ fn write_records(memory: &File, clock: &AtomicU64) {
 fn records_are_read_while_they_are_written() {
     let (kernel, mut rings) = Kernel::new();
     let clock = AtomicU64::new(1);
-    let mut seen = Vec::new();
+    let mut seen = vec![Vec::new(); WRITERS as usize];
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| write_records(&kernel.memory, &clock));
-        while !writer.is_finished() || seen.len() < RECORDS as usize {
+        let (memory, clock) = (&kernel.memory, &clock);
+        let write = |writer| scope.spawn(move || write_records(memory, clock, writer));
+        let writers: Vec<_> = (0..WRITERS).map(write).collect();
+        loop {
+            let have_ended = writers.iter().all(|writer| writer.is_finished());
             let now = || Some(clock.fetch_add(1, Ordering::SeqCst));
-            rings.drain(now, 1000, &mut |record| {
-                seen.push(super::super::record::head_of(record).unwrap().thd);
+            let drained = rings.drain(now, 1000, &mut |record| {
+                let head = super::super::record::head_of(record).unwrap();
+                seen[head.tgid as usize].push(head.thd);
             });
+            if have_ended && drained == 0 {
+                break;
+            }
         }
     });
     // Those of one thread, which goes from one ring to the other, come in its order.
-    assert!(seen.iter().copied().eq(1..=RECORDS), "every record comes once, in its order");
+    for seen in seen {
+        assert!(seen.iter().copied().eq(1..=RECORDS), "every record comes once, in its order");
+    }
 }
 
 #[test]
 fn every_host_has_rings_of_a_power_of_two_that_hold_the_longest_records() {
-    for processors in [1, 2, 3, 8, 96, 1024] {
-        let Shape { rings, ring_bytes, value_bytes } = Shape::of(processors);
-        assert_eq!(rings, processors);
+    for asked in [1, 2, 3, 8, 96, 1024] {
+        let Shape { rings, ring_bytes, value_bytes } = Shape::of(asked);
+        assert_eq!(rings, asked);
         assert!(ring_bytes.is_power_of_two() && (BYTES_MIN..=BYTES_MAX).contains(&ring_bytes));
         assert!((START + ring_bytes + SLACK..4 << 20).contains(&value_bytes));
         assert_eq!(value_bytes % rustix::param::page_size(), 0);
     }
+}
+
+/// The rings that processors have.
+fn rings_of(processors: &[usize], rings: usize) -> Vec<usize> {
+    processors.iter().map(|processor| ring_of(*processor, rings)).collect()
+}
+
+#[test]
+fn each_processor_that_is_online_has_a_ring_of_its_own_and_no_other_has_one() {
+    for online in [1, 2, 17, 512] {
+        let online: Vec<usize> = (0..online).collect();
+        let rings = rings_for(&online);
+        assert_eq!(rings_of(&online, rings), online);
+        assert_eq!(rings, online.len());
+    }
+    // Those between are switched off: each second thread of a core, or a whole socket.
+    for (online, rings) in [
+        (vec![0, 2, 4, 6], 5),
+        ((0..64).step_by(2).collect(), 33),
+        ((0..4).chain(256..260).collect(), 9),
+        (vec![511], 1),
+    ] {
+        assert_eq!(rings_for(&online), rings, "{online:?}");
+        let mut taken = rings_of(&online, rings);
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), online.len(), "{online:?}");
+    }
+}
+
+#[test]
+fn memory_does_not_grow_with_processors_that_are_not_there() {
+    let two = Shape::of(rings_for(&[0, 1]));
+    assert!(two.bytes() < 5 << 20, "{two:?}");
+    // Wherever among 512 the two are.
+    for other in 1..512 {
+        assert!(rings_for(&[0, other]) <= 4, "{other}");
+    }
+    // No number of rings up to twice as many keeps these apart.
+    let apart: Vec<usize> = [1, 2, 3, 4].iter().map(|one| one * 840).collect();
+    assert_eq!(rings_for(&apart), 4);
+}
+
+#[test]
+fn a_processor_that_comes_online_later_shares_a_ring() {
+    let rings = rings_for(&[0, 1]);
+    assert_eq!(rings_of(&(2..512).collect::<Vec<_>>(), rings), [0, 1].repeat(255));
 }

@@ -281,6 +281,7 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
             stolen: Some(0.0),
             limit: None,
         }),
+        storage: Reading::absent("the kernel has no /proc/pressure"),
         interval,
         running: Reading::Value(running),
         starts_known: true,

@@ -1,6 +1,6 @@
 //! What is seen at a glance of a server that is held up by something outside of it.
 
-use waggle_model::{ProcessState, ProcessorLimit, ProcessorUse, Reading, TimeClass};
+use waggle_model::{ProcessState, ProcessorLimit, ProcessorUse, Reading, StorageWaits, TimeClass};
 
 use super::super::number::ms;
 use super::*;
@@ -102,6 +102,19 @@ fn a_limit_that_holds_the_server_back_is_told_aloud() {
         app.take(last);
         let seen = head(&app, 120);
         assert!(seen.contains(&format!("  limit 0.50 CPUs  {words}  queued ")), "{seen}");
+    }
+}
+
+#[test]
+fn waits_for_storage_are_told_where_there_are_any() {
+    let mut app = measuring(1);
+    for (nth, share, words) in [(2, 0.004, None), (3, 0.95, Some(" ms  disk waits 95%"))] {
+        let mut last = measured_second_of(2, nth, &KINDS);
+        last.record.storage = Reading::Value(StorageWaits { share, of_group: false });
+        app.take(last);
+        let seen = head(&app, 120);
+        assert_eq!(seen.contains("disk waits"), words.is_some(), "{seen}");
+        assert!(words.is_none_or(|words| seen.contains(words)), "{seen}");
     }
 }
 

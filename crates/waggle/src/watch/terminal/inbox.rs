@@ -136,6 +136,7 @@ mod tests {
             end_wall_ns,
             state: Reading::absent(""),
             processors: Reading::absent(""),
+            storage: Reading::absent(""),
             interval: Interval { losses, ..Interval::default() },
             running: Reading::absent(""),
             starts_known: true,

@@ -4,14 +4,13 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{env, panic, thread};
+use std::{env, panic};
 
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::{cursor, execute, terminal};
 use rustix::termios::{QueueSelector, tcflush};
-use waggle_mysql::DRIVER_THREAD;
 use waggle_tui::{App, Look};
 
 use super::tty::{self, Tty};
@@ -116,10 +115,7 @@ pub(super) fn leave() {
 fn give_back_on_panic() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        // A thread of the driver ends alone, and the view goes on.
-        if thread::current().name() != Some(DRIVER_THREAD) {
-            leave();
-        }
+        leave();
         before(panic);
     }));
 }

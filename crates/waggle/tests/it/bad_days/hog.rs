@@ -27,9 +27,11 @@ fn is_told(line: &Value) -> bool {
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let cores = |key: &str| number(&line["cpus"][key]);
     let others = cores("busy_cores") - cores("server_cores");
+    // What the hypervisor takes away, nobody uses.
+    let taken = cores("busy_cores") + cores("stolen_cores");
     let queued = number(&line["time_us"]["run_queue"]) + number(&line["queue_before_start_us"]);
     cores("usable") > 0.0
-        && cores("busy_cores") > 0.9 * cores("usable")
+        && taken > 0.9 * cores("usable")
         && others > cores("server_cores")
         && queued > 0.0
 }

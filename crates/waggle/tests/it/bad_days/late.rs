@@ -47,16 +47,6 @@ impl Drop for Stopped {
     }
 }
 
-/// The children of waggle that run this command.
-fn children(waggle: &Waggle, command: &str) -> Vec<u32> {
-    let mut children = Process::of(waggle.pid()).children();
-    children.retain(|child| {
-        let words = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&words).contains(command)
-    });
-    children
-}
-
 fn has_open(child: u32, program: &Path) -> bool {
     let files = fs::read_dir(format!("/proc/{child}/fd")).into_iter().flatten().flatten();
     files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == program)
@@ -69,7 +59,7 @@ fn with_stopped_child(arguments: &[&str], program: &Path) -> (Waggle, Stopped) {
         let mut waggle = Waggle::start(arguments);
         let mut child = None;
         wait_until("a child, or what it told", || {
-            let mut children = children(&waggle, READS_PROGRAM).into_iter();
+            let mut children = waggle.children(READS_PROGRAM).into_iter();
             child = children
                 .find_map(|child| Stopped::at_work(child, |child| has_open(child, &program)));
             child.is_some() || waggle.has_ended() || !waggle.printed().is_empty()
@@ -114,12 +104,12 @@ fn waggle_may_be_stopped_while_it_attaches() {
 fn who_reads_memory_may_be_stopped_for_seconds() {
     let server = Server::start(Version::Mariadb114).unwrap();
     let mut waggle = Waggle::watch(&server, &["--interval", "200ms"]);
-    let readers = children(&waggle, READS_MEMORY);
+    let readers = waggle.children(READS_MEMORY);
     let stopped = Stopped::at_work(readers[0], |_| true).unwrap();
     sleep(Duration::from_secs(5));
     drop(stopped);
     waggle.wait_for_lines(3);
-    assert_eq!(children(&waggle, READS_MEMORY), readers, "another one took its place");
+    assert_eq!(waggle.children(READS_MEMORY), readers, "another one took its place");
     let ended = waggle.interrupt();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let is_read = |line: &Value| line["running"].is_number();

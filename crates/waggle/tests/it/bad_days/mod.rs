@@ -3,6 +3,7 @@
 mod comings;
 mod control_group;
 pub(crate) mod disguise;
+mod disk;
 mod extremes;
 mod hog;
 mod late;

@@ -3,12 +3,13 @@
 use std::fs;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
 use waggle_testkit::fake::Peer;
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Server, Version, wait_for, wait_until};
 
 use super::{assert_told, option_file, run};
 use crate::load;
@@ -159,6 +160,73 @@ fn packets_that_no_server_sends_are_an_error() {
             assert_told(&hostile.run(words), &format!("{number} {words:?}"), 4, &["waggle: "]);
         }
     }
+}
+
+/// Results whose columns are more than any memory holds: announced, or really sent.
+#[test]
+fn columns_beyond_all_memory_cost_their_connection() {
+    let harms: [Harm; 2] = [
+        // 2^40 of them.
+        |peer| peer.send(&[0xfe, 0, 0, 0, 0, 0, 1, 0, 0]),
+        |peer| {
+            const LONG: usize = 8 << 20;
+            peer.send(&[0xfd, 255, 255, 255])?;
+            let column = [&[3][..], b"def", &[0xfd, 0, 0, (LONG >> 16) as u8], &vec![b'x'; LONG]];
+            let rest = [&[0, 0, 0, 0, 12, 45, 0][..], &[255, 0, 0, 0, 253, 0, 0, 0, 0, 0]];
+            let column = [column.concat(), rest.concat()].concat();
+            loop {
+                peer.send(&column)?;
+            }
+        },
+    ];
+    for harm in harms {
+        let hostile = Hostile::answering(MYSQL, harm);
+        for words in [&["locks"][..], &["pfs", "status", "--interval", "10ms"]] {
+            assert_told(&hostile.run(words), &format!("{words:?}"), 4, &["none of its protocol"]);
+        }
+    }
+}
+
+/// The command of the child that is a connection.
+const ASKS: &str = "ask-server";
+
+/// What the kernel says in a file of a process, as `name: value` or a table of limits.
+fn told(pid: u32, file: &str, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn who_asks_a_server_has_no_rights_and_ends_with_waggle() {
+    // It never answers.
+    let hostile = Hostile::answering(MYSQL, |peer| peer.receive().map(drop));
+    let file = hostile.option_file();
+    let waggle = Waggle::start(&["locks", "--defaults-file", file.to_str().unwrap()]);
+    let child = wait_for("a child that is logged in", || {
+        let child = waggle.children(ASKS).first().copied()?;
+        (told(child, "status", "NoNewPrivs:") == "1").then_some(child)
+    });
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(told(child, "status", set), "0".repeat(16), "{set}");
+    }
+    let own = (4_200_000_000 + child).to_string();
+    assert_eq!(told(child, "status", "Uid:"), [own.as_str(); 4].join(" "));
+    assert_eq!(told(child, "status", "Gid:"), [own.as_str(); 4].join(" "));
+    assert_eq!(told(child, "status", "Groups:"), "");
+    let memory = (512 << 20).to_string();
+    for (limit, most) in [
+        ("Max address space", memory.as_str()),
+        ("Max core file size", "0"),
+        ("Max file size", "0"),
+        ("Max open files", "0"),
+        ("Max processes", "0"),
+    ] {
+        let both = told(child, "limits", limit);
+        assert!(both.starts_with(&format!("{most} {most}")), "{limit}: {both}");
+    }
+    waggle.signal(Signal::KILL);
+    wait_until("the end of the child", || !Path::new(&format!("/proc/{child}/stat")).exists());
 }
 
 /// Rows of 1 MiB without end.
