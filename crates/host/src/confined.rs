@@ -4,12 +4,12 @@
 use std::io;
 
 use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, Signal, getpid, set_dumpable_behavior,
+    DumpableBehavior, Resource, Rlimit, Signal, getpid, getrlimit, set_dumpable_behavior,
     set_parent_process_death_signal, setrlimit,
 };
 use rustix::thread::{
-    CapabilitySet, CapabilitySets, Gid, Uid, set_capabilities, set_no_new_privs, set_thread_groups,
-    set_thread_res_gid, set_thread_res_uid,
+    CapabilitySet, CapabilitySets, Gid, Uid, capabilities, set_capabilities, set_no_new_privs,
+    set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
 /// The first user id of our own: no account and no container has one as high, and the last is
@@ -43,8 +43,8 @@ impl Limits {
         Ok(())
     }
 
-    /// The same, and goes on without rights: with a user of its own where we may choose one, without capabilities, without
-    /// a file, a socket or a process more than there are. For a process of one thread.
+    /// The same, and goes on without rights: with a user of its own where we may choose one, without capabilities, and
+    /// opens no file, no socket and starts no process. For a process of one thread.
     ///
     /// # Errors
     ///
@@ -64,11 +64,17 @@ impl Limits {
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {
+    // Nobody without rights may raise what is held to already.
+    let most = getrlimit(resource).maximum.map_or(most, |now| now.min(most));
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
-/// Takes a user and a group of its own. Who is not root cannot, and has no rights to lose by it.
+/// Takes a user and a group of its own, where our parent could still end us then. Who is not root cannot, and has no
+/// rights to lose by it.
 fn become_nobody() {
+    if !capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::KILL)) {
+        return;
+    }
     let own = FIRST_UID.saturating_add(getpid().as_raw_nonzero().get().unsigned_abs());
     let (gid, uid) = (Gid::from_raw(own), Uid::from_raw(own));
     let _ = set_thread_groups(&[]);

@@ -23,7 +23,7 @@ pub struct Quota {
     pub held_back: u64,
 }
 
-/// For how long tasks have waited for storage, so far.
+/// How long tasks have waited for storage so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoragePressure {
     /// At least one at a time, microseconds.
@@ -33,7 +33,7 @@ pub struct StoragePressure {
 }
 
 impl Process {
-    /// By which file a control group of it was frozen; `None` if none was.
+    /// The file that froze its control group; `None` if none did.
     pub(crate) fn frozen_by(&self) -> Reading<Option<PathBuf>> {
         match self.control_groups() {
             Reading::Value(lines) => frozen_by(Path::new(ROOT), &lines),
@@ -62,19 +62,18 @@ impl Process {
 struct Group {
     /// Where its hierarchy is mounted.
     mount: PathBuf,
-    /// Its folder below that; empty for the root, which has everybody.
+    /// Its folder below that; empty for the topmost that we see: the root, or in a container the container's own group.
     path: PathBuf,
 }
 
 impl Group {
-    /// It and those above it, the root apart.
+    /// It and those above it. The root of all has none of the files that are read here, except `io.pressure`.
     fn lineage(&self) -> impl Iterator<Item = PathBuf> {
-        let below = self.path.ancestors().filter(|path| !path.as_os_str().is_empty());
-        below.map(|path| self.mount.join(path))
+        self.path.ancestors().map(|path| self.mount.join(path))
     }
 }
 
-/// By which file the process with these lines in `/proc/PID/cgroup` was frozen; `None` if it was not.
+/// The file that froze the process with these lines in `/proc/PID/cgroup`; `None` if none did.
 ///
 /// Version 2 has `cgroup.events`, whose `frozen` is that of the group or of one above it, and `cgroup.freeze`
 /// (`Documentation/admin-guide/cgroup-v2.rst`). Version 1 has `freezer.state`, and `freezer.self_freezing` in the group
@@ -103,10 +102,11 @@ fn frozen_by(root: &Path, lines: &str) -> Reading<Option<PathBuf>> {
     Reading::Value(None)
 }
 
-/// Of the process with these lines in `/proc/PID/cgroup`: `io.pressure` of its group in version 2, else that of the host
-/// (`Documentation/accounting/psi.rst`).
+/// Reads `io.pressure` of the group of the process with these lines in `/proc/PID/cgroup` (version 2), else that of the host
+/// (`Documentation/accounting/psi.rst`). The root of all groups has no `cgroup.events`, and its waits are the host's.
 fn storage_pressure(root: &Path, of_host: &Path, lines: &str) -> Reading<StoragePressure> {
     let folder = group(root, lines, "").ok().flatten().and_then(|group| group.lineage().next());
+    let folder = folder.filter(|folder| folder.join("cgroup.events").exists());
     let of_group = folder.as_ref().and_then(|folder| some_us(&folder.join("io.pressure")).ok());
     let told = match of_group {
         Some(some_us) => Ok(StoragePressure { some_us, of_group: folder }),
@@ -263,7 +263,13 @@ mod tests {
             )
         };
         let (of_group, of_host) = (line(12), line(34));
-        let root = tree(&[("db/io.pressure", &of_group), ("old/cpu.max", "max"), ("io", &of_host)]);
+        let root = tree(&[
+            ("db/io.pressure", &of_group),
+            ("db/cgroup.events", ""),
+            ("io.pressure", "some total=9"),
+            ("old/cpu.max", "max"),
+            ("io", &of_host),
+        ]);
         let told =
             |lines: &str, host| storage_pressure(root.path(), &root.path().join(host), lines);
         let is = |some_us, of_group: Option<&str>| {

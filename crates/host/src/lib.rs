@@ -2,6 +2,7 @@
 //! fact has one function.
 #![forbid(unsafe_code)]
 
+mod child;
 mod clock;
 mod confined;
 mod control_group;
@@ -15,6 +16,7 @@ mod sockets;
 mod waited;
 mod whole_state;
 
+pub use child::start_child;
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
 pub use confined::Limits;
 pub use control_group::{Quota, StoragePressure};

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use waggle_host::{HostTime, MeterError, Process, Storage, own_cpu, processors};
 use waggle_model::Reading;
+use waggle_mysql::connection::children_cost;
 
 /// Reads one server process and the processors that it may use.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl Meter {
         Ok(Sample {
             at,
             cpu_ns,
-            own_cpu_ns: (own_cpu().as_nanos() as f64 * self.of_ours) as u64,
+            own_cpu_ns: ((own_cpu() + children_cost().0).as_nanos() as f64 * self.of_ours) as u64,
             host: host(&self.processors)?,
             all: host(&self.all)?,
             storage: process.storage(),

@@ -38,14 +38,17 @@ impl ProcessState {
         Some(match self {
             ProcessState::Runs => return None,
             ProcessState::Stopped => {
-                format!("STOPPED: the process is stopped (SIGSTOP); kill -CONT {pid} goes on")
+                format!("STOPPED by a signal (SIGSTOP); to resume it: kill -CONT {pid}")
             }
             ProcessState::Traced { by } => {
-                format!("STOPPED: a debugger (pid {by}) holds the process; let it go on there")
+                format!("STOPPED: a debugger (pid {by}) holds the process; resume it there")
             }
             ProcessState::Frozen { by } => {
-                let goes_on = if by.ends_with("freezer.state") { "THAWED" } else { "0" };
-                format!("FROZEN by its control group; {goes_on} goes on, in {}", by.display())
+                let word = if by.ends_with("freezer.state") { "THAWED" } else { "0" };
+                format!(
+                    "FROZEN with its control group; to thaw it write {word} to {}",
+                    by.display()
+                )
             }
         })
     }

@@ -1,4 +1,4 @@
-//! For how long somebody waited for storage.
+//! How long tasks waited for storage.
 
 /// For which part of an interval a task waited for storage, at least one at a time ("some" of the kernel's pressure stall
 /// information, `Documentation/accounting/psi.rst`). Sessions need not be among them: those of a server wait for its own

@@ -12,8 +12,8 @@ use waggle_probes::servers::reader_cost;
 /// interval, then off for this many.
 const INTERVALS_BETWEEN: u32 = 60;
 
-/// In a shorter interval, such as the last one, a share of a processor means nothing.
-const SHORTEST: Duration = Duration::from_millis(50);
+/// In a shorter interval, such as the last one, shares of processors and of time mean nothing.
+pub(crate) const SHORTEST: Duration = Duration::from_millis(50);
 
 /// Run time of the programs in the kernel so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,7 +1,6 @@
 //! The loop of every command that watches.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -62,8 +61,6 @@ pub struct Observer {
     options: ObserverOptions,
     accounts: Accounts,
     meter: Meter,
-    /// When the last interval was closed.
-    processor_times: io::Result<ProcessorTimes>,
     lost_before: LostBefore,
     summary: Summary,
     pace: Pace,
@@ -83,7 +80,6 @@ impl Observer {
             options,
             accounts: Accounts::new(),
             meter,
-            processor_times: ProcessorTimes::read(),
             lost_before: LostBefore::default(),
             summary: Summary::default(),
             pace: Pace::begin(),
@@ -301,7 +297,7 @@ impl Observer {
         self.settle(&servers, &samples, looked_ns, sinks);
         // What holders ran before the look was heard of by now.
         self.blockers.note(&self.capture, &mut samples);
-        self.processor_times = ProcessorTimes::read();
+        let times = ProcessorTimes::read();
         let mut records = Vec::new();
         for server in &servers {
             let losses = self.counted_losses(server.pid);
@@ -314,6 +310,7 @@ impl Observer {
                 Some(Err(why)) => Reading::Absent(why),
                 None => Reading::absent("the server is not watched any more"),
             };
+            account.processors.look(&times);
             records.extend(self.close(server, &mut account, running, losses, sinks));
             self.accounts.insert(server.pid, account);
         }
@@ -389,7 +386,7 @@ impl Observer {
             begin_wall_ns: self.clocks.wall_ns(interval.start_ns),
             end_wall_ns: self.clocks.wall_ns(interval.end_ns),
             state: Process::of(server.pid).whole_state(),
-            processors: account.processors.read(&self.processor_times),
+            processors: account.processors.used(),
             storage: account.storage.read(),
             interval,
             running,

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use waggle_host::{HostTime, Meter, Process, ProcessorTimes, Quota, monotonic_ns, processors};
 use waggle_model::{ProcessorLimit, ProcessorUse, Reading};
 
-/// In a shorter interval, such as the last one, the ticks of processors mean nothing.
-const SHORTEST_NS: u64 = 50_000_000;
+use crate::cost::SHORTEST;
 
 /// Reads the processors of one server.
 pub(crate) struct Processors {
     pid: u32,
-    /// Whether no steal is none: a virtual machine need not be told.
+    /// Whether a steal of 0 is true: a virtual machine need not be told of any.
     tells_steal: bool,
     last: Result<Look, String>,
+    used: Reading<ProcessorUse>,
 }
 
 /// What was read at one moment.
@@ -31,11 +31,12 @@ impl Processors {
     /// Begins with a server.
     pub(crate) fn open(pid: u32, times: &io::Result<ProcessorTimes>) -> Processors {
         let tells_steal = processors::are_virtual() == Some(false);
-        Processors { pid, tells_steal, last: Look::at(pid, times) }
+        let used = Reading::absent("the server has just been found");
+        Processors { pid, tells_steal, last: Look::at(pid, times), used }
     }
 
-    /// What was used since the call before. `times` are of now.
-    pub(crate) fn read(&mut self, times: &io::Result<ProcessorTimes>) -> Reading<ProcessorUse> {
+    /// Looks again, when the processors had these times.
+    pub(crate) fn look(&mut self, times: &io::Result<ProcessorTimes>) {
         let before = std::mem::replace(&mut self.last, Look::at(self.pid, times));
         let used = match (&before, &self.last) {
             (Ok(before), Ok(now)) => {
@@ -44,7 +45,13 @@ impl Processors {
             }
             (_, Err(why)) | (Err(why), _) => Err(why.clone()),
         };
-        used.map_or_else(Reading::Absent, Reading::Value)
+        self.used = used.map_or_else(Reading::Absent, Reading::Value);
+    }
+
+    /// What was used between the last two looks; once only.
+    pub(crate) fn used(&mut self) -> Reading<ProcessorUse> {
+        let looked_no_more = Reading::absent("the processors were not looked at since");
+        std::mem::replace(&mut self.used, looked_no_more)
     }
 }
 
@@ -63,7 +70,7 @@ impl Look {
 
     fn since(&self, before: &Look, tells_steal: bool) -> Result<ProcessorUse, String> {
         let passed_ns = self.at_ns.saturating_sub(before.at_ns);
-        if passed_ns < SHORTEST_NS {
+        if u128::from(passed_ns) < SHORTEST.as_nanos() {
             return Err("the interval is too short for the ticks of the processors".to_owned());
         }
         if self.usable != before.usable || self.all.processors != before.all.processors {
@@ -154,6 +161,7 @@ mod tests {
             assert!(now.since(&before, true).is_err());
         }
         let mut gone = Processors::open(u32::MAX, &ProcessorTimes::read());
-        assert!(gone.read(&ProcessorTimes::read()).why().is_some());
+        gone.look(&ProcessorTimes::read());
+        assert!(gone.used().why().is_some());
     }
 }

@@ -1,10 +1,9 @@
-//! For how much of an interval somebody waited for storage.
+//! How long tasks waited for storage, from interval to interval.
 
 use waggle_host::{Process, StoragePressure, monotonic_ns};
 use waggle_model::{Reading, StorageWaits};
 
-/// In a shorter interval the kernel, which sums them up every two seconds or when it is asked, says little.
-const SHORTEST_NS: u64 = 50_000_000;
+use crate::cost::SHORTEST;
 
 /// Reads it of one server.
 pub(crate) struct Storage {
@@ -39,7 +38,7 @@ fn since(
         (Reading::Value(before), Reading::Value(now)) => (before, now),
         (_, Reading::Absent(why)) | (Reading::Absent(why), _) => return Reading::absent(why),
     };
-    if passed_ns < SHORTEST_NS {
+    if u128::from(passed_ns) < SHORTEST.as_nanos() {
         return Reading::absent("the interval is too short for what the kernel says of it");
     }
     if before.of_group != now.of_group {

@@ -118,9 +118,16 @@ pub enum ConnectionError {
     },
     /// The driver failed.
     #[error(
-        "server: it answered with something that is none of its protocol; check that it is a MySQL or MariaDB server"
+        "server: it answered with something that is none of its protocol, or that takes more memory than waggle has for it; \
+         check that it is a MySQL or MariaDB server"
     )]
     NotBorne,
+    /// The process that runs the driver is not there, for a reason that is not the server.
+    #[error("server: the process of waggle that asks it {why}; try again")]
+    Child {
+        /// What is with it.
+        why: String,
+    },
     /// The server answered with something that our statement cannot give.
     #[error("server: unexpected answer: {what}; please report it with the server's version")]
     Unexpected {
@@ -167,8 +174,8 @@ impl ConnectionError {
         }
     }
 
-    pub(super) fn io(error: std::io::Error) -> Self {
-        ConnectionError::Broken { error: error.to_string() }
+    pub(super) fn child(error: std::io::Error) -> Self {
+        ConnectionError::Child { why: format!("does not work: {error}") }
     }
 
     /// Whether a privilege is missing.

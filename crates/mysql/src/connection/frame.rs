@@ -1,5 +1,5 @@
-//! What a connection says to the process that runs the driver, and what is said back: frames of four bytes of length and
-//! as much in the form of postcard.
+//! What a connection says to the process that runs the driver, and what is said back, in frames: a length of four bytes,
+//! then as many bytes of postcard.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -9,20 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_bytes::ByteBuf;
 
 use super::{ConnectionError, PACKET_BYTES_MAX};
+use crate::Secret;
 use crate::options::Options;
 
 /// The most columns of a result: no server has more.
 pub(super) const COLUMNS_MAX: usize = 4096;
 /// The longest frame: a row, with what its values need beside their bytes.
 const FRAME_MAX: usize = PACKET_BYTES_MAX + 16 * COLUMNS_MAX;
-
-/// Where to log in, and as whom.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Hello {
-    pub(super) options: Options,
-    /// It is no part of the options that are written.
-    pub(super) password: Option<ByteBuf>,
-}
 
 #[derive(Serialize, Deserialize)]
 pub(super) enum Ask {
@@ -64,6 +57,26 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opti
     postcard::from_bytes(&bytes).map(Some).map_err(io::Error::other)
 }
 
+/// Says where to log in, and as whom. The password is no part of the options that are written: it goes by itself, without
+/// a copy.
+pub(super) fn write_options(out: &mut impl Write, options: &Options) -> io::Result<()> {
+    write(out, options)?;
+    let password = options.password.as_ref().map(Secret::reveal);
+    write(out, &password.map(|password| password.len() as u32))?;
+    out.write_all(password.unwrap_or_default())
+}
+
+/// The same as it is heard; `None` where nobody says anything.
+pub(super) fn read_options(from: &mut impl Read) -> io::Result<Option<Options>> {
+    let Some(mut options) = read::<Options>(from)? else { return Ok(None) };
+    if let Some(length) = read::<Option<u32>>(from)?.flatten() {
+        let mut password = vec![0; length.min(FRAME_MAX as u32) as usize];
+        from.read_exact(&mut password)?;
+        options.password = Some(Secret::new(password));
+    }
+    Ok(Some(options))
+}
+
 /// A row with no more columns than a server has: an empty value takes a byte of a frame, and 24 of memory.
 fn columns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<ByteBuf>>, D::Error> {
     struct Columns;
@@ -75,7 +88,8 @@ fn columns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Option<ByteBuf>>, D
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<Self::Value, A::Error> {
-            let mut row = Vec::new();
+            let mut row =
+                Vec::with_capacity(values.size_hint().unwrap_or_default().min(COLUMNS_MAX));
             while let Some(value) = values.next_element()? {
                 if row.len() == COLUMNS_MAX {
                     return Err(A::Error::invalid_length(row.len() + 1, &self));
@@ -112,7 +126,7 @@ mod tests {
     fn a_row_comes_back_as_it_was() {
         let row = vec![None, Some(ByteBuf::new()), Some(ByteBuf::from(vec![0, 255]))];
         let Some(Said::Row(read)) = again(&Said::Row(row.clone())).unwrap() else { panic!() };
-        assert_eq!(read, row);
+        assert_eq!((read.capacity(), &read), (row.len(), &row), "rows take what is counted");
     }
 
     #[test]
@@ -129,15 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn the_password_is_no_part_of_the_options() {
+    fn the_password_goes_beside_the_options() {
         let options = Options {
-            password: Some(crate::Secret::new(b"hunter2".to_vec())),
+            password: Some(Secret::new(b"hunter2".to_vec())),
             socket: Some("/a/b".into()),
             ..Options::default()
         };
         let bytes = postcard::to_stdvec(&options).unwrap();
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
-        let read: Options = postcard::from_bytes(&bytes).unwrap();
-        assert_eq!((read.password, read.socket), (None, options.socket));
+        for password in [options.password.clone(), Some(Secret::default()), None] {
+            let options = Options { password, ..options.clone() };
+            let mut said = Vec::new();
+            write_options(&mut said, &options).unwrap();
+            assert_eq!(read_options(&mut said.as_slice()).unwrap(), Some(options));
+        }
+        assert_eq!(read_options(&mut &[][..]).unwrap(), None);
     }
 }

@@ -4,31 +4,50 @@ use std::io::{self, BufReader, Read};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde::Serialize;
-use waggle_host::{Meter, Process};
+use waggle_host::{Meter, Process, start_child};
 
 use super::frame::{self, Said};
 use super::{ConnectionError, served};
+use crate::options::Options;
 
 /// How long the server may take to hear that we leave, and a child that is killed to end.
 const QUIT_MAX: Duration = Duration::from_secs(1);
-/// What the child needs of our environment: where the authorities are that OpenSSL trusts.
-const ENVIRONMENT: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+/// What is there counts, however late it is looked at.
+const READ_MIN: Duration = Duration::from_millis(1);
+/// What the child needs of our environment: that of OpenSSL, and of the loader that finds it.
+const ENVIRONMENT: [&str; 5] =
+    ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "OPENSSL_MODULES", "LD_LIBRARY_PATH"];
+/// The code of a Rust program that panics.
+const PANICKED: i32 = 101;
 
 /// The program of the children, and its argument.
 static PROGRAM: OnceLock<(PathBuf, &'static str)> = OnceLock::new();
-static COST: Mutex<Cost> = Mutex::new(Cost { ended: Duration::ZERO, running: Vec::new() });
+static CHILDREN: Mutex<Children> =
+    Mutex::new(Children { cpu_of_ended: Duration::ZERO, running: Vec::new(), left: Vec::new() });
+
+/// All of this process.
+struct Children {
+    cpu_of_ended: Duration,
+    running: Vec<u32>,
+    /// Killed, and not ended yet when they were waited for.
+    left: Vec<Child>,
+}
+
+fn children() -> MutexGuard<'static, Children> {
+    CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// From now on each connection is a child: `program`, which calls [`super::serve_as_child`] when it is started with this
-/// argument alone. Without it, a thread of this process is all that there is apart.
+/// argument alone. Without this call a thread runs the driver.
 pub fn use_children(program: PathBuf, argument: &'static str) {
     // The first one holds.
     let _ = PROGRAM.set((program, argument));
@@ -36,43 +55,46 @@ pub fn use_children(program: PathBuf, argument: &'static str) {
 
 /// What the children have cost so far: processor time, and bytes of memory now.
 pub fn children_cost() -> (Duration, u64) {
-    let cost = COST.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut sum = (cost.ended, 0);
-    for pid in &cost.running {
+    let children = children();
+    let mut sum = (children.cpu_of_ended, 0);
+    for pid in &children.running {
         sum.0 += cpu_of(*pid);
         sum.1 += Process::of(*pid).rss_bytes().value().copied().unwrap_or(0);
     }
     sum
 }
 
-struct Cost {
-    ended: Duration,
-    running: Vec<u32>,
-}
-
 fn cpu_of(pid: u32) -> Duration {
     Duration::from_nanos(Meter::of(pid).and_then(|meter| meter.cpu_ns()).unwrap_or(0))
 }
 
-/// Who runs the driver. It ends with this.
+/// Runs the driver; dropping it ends the child.
 pub(super) struct Peer {
     heard: BufReader<Timed>,
     process: Option<Child>,
 }
 
 impl Peer {
-    pub(super) fn start() -> io::Result<Peer> {
+    /// Starts one that is to log in within this time.
+    pub(super) fn start(options: &Options, within: Duration) -> Result<Peer, ConnectionError> {
+        let mut peer = Peer::silent(within).map_err(ConnectionError::child)?;
+        let stream = peer.said_within(within).map_err(lost)?;
+        frame::write_options(stream, options).map_err(lost)?;
+        Ok(peer)
+    }
+
+    fn silent(within: Duration) -> io::Result<Peer> {
         let (own, other) = UnixStream::pair()?;
         let process = match PROGRAM.get() {
             Some((program, argument)) => {
                 let mut command = Command::new(program);
-                command.arg(argument).env_clear().process_group(0);
-                command.envs(
-                    ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))),
-                );
-                command.stdin(OwnedFd::from(other)).stdout(Stdio::null()).stderr(Stdio::null());
-                let process = start(command)?;
-                COST.lock().unwrap_or_else(PoisonError::into_inner).running.push(process.id());
+                let known = |name| Some((name, std::env::var_os(name)?));
+                command.arg(argument).env_clear().envs(ENVIRONMENT.into_iter().filter_map(known));
+                command.stdin(OwnedFd::from(other)).stdout(Stdio::null());
+                let process = start_child(command)?;
+                let mut children = children();
+                children.running.push(process.id());
+                children.left.retain_mut(|left| matches!(left.try_wait(), Ok(None)));
                 Some(process)
             }
             None => {
@@ -80,8 +102,8 @@ impl Peer {
                 None
             }
         };
-        let until = Instant::now() + QUIT_MAX;
-        Ok(Peer { heard: BufReader::new(Timed { stream: own, until }), process })
+        let heard = BufReader::new(Timed { stream: own, until: Instant::now() + within });
+        Ok(Peer { heard, process })
     }
 
     /// Says something that is to be answered within this time.
@@ -90,14 +112,27 @@ impl Peer {
         what: &impl Serialize,
         within: Duration,
     ) -> Result<(), ConnectionError> {
-        let Timed { stream, until } = self.heard.get_mut();
-        *until = Instant::now() + within;
-        stream.set_write_timeout(Some(within)).map_err(lost)?;
+        let stream = self.said_within(within).map_err(lost)?;
         frame::write(stream, what).map_err(lost)
     }
 
+    fn said_within(&mut self, within: Duration) -> io::Result<&mut UnixStream> {
+        let Timed { stream, until } = self.heard.get_mut();
+        *until = Instant::now() + within;
+        stream.set_write_timeout(Some(within.max(READ_MIN)))?;
+        Ok(stream)
+    }
+
     pub(super) fn hear(&mut self) -> Result<Said, ConnectionError> {
-        frame::read(&mut self.heard).map_err(lost)?.ok_or(ConnectionError::NotBorne)
+        frame::read(&mut self.heard).map_err(lost)?.ok_or_else(|| self.why_silent())
+    }
+
+    /// Why it says nothing any more.
+    fn why_silent(&mut self) -> ConnectionError {
+        match self.process.as_mut().and_then(ended) {
+            Some(status) => why_ended(status),
+            None => ConnectionError::NotBorne,
+        }
     }
 
     /// Has it tell the server that we leave, and waits until it has.
@@ -106,24 +141,48 @@ impl Peer {
         *until = Instant::now() + QUIT_MAX;
         // It may have ended already.
         let _ = stream.shutdown(Shutdown::Write);
-        let _ = self.hear();
+        let _ = frame::read::<Said>(&mut self.heard);
     }
 }
 
 impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.heard.get_ref().stream.shutdown(Shutdown::Both);
-        let Some(process) = &mut self.process else { return };
+        let Some(mut process) = self.process.take() else { return };
         // It may have ended already.
         let _ = process.kill();
         let spent = cpu_of(process.id());
-        let begun = Instant::now();
-        while matches!(process.try_wait(), Ok(None)) && begun.elapsed() < QUIT_MAX {
-            thread::sleep(Duration::from_millis(1));
+        let mut children = children();
+        children.running.retain(|pid| *pid != process.id());
+        children.cpu_of_ended += spent;
+        drop(children);
+        if ended(&mut process).is_none() {
+            self::children().left.push(process);
         }
-        let mut cost = COST.lock().unwrap_or_else(PoisonError::into_inner);
-        cost.running.retain(|pid| *pid != process.id());
-        cost.ended += spent;
+    }
+}
+
+/// How a child ended that is about to; `None` where it does not.
+fn ended(process: &mut Child) -> Option<ExitStatus> {
+    let begun = Instant::now();
+    loop {
+        match process.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if begun.elapsed() < QUIT_MAX => thread::sleep(READ_MIN),
+            _ => return None,
+        }
+    }
+}
+
+/// An allocation that fails aborts, and the driver panics where it meets what it does not know: all else has to do with
+/// us.
+fn why_ended(status: ExitStatus) -> ConnectionError {
+    let is_of_answer = status.code() == Some(PANICKED)
+        || status.signal() == Some(Signal::ABORT.as_raw())
+        || status.success();
+    match is_of_answer {
+        true => ConnectionError::NotBorne,
+        false => ConnectionError::Child { why: format!("has ended ({status})") },
     }
 }
 
@@ -134,7 +193,7 @@ fn lost(error: io::Error) -> ConnectionError {
     }
 }
 
-/// A stream that is read until a moment.
+/// A stream that is read until a moment, and after that only what is there.
 struct Timed {
     stream: UnixStream,
     until: Instant,
@@ -143,29 +202,31 @@ struct Timed {
 impl Read for Timed {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        self.stream.set_read_timeout(Some(left))?;
+        self.stream.set_read_timeout(Some(left.max(READ_MIN)))?;
         self.stream.read(into)
     }
 }
 
-/// Starts a child by a thread that never ends: the kernel ends a child with the thread that started it.
-fn start(command: Command) -> io::Result<Child> {
-    type Asked = (Command, Sender<io::Result<Child>>);
-    static STARTER: OnceLock<Sender<Asked>> = OnceLock::new();
-    let starter = STARTER.get_or_init(|| {
-        let (ask, asked) = channel::<Asked>();
-        thread::spawn(move || {
-            for (mut command, answer) in asked {
-                let _ = answer.send(command.spawn());
-            }
-        });
-        ask
-    });
-    let (answer, answered) = channel();
-    let gone = || io::Error::other("the thread that starts children is gone");
-    starter.send((command, answer)).map_err(|_| gone())?;
-    answered.recv().map_err(|_| gone())?
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_is_blamed_only_for_what_it_said() {
+        for (status, is_its) in
+            [(0, true), (101 << 8, true), (6, true), (4 << 8, false), (9, false), (15, false)]
+        {
+            let error = why_ended(ExitStatus::from_raw(status));
+            assert_eq!(matches!(error, ConnectionError::NotBorne), is_its, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_is_read_however_late_it_is() {
+        let (stream, mut other) = UnixStream::pair().unwrap();
+        let mut timed = Timed { stream, until: Instant::now() };
+        io::Write::write_all(&mut other, b"x").unwrap();
+        assert_eq!(timed.read(&mut [0; 2]).unwrap(), 1);
+        assert!(matches!(lost(timed.read(&mut [0; 2]).unwrap_err()), ConnectionError::TooSlow));
+    }
 }

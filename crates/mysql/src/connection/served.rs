@@ -9,9 +9,8 @@ use mysql::{Conn, Value};
 use serde_bytes::ByteBuf;
 use waggle_host::Limits;
 
-use super::frame::{self, Ask, COLUMNS_MAX, Hello, Said};
+use super::frame::{self, Ask, COLUMNS_MAX, Said};
 use super::{ConnectionError, Endpoint, Row, log_in};
-use crate::Secret;
 
 /// What a child may use: the longest packet three times, as it comes, as values, and as it is said on.
 const LIMITS: Limits = Limits { memory: 512 << 20, cpu_s: None };
@@ -32,8 +31,10 @@ pub(super) fn serve(
     confine: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     let mut out = BufWriter::new(asked.try_clone()?);
-    let Some(hello) = frame::read(&mut asked)? else { return Ok(()) };
-    match log_in_as(hello).and_then(|conn| confine().map(|()| conn).map_err(ConnectionError::io)) {
+    let Some(options) = frame::read_options(&mut asked)? else { return Ok(()) };
+    let conn = Endpoint::choose(&options).and_then(|endpoint| log_in(&options, &endpoint));
+    drop(options);
+    match conn.and_then(|conn| confine().map(|()| conn).map_err(ConnectionError::child)) {
         Ok(conn) => {
             say(&mut out, &Said::LoggedIn(conn.connection_id()))?;
             answer(conn, &mut asked, &mut out)
@@ -42,17 +43,12 @@ pub(super) fn serve(
     }
 }
 
-fn log_in_as(Hello { mut options, password }: Hello) -> Result<Conn, ConnectionError> {
-    options.password = password.map(|password| Secret::new(password.into_vec()));
-    log_in(&options, &Endpoint::choose(&options)?)
-}
-
 fn answer(mut conn: Conn, asked: &mut UnixStream, out: &mut impl Write) -> io::Result<()> {
     while let Some(ask) = frame::read(asked)? {
         let done = match ask {
             Ask::Rows(statement) => each_row(&mut conn, &statement, |row| {
                 let row = row.into_iter().map(|value| value.map(ByteBuf::from)).collect();
-                frame::write(out, &Said::Row(row)).map_err(ConnectionError::io)
+                frame::write(out, &Said::Row(row)).map_err(ConnectionError::child)
             }),
             Ask::Database(name) => conn.select_db(&name).map_err(ConnectionError::statement),
         };

@@ -4,7 +4,6 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
 use std::sync::OnceLock;
@@ -15,7 +14,7 @@ use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use waggle_host::{Limits, Meter, Waited};
+use waggle_host::{Limits, Meter, Waited, start_child};
 
 use super::inquiry::{Answer, Question};
 use super::names;
@@ -119,16 +118,10 @@ impl Started {
     }
 
     fn by(program: &Path, argument: &str) -> io::Result<Started> {
-        let mut process = Command::new(program)
-            .arg(argument)
-            .env_clear()
-            .current_dir("/")
-            // Ctrl-C in the terminal is for who asks.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let mut command = Command::new(program);
+        command.arg(argument).env_clear().current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = start_child(command)?;
         let asks = process.stdin.take().map(OwnedFd::from).map(File::from);
         let answers = process.stdout.take().map(OwnedFd::from).map(File::from);
         let (Some(asks), Some(answers)) = (asks, answers) else {

@@ -4,7 +4,7 @@
 use waggle_mysql::connection;
 use waggle_probes::servers;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, stop_on_signal};
 
 /// The names of the commands.
 const PROCESS: &str = "read-process";
@@ -25,6 +25,8 @@ pub(super) fn read_memory() -> Result<Outcome, Failure> {
 
 /// Logs in to a server, and asks it without any right.
 pub(super) fn ask_server() -> Result<Outcome, Failure> {
+    // Who ends all processes of a service ends it by ending waggle: what that does at its end needs the connection.
+    let _ignored = stop_on_signal()?;
     connection::serve_as_child()?;
     Ok(Outcome::Done)
 }

@@ -14,8 +14,11 @@ fn head(app: &App, width: u16) -> String {
 fn a_server_that_stands_still_says_so_before_its_numbers_and_in_its_tab() {
     let mut app = watching(&[2, 3], 2);
     for (state, words) in [
-        (ProcessState::Stopped, "the process is stopped (SIGSTOP); kill -CONT 3 goes on\n"),
-        (ProcessState::Traced { by: 77 }, "a debugger (pid 77) holds the process; let it"),
+        (ProcessState::Stopped, " by a signal (SIGSTOP); to resume it: kill -CONT 3\n"),
+        (
+            ProcessState::Traced { by: 77 },
+            ": a debugger (pid 77) holds the process; resume it there",
+        ),
     ] {
         let mut last = second_of(3, 3, &KINDS);
         last.record.state = Reading::Value(state);
@@ -25,7 +28,7 @@ fn a_server_that_stands_still_says_so_before_its_numbers_and_in_its_tab() {
         assert!(!seen.contains("\nSTOPPED"), "the other one is in front: {seen}");
         app.on_key(Key::Tab);
         let seen = head(&app, 80);
-        assert!(seen.contains(&format!("\nSTOPPED: {words}")), "{seen}");
+        assert!(seen.contains(&format!("\nSTOPPED{words}")), "{seen}");
         app.on_key(Key::Tab);
     }
     app.take(second_of(3, 4, &KINDS));
@@ -42,9 +45,9 @@ fn a_server_whose_group_is_frozen_names_the_file_as_far_as_there_is_room() {
     last.record.state = Reading::Value(ProcessState::Frozen { by: by.into() });
     app.take(last);
     let words =
-        "\nFROZEN by its control group; 0 goes on, in /sys/fs/cgroup/system.slice/docker-0…\n";
+        "\nFROZEN with its control group; to thaw it write 0 to /sys/fs/cgroup/system.slice…\n";
     assert!(head(&app, 80).contains(words), "{}", head(&app, 80));
-    assert!(head(&app, 200).contains(&format!(" in {by}\n")), "{}", head(&app, 200));
+    assert!(head(&app, 200).contains(&format!(" to {by}\n")), "{}", head(&app, 200));
 }
 
 #[test]

@@ -15,11 +15,13 @@ use crate::load::session;
 use crate::tmux::Tmux;
 use crate::watching::{WAGGLE, Waggle};
 
-/// A process that takes all of a processor.
-fn hog() -> Killed {
+/// A process that takes all of this processor.
+fn hog(processor: usize) -> Killed {
     let mut hog = Command::new("setpriv");
     hog.args(["--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"]);
-    Killed(hog.stdin(Stdio::null()).spawn().unwrap())
+    let hog = Killed(hog.stdin(Stdio::null()).spawn().unwrap());
+    processors::keep_on(hog.id(), &[processor]).unwrap();
+    hog
 }
 
 /// Whether a line tells that others fill the processors, and that statements wait for one.
@@ -49,6 +51,9 @@ impl Drop for Over<'_> {
 fn a_host_that_others_fill_is_seen_in_the_first_lines() {
     let server = Server::start(Version::Mysql80).unwrap();
     let pid = server.pid().to_string();
+    // The other processors are for the tests beside this one.
+    let processor = processors::usable().unwrap()[0];
+    processors::keep_on(server.pid(), &[processor]).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -59,7 +64,7 @@ fn a_host_that_others_fill_is_seen_in_the_first_lines() {
             }
         });
         let _over = Over(&is_over);
-        let hogs: Vec<Killed> = (0..2 * processors::online().unwrap()).map(|_| hog()).collect();
+        let hogs = [processor; 2].map(hog);
         let mut waggle = Waggle::watch(&server, &["--interval", "500ms"]);
         waggle.wait_for("the JSON", |waggle| waggle.lines().iter().any(is_told));
         let is_shown = |text: &str| {

@@ -74,7 +74,7 @@ fn a_server_that_a_signal_stopped_is_shown_so_and_nobody_says_that_nobody_waits(
         let pid = server.pid();
         send(pid, Signal::STOP);
         let goes = Goes(|| send(pid, Signal::CONT));
-        let words = format!("STOPPED: the process is stopped (SIGSTOP); kill -CONT {pid} goes on");
+        let words = format!("STOPPED by a signal (SIGSTOP); to resume it: kill -CONT {pid}");
         is_told(&server, &mut waggle, "stopped", &words);
         drop(goes);
         goes_on(&server, &mut waggle);
@@ -89,7 +89,7 @@ fn a_server_whose_control_group_is_frozen_is_shown_so() {
     let thawed = if frozen == "1" { "0" } else { "THAWED" };
     let goes = Goes(|| group.write(thawed));
     group.write(frozen);
-    let words = format!("FROZEN by its control group; {thawed} goes on, in");
+    let words = format!("FROZEN with its control group; to thaw it write {thawed} to");
     is_told(&server, &mut waggle, "frozen", &words);
     let told = &waggle.lines().pop().unwrap()["standstill"];
     assert!(told.as_str().unwrap().ends_with(group.file.to_str().unwrap()), "{told}");

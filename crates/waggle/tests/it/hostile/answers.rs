@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
+use waggle_host::Process;
 use waggle_testkit::fake::Peer;
 use waggle_testkit::{Server, Version, wait_for, wait_until};
 
@@ -226,7 +227,9 @@ fn who_asks_a_server_has_no_rights_and_ends_with_waggle() {
         assert!(both.starts_with(&format!("{most} {most}")), "{limit}: {both}");
     }
     waggle.signal(Signal::KILL);
-    wait_until("the end of the child", || !Path::new(&format!("/proc/{child}/stat")).exists());
+    wait_until("the end of the child", || {
+        Process::of(child).state().value().is_none_or(|state| *state == 'Z')
+    });
 }
 
 /// Rows of 1 MiB without end.
