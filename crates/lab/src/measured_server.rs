@@ -162,7 +162,7 @@ impl<'a> Origin<'a> {
                     return Err(LabError::Scenario { scenario: scenario.name.clone(), reason });
                 }
                 let first = State::read(&mut connection)?;
-                let private = Private { server, reach: Reach::private(&socket) };
+                let private = Private { server, reach: Reach::private(&socket)? };
                 let server = Server::Private(Box::new(private));
                 Ok(MeasuredServer::of(server, Some(meter), connection, first, number))
             }

@@ -10,7 +10,7 @@ use waggle_model::Flavour;
 
 use crate::copy::make_directory;
 use crate::directory::Directory;
-use crate::launch::{Launcher, did_not_start};
+use crate::launch::{Launcher, end};
 use crate::{PrivateServerError, Program};
 
 /// Makes the system tables, with the account `root` without a password.
@@ -32,15 +32,13 @@ pub(crate) fn make(
                 .map_err(PrivateServerError::io("cannot make", &data))?;
             let own = ["--bootstrap", "--enforce-storage-engine=", "--max-allowed-packet=8M"];
             arguments.extend(own.map(str::to_owned));
-            system_tables(program, directory)?.into()
+            system_tables(program, launcher, directory)?.into()
         }
     };
-    let mut child = launcher.spawn(program, &arguments, input, &log)?;
-    let status = child.wait().map_err(PrivateServerError::io("cannot wait for", &log))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(did_not_start(format!("making its data ended with {status}"), &log)),
-    }
+    let mut child = launcher.spawn(program, &arguments, input, [&log, &directory.own()])?;
+    let made = launcher.wait_made(&mut child, &log);
+    end(&mut child);
+    made
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -50,10 +48,14 @@ fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The SQL that the script mariadb-install-db feeds to the server, as with
 /// `--auth-root-authentication-method=normal --skip-test-db`; the help tables are left empty.
-fn system_tables(program: &Program, directory: &Directory) -> Result<File, PrivateServerError> {
-    let share = program.open_messages()?;
+fn system_tables(
+    program: &Program,
+    launcher: &Launcher,
+    directory: &Directory,
+) -> Result<File, PrivateServerError> {
+    let read = |name: &str| program.read_message(launcher, name);
     // The files were called mysql_* until 10.11 and mariadb_* since 11.
-    let has = |prefix: &&str| share.read(&format!("{prefix}_system_tables.sql")).is_ok();
+    let has = |prefix: &&str| read(&format!("{prefix}_system_tables.sql")).is_ok();
     let Some(prefix) = ["mariadb", "mysql"].into_iter().find(has) else {
         let what = "mariadb_system_tables.sql";
         return Err(PrivateServerError::Incomplete { program: program.executable.clone(), what });
@@ -65,8 +67,7 @@ fn system_tables(program: &Program, directory: &Directory) -> Result<File, Priva
     let mut sql =
         b"CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\n".to_vec();
     for file in files {
-        let read = share.read(&file);
-        sql.extend(read.map_err(PrivateServerError::io("cannot read", Path::new(&file)))?);
+        sql.extend(read(&file)?);
         sql.push(b'\n');
     }
     let path = directory.path().join("bootstrap.sql");

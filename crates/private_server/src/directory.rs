@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use waggle_model::Flavour;
 
+use crate::program::Root;
 use crate::{PrivateServerError, Program};
 
 /// unix(7): `sun_path` has 108 bytes, the last of them the NUL.
@@ -71,7 +72,9 @@ impl Directory {
     ) -> Result<Directory, PrivateServerError> {
         let _alone = swept(parent)?;
         enough_room(parent, needed_mib)?;
-        let mode = if program.user.is_some() { MODE_PASSABLE } else { MODE_PRIVATE };
+        // Who sees it by a mount of its own needs no way to it.
+        let is_passed = program.user.is_some() && !matches!(program.root, Root::Of(_));
+        let mode = if is_passed { MODE_PASSABLE } else { MODE_PRIVATE };
         let made = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(mode))
@@ -121,9 +124,9 @@ impl Directory {
             "--no-defaults".to_owned(),
             format!("--basedir={}", program.base.display()),
             format!("--lc-messages-dir={}", program.messages.display()),
-            format!("--datadir={}", program.inside(&self.data()).display()),
+            format!("--datadir={}", self.seen(&self.data(), program).display()),
             // What our environment names need not be there in another root directory.
-            format!("--tmpdir={}", program.inside(&self.own()).display()),
+            format!("--tmpdir={}", self.seen(&self.own(), program).display()),
         ];
         arguments.extend(SETTINGS.map(str::to_owned));
         arguments.push(match program.flavour {
@@ -143,10 +146,18 @@ impl Directory {
     pub fn listening(&self, program: &Program) -> Vec<String> {
         let mut arguments = self.arguments(program);
         arguments.extend([
-            format!("--socket={}", program.inside(&self.socket()).display()),
-            format!("--pid-file={}", program.inside(&self.own().join("pid")).display()),
+            format!("--socket={}", self.seen(&self.socket(), program).display()),
+            format!("--pid-file={}", self.seen(&self.own().join("pid"), program).display()),
         ]);
         arguments
+    }
+
+    /// What is the server's own, as the server sees it.
+    fn seen(&self, path: &Path, program: &Program) -> PathBuf {
+        match (&program.root, path.strip_prefix(self.own())) {
+            (Root::Of(_), Ok(rest)) => program.own_seen_at().join(rest),
+            _ => program.inside(path),
+        }
     }
 }
 

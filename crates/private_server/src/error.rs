@@ -90,6 +90,22 @@ pub enum PrivateServerError {
         /// What the system says.
         source: io::Error,
     },
+    /// What a process names cannot be looked at.
+    #[error(
+        "{} of process {process} cannot be looked at: {reason}; name a program outside of it, or mend what it names",
+        path.display()
+    )]
+    Foreign {
+        /// The process.
+        process: u32,
+        /// What it names, as it sees it.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// Somebody will not wait any longer.
+    #[error("it was stopped before the private server had started")]
+    Stopped,
     /// The server does not start.
     #[error(
         "the private server did not start: {reason}; where AppArmor or SELinux confines the program, \

@@ -1,30 +1,39 @@
 //! Starting the process, so that it cannot outlive us.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
-use rustix::thread::CpuSet;
+use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet};
 
-use crate::{Directory, PrivateServerError, Program};
+use crate::program::Root;
+use crate::{Directory, Inside, Look, PrivateServerError, Program};
 
 /// A server that does not answer in this time does not start.
 const START_MAX: Duration = Duration::from_secs(120);
 const STOP_MAX: Duration = Duration::from_secs(300);
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Making its data takes longer than a start.
+const MAKE_MAX: Duration = Duration::from_secs(300);
+/// What was killed has ended by then, unless it waits for a file system that does not answer.
+const END_MAX: Duration = Duration::from_secs(5);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// It gives way to the servers in use.
 const NICE: i32 = 10;
 /// Lines of a log in a message: of errors, and as many from its end.
 const LINES: usize = 12;
+/// As much of the end of a log is looked at, bytes.
+const LOG_MAX: u64 = 256 << 10;
 
 /// How a program of a server is started: by a program of ours that calls [`Launch::run`].
 ///
@@ -39,6 +48,8 @@ pub struct Launcher {
     pub arguments: Vec<String>,
     /// The processors that servers may use; empty for all.
     pub processors: Vec<usize>,
+    /// Set by who will not wait for the start of a server any longer.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 /// What the program of a [`Launcher`] is told.
@@ -48,11 +59,15 @@ pub struct Launch {
     pub parent: i32,
     /// The root directory of the server; `None` for ours.
     pub root: Option<PathBuf>,
+    /// The same as that of a process, which may belong to anybody: then the server has no rights but those of its user.
+    pub inside: Option<Inside>,
     /// Its user and group; `None` for ours.
     pub user: Option<(u32, u32)>,
     /// The processors that it may use; empty for all of ours.
     pub processors: Vec<usize>,
-    /// The program and its arguments.
+    /// What is to be looked at; `None` for who becomes a server.
+    pub look: Option<Look>,
+    /// The program and its arguments, or those of the look.
     pub command: Vec<String>,
 }
 
@@ -60,15 +75,28 @@ impl Launcher {
     /// A command that becomes another program, which is to be appended as `--`, its path and its
     /// arguments. That one has our low priority, runs on our processors only, and dies with us.
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).arg(format!("--parent={}", std::process::id()));
-        command.args(self.processors.iter().map(|processor| format!("--processor={processor}")));
+        let mut command = self.command_in_our_group();
         // A Ctrl-C is for us: we end it.
         command.process_group(0);
         command
     }
 
-    /// Starts a program; what it says goes to `log`.
+    /// The same of one that goes inside of the root directory of a process: it leaves our terminal by itself, and knows
+    /// nothing of our environment.
+    pub(crate) fn command_inside(&self, process: u32) -> Command {
+        let mut command = self.command_in_our_group();
+        command.env_clear().arg(format!("--inside={process}"));
+        command
+    }
+
+    fn command_in_our_group(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).arg(format!("--parent={}", std::process::id()));
+        command.args(self.processors.iter().map(|processor| format!("--processor={processor}")));
+        command
+    }
+
+    /// Starts a program; what it says goes to `log`, and `own` is what it may write.
     ///
     /// # Errors
     /// The log cannot be written, or our program cannot be started.
@@ -77,15 +105,24 @@ impl Launcher {
         program: &Program,
         arguments: &[String],
         stdin: Stdio,
-        log: &Path,
+        [log, own]: [&Path; 2],
     ) -> Result<Child, PrivateServerError> {
         let file = File::options().create(true).append(true).open(log);
         let file = file.map_err(PrivateServerError::io("cannot write", log))?;
         let copy = file.try_clone().map_err(PrivateServerError::io("cannot write", log))?;
-        let mut command = self.command();
-        if let Some(root) = &program.root {
-            command.arg("--root").arg(root);
-        }
+        let mut command = match &program.root {
+            Root::Ours => self.command(),
+            Root::At(root) => {
+                let mut command = self.command();
+                command.arg("--root").arg(root);
+                command
+            }
+            Root::Of(process) => {
+                let mut command = self.command_inside(*process);
+                command.arg("--own").arg(own).arg("--at").arg(program.own_seen_at());
+                command
+            }
+        };
         if let Some((uid, gid)) = program.user {
             command.arg(format!("--user={uid}:{gid}"));
         }
@@ -96,24 +133,25 @@ impl Launcher {
 }
 
 impl Launch {
-    /// Becomes the server. It is killed when the thread that started this process ends, which has to
-    /// be the first one of its process.
+    /// Becomes the server, or looks and writes what it sees to the standard output. It is killed when the thread that
+    /// started this process ends, which has to be the first one of its process.
     ///
     /// # Errors
-    /// It returns only where it failed.
-    pub fn run(&self) -> io::Error {
-        match self.prepare() {
-            Err(error) => error,
-            Ok(()) => match self.command.split_first() {
-                Some((program, arguments)) => Command::new(program).args(arguments).exec(),
-                None => io::Error::other("no program was named"),
-            },
+    /// The system refuses a part of it. Who becomes a server returns only then.
+    pub fn run(&self) -> io::Result<()> {
+        self.prepare()?;
+        match (self.look, &self.command[..]) {
+            (Some(look), words) => look.tell(words),
+            (None, [program, arguments @ ..]) => Err(Command::new(program).args(arguments).exec()),
+            (None, []) => Err(io::Error::other("no program was named")),
         }
     }
 
     fn prepare(&self) -> io::Result<()> {
-        if let Some(root) = &self.root {
-            rustix::process::chroot(root)?;
+        match (&self.root, &self.inside) {
+            (_, Some(inside)) => inside.enter()?,
+            (Some(root), None) => rustix::process::chroot(root)?,
+            (None, None) => {}
         }
         std::env::set_current_dir("/")?;
         rustix::process::nice(NICE)?;
@@ -128,6 +166,9 @@ impl Launch {
             rustix::thread::set_thread_res_gid(gid, gid, gid)?;
             rustix::thread::set_thread_res_uid(uid, uid, uid)?;
         }
+        if self.inside.is_some() {
+            give_up_rights()?;
+        }
         // A change of the user forgets it (prctl(2)), so this comes last.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // A parent that died before would not be noticed.
@@ -139,23 +180,80 @@ impl Launch {
     }
 }
 
-/// Waits until a server greets; the version that it names.
-///
-/// # Errors
-/// It ended, or did not answer in two minutes.
-pub fn wait_ready(child: &mut Child, directory: &Directory) -> Result<String, PrivateServerError> {
-    let (begin, log, socket) = (Instant::now(), directory.log(), directory.socket());
-    while begin.elapsed() < START_MAX {
-        let ended = child.try_wait().map_err(PrivateServerError::io("cannot wait for", &log))?;
-        if let Some(status) = ended {
-            return Err(did_not_start(format!("it ended with {status}"), &log));
+/// Whatever program this process becomes, it gets no right back: not by one that changes its user, not as root.
+fn give_up_rights() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, none)?;
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+impl Launcher {
+    /// Waits until a server greets; the version that it names.
+    ///
+    /// # Errors
+    /// It ended, did not answer in two minutes, or somebody will not wait.
+    pub fn wait_ready(
+        &self,
+        child: &mut Child,
+        directory: &Directory,
+    ) -> Result<String, PrivateServerError> {
+        let (begin, log, socket) = (Instant::now(), directory.log(), directory.socket());
+        while begin.elapsed() < START_MAX {
+            if let Some(status) = self.look_for_end(child, &log)? {
+                return Err(did_not_start(format!("it ended with {status}"), &log));
+            }
+            if let Ok(version) = greeting(&socket, begin + START_MAX) {
+                return Ok(version);
+            }
+            sleep(LOOK_EVERY);
         }
-        if let Ok(version) = greeting(&socket, begin + START_MAX) {
-            return Ok(version);
+        Err(did_not_start(format!("it did not answer in {} s", START_MAX.as_secs()), &log))
+    }
+
+    /// Waits until the data of a server are made.
+    pub(crate) fn wait_made(
+        &self,
+        child: &mut Child,
+        log: &Path,
+    ) -> Result<(), PrivateServerError> {
+        let begin = Instant::now();
+        while begin.elapsed() < MAKE_MAX {
+            match self.look_for_end(child, log)? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => {
+                    return Err(did_not_start(format!("making its data ended with {status}"), log));
+                }
+                None => sleep(LOOK_EVERY),
+            }
         }
+        let how = format!(
+            "its data were not made in {} s: it hangs, or a file system that it needs does not answer",
+            MAKE_MAX.as_secs()
+        );
+        Err(did_not_start(how, log))
+    }
+
+    fn look_for_end(
+        &self,
+        child: &mut Child,
+        log: &Path,
+    ) -> Result<Option<ExitStatus>, PrivateServerError> {
+        match self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            true => Err(PrivateServerError::Stopped),
+            false => child.try_wait().map_err(PrivateServerError::io("cannot wait for", log)),
+        }
+    }
+}
+
+/// Kills a process and waits for its end, but not for a file system that keeps it.
+pub(crate) fn end(child: &mut Child) {
+    // Where that fails the kernel does it when this process ends.
+    let _ = child.kill();
+    let begin = Instant::now();
+    while matches!(child.try_wait(), Ok(None)) && begin.elapsed() < END_MAX {
         sleep(LOOK_EVERY);
     }
-    Err(did_not_start(format!("it did not answer in {} s", START_MAX.as_secs()), &log))
 }
 
 /// Tells a server to stop, and waits until it has. Writing what it holds in memory may take it long.
@@ -226,8 +324,18 @@ fn connected(socket: &Path) -> io::Result<UnixStream> {
 }
 
 pub(crate) fn did_not_start(reason: String, log: &Path) -> PrivateServerError {
-    let text = std::fs::read(log).unwrap_or_default();
+    let text = end_of(log).unwrap_or_default();
     PrivateServerError::DidNotStart { reason, log: telling(&String::from_utf8_lossy(&text)) }
+}
+
+/// The last bytes of a log, which a server can make as long as it likes.
+fn end_of(log: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_MAX)))?;
+    let mut text = Vec::new();
+    file.take(LOG_MAX).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// The end of a log, and the errors before it: a server that ends may have much to say of its end.

@@ -10,7 +10,9 @@ mod copy;
 mod data;
 mod directory;
 mod error;
+mod inside;
 mod launch;
+mod look;
 mod program;
 mod template;
 
@@ -19,7 +21,9 @@ use std::process::{Child, Stdio};
 
 pub use directory::{Directory, free_bytes};
 pub use error::PrivateServerError;
-pub use launch::{Launch, Launcher, stop, wait_ready};
+pub use inside::Inside;
+pub use launch::{Launch, Launcher, stop};
+pub use look::Look;
 pub use program::Program;
 pub use template::Template;
 
@@ -69,7 +73,7 @@ impl PrivateServer {
     ) -> Result<PrivateServer, PrivateServerError> {
         let child = spawn(&directory, program, launcher, settings)?;
         let mut server = PrivateServer { child, directory };
-        launch::wait_ready(&mut server.child, &server.directory)?;
+        launcher.wait_ready(&mut server.child, &server.directory)?;
         Ok(server)
     }
 
@@ -85,7 +89,7 @@ impl PrivateServer {
     ) -> Result<PrivateServer, PrivateServerError> {
         stop(&mut self.child, &self.directory)?;
         self.child = spawn(&self.directory, program, launcher, settings)?;
-        launch::wait_ready(&mut self.child, &self.directory)?;
+        launcher.wait_ready(&mut self.child, &self.directory)?;
         Ok(self)
     }
 
@@ -114,13 +118,11 @@ fn spawn(
     let mut arguments = directory.listening(program);
     arguments.extend(["--skip-networking", "--skip-log-bin"].map(str::to_owned));
     arguments.extend(settings.iter().map(|&setting| setting.to_owned()));
-    launcher.spawn(program, &arguments, Stdio::null(), &directory.log())
+    launcher.spawn(program, &arguments, Stdio::null(), [&directory.log(), &directory.own()])
 }
 
 impl Drop for PrivateServer {
     fn drop(&mut self) {
-        // Where that fails the kernel does it when this process ends.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        launch::end(&mut self.child);
     }
 }

@@ -13,8 +13,15 @@ use rustix::process::geteuid;
 use serde::Deserialize;
 use waggle_model::Flavour;
 
-use crate::PrivateServerError;
 use crate::directory::swept;
+use crate::inside::has_our_root;
+use crate::{Launcher, Look, PrivateServerError};
+
+/// The first user id for servers whose user is nobody of this host, or root inside of a container. No account has one as
+/// high.
+const FIRST_UID: u32 = 4_210_000_000;
+/// Where a server can find what is its own in the root directory of a process: every system has these.
+const SEEN_AT: [&str; 2] = ["/tmp", "/mnt"];
 
 /// A table of a list of servers.
 #[derive(Deserialize)]
@@ -43,13 +50,25 @@ impl From<Family> for Flavour {
     }
 }
 
+/// The root directory of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// Ours.
+    Ours,
+    /// One that the administrator names.
+    At(PathBuf),
+    /// That of a process, with its mounts. They may belong to anybody: nothing in there is reached by a path of this
+    /// process.
+    Of(u32),
+}
+
 /// The program of a server. Its paths begin at its root directory.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The family.
     pub flavour: Flavour,
-    /// Its root directory as this process reaches it; `None` where it is ours.
-    pub(crate) root: Option<PathBuf>,
+    /// Its root directory.
+    pub(crate) root: Root,
     pub(crate) executable: PathBuf,
     pub(crate) base: PathBuf,
     /// Messages, and for MariaDB the SQL of the system tables.
@@ -63,8 +82,8 @@ impl Program {
     pub fn place(&self) -> PathBuf {
         match self.root {
             // What is named in our environment need not exist there.
-            Some(_) => self.outside(Path::new("/tmp")),
-            None => env::temp_dir(),
+            Root::At(_) => self.outside(Path::new("/tmp")),
+            Root::Ours | Root::Of(_) => env::temp_dir(),
         }
     }
 
@@ -78,10 +97,11 @@ impl Program {
     }
 
     /// The program that a process runs, in the container or the root directory of that process, and
-    /// with its user. `base` and `messages` are what the server says: `@@basedir`, `@@lc_messages_dir`.
+    /// with its user; a user of its own takes the place of root in a root directory that is not ours, and of every user of
+    /// a container. `base` and `messages` are what the server says: `@@basedir`, `@@lc_messages_dir`.
     ///
     /// # Errors
-    /// It may not be read, was replaced, or only root can start another one.
+    /// It was replaced, or only root can start another one.
     pub fn of_process(
         pid: u32,
         flavour: Flavour,
@@ -98,27 +118,27 @@ impl Program {
             let reason = "it was replaced since the server started".to_owned();
             return Err(PrivateServerError::Program { path: seen, reason });
         }
-        let own = fs::read_link("/proc/self/ns/mnt").ok();
-        let is_ours = root == Path::new("/") && link("ns/mnt").ok() == own;
+        let is_ours = has_our_root(pid).unwrap_or(false);
         let executable = match seen.strip_prefix(&root) {
             Ok(rest) => Path::new("/").join(rest),
             Err(_) => seen,
         };
-        let of = fs::metadata(&proc).map_err(PrivateServerError::io("cannot look at", &proc))?;
-        let is_root = geteuid().is_root();
-        let is_our_user = of.uid() == geteuid().as_raw();
-        if !is_root && (!is_ours || !is_our_user) {
+        let cannot_look = || PrivateServerError::io("cannot look at", &proc);
+        let (uid, gid) = user_of(pid).map_err(cannot_look())?;
+        let base = base.to_owned();
+        let messages = messages.to_owned();
+        if geteuid().is_root() {
+            let own_pids = fs::read_link("/proc/self/ns/pid").map_err(cannot_look())?;
+            let is_of_host = link("ns/pid")? == own_pids && (is_ours || uid != 0);
+            let own = FIRST_UID.saturating_add(std::process::id());
+            let user = Some(if is_of_host { (uid, gid) } else { (own, own) });
+            return Ok(Program { flavour, root: Root::Of(pid), executable, base, messages, user });
+        }
+        if !is_ours || uid != geteuid().as_raw() {
             let how = if is_ours { "as another user" } else { "in a root directory of its own" };
             return Err(PrivateServerError::NotRoot { how });
         }
-        let program = Program {
-            flavour,
-            root: (!is_ours).then(|| proc.join("root")),
-            executable,
-            base: base.to_owned(),
-            messages: messages.to_owned(),
-            user: is_root.then(|| (of.uid(), of.gid())),
-        };
+        let program = Program { flavour, root: Root::Ours, executable, base, messages, user: None };
         program.checked()
     }
 
@@ -156,6 +176,7 @@ impl Program {
             return Err(PrivateServerError::NotRoot { how: "in a root directory of its own" });
         }
         let user = is_root.then_some((0, 0));
+        let root = root.map_or(Root::Ours, Root::At);
         Program { flavour, root, executable, base, messages, user }.checked()
     }
 
@@ -210,47 +231,73 @@ impl Program {
         }
     }
 
-    /// Opens the directory of its messages. Links lead where they lead for the program, and not out of its root
-    /// directory.
+    /// Reads a file in the directory of its messages.
     ///
     /// # Errors
-    /// There is none.
-    pub(crate) fn open_messages(&self) -> Result<Messages, PrivateServerError> {
-        let path = self.outside(&self.messages);
-        let root = self.root.as_deref().unwrap_or(Path::new("/"));
-        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let opened = open(root, how, Mode::empty())
-            .and_then(|root| openat2(root, &self.messages, how, Mode::empty(), resolve));
-        let directory = opened.map_err(|errno| errno.into());
-        Ok(Messages(directory.map_err(PrivateServerError::io("cannot open", &path))?))
+    /// There is none that the user of the program may read.
+    pub(crate) fn read_message(
+        &self,
+        launcher: &Launcher,
+        name: &str,
+    ) -> Result<Vec<u8>, PrivateServerError> {
+        let root = match &self.root {
+            Root::Of(process) => {
+                return launcher.look(*process, Look::Message, &[&self.messages, Path::new(name)]);
+            }
+            Root::At(root) => root.as_path(),
+            Root::Ours => Path::new("/"),
+        };
+        let read = Messages::open(root, &self.messages).and_then(|messages| messages.read(name));
+        read.map_err(PrivateServerError::io(
+            "cannot read",
+            &self.outside(&self.messages).join(name),
+        ))
+    }
+
+    /// Where a server sees what is its own, in the root directory of a process: nothing that it needs lies there.
+    pub(crate) fn own_seen_at(&self) -> &'static Path {
+        let needed = [&self.executable, &self.base, &self.messages];
+        let is_free = |place: &&Path| !needed.iter().any(|path| path.starts_with(place));
+        let [first, ..] = SEEN_AT.map(Path::new);
+        SEEN_AT.map(Path::new).into_iter().find(is_free).unwrap_or(first)
     }
 
     /// A path as the program sees it.
     pub fn inside(&self, path: &Path) -> PathBuf {
-        let root = self.root.as_ref();
-        match root.and_then(|root| path.strip_prefix(root).ok()) {
-            Some(rest) => Path::new("/").join(rest),
-            None => path.to_owned(),
-        }
+        let Root::At(root) = &self.root else { return path.to_owned() };
+        path.strip_prefix(root).map_or(path.to_owned(), |rest| Path::new("/").join(rest))
     }
 
     /// A path of the program as this process sees it.
     pub fn outside(&self, path: &Path) -> PathBuf {
         match &self.root {
-            Some(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
-            None => path.to_owned(),
+            Root::At(root) => root.join(path.strip_prefix("/").unwrap_or(path)),
+            Root::Ours | Root::Of(_) => path.to_owned(),
         }
     }
+}
+
+/// User and group of a process.
+pub(crate) fn user_of(pid: u32) -> io::Result<(u32, u32)> {
+    let found = fs::metadata(format!("/proc/{pid}"))?;
+    Ok((found.uid(), found.gid()))
 }
 
 /// The directory of the messages of a program. It is named by a server, which can be anybody's.
 pub(crate) struct Messages(OwnedFd);
 
 /// The longest file of SQL of any server has a twentieth.
-const MESSAGES_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const MESSAGES_BYTES_MAX: u64 = 16 << 20;
 
 impl Messages {
+    /// Opens the directory. Links lead where they lead for a program with this root directory, and not out of it.
+    pub(crate) fn open(root: &Path, messages: &Path) -> io::Result<Messages> {
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let root = open(root, how, Mode::empty())?;
+        Ok(Messages(openat2(root, messages, how, Mode::empty(), resolve)?))
+    }
+
     /// Reads a file of it: no link, nothing but a regular file.
     pub(crate) fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         // A FIFO would wait for its other end.
@@ -309,15 +356,7 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, share.join("pipe.sql"), fifo, Mode::RUSR, 0).unwrap();
         // As where a package is reached by a link to its version.
         std::os::unix::fs::symlink("/opt/server", root.path().join("current")).unwrap();
-        let program = Program {
-            flavour: Flavour::Mariadb,
-            root: Some(root.path().to_owned()),
-            executable: "/bin/mariadbd".into(),
-            base: "/usr".into(),
-            messages: "/current/share".into(),
-            user: None,
-        };
-        let messages = program.open_messages().ok().unwrap();
+        let messages = Messages::open(root.path(), Path::new("/current/share")).unwrap();
         assert_eq!(messages.read("good.sql").unwrap(), b"SELECT 1");
         for refused in ["link.sql", "pipe.sql", "../share/good.sql", "none.sql"] {
             assert!(messages.read(refused).is_err(), "{refused}");
@@ -349,10 +388,10 @@ mod tests {
 
     #[test]
     fn a_path_is_seen_from_both_sides_of_a_root_directory() {
-        let root = Path::new("/proc/7/root");
+        let root = Path::new("/srv/tree");
         let program = Program {
             flavour: Flavour::Mysql,
-            root: Some(root.to_owned()),
+            root: Root::At(root.to_owned()),
             executable: "/usr/sbin/mysqld".into(),
             base: "/usr".into(),
             messages: "/usr/share/mysql".into(),
@@ -361,7 +400,7 @@ mod tests {
         let outside = root.join("tmp/x");
         assert_eq!(program.inside(&outside), Path::new("/tmp/x"));
         assert_eq!(program.outside(Path::new("/tmp/x")), outside);
-        let ours = Program { root: None, ..program };
+        let ours = Program { root: Root::Ours, ..program };
         assert_eq!(ours.outside(Path::new("/tmp/x")), Path::new("/tmp/x"));
     }
 

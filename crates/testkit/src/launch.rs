@@ -26,7 +26,7 @@ exec setpriv --pdeathsig KILL "$@"
 /// A launcher that needs no program of ours: what it starts dies with us and is no other way changed.
 pub fn launcher() -> Launcher {
     let arguments = ["-c", BECOME, "sh"].map(str::to_owned).to_vec();
-    Launcher { program: "sh".into(), arguments, processors: Vec::new() }
+    Launcher { program: "sh".into(), arguments, processors: Vec::new(), stop: None }
 }
 
 type Job = Box<dyn FnOnce() + Send>;

@@ -7,7 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use waggle_private_server::{Directory, stop, wait_ready};
+use waggle_private_server::{Directory, stop};
 
 use crate::client::{Client, Transport};
 use crate::install::Installation;
@@ -280,12 +280,12 @@ impl Server {
             arguments.push(format!("--ssl-{name}={}", file.display()));
         }
         arguments.extend(settings::chosen(*version, &self.choices));
-        let (program, log) = (program.clone(), self.error_log());
+        let (program, log, own) = (program.clone(), self.error_log(), self.directory.own());
         let spawned = launch::spawn(move || {
-            launch::launcher().spawn(&program, &arguments, Stdio::null(), &log)
+            launch::launcher().spawn(&program, &arguments, Stdio::null(), [&log, &own])
         })?;
         let mut child = spawned.map_err(Error::server(*version))?;
-        match wait_ready(&mut child, &self.directory) {
+        match launch::launcher().wait_ready(&mut child, &self.directory) {
             Ok(version) => {
                 self.version_string = version;
                 self.child = Some(child);

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, fstat, memfd_create, open};
 use waggle_mysql::options::TlsMode;
 use waggle_mysql::{Endpoint, Options, Secret};
 
@@ -21,6 +21,9 @@ const LINE_MAX: usize = 255;
 #[derive(Debug)]
 pub struct Reach {
     options: Options,
+    /// The socket as it was when the server was looked at, inherited by the processes that we start: whoever puts another
+    /// one in its place gets no password of ours.
+    _socket: Option<OwnedFd>,
     schema: String,
     /// A file of options for sysbench that has no name, inherited by the processes that we start: the
     /// password never is an argument, and never lies on a disk in a second place.
@@ -29,27 +32,44 @@ pub struct Reach {
 
 impl Reach {
     /// The socket of a private server, where `root` has no password.
-    pub fn private(socket: &Path) -> Reach {
-        Reach {
-            options: measured_server::options(socket),
-            schema: SCHEMA.to_owned(),
-            password: None,
-        }
+    ///
+    /// # Errors
+    /// There is no such socket.
+    pub fn private(socket: &Path) -> Result<Reach, LoadError> {
+        Reach::with(measured_server::options(socket), SCHEMA, None)
     }
 
     /// The server and the account of option files.
     ///
     /// # Errors
-    /// sysbench cannot be told of such a password, or cannot use TLS as they ask.
+    /// sysbench cannot be told of such a password, or cannot use TLS as they ask, or there is no such socket.
     pub fn of(options: &Options, schema: &str) -> Result<Reach, LoadError> {
         let asks_for_tls = !matches!(options.tls.mode, TlsMode::Disabled | TlsMode::Preferred);
-        let endpoint = Endpoint::choose(options)?;
-        if asks_for_tls && matches!(endpoint, Endpoint::Tcp { .. }) {
+        if asks_for_tls && matches!(Endpoint::choose(options)?, Endpoint::Tcp { .. }) {
             return Err(LoadError::Tls);
         }
         let password = options.password.as_ref().filter(|secret| !secret.reveal().is_empty());
-        let password = password.map(keep).transpose()?;
-        Ok(Reach { options: options.clone(), schema: schema.to_owned(), password })
+        Reach::with(options.clone(), schema, password.map(keep).transpose()?)
+    }
+
+    fn with(
+        mut options: Options,
+        schema: &str,
+        password: Option<File>,
+    ) -> Result<Reach, LoadError> {
+        let mut held = None;
+        if let Endpoint::Socket(path) = Endpoint::choose(&options)? {
+            let follows = if options.private { OFlags::NOFOLLOW } else { OFlags::empty() };
+            // Without CLOEXEC, as the password.
+            let socket = open_socket(&path, OFlags::PATH | follows);
+            let about = format!("open the socket {}", path.display());
+            let socket = socket.map_err(LoadError::system(about))?;
+            // This is a link of the kernel's, to what was opened.
+            options.socket = Some(format!("/proc/self/fd/{}", socket.as_raw_fd()).into());
+            options.private = false;
+            held = Some(socket);
+        }
+        Ok(Reach { options, _socket: held, schema: schema.to_owned(), password })
     }
 
     /// The account, for a connection of ours.
@@ -82,6 +102,15 @@ impl Reach {
     }
 }
 
+/// Opens the file of a socket: a link that is not followed is none.
+fn open_socket(path: &Path, how: OFlags) -> io::Result<OwnedFd> {
+    let file = open(path, how, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::Socket => Ok(file),
+        _ => Err(io::Error::other("it is no socket")),
+    }
+}
+
 /// Writes a password as sysbench reads it: in quotes, in which nothing is escaped (`read_config`,
 /// `sb_options.c`).
 fn keep(password: &Secret) -> Result<File, LoadError> {
@@ -105,7 +134,12 @@ fn line(password: &[u8]) -> Option<Secret> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::process::Command;
+
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -118,15 +152,15 @@ mod tests {
         assert_eq!(written("a\nb"), None);
         assert_eq!(written(&"x".repeat(250)), None);
 
-        let options = Options {
-            user: Some("app".to_owned()),
-            password: Some(Secret::new(b"hunter2".to_vec())),
-            socket: Some(PathBuf::from("/run/x.sock")),
-            ..Options::default()
-        };
+        let (_place, options) = with_socket();
+        let secret = Some(Secret::new(b"hunter2".to_vec()));
+        let options = Options { user: Some("app".to_owned()), password: secret, ..options };
         let reach = Reach::of(&options, "waggle_lab").unwrap();
         let arguments = reach.arguments().unwrap().join(" ");
-        assert!(!arguments.contains("hunter2") && arguments.contains("/run/x.sock"), "{arguments}");
+        assert!(
+            !arguments.contains("hunter2") && arguments.contains("--mysql-socket="),
+            "{arguments}"
+        );
         assert!(!format!("{reach:?}").contains("hunter2"));
         let file = arguments.split("--config-file=").nth(1).unwrap();
         assert_eq!(std::fs::read(file).unwrap(), b"mysql-password=\"hunter2\"\n");
@@ -134,11 +168,47 @@ mod tests {
 
     #[test]
     fn tls_that_has_to_be_is_refused_over_a_network_and_not_needed_on_a_socket() {
-        let mut options = Options { host: Some("db1".to_owned()), ..Options::default() };
+        let (_place, mut options) = with_socket();
+        let socket = options.socket.take();
+        options.host = Some("db1".to_owned());
         options.tls.mode = TlsMode::VerifyCa;
         assert!(matches!(Reach::of(&options, "s"), Err(LoadError::Tls)));
         options.host = None;
-        options.socket = Some(PathBuf::from("/run/x.sock"));
+        options.socket = socket;
         assert!(Reach::of(&options, "s").is_ok());
+    }
+
+    /// A directory with a socket, and how it is reached.
+    fn with_socket() -> (TempDir, Options) {
+        let place = tempfile::tempdir().unwrap();
+        let socket = Some(place.path().join("s"));
+        UnixListener::bind(place.path().join("s")).unwrap();
+        (place, Options { socket, ..Options::default() })
+    }
+
+    #[test]
+    fn the_load_goes_to_the_socket_that_was_there_whatever_takes_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let [path, other, link] = ["s", "o", "l"].map(|name| place.path().join(name));
+        let real = UnixListener::bind(&path).unwrap();
+        let thief = UnixListener::bind(&other).unwrap();
+        thief.set_nonblocking(true).unwrap();
+        let options = Options { socket: Some(path.clone()), ..Options::default() };
+        for reach in [Reach::of(&options, "s").unwrap(), Reach::private(&path).unwrap()] {
+            fs::rename(&path, place.path().join("real")).unwrap();
+            symlink(&other, &path).unwrap();
+            let arguments = reach.arguments().unwrap().join(" ");
+            let named = arguments.split("--mysql-socket=").nth(1).unwrap();
+            let named = named.split(' ').next().unwrap();
+            let _stream = UnixStream::connect(named).unwrap();
+            assert!(thief.accept().is_err(), "{named}");
+            // sysbench inherits it.
+            assert!(Command::new("test").args(["-S", named]).status().unwrap().success());
+            real.accept().unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::rename(place.path().join("real"), &path).unwrap();
+        }
+        symlink(&path, &link).unwrap();
+        assert!(Reach::private(&link).is_err());
     }
 }

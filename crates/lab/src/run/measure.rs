@@ -109,7 +109,7 @@ impl Task {
         let server = empty.start(&program, &launcher, &settings)?;
         drop(empty);
         let version = connect(&server)?.server_identity().version.clone();
-        if !self.fill_tables(&Reach::private(&server.socket()), server.directory(), true, with)? {
+        if !self.fill_tables(&Reach::private(&server.socket())?, server.directory(), true, with)? {
             return Ok(None);
         }
         let template = Template::of(server)?;
@@ -130,7 +130,7 @@ impl Task {
 
     /// Takes over the changes of a server in use. Nothing is changed yet.
     fn take_over(&self, server: ServerInUse, hold: Option<Hold>) -> Result<Ready, LabError> {
-        let Login { connection, options, pid } = server.login;
+        let Login { connection, options, pid, .. } = server.login;
         let hold = hold.ok_or_else(|| {
             LabError::Cannot("nothing would take back what is changed on this server".to_owned())
         })?;

@@ -1,11 +1,11 @@
 //! Where the servers of a run come from, and what depends on that before the first window.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::slice::from_ref;
 
 use waggle_instrumentation::server_start::ServerStart;
 use waggle_mysql::{Connection, Options};
-use waggle_private_server::Program;
+use waggle_private_server::{Launcher, Program};
 
 use super::plural;
 use crate::error::LabError;
@@ -33,6 +33,8 @@ pub struct Login {
     pub options: Options,
     /// The process of the server, where that is on this host.
     pub pid: Option<u32>,
+    /// How what that process names is looked at.
+    pub launcher: Launcher,
 }
 
 /// A server that runs already, before a run changes anything on it.
@@ -109,12 +111,9 @@ impl ServerInUse {
         let (Some(pid), Some(name)) = (self.login.pid, self.survey.data_directory()) else {
             return Ok(Some(unknown("its process was not found on this host")));
         };
-        // It may have a root directory of its own.
-        let root = PathBuf::from(format!("/proc/{pid}/root"));
-        match needs.check_tables(&root.join(name.trim_start_matches('/')), name) {
-            Err(error @ LabError::TooLittle { .. }) => Err(error),
+        match self.login.launcher.free_bytes(pid, Path::new(name)) {
+            Ok(free) => needs.check_tables(free, name).map(|()| None),
             Err(error) => Ok(Some(unknown(&error.to_string()))),
-            Ok(()) => Ok(None),
         }
     }
 

@@ -53,7 +53,7 @@ impl Stage {
         threads: u32,
         ask: impl FnOnce(&Request<'_>) -> Result<T, LoadError>,
     ) -> Result<T, LoadError> {
-        let reach = Reach::private(&self.server.socket());
+        let reach = Reach::private(&self.server.socket()).unwrap();
         ask(&Request {
             sysbench: &self.sysbench,
             launcher: &self.launcher,

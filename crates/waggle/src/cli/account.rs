@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use waggle_mysql::options::Environment;
 use waggle_mysql::{Options, Sources};
 
@@ -42,8 +42,11 @@ impl AccountArgs {
         };
         let options = Options::read(&sources).map_err(|error| Failure::Config(error.into()))?;
         if options.password.is_some() {
-            // No core dump holds it. A kernel that does not obey has no other way.
+            // No core dump holds it, and none of the processes that are told of it. A kernel that does not obey has no
+            // other way.
             let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+            let none = Rlimit { current: Some(0), maximum: Some(0) };
+            let _ = setrlimit(Resource::Core, none);
         }
         for note in &options.notes {
             tell!("waggle: {note}");

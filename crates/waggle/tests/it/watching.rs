@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -142,10 +142,14 @@ impl Waggle {
 
     /// Waits for its end. Gives its code.
     pub(crate) fn wait_for_end(&mut self) -> Option<i32> {
-        let ended = wait_showing("the end of waggle", || {
+        self.wait_for_status().code()
+    }
+
+    /// Waits for its end. Gives how it ended.
+    pub(crate) fn wait_for_status(&mut self) -> ExitStatus {
+        wait_showing("the end of waggle", || {
             self.child.try_wait().unwrap().ok_or_else(|| self.err())
-        });
-        ended.code()
+        })
     }
 
     /// Waits for its end. Gives what it printed.

@@ -27,8 +27,7 @@ fn servers_in(directory: &Path) -> usize {
     entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX)).count()
 }
 
-/// A place of its own for the files of the private server: a server in a root directory of its own has
-/// them there.
+/// A place of its own for the files of the private server.
 fn calibrate(scene: &Scene, places: &TempDir, more: &[&str]) -> Command {
     let mut command = scene.command(&[&CALIBRATE[..], more].concat());
     command.env("TMPDIR", places.path());
@@ -69,7 +68,6 @@ fn a_calibration_prices_the_server_and_leaves_no_server_behind() {
 
 #[test]
 fn a_private_server_does_not_outlive_a_killed_waggle_and_its_files_not_the_next() {
-    // Its program runs in our own root directory, so that TMPDIR is where its files are.
     let (scene, places) = (Scene::of(Version::Mysql80), TempDir::new().unwrap());
     let mut waggle = calibrate(&scene, &places, &[MANY]);
     let mut waggle = waggle.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -130,7 +130,7 @@ fn log_in(account: &AccountArgs) -> Result<Login, Failure> {
     let options = account.clone().read()?;
     let mut connection = open(&options)?;
     let pid = process_of(&mut connection).map_err(Failure::Cannot)?;
-    Ok(Login { connection, options, pid })
+    Ok(Login { connection, options, pid, launcher: private_server::launcher()? })
 }
 
 /// Whether the program that a run was begun with can be found by the path that was given then.

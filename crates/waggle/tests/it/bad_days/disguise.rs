@@ -32,6 +32,18 @@ impl Disguised {
         Disguised::by(version, &[], &[LOADER])
     }
 
+    /// The same with mounts of its own, as in a container.
+    pub(crate) fn with_own_mounts(version: Version) -> Disguised {
+        let mut server = Server::start(version).unwrap();
+        let arguments = arguments_of(&server);
+        server.kill9().unwrap();
+        let dir = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private"]);
+        command.arg(server.program()).args(arguments);
+        Disguised::run(command, server, dir)
+    }
+
     /// The same server, started again by nobody, who owns its data.
     pub(crate) fn of_nobody(version: Version) -> Disguised {
         const NOBODY: u32 = 65_534;
@@ -46,6 +58,16 @@ impl Disguised {
         command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
         command.args(["--pdeathsig", "KILL"]).arg(server.program()).args(arguments);
         Disguised::run(command, server, dir)
+    }
+
+    /// An option file with an account that has all rights.
+    pub(crate) fn defaults_file(&self) -> PathBuf {
+        self.server.defaults_file()
+    }
+
+    /// Its data directory.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.server.datadir()
     }
 
     /// Its socket.
@@ -82,7 +104,7 @@ impl Disguised {
         wait_showing("its start", || self.server.root().map_err(|_| said()));
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 

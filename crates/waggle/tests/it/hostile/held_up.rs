@@ -142,3 +142,61 @@ fn memory_that_never_answers_costs_its_process() {
     let why = row(of_variable.pid())["why_not"].as_str().unwrap();
     assert!(why.contains("not read in time: a file system does not answer"), "{why}");
 }
+
+/// The first user id of children (`confined.rs` of waggle).
+const FIRST_UID: u32 = 4_200_000_000;
+
+#[test]
+fn a_child_that_reads_processes_keeps_no_rights() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let _holds_it_up = Hostile::start(&server, &["-DVARIABLE"]);
+    let mut waggle = Waggle::start(&["servers", "--json"]);
+    let mut seen = Vec::new();
+    waggle.wait_for("a child without any right", |waggle| {
+        let children = waggle_host::Process::of(waggle.pid()).children();
+        children.into_iter().any(|pid| {
+            let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}"));
+            // It may end meanwhile.
+            let (Ok(status), Ok(limits)) = (read("status"), read("limits")) else { return false };
+            let left = rights_left(&status, &limits);
+            if !left.is_empty() && !seen.contains(&left) {
+                println!("process {pid} has {left:?}");
+                seen.push(left.clone());
+            }
+            left.is_empty()
+        })
+    });
+    assert_eq!(waggle.end().code, Some(0));
+}
+
+/// What a process may still do, line by line of its `status` and its `limits` in `/proc`.
+fn rights_left(status: &str, limits: &str) -> Vec<String> {
+    let is_own = |line: &str| {
+        line.split_ascii_whitespace().skip(1).all(|id| id.parse::<u32>().unwrap() >= FIRST_UID)
+    };
+    let is_none = |line: &str| line.ends_with("\t0000000000000000");
+    let of_status = status.lines().filter(|line| match line.split(':').next().unwrap() {
+        "Uid" | "Gid" => !is_own(line),
+        "Groups" => line.split_ascii_whitespace().count() > 1,
+        "CapInh" | "CapPrm" | "CapEff" | "CapAmb" => !is_none(line),
+        "NoNewPrivs" => !line.ends_with("\t1"),
+        _ => false,
+    });
+    let is_limited = |name: &str, most: u64| {
+        let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+        let mut limits = line[name.len()..].split_ascii_whitespace();
+        let [soft, hard] =
+            [limits.next(), limits.next()].map(|limit| limit.unwrap().parse::<u64>());
+        soft.is_ok_and(|limit| limit <= most) && hard.is_ok_and(|limit| limit <= most)
+    };
+    let wanted = [
+        ("Max core file size", 0),
+        ("Max file size", 0),
+        ("Max open files", 0),
+        ("Max processes", 0),
+        ("Max cpu time", 5),
+        ("Max address space", 512 << 20),
+    ];
+    let of_limits = wanted.into_iter().filter(|(name, most)| !is_limited(name, *most));
+    of_status.map(str::to_owned).chain(of_limits.map(|(name, _)| name.to_owned())).collect()
+}

@@ -1,9 +1,12 @@
 //! To whom waggle logs in on this host.
 
+use std::fs;
 use std::os::unix::fs::{chown, symlink};
+use std::os::unix::process::ExitStatusExt;
 
+use rustix::process::Signal;
 use tempfile::TempDir;
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Account, Server, Version};
 
 use super::thief::Thief;
 use super::{NOBODY, PASSWORD, assert_told, open_to, option_file, run};
@@ -82,4 +85,21 @@ fn a_socket_that_nobody_has_taken_over_gets_no_password() {
         assert_told(&watch.interrupt(), name, 0, &refused);
     }
     assert_eq!((thief.met(), thief.has_password()), (0, false));
+}
+
+#[test]
+fn who_knows_a_password_leaves_no_core_dump() {
+    let server = Server::start(Version::Mysql80).unwrap();
+    let account = server.option_file(Account::SECRET).unwrap();
+    let dumps = ["prlimit", "--core=unlimited:unlimited"];
+    let words = ["watch", "--json", "--interval", "100ms", "--defaults-file"];
+    let mut watch = Waggle::through(&dumps, &[&words[..], &[account.to_str().unwrap()]].concat());
+    watch.wait_for("its first interval", |watch| !watch.lines().is_empty());
+    let limits = fs::read_to_string(format!("/proc/{}/limits", watch.pid())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    let words: Vec<&str> = core.split_ascii_whitespace().skip(4).collect();
+    assert_eq!(words, ["0", "0", "bytes"], "{limits}");
+    watch.signal(Signal::ABORT);
+    let status = watch.wait_for_status();
+    assert_eq!((status.signal(), status.core_dumped()), (Some(6), false), "{status}");
 }

@@ -1,6 +1,7 @@
 //! A file system in user space (FUSE) that falls silent, as one of an attacker's does, or one whose host is gone.
 //!
-//! It has one file. It answers until that is closed for the first time (`FUSE_FLUSH`), and never gives any of its bytes.
+//! It has one file. It answers until that is closed for the first time (`FUSE_FLUSH`), and never gives any of its bytes, nor
+//! says what is free on it.
 //! Formats: `include/uapi/linux/fuse.h` of Linux.
 
 use std::fs::File;
@@ -27,9 +28,14 @@ const FORGET: u32 = 2;
 const GETATTR: u32 = 3;
 const OPEN: u32 = 14;
 const READ: u32 = 15;
+const STATFS: u32 = 17;
 const FLUSH: u32 = 25;
 const INIT: u32 = 26;
 const OPENDIR: u32 = 27;
+
+/// Mounts it at `$0`.
+const MOUNT: &str =
+    "mount -i -t fuse -o fd=0,rootmode=40000,user_id=0,group_id=0,allow_other silent \"$0\"";
 
 /// Such a file system at work. Who waits for it waits no more when this is dropped.
 pub(super) struct SilentFiles {
@@ -40,16 +46,26 @@ impl SilentFiles {
     /// Serves one, and gives a command that mounts it at `folder`, goes there, and becomes what its arguments say. Only
     /// that program sees it.
     pub(super) fn serve(folder: &Path) -> (SilentFiles, Command) {
+        let become_it = format!("{MOUNT} && cd \"$0\" && exec \"$@\" < /dev/null");
+        let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", &become_it];
+        SilentFiles::with(&words, folder)
+    }
+
+    /// Serves one that a process with mounts of its own, and no other, sees at `folder`.
+    pub(super) fn mount(pid: u32, folder: &Path) -> SilentFiles {
+        let pid = pid.to_string();
+        let words = ["nsenter", "--target", &pid, "--mount", "sh", "-c", MOUNT];
+        let (files, mut command) = SilentFiles::with(&words, folder);
+        assert!(command.status().unwrap().success());
+        files
+    }
+
+    fn with(words: &[&str], folder: &Path) -> (SilentFiles, Command) {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let device = File::options().read(true).write(true).custom_flags(flags).open("/dev/fuse");
         let device = device.unwrap();
-        let mut command = Command::new("unshare");
-        command.args(["--mount", "--propagation", "private", "sh", "-c"]);
-        command.arg(
-            "mount -i -t fuse -o fd=0,rootmode=40000,user_id=0,group_id=0,allow_other silent \"$0\" && \
-             cd \"$0\" && exec \"$@\" < /dev/null",
-        );
-        command.arg(folder).stdin(device.try_clone().unwrap());
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(folder).stdin(device.try_clone().unwrap());
         let (stop, stopped) = mpsc::channel();
         thread::spawn(move || serve(device, &stopped));
         (SilentFiles { _stop: stop }, command)
@@ -73,7 +89,7 @@ fn serve(mut device: File, stopped: &Receiver<()>) {
         let has_name = rest.starts_with(NAME.as_bytes());
         let answer = match opcode {
             _ if is_silent => continue,
-            FORGET | READ => continue,
+            FORGET | READ | STATFS => continue,
             INIT => Ok(init()),
             LOOKUP if has_name => {
                 Ok([numbers(&[ONLY_FILE, 0, 0, 0, 0]), about(ONLY_FILE)].concat())

@@ -1,6 +1,7 @@
 //! Measures prices on a private server.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,7 +11,7 @@ use waggle_calibration::{CalibrationError, Request, measure, start_knowing};
 use waggle_instrumentation::cost::calibration::{Calibration, Host};
 use waggle_mysql::connection::{MARK, text};
 use waggle_mysql::{Connection, Options};
-use waggle_private_server::{PrivateServer, Program};
+use waggle_private_server::{Launcher, PrivateServer, Program};
 
 use super::super::super::{Failure, private_server, stop_on_signal};
 use super::super::calibrations;
@@ -65,8 +66,8 @@ pub(super) fn run(
 }
 
 /// Starts the program, again while it does not know what reading its timers costs.
-fn start(program: &Program, stop: &AtomicBool) -> Result<PrivateServer, Failure> {
-    let launcher = private_server::launcher()?;
+fn start(program: &Program, stop: &Arc<AtomicBool>) -> Result<PrivateServer, Failure> {
+    let launcher = Launcher { stop: Some(stop.clone()), ..private_server::launcher()? };
     tell!("a private server is started");
     let start = || Ok(PrivateServer::start(program, &launcher, &SETTINGS)?);
     let restart = |server: PrivateServer| -> anyhow::Result<PrivateServer> {
