@@ -52,7 +52,7 @@ impl<'a> Subject<'a> {
         keep_on(server.pid(), &[processor])?;
         let directory = TempDir::new()?;
         let sysbench = Sysbench::find("sysbench".as_ref())?;
-        let reach = Reach::private(&server.socket());
+        let reach = Reach::private(&server.socket())?;
         let request = Request {
             sysbench: &sysbench,
             launcher: &launcher(),
