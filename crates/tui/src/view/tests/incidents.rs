@@ -45,7 +45,7 @@ fn a_server_whose_group_is_frozen_names_the_file_as_far_as_there_is_room() {
     last.record.state = Reading::Value(ProcessState::Frozen { by: by.into() });
     app.take(last);
     let words =
-        "\nFROZEN with its control group; to thaw it write 0 to /sys/fs/cgroup/system.slice…\n";
+        "\nFROZEN with its control group; to thaw it write 0 to /sys/fs/cgroup/system.slic…\n";
     assert!(head(&app, 80).contains(words), "{}", head(&app, 80));
     assert!(head(&app, 200).contains(&format!(" to {by}\n")), "{}", head(&app, 200));
 }
