@@ -11,8 +11,8 @@ type Asked = (Command, Sender<io::Result<Child>>);
 
 static STARTER: Mutex<Option<Sender<Asked>>> = Mutex::new(None);
 
-/// Starts a child with the environment of `command` alone. Ctrl-C in the terminal is for its parent, and it says nothing
-/// on the standard error.
+/// Starts a child in a process group of its own, so that Ctrl-C in the terminal reaches its parent alone. Its standard
+/// error is closed.
 ///
 /// A thread that never ends starts it: where the child holds to [`Limits`](crate::Limits), the kernel ends it with the
 /// thread that started it.

@@ -54,13 +54,23 @@ impl Limits {
             limit(resource, 0)?;
         }
         become_nobody();
-        let none = CapabilitySet::empty();
-        let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-        set_capabilities(None, none)?;
-        set_no_new_privs(true)?;
+        give_up_rights()?;
         // The change of user takes back what is held to.
         self.hold()
     }
+}
+
+/// Drops every capability of this process. No program that it becomes gets one back: not as root, not by a program that
+/// changes its user.
+///
+/// # Errors
+///
+/// If the kernel refuses.
+pub fn give_up_rights() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    set_capabilities(None, none)?;
+    Ok(set_no_new_privs(true)?)
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {

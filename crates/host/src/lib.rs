@@ -18,7 +18,7 @@ mod whole_state;
 
 pub use child::start_child;
 pub use clock::{monotonic_ns, thread_cpu_ns, wall_ns};
-pub use confined::Limits;
+pub use confined::{Limits, give_up_rights};
 pub use control_group::{Quota, StoragePressure};
 pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;

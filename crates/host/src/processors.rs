@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use crate::{HostTime, value};
 
-/// How many are switched on (proc_stat(5)).
+/// How many are online (proc_stat(5)).
 ///
 /// # Errors
 /// The system does not say.
@@ -15,7 +15,7 @@ pub fn online() -> io::Result<usize> {
     Ok(HostTime::read()?.processors as usize)
 }
 
-/// The numbers of those that are switched on (`Documentation/admin-guide/cputopology.rst`), in their order.
+/// The numbers of the online processors, ascending (`Documentation/admin-guide/cputopology.rst`).
 ///
 /// # Errors
 /// The system does not say.

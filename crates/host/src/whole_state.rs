@@ -19,7 +19,7 @@ impl Process {
         }
     }
 
-    /// Whether a debugger holds each of its threads: they are `t`, those that a signal stops `T`.
+    /// Whether no thread of it runs: a debugger holds those in state `t`, a signal those in `T` (proc_pid_stat(5)).
     fn is_all_traced(&self) -> bool {
         let tasks = fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten();
         let mut stats = tasks.flat_map(|task| fs::read(task.path().join("stat")));

@@ -95,7 +95,7 @@ impl Look {
         })
     }
 
-    /// The limit that has held the server back most since; of those that are alike, the narrowest.
+    /// The limit that held the server back in the largest share of its periods; among equals, the lowest limit.
     fn limit_since(&self, before: &Look) -> Option<ProcessorLimit> {
         let limit = |(group, now): (&PathBuf, &Quota)| {
             let before = before.quotas.get(group)?;

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process};
-use rustix::thread::{CapabilitySet, CapabilitySets, CpuSet};
+use rustix::thread::CpuSet;
+use waggle_host::give_up_rights;
 
 use crate::program::Root;
 use crate::{Directory, Inside, Look, PrivateServerError, Program};
@@ -178,14 +179,6 @@ impl Launch {
         }
         Ok(())
     }
-}
-
-/// Whatever program this process becomes, it gets no right back: not by one that changes its user, not as root.
-fn give_up_rights() -> io::Result<()> {
-    let none = CapabilitySet::empty();
-    let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
-    rustix::thread::set_capabilities(None, none)?;
-    Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
 impl Launcher {

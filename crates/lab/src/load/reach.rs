@@ -21,8 +21,8 @@ const LINE_MAX: usize = 255;
 #[derive(Debug)]
 pub struct Reach {
     options: Options,
-    /// The socket as it was when the server was looked at, inherited by the processes that we start: whoever puts another
-    /// one in its place gets no password of ours.
+    /// The socket that was checked. The processes that we start inherit it, so that nobody gets the password by replacing
+    /// the file.
     _socket: Option<OwnedFd>,
     schema: String,
     /// A file of options for sysbench that has no name, inherited by the processes that we start: the

@@ -37,13 +37,8 @@ pub(super) struct Apart {
 impl Driver {
     /// Connects and logs in, without any statement.
     pub(super) fn start(options: &Options, endpoint: &Endpoint) -> Result<Driver, ConnectionError> {
-        let mut options = options.clone();
-        if let Endpoint::Socket(path) = endpoint {
-            // It was chosen here.
-            options.socket = Some(path.clone());
-        }
         let longest = options.connect_timeout.map_or(LOGIN_MAX, |most| most.min(LOGIN_MAX));
-        let mut peer = Peer::start(&options, longest)?;
+        let mut peer = Peer::start(options, endpoint, longest)?;
         match peer.hear()? {
             Said::LoggedIn(connection_id) => {
                 Ok(Driver::Apart(Apart { peer: Some(peer), connection_id }))

@@ -11,6 +11,7 @@ use openssl::pkcs12::Pkcs12;
 use openssl::pkey::PKey;
 use openssl::x509::X509;
 use rustix::fs::{MemfdFlags, memfd_create};
+use serde::{Deserialize, Serialize};
 
 use super::ConnectionError;
 use super::local_socket::LocalSocket;
@@ -26,7 +27,7 @@ const USUAL_SOCKETS: [&str; 3] =
 const NO_KEY: &str = "/proc/self/no-server-public-key";
 
 /// Where a server takes connections.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Endpoint {
     /// A TCP port.
     Tcp {

@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_bytes::ByteBuf;
 
-use super::{ConnectionError, PACKET_BYTES_MAX};
+use super::{ConnectionError, Endpoint, PACKET_BYTES_MAX};
 use crate::Secret;
 use crate::options::Options;
 
@@ -59,22 +59,26 @@ pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opti
 
 /// Says where to log in, and as whom. The password is no part of the options that are written: it goes by itself, without
 /// a copy.
-pub(super) fn write_options(out: &mut impl Write, options: &Options) -> io::Result<()> {
-    write(out, options)?;
+pub(super) fn write_login(
+    out: &mut impl Write,
+    options: &Options,
+    endpoint: &Endpoint,
+) -> io::Result<()> {
     let password = options.password.as_ref().map(Secret::reveal);
-    write(out, &password.map(|password| password.len() as u32))?;
+    write(out, &(options, endpoint, password.map(|password| password.len() as u32)))?;
     out.write_all(password.unwrap_or_default())
 }
 
 /// The same as it is heard; `None` where nobody says anything.
-pub(super) fn read_options(from: &mut impl Read) -> io::Result<Option<Options>> {
-    let Some(mut options) = read::<Options>(from)? else { return Ok(None) };
-    if let Some(length) = read::<Option<u32>>(from)?.flatten() {
+pub(super) fn read_login(from: &mut impl Read) -> io::Result<Option<(Options, Endpoint)>> {
+    let login = read::<(Options, Endpoint, Option<u32>)>(from)?;
+    let Some((mut options, endpoint, length)) = login else { return Ok(None) };
+    if let Some(length) = length {
         let mut password = vec![0; length.min(FRAME_MAX as u32) as usize];
         from.read_exact(&mut password)?;
         options.password = Some(Secret::new(password));
     }
-    Ok(Some(options))
+    Ok(Some((options, endpoint)))
 }
 
 /// A row with no more columns than a server has: an empty value takes a byte of a frame, and 24 of memory.
@@ -144,19 +148,18 @@ mod tests {
 
     #[test]
     fn the_password_goes_beside_the_options() {
-        let options = Options {
-            password: Some(Secret::new(b"hunter2".to_vec())),
-            socket: Some("/a/b".into()),
-            ..Options::default()
-        };
+        let options =
+            Options { password: Some(Secret::new(b"hunter2".to_vec())), ..Options::default() };
         let bytes = postcard::to_stdvec(&options).unwrap();
         assert!(!bytes.windows(7).any(|window| window == b"hunter2"));
+        let endpoint = Endpoint::Socket("/a/b".into());
         for password in [options.password.clone(), Some(Secret::default()), None] {
             let options = Options { password, ..options.clone() };
             let mut said = Vec::new();
-            write_options(&mut said, &options).unwrap();
-            assert_eq!(read_options(&mut said.as_slice()).unwrap(), Some(options));
+            write_login(&mut said, &options, &endpoint).unwrap();
+            let read = read_login(&mut said.as_slice()).unwrap();
+            assert_eq!(read, Some((options, endpoint.clone())));
         }
-        assert_eq!(read_options(&mut &[][..]).unwrap(), None);
+        assert_eq!(read_login(&mut &[][..]).unwrap(), None);
     }
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use waggle_host::{Meter, Process, start_child};
 
 use super::frame::{self, Said};
-use super::{ConnectionError, served};
+use super::{ConnectionError, Endpoint, served};
 use crate::options::Options;
 
 /// How long the server may take to hear that we leave, and a child that is killed to end.
@@ -75,11 +75,16 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts one that is to log in within this time.
-    pub(super) fn start(options: &Options, within: Duration) -> Result<Peer, ConnectionError> {
+    /// Starts one that is to log in there within this time.
+    pub(super) fn start(
+        options: &Options,
+        endpoint: &Endpoint,
+        within: Duration,
+    ) -> Result<Peer, ConnectionError> {
         let mut peer = Peer::silent(within).map_err(ConnectionError::child)?;
-        let stream = peer.said_within(within).map_err(lost)?;
-        frame::write_options(stream, options).map_err(lost)?;
+        let stream = peer.said_within(within);
+        let said = stream.and_then(|stream| frame::write_login(stream, options, endpoint));
+        said.map_err(|error| peer.why_lost(&error))?;
         Ok(peer)
     }
 
@@ -112,8 +117,8 @@ impl Peer {
         what: &impl Serialize,
         within: Duration,
     ) -> Result<(), ConnectionError> {
-        let stream = self.said_within(within).map_err(lost)?;
-        frame::write(stream, what).map_err(lost)
+        let said = self.said_within(within).and_then(|stream| frame::write(stream, what));
+        said.map_err(|error| self.why_lost(&error))
     }
 
     fn said_within(&mut self, within: Duration) -> io::Result<&mut UnixStream> {
@@ -124,7 +129,17 @@ impl Peer {
     }
 
     pub(super) fn hear(&mut self) -> Result<Said, ConnectionError> {
-        frame::read(&mut self.heard).map_err(lost)?.ok_or_else(|| self.why_silent())
+        match frame::read(&mut self.heard) {
+            Ok(said) => said.ok_or_else(|| self.why_silent()),
+            Err(error) => Err(self.why_lost(&error)),
+        }
+    }
+
+    fn why_lost(&mut self, error: &io::Error) -> ConnectionError {
+        match is_of_time(error) {
+            true => ConnectionError::TooSlow,
+            false => self.why_silent(),
+        }
     }
 
     /// Why it says nothing any more.
@@ -186,11 +201,8 @@ fn why_ended(status: ExitStatus) -> ConnectionError {
     }
 }
 
-fn lost(error: io::Error) -> ConnectionError {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ConnectionError::TooSlow,
-        _ => ConnectionError::NotBorne,
-    }
+fn is_of_time(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// A stream that is read until a moment, and after that only what is there.
@@ -227,6 +239,25 @@ mod tests {
         let mut timed = Timed { stream, until: Instant::now() };
         io::Write::write_all(&mut other, b"x").unwrap();
         assert_eq!(timed.read(&mut [0; 2]).unwrap(), 1);
-        assert!(matches!(lost(timed.read(&mut [0; 2]).unwrap_err()), ConnectionError::TooSlow));
+        assert!(is_of_time(&timed.read(&mut [0; 2]).unwrap_err()));
+    }
+
+    #[test]
+    fn a_child_that_ended_between_two_questions_is_not_the_servers_fault() {
+        let until = Instant::now() + Duration::from_secs(600);
+        let killed = || {
+            let (stream, other) = UnixStream::pair().unwrap();
+            let mut process = Command::new("sleep").arg("600").spawn().unwrap();
+            process.kill().unwrap();
+            // Also where another test starts a process just now, which inherits it until it executes.
+            other.shutdown(Shutdown::Both).unwrap();
+            Peer { heard: BufReader::new(Timed { stream, until }), process: Some(process) }
+        };
+        let within = Duration::from_secs(600);
+        let asked = killed().say(&"a question", within).unwrap_err();
+        let heard = killed().hear().err().unwrap();
+        for error in [asked, heard] {
+            assert!(matches!(error, ConnectionError::Child { .. }), "{error}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde_bytes::ByteBuf;
 use waggle_host::Limits;
 
 use super::frame::{self, Ask, COLUMNS_MAX, Said};
-use super::{ConnectionError, Endpoint, Row, log_in};
+use super::{ConnectionError, Row, log_in};
 
 /// What a child may use: the longest packet three times, as it comes, as values, and as it is said on.
 const LIMITS: Limits = Limits { memory: 512 << 20, cpu_s: None };
@@ -31,8 +31,8 @@ pub(super) fn serve(
     confine: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<()> {
     let mut out = BufWriter::new(asked.try_clone()?);
-    let Some(options) = frame::read_options(&mut asked)? else { return Ok(()) };
-    let conn = Endpoint::choose(&options).and_then(|endpoint| log_in(&options, &endpoint));
+    let Some((options, endpoint)) = frame::read_login(&mut asked)? else { return Ok(()) };
+    let conn = log_in(&options, &endpoint);
     drop(options);
     match conn.and_then(|conn| confine().map(|()| conn).map_err(ConnectionError::child)) {
         Ok(conn) => {

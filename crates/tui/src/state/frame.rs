@@ -271,7 +271,7 @@ impl Frame {
         self.spent.as_ref()?.load.as_ref()
     }
 
-    /// How long a statement waited for a processor, before its start too: the mean of those that ended, nanoseconds.
+    /// Mean time that a finished statement waited for a processor, before its start included, nanoseconds.
     pub(crate) fn queued_ns(&self) -> Option<f64> {
         let spent = self.spent.as_ref()?;
         let before_start_ns = spent.usage?.queue_before_start_ns as f64;
