@@ -68,16 +68,17 @@ pub(super) const INSERT_INTENTION: u32 = 0x800;
 /// All flags that a lock can have: those, and of spatial indexes.
 const FLAGS: u32 = 0x3f00;
 
-/// Whether a mode is one of a lock, of a table or not.
-fn is_mode(flavour: Flavour, mode: u32, is_table: bool) -> bool {
+/// Whether a mode is that of a lock of a table, or of records (`lock0types.h`, the same in all versions); `None` if it
+/// is neither.
+fn is_of_table(flavour: Flavour, mode: u32) -> Option<bool> {
     let kind = mode & 0xff;
-    let fits = match flavour {
-        Flavour::Mysql if is_table => kind & !0xf == 0x10 && kind & 0xf <= 4,
-        Flavour::Mysql => kind & !0xf == 0x20 && matches!(kind & 0xf, 2 | 3),
-        Flavour::Mariadb if is_table => kind & !7 == 8 && kind & 7 <= 4,
-        Flavour::Mariadb => matches!(kind, 2 | 3),
+    let (table, records) = match flavour {
+        Flavour::Mysql => (0x10..=0x14, 0x22..=0x23),
+        Flavour::Mariadb => (8..=12, 2..=3),
     };
-    fits && mode & !(FLAGS | 0xff) == 0
+    let is_table = table.contains(&kind);
+    let fits = (is_table || records.contains(&kind)) && mode & !(FLAGS | 0xff) == 0;
+    fits.then_some(is_table)
 }
 
 impl Lock {
@@ -89,24 +90,30 @@ impl Lock {
         flavour: Flavour,
     ) -> Option<Lock> {
         let at = |offset| word(bytes, offset);
+        let mode = half(bytes, shape.mode as usize)?;
+        let is_table = is_of_table(flavour, mode)?;
         let lock = Lock {
             address,
             prev: at(PREV)?,
             next: at(NEXT)?,
-            index: at(INDEX)?,
+            // Of a table MySQL leaves there what was in the memory before.
+            index: if is_table { 0 } else { at(INDEX)? },
             place: at(shape.place as usize)?,
             bits: half(bytes, shape.place as usize + 8)?,
-            mode: half(bytes, shape.mode as usize)?,
+            mode,
         };
         let sound = |link| link == 0 || is_address(link);
         let fits = at(0)? == transaction
             && sound(lock.prev)
             && sound(lock.next)
-            && sound(lock.index)
-            && is_mode(flavour, lock.mode, lock.is_table())
-            && match lock.is_table() {
+            && match is_table {
                 true => is_address(lock.place),
-                false => lock.bits > 0 && lock.bits <= BITS_MAX && lock.bits.is_multiple_of(8),
+                false => {
+                    is_address(lock.index)
+                        && lock.bits > 0
+                        && lock.bits <= BITS_MAX
+                        && lock.bits.is_multiple_of(8)
+                }
             };
         fits.then_some(lock)
     }
