@@ -164,7 +164,7 @@ impl App {
             Pane::Digests => server.row(frame, server.digest.at).map(|row| Opened::Digest(row.key)),
             Pane::Sessions => server
                 .session_at(frame, server.session.at)
-                .map(|session| Opened::Session(Box::new(session.clone()))),
+                .map(|session| Opened::Session(Box::new(session.clone()), frame.end_ns)),
         };
         server.opened = opened;
         server.scrolled = 0;
@@ -220,7 +220,7 @@ impl App {
             };
             match (&server.opened, self.pane) {
                 (Some(Opened::Digest(key)), _) => digest(key),
-                (Some(Opened::Session(session)), _) => Some(session.text.to_string()),
+                (Some(Opened::Session(session, _)), _) => Some(session.text.to_string()),
                 (None, Pane::Digests) => digest(&server.row(frame, server.digest.at)?.key),
                 (None, Pane::Sessions) => {
                     Some(server.session_at(frame, server.session.at)?.text.to_string())

@@ -150,7 +150,9 @@ fn a_session_is_opened_as_it_was() {
     assert_eq!(app.pane, Pane::Sessions);
     app.on_key(Key::Down);
     app.on_key(Key::Enter);
-    let Some(Opened::Session(session)) = &app.server().unwrap().opened else { panic!("not open") };
+    let Some(Opened::Session(session, _)) = &app.server().unwrap().opened else {
+        panic!("not open")
+    };
     assert_eq!(session.connection_id, 30);
 }
 

@@ -9,6 +9,8 @@ use super::blocked::{Wait, wait};
 
 /// Sessions that are looked at of one interval; a server may have thousands.
 const SESSIONS_MAX: usize = 500;
+/// The start of a statement is the same at each look, but for the distance of two clocks, nanoseconds.
+const CLOCKS_APART_NS: u64 = 20_000_000;
 /// Characters of text that the history keeps of a session.
 const TEXT_KEPT: usize = 200;
 
@@ -105,6 +107,26 @@ impl Session {
             modes: modes(one.settings),
             is_cut: text.is_some_and(|text| one.text_length > text.len() as u64),
         }
+    }
+
+    /// Whether both run the same statement.
+    pub(super) fn is_same_statement(&self, other: &Session) -> bool {
+        let start = |it: &Session| it.age_ns.map(|age| it.seen_ns.saturating_sub(age));
+        let is_same_start = match (start(self), start(other)) {
+            (Some(one), Some(two)) => one.abs_diff(two) <= CLOCKS_APART_NS,
+            (one, two) => one == two,
+        };
+        self.connection_id == other.connection_id && is_same_start
+    }
+
+    /// Takes over what another look says of the same statement; the history keeps only the beginning of a text.
+    pub(super) fn follow(&mut self, now: &Session) {
+        let longer = match now.text.len() < self.text.len() {
+            true => (self.text.clone(), self.is_cut),
+            false => (now.text.clone(), now.is_cut),
+        };
+        *self = now.clone();
+        (self.text, self.is_cut) = longer;
     }
 
     /// The same with the beginning of its text.

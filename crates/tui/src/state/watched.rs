@@ -17,8 +17,8 @@ use super::snapshot::Snapshot;
 pub(crate) enum Opened {
     /// A digest.
     Digest(DigestKey),
-    /// A session as it was when it was opened.
-    Session(Box<Session>),
+    /// A session, as it was at the end of an interval (nanoseconds): the shown one while it runs the same statement.
+    Session(Box<Session>, u64),
 }
 
 /// A line of a list that is selected. It follows its item while that is listed.
@@ -128,6 +128,12 @@ impl Watched {
     /// Makes the lists anew: another interval is shown, or in another way.
     pub(crate) fn list(&mut self, sort: Sort, filter: &Filter) {
         let Some(frame) = self.shown().cloned() else { return };
+        if let Some(Opened::Session(opened, end_ns)) = &mut self.opened
+            && let Some(now) = frame.sessions.iter().find(|now| now.is_same_statement(opened))
+        {
+            opened.follow(now);
+            *end_ns = frame.end_ns;
+        }
         self.listed =
             ranked(&frame.rows, sort, |row| filter.passes(row, |key| self.details(&frame, key)));
         let passing = (0_u32..).zip(&frame.sessions);

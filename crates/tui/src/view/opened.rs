@@ -41,7 +41,13 @@ pub(crate) fn lines(
 ) -> Vec<Line<'static>> {
     match opened {
         Opened::Digest(key) => digest(app, one, frame, key, width),
-        Opened::Session(session) => self::session(session, app.options.literals, width),
+        Opened::Session(session, end_ns) => {
+            let mut lines = self::session(session, app.options.literals, width);
+            if *end_ns != frame.end_ns {
+                lines.insert(1, Line::styled(fit(&not_now(*end_ns, frame), width), BOLD));
+            }
+            lines
+        }
     }
 }
 
@@ -344,6 +350,13 @@ fn waits(session: &Session) -> String {
         }
         (None, Wait::None) => "no sign of a lock".to_owned(),
     }
+}
+
+/// That the session does not run this statement in the interval that is shown.
+fn not_now(end_ns: u64, frame: &Frame) -> String {
+    let apart = age(end_ns.abs_diff(frame.end_ns));
+    let when = if end_ns < frame.end_ns { "before" } else { "after" };
+    format!("It does not run this statement now. What follows is as it was {apart} {when}.")
 }
 
 fn session(session: &Session, literals: bool, width: usize) -> Vec<Line<'static>> {
