@@ -14,6 +14,7 @@ use waggle_host::monotonic_ns;
 use waggle_model::{Losses, Reading, RunningStatement, Server, Statement};
 use waggle_probes::capture::{Amount, Tap, TapOptions};
 use waggle_probes::carrier::RunTime;
+use waggle_probes::coin::Tosses;
 use waggle_probes::nested::Coverage;
 use waggle_probes::servers::Instance;
 use waggle_probes::servers::digest_length::DigestLength;
@@ -455,6 +456,11 @@ impl Capture {
     /// What was lost of a server that is watched, since it was attached.
     pub fn losses(&self, pid: u32) -> Losses {
         self.tap.losses(pid)
+    }
+
+    /// What the trial counts, where one was asked for and a server is watched.
+    pub fn tosses(&self) -> Option<Tosses> {
+        self.tap.tosses()
     }
 
     /// What of the nested statements of a server is seen; `None` while that was not asked for.

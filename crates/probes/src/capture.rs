@@ -2,13 +2,14 @@
 //! probe knows another; what one must know of the other passes through here.
 
 use waggle_host::monotonic_ns;
-use waggle_model::{Losses, ProcessorSample, RunningStatement, SessionSettings, Statement};
+use waggle_model::{Losses, ProcessorSample, RunningStatement, SessionSettings, Statement, Trial};
 
 pub use crate::carrier::Amount;
 use crate::carrier::{
     Carrier, Plan, RECORD_IDENTITY, RECORD_LEFT, RECORD_NESTED, RECORD_READY, RECORD_RESTS,
     RECORD_SAMPLE, RECORD_STATEMENT, RECORD_WAIT, RunTime, Session, head_of,
 };
+use crate::coin::{self, Tosses};
 use crate::nested::{self, Coverage};
 use crate::profile;
 use crate::servers::Instance;
@@ -41,6 +42,8 @@ pub struct TapOptions {
     /// How often per second it is looked what the threads of the servers do on each processor
     /// ([`crate::profile`]); `None`: never.
     pub profile_hz: Option<u32>,
+    /// A trial of what each of this costs ([`crate::coin`]).
+    pub trial: Option<Trial>,
     /// Drops every nth statement, to test that the loss is noticed. Only for tests.
     pub drop_one_in: Option<u64>,
 }
@@ -55,6 +58,7 @@ impl Default for TapOptions {
             waits: false,
             wait_stacks: false,
             profile_hz: None,
+            trial: None,
             drop_one_in: None,
         }
     }
@@ -68,6 +72,7 @@ pub struct Tap {
     nested: nested::Probe,
     waits: waits::Probe,
     profile: profile::Probe,
+    coin: coin::Probe,
 }
 
 impl Tap {
@@ -83,6 +88,7 @@ impl Tap {
             nested: nested::Probe::default(),
             waits: waits::Probe::new(options.wait_stacks),
             profile: profile::Probe::new(options.profile_hz),
+            coin: coin::Probe::new(options.trial.clone()),
             options,
         })
     }
@@ -98,6 +104,7 @@ impl Tap {
         if self.options.ready {
             plan = plan.with_ready();
         }
+        let plan = self.coin.prepare(&mut self.carrier, plan)?;
         let hook = self.attach_tap(plan, instance, layout)?;
         if self.options.nested
             && let Some(target) = self.tap.target(instance.pid)
@@ -107,6 +114,7 @@ impl Tap {
         if let Some(target) = self.tap.target(instance.pid) {
             self.profile.attach(&self.carrier, target, instance.pid);
         }
+        self.coin.attach()?;
         Ok(hook)
     }
 
@@ -179,6 +187,11 @@ impl Tap {
         self.waits.detach(pid);
         self.profile.detach(pid);
         lost
+    }
+
+    /// What the trial counts; `None` if none was asked for, or no server is attached yet.
+    pub fn tosses(&self) -> Option<Tosses> {
+        self.coin.tosses()
     }
 
     /// What is known of the waits of a server; `None` if they were not asked for.

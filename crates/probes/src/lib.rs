@@ -3,6 +3,7 @@
 
 pub mod capture;
 pub mod carrier;
+pub mod coin;
 pub mod kernel;
 pub mod nested;
 pub mod profile;

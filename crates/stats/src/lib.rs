@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod arms;
 mod chance;
 mod equivalence;
 mod interval;
@@ -26,6 +27,7 @@ mod resample;
 mod sequential;
 mod typical;
 
+pub use arms::{ArmDifference, Groups, arm_difference};
 pub use chance::most_by_chance;
 pub use equivalence::smallest_margin;
 pub use interval::{

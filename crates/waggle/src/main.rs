@@ -6,6 +6,7 @@ mod cli;
 mod ddl;
 mod lacking;
 mod own_server;
+mod progress;
 mod said;
 #[cfg(test)]
 mod schema;

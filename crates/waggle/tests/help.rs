@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The commands of each page of the reference.
 const PAGES: [(&str, &[&str]); 5] = [
-    ("cli.md", &["", "watch", "verify", "doctor", "servers", "locks", "profile"]),
+    ("cli.md", &["", "watch", "verify", "doctor", "servers", "locks", "profile", "prove"]),
     (
         "cli-pfs.md",
         &[

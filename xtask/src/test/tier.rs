@@ -114,6 +114,7 @@ const LONG: &[Long] = &[
             "busy::a_load_that_does_not_stop_is_proven_per_digest",
             "hostile::held_up::memory_that_never_answers_costs_its_process",
             "hostile::processes::hostile_processes_of_three_users_cost_themselves",
+            "prove::a_time_that_is_injected_is_found",
         ],
     ),
     some(

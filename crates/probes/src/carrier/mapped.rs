@@ -8,7 +8,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// The values of an array map that was made with `BPF_F_MMAPABLE`, from the first on. What lies in
 /// it is changed by others at any time, so it is reached through pointers and atomics only.
-pub(super) struct Mapped {
+pub(crate) struct Mapped {
     memory: NonNull<u8>,
     bytes: usize,
 }
@@ -19,7 +19,7 @@ impl Mapped {
     /// # Errors
     ///
     /// The kernel's, where the map is smaller or cannot be mapped.
-    pub(super) fn new(map: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapped> {
+    pub(crate) fn new(map: BorrowedFd<'_>, bytes: usize) -> io::Result<Mapped> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the kernel chooses a place that nobody has; it is freed by `drop` alone.
         let memory =
@@ -29,7 +29,7 @@ impl Mapped {
     }
 
     /// The byte at `offset`, which must lie within.
-    pub(super) fn at(&self, offset: usize) -> NonNull<u8> {
+    pub(crate) fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset < self.bytes, "{offset} lies outside of the {} mapped bytes", self.bytes);
         // SAFETY: within the mapping, as was just checked.
         unsafe { self.memory.add(offset) }

@@ -40,6 +40,7 @@ pub(crate) use record::{
 pub(crate) use skeleton::types;
 pub use statistics::{RunTime, RunTimeStatistics};
 
+pub(crate) use mapped::Mapped;
 use ring::{Rings, Shape};
 pub(crate) use targets::PartsPlaces;
 use targets::Targets;
@@ -57,6 +58,9 @@ pub enum Amount {
     /// All that ended before. That is not more than the rings hold.
     UpToNow,
 }
+
+/// The maps that only a trial needs.
+pub(crate) const TRIAL_MAPS: [&str; 2] = ["coins", "trials"];
 
 /// For messages.
 const RINGS: &str = "the rings of records";
@@ -91,7 +95,7 @@ pub enum CarrierError {
 /// What every probe shares in the kernel.
 pub(crate) struct Carrier {
     /// The maps that every program is given.
-    maps: [(&'static str, MapHandle); 3],
+    maps: Vec<(&'static str, MapHandle)>,
     shape: Shape,
     rings: Rings,
     targets: Targets,
@@ -131,7 +135,8 @@ impl Carrier {
             what: "the list of watched servers",
             why: error.to_string(),
         })?;
-        let maps = [("rings", ring_map), ("targets", target_map), ("sessions", map("sessions")?)];
+        let maps =
+            vec![("rings", ring_map), ("targets", target_map), ("sessions", map("sessions")?)];
         Ok(Carrier { maps, shape, rings, targets, lost_before: HashMap::new() })
     }
 
@@ -177,6 +182,11 @@ impl Carrier {
         before.plus(&self.targets.dismiss(pid))
     }
 
+    /// From now on every program is given these maps, too: they are those of a trial.
+    pub(crate) fn share(&mut self, maps: impl IntoIterator<Item = (&'static str, MapHandle)>) {
+        self.maps.extend(maps);
+    }
+
     /// Gives an object the maps that every program shares, the layout and the number of its programs.
     ///
     /// # Errors
@@ -201,6 +211,8 @@ impl Carrier {
             }
             if let Some((_, shared)) = self.maps.iter().find(|(shared, _)| *shared == name) {
                 map.reuse_fd(shared.as_fd()).map_err(kernel_error("a shared map"))?;
+            } else if TRIAL_MAPS.contains(&name.as_str()) && !plan.has_trial() {
+                map.set_autocreate(false).map_err(kernel_error("the maps of a trial"))?;
             }
             if name.ends_with(".rodata") {
                 loader::set_config(&mut map, &config)?;

@@ -124,6 +124,17 @@ impl Plan {
         self
     }
 
+    /// The same for a program in which a coin decides what is collected of a statement.
+    pub(crate) fn with_trial(mut self) -> Plan {
+        self.config.has_trial = 1;
+        self
+    }
+
+    /// Whether a coin decides what is collected of a statement.
+    pub(crate) fn has_trial(&self) -> bool {
+        self.config.has_trial == 1
+    }
+
     /// Whether the program tells where the time of a statement went.
     pub(crate) fn tells_parts(&self) -> bool {
         self.config.has_parts == 1

@@ -155,6 +155,7 @@ struct config {
 	/* Where the time of a statement went. */
 	u8 has_parts;
 	u8 has_state;
+	u8 has_trial;
 	u32 state; /* offset in the session of the pointer to the text of its state */
 
 	u32 data_length; /* bytes of all spans in a record */
@@ -162,6 +163,56 @@ struct config {
 	u64 ring_bytes; /* of each ring */
 	u32 rings;
 	u32 program; /* its number: each serves servers of one layout */
+};
+
+/* What a statement of a trial is collected of. Without a trial: all that is asked for. */
+#define COLLECT_STATEMENTS 1
+#define COLLECT_TEXTS 2 /* whole; else SHORT_TEXT bytes */
+#define COLLECT_WAITS 4
+#define COLLECT_INJECTED 8 /* no data: the program idles for a time that is known, and else for none */
+#define COLLECT_ALL (~0U)
+#define SHORT_TEXT 256
+
+#define ARMS_MAX 6
+/* Buckets for times from 64 ns to 17 s: each power of two has 32. */
+#define TIME_SHIFT 5
+#define TIME_FIRST 6
+#define TIME_BUCKETS (28 << TIME_SHIFT)
+
+struct bucket {
+	u64 count;
+	u64 sum_ns;
+};
+
+struct times {
+	struct bucket bucket[TIME_BUCKETS];
+};
+
+/* A coin chooses one of a few arms for each statement of a server. */
+struct trial {
+	u64 from[ARMS_MAX]; /* the arm is the last one whose number a random one of 32 bits reaches */
+	u32 collectors[ARMS_MAX];
+	u32 is_over; /* nothing is collected or counted any more */
+	u32 unused;
+	u64 inject_ns; /* 0: none */
+	u64 injected_ns[ARMS_MAX]; /* in all, by arm */
+	/* Processor time of each statement, by the arm of the one before and its own. */
+	struct times processor[ARMS_MAX * ARMS_MAX];
+	/* From its request to its last send, by its arm. */
+	struct times latency[ARMS_MAX];
+};
+
+/* By thread: the statement that it runs, and its coin. */
+struct coin {
+	u64 begun_ns; /* its request was there; 0: no statement has begun since the trial did */
+	u64 off_ns; /* off the processor since then */
+	u64 left_ns; /* the thread left the processor; 0: it is there */
+	u64 sent_ns; /* of its last send; 0: none yet */
+	u64 injected_ns;
+	u32 arm;
+	u32 arm_before; /* ARMS_MAX: there is none */
+	u32 collectors;
+	u32 unused;
 };
 
 /* What a record starts with. */

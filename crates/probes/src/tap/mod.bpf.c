@@ -10,6 +10,7 @@
 #include "session.bpf.h"
 #include "parts.bpf.h"
 #include "socket.bpf.h"
+#include "../tap/toss.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -28,6 +29,7 @@ struct send {
 	struct target *target;
 	struct session *session;
 	const struct sock *socket; /* NULL where the hook is none of a send */
+	u64 collectors; /* what is collected of the statement */
 	u64 thd;
 	u64 diagnostics;
 	s64 result; /* bytes or an error */
@@ -156,7 +158,8 @@ static __always_inline enum outcome judge(const struct send *send, struct statem
 		bool goes_on = cfg.has_server_status &&
 			       (DATA(u32, record, cfg.at_server_status) & SERVER_MORE_RESULTS_EXISTS);
 		end_reply(record, send->session);
-		end_parts(send->target, &send->session->parts, record->head.end_ns, goes_on);
+		if (send->collectors & COLLECT_WAITS)
+			end_parts(send->target, &send->session->parts, record->head.end_ns, goes_on);
 	} else if (!cfg.has_start)
 		/* All but LOAD DATA LOCAL, which asks its client for data. */
 		send->session->cached = !record->head.text_length ||
@@ -177,8 +180,10 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 		return DONE;
 	}
 	text_of(query, &text, &length);
+	if (!(send->collectors & COLLECT_TEXTS))
+		length = at_most(length, SHORT_TEXT);
 	struct parts *parts = &send->session->parts;
-	bool tells_parts = has_parts(send->target, parts);
+	bool tells_parts = send->collectors & COLLECT_WAITS && has_parts(send->target, parts);
 	u64 room = tells_parts ? 8 * part_words(parts) : 0;
 	struct statement *record =
 		reserve_statement(send->target, RECORD_STATEMENT, length, room);
@@ -221,7 +226,8 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 static __always_inline void on_reply(const struct send *send)
 {
 	/* Before the time of the reply is taken: the parts are never more than the whole. */
-	close_parts_at_reply(send->target, &send->session->parts);
+	if (send->collectors & COLLECT_WAITS)
+		close_parts_at_reply(send->target, &send->session->parts);
 	u64 now = bpf_ktime_get_ns();
 	enum outcome outcome = write_reply(send, now, false);
 
@@ -245,10 +251,11 @@ static __always_inline void on_reply(const struct send *send)
  * where the hook is none of a send.
  */
 static __always_inline void on_session_send(struct target *target, u64 thd,
-					    const struct sock *socket, s64 result)
+					    const struct sock *socket, s64 result, u64 collectors)
 {
 	/* All of it is set: verifiers before 6.3 let nobody read a stack that was not written. */
-	struct send send = { .target = target, .socket = socket, .thd = thd, .result = result };
+	struct send send = { .target = target, .socket = socket, .collectors = collectors,
+			     .thd = thd, .result = result };
 
 	/* Not sent yet: the server tries again. */
 	if (result == -EAGAIN || result == -EINTR || result == -ERESTARTSYS)
@@ -276,12 +283,15 @@ static __always_inline void on_session_send(struct target *target, u64 thd,
 static __always_inline int on_send_by_current(struct target *target, const struct sock *socket,
 					      s64 result)
 {
+	u64 collectors = cfg.has_trial ? on_send_in_trial(result) : COLLECT_ALL;
 	u64 thd;
 
+	if (!(collectors & COLLECT_STATEMENTS))
+		return 0;
 	if (!current_session(&thd))
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 	else if (thd)
-		on_session_send(target, thd, socket, result);
+		on_session_send(target, thd, socket, result, collectors);
 	else if (result > 0 && is_of_some_client(socket) && !is_main_thread())
 		count_without_statement(target, socket);
 	return 0;
@@ -321,6 +331,8 @@ static __always_inline int on_receive_by_current(struct target *target, struct s
 
 	if (!current_session(&thd) || !thd)
 		return 0;
+	if (cfg.has_trial && result > 0)
+		on_request();
 	if (cfg.has_start)
 		session = bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL, 0);
 	else
@@ -381,7 +393,7 @@ int on_sys_exit(struct bpf_raw_tracepoint_args *ctx)
 	bool receives = call == NR_RECVFROM || call == NR_RECVMSG || call == NR_READ || call == NR_READV;
 	bool sends = call == NR_SENDTO || call == NR_SENDMSG || call == NR_WRITE || call == NR_WRITEV;
 
-	if (!sends && !(cfg.tells_ready && receives))
+	if (!sends && !((cfg.tells_ready || cfg.has_trial) && receives))
 		return 0;
 	/* Files are read and written with the same calls as sockets: the binary log, for one. */
 	struct sock *socket = socket_of(BPF_CORE_READ(regs, di));
@@ -424,6 +436,6 @@ int BPF_UPROBE(on_end, u64 thd)
 	struct target *target = served_target();
 
 	if (target && thd)
-		on_session_send(target, thd, NULL, 0);
+		on_session_send(target, thd, NULL, 0, COLLECT_ALL);
 	return 0;
 }

@@ -79,6 +79,12 @@ impl Programs {
         let rungs = Hook::LADDER.into_iter().filter(|hook| only.is_none_or(|only| only == *hook));
         let mut refused = Vec::new();
         for hook in rungs {
+            if hook == Hook::Uprobe && plan.has_trial() {
+                let why =
+                    "a breakpoint does not tell when a request comes, and the coin is tossed then";
+                refused.push((hook, why.to_owned()));
+                continue;
+            }
             if hook == Hook::Uprobe && plan.at(Field::StartTime).is_none() {
                 let why = "start_time is not known, and a breakpoint does not tell it either";
                 refused.push((hook, why.to_owned()));
@@ -107,7 +113,8 @@ impl Programs {
     ) -> Result<Loaded, CarrierError> {
         let mut open = carrier::open(OBJECT, "the BPF programs")?;
         let is_asked_for = plan.tells_ready() && hook == Hook::Send;
-        let receiver = receiver(hook).filter(|_| plan.follows_requests() || is_asked_for);
+        let is_needed = plan.follows_requests() || plan.has_trial();
+        let receiver = receiver(hook).filter(|_| is_needed || is_asked_for);
         for mut program in open.progs_mut() {
             let is_chosen = program.name() == hook.program();
             let receives = receiver.is_some_and(|(name, _)| program.name() == name);

@@ -5,6 +5,7 @@
  * before this one, and notes what the thread waits for now.
  */
 #include "parts.bpf.h"
+#include "coin.bpf.h"
 #include "../waits/shared.h"
 
 const volatile struct tables table;
@@ -214,7 +215,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!target || target->parts_program != cfg.program || !scheduler_tells())
 		return 0;
 	struct session *session = bpf_task_storage_get(&sessions, prev, NULL, 0);
-	if (!session || session->parts.turn != target->turn)
+	if (!session || session->parts.turn != target->turn ||
+	    !(collected_of(prev) & COLLECT_WAITS))
 		return 0;
 	struct parts *parts = &session->parts;
 	u64 thd = 0, start = 0;

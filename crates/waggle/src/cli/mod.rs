@@ -10,6 +10,7 @@ mod locks;
 mod pfs;
 mod private_server;
 mod profile;
+mod prove;
 mod servers;
 mod verify;
 mod watch;
@@ -53,6 +54,7 @@ enum Command {
     Ddl(ddl::Args),
     Innodb(innodb::Args),
     Profile(profile::Args),
+    Prove(prove::Args),
     Lab(lab::Args),
     #[command(hide = true)]
     PrivateServer(private_server::Args),
@@ -107,6 +109,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::Ddl(args) => ddl::run(args),
         Command::Innodb(args) => innodb::run(args),
         Command::Profile(args) => profile::run(args),
+        Command::Prove(args) => prove::run(args),
         Command::Lab(args) => lab::run(args),
         Command::PrivateServer(args) => private_server::run(args),
         Command::ReadProcess => children::read_process(),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use waggle_account::Grouping;
+use waggle_model::Trial;
 use waggle_observe::{
     Capture, CaptureOptions, Companion, News, Observer, ObserverOptions, Sinks, StatementSink,
     Summary, no_server,
@@ -85,6 +86,9 @@ enum Fingerprint {
     Percona,
 }
 
+/// Bytes; a text this long is captured in any case.
+const TEXT_LIMIT_MIN: u32 = 256;
+
 /// What every command that captures can be told.
 #[derive(Debug, clap::Args)]
 pub(super) struct CaptureArgs {
@@ -93,7 +97,7 @@ pub(super) struct CaptureArgs {
     pid: Option<u32>,
     /// Bytes of text that are captured of a statement, 256 to 65536.
     #[arg(long, value_name = "BYTES", default_value_t = TEXT_LIMIT,
-          value_parser = clap::value_parser!(u32).range(256..=65536))]
+          value_parser = clap::value_parser!(u32).range(i64::from(TEXT_LIMIT_MIN)..=65536))]
     text_limit: u32,
     /// Use only this hook: send, fentry, syscall or uprobe. Unset: the best one that works.
     #[arg(long)]
@@ -111,6 +115,9 @@ pub(super) struct CaptureArgs {
     /// Whether each wait is told with its stack.
     #[arg(skip)]
     pub(super) wait_stacks: bool,
+    /// Whether a coin decides what is collected of a statement.
+    #[arg(skip)]
+    pub(super) trial: Option<Trial>,
     /// Drop one statement in N, to show that a loss is noticed.
     #[arg(long, value_name = "N", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     drop_one_in: Option<u64>,
@@ -133,6 +140,11 @@ impl CaptureArgs {
         self.pid.is_some() || self.hook.is_some()
     }
 
+    /// Whether more of a text is captured than the shortest limit.
+    pub(super) fn has_long_texts(&self) -> bool {
+        self.text_limit > TEXT_LIMIT_MIN
+    }
+
     /// Only what statements ran.
     pub(super) fn of(pid: Option<u32>) -> CaptureArgs {
         CaptureArgs {
@@ -143,6 +155,7 @@ impl CaptureArgs {
             no_waits: true,
             profile_hz: None,
             wait_stacks: false,
+            trial: None,
             drop_one_in: None,
             hide_field: None,
             shift_field: None,
@@ -178,6 +191,7 @@ impl CaptureArgs {
                 waits: !self.no_waits,
                 profile_hz: self.profile_hz,
                 wait_stacks: self.wait_stacks,
+                trial: self.trial.clone(),
             },
             hide: self.hide_field,
             misfit: None,

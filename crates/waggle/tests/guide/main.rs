@@ -340,3 +340,21 @@ fn processor_time_is_told_as_the_guide_says() {
     }
     page.check_one("waggle profile --for 30s --limit 8", printed);
 }
+
+#[test]
+fn a_price_is_told_as_the_guide_says() {
+    let server = Server::start(Version::Mysql9).unwrap();
+    let sysbench = Sysbench::new("oltp_point_select");
+    sysbench.prepare(&server).unwrap();
+    let _load = Sysbench { length: LONG, threads: 2, ..sysbench }.start(&server).unwrap();
+    let mut waggle = Command::new(env!("CARGO_BIN_EXE_waggle"));
+    let pid = server.pid().to_string();
+    // Whatever the host does, the price is known well enough to have a sign.
+    let output =
+        waggle.args(["prove", "--for", "120s", "--within", "250ns", "--pid", &pid]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    Page::read("what-does-it-cost-me.md").check_one("waggle prove", printed);
+}

@@ -182,7 +182,8 @@ fn shape(line: &str) -> String {
     let words: Vec<&str> = words.collect();
     let (mut shape, mut was_digit) = (String::new(), false);
     for letter in words.join(" ").chars() {
-        let is_digit = letter.is_ascii_digit();
+        // 1,234,567 is one number.
+        let is_digit = letter.is_ascii_digit() || letter == ',' && was_digit;
         match is_digit {
             true if was_digit => {}
             true => shape.push('0'),

@@ -16,6 +16,7 @@ mod load;
 mod misread;
 mod outputs;
 mod pile_up;
+mod prove;
 mod rungs;
 mod secrets;
 mod server_digests;

@@ -1,49 +1,11 @@
 //! The progress of a run.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
 
-use rustix::termios::tcgetwinsize;
 use waggle_lab::engine::Progress;
 use waggle_lab::report::{cell_in_words, duration_in_words};
-use waggle_model::visible::on_a_line;
 
-use super::run::now_s;
-use crate::streams::{stderr, tell};
-
-/// The line that says how far it is: one that is written over, or where that cannot be, one a minute.
-pub(super) struct Line {
-    is_terminal: bool,
-    /// When it was last told, in minutes; 0 before the first time.
-    told: u64,
-}
-
-impl Line {
-    pub(super) fn new() -> Line {
-        Line { is_terminal: io::stderr().is_terminal(), told: 0 }
-    }
-
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
-        let text = text(progress);
-        let before = std::mem::replace(&mut self.told, now_s() / 60);
-        if self.is_terminal {
-            // A line that is too long for the terminal could not be written over.
-            let width = tcgetwinsize(io::stderr()).map_or(80, |size| usize::from(size.ws_col));
-            let text: String = on_a_line(&text).chars().take(width.saturating_sub(1)).collect();
-            let mut out = stderr();
-            let _ = out.styled("\r\x1b[K").and_then(|()| write!(out, "{text}"));
-        } else if before != self.told {
-            note(text);
-        }
-    }
-
-    /// Leaves the line.
-    pub(super) fn end(&self) {
-        if self.is_terminal && self.told > 0 {
-            note("");
-        }
-    }
-}
+use crate::streams::tell;
 
 /// Prints a side note. A closed terminal must not end the run, because a server still has to be
 /// restored.
@@ -52,7 +14,7 @@ pub(super) fn note(text: impl Display) {
 }
 
 /// Where it is.
-fn text(progress: &Progress<'_>) -> String {
+pub(super) fn text(progress: &Progress<'_>) -> String {
     let minutes = progress.remaining.as_secs().div_ceil(60);
     let remaining = duration_in_words((60 * minutes) as f64);
     format!(

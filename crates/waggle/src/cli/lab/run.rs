@@ -28,8 +28,9 @@ use super::super::pfs::rights::Rights;
 use super::super::{Failure, Outcome, VERSION, private_server, stop_on_signal};
 use super::announce::announce;
 use super::arguments::{ResumeArgs, RunArgs, as_typed};
-use super::progress::{Line, note};
+use super::progress::{self, note};
 use super::{directory, failed, found, report, server};
+use crate::progress::Line;
 
 pub(super) fn run(args: RunArgs) -> Result<Outcome, Failure> {
     // An argument that --server excludes is not demanded by another one.
@@ -171,7 +172,7 @@ fn measure(
     let mut line = Line::new();
     let mut tell = |event: RunEvent<'_>| match event {
         RunEvent::Note(text) => note(text),
-        RunEvent::Progress(progress) => line.tell(progress),
+        RunEvent::Progress(progress) => line.tell(&progress::text(progress)),
     };
     let mut context = RunContext { launcher, until, stop: &stop, tell: &mut tell };
     let Finished { ended, restored } = plan.measure(hold, &mut context);

@@ -1,0 +1,118 @@
+//! A trial of what looking costs.
+
+/// What waggle collects of a statement. Each has its price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Collector {
+    /// The statement itself, with a text of at most 256 bytes.
+    Statements,
+    /// The text up to the limit.
+    Texts,
+    /// Where its time went.
+    Waits,
+    /// Nothing: the program idles for a time that is known, to test the method.
+    Injected,
+}
+
+impl Collector {
+    /// All of them.
+    pub const ALL: [Collector; 4] =
+        [Collector::Statements, Collector::Texts, Collector::Waits, Collector::Injected];
+
+    /// Its name in outputs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Collector::Statements => "statements",
+            Collector::Texts => "long texts",
+            Collector::Waits => "waits",
+            Collector::Injected => "injected",
+        }
+    }
+}
+
+/// What is collected of the statements that a coin gives to this arm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arm {
+    /// Collectors that work.
+    pub collectors: Vec<Collector>,
+    /// Its share of the statements, 0 to 1.
+    pub share: f64,
+}
+
+/// The arms of a trial; their shares add up to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Each adds collectors to the one before.
+    pub arms: Vec<Arm>,
+    /// How long [`Collector::Injected`] idles, nanoseconds.
+    pub inject_ns: u64,
+}
+
+impl Trial {
+    /// The most arms of a trial.
+    pub const ARMS_MAX: usize = 6;
+}
+
+/// Times in ascending buckets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// How many times each bucket has, and their sum in nanoseconds. Those with none are left out.
+    pub buckets: Vec<(u64, u64)>,
+}
+
+impl Times {
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|(count, _)| count).sum()
+    }
+
+    /// The mean of the bucket in which this share of the times ends, nanoseconds; `None` if there are no times.
+    pub fn quantile(&self, share: f64) -> Option<f64> {
+        let wanted = (self.count() as f64 * share).ceil().max(1.0);
+        let mut seen = 0.0;
+        let found = self.buckets.iter().find(|(count, _)| {
+            seen += *count as f64;
+            seen >= wanted
+        });
+        found.map(|(count, sum_ns)| *sum_ns as f64 / *count as f64)
+    }
+
+    /// Both together.
+    pub fn plus(&self, other: &Times) -> Times {
+        let mean = |(count, sum_ns): &(u64, u64)| *sum_ns as f64 / *count as f64;
+        let mut buckets = [&self.buckets[..], &other.buckets].concat();
+        buckets.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
+        Times { buckets }
+    }
+}
+
+/// What a trial has counted so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tossed {
+    /// Processor time of each statement, from its request to the next: by the arm of the statement before, then by its own.
+    pub processor: Vec<Vec<Times>>,
+    /// From the request of a statement to its last send, by arm.
+    pub latency: Vec<Times>,
+    /// How long the program idled in all, nanoseconds, by arm.
+    pub injected_ns: Vec<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_that_of_the_bucket_in_which_it_ends() {
+        let times = Times { buckets: vec![(9, 900), (1, 1_000)] };
+        assert_eq!(times.quantile(0.9), Some(100.0));
+        assert_eq!(times.quantile(0.91), Some(1_000.0));
+        assert_eq!(times.quantile(0.0), Some(100.0));
+        assert_eq!(Times::default().quantile(0.5), None);
+    }
+
+    #[test]
+    fn times_that_are_added_stay_in_order() {
+        let one = Times { buckets: vec![(1, 10), (1, 30)] };
+        let other = Times { buckets: vec![(2, 40)] };
+        assert_eq!(one.plus(&other).buckets, [(1, 10), (2, 40), (1, 30)]);
+    }
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * The coin of a trial: tossed when the request of a statement is there, and accounted when the next one is.
+ * All that is done here is done for every arm.
+ */
+#ifndef WAGGLE_TAP_TOSS_BPF_H
+#define WAGGLE_TAP_TOSS_BPF_H
+
+#include "coin.bpf.h"
+#include "parts.bpf.h"
+
+static __always_inline u32 power_of(u64 value)
+{
+	u32 power = 0;
+
+#pragma unroll
+	for (u32 step = 32; step; step /= 2) {
+		if (value >> step) {
+			value >>= step;
+			power += step;
+		}
+	}
+	return power;
+}
+
+/* The bucket of a time; what is shorter or longer than all counts in the first or the last. */
+static __always_inline u32 bucket_of(u64 ns)
+{
+	u32 power = power_of(ns);
+
+	if (power < TIME_FIRST)
+		return 0;
+	u32 bucket = ((power - TIME_FIRST) << TIME_SHIFT) +
+		     ((ns >> (power - TIME_SHIFT)) & ((1 << TIME_SHIFT) - 1));
+	return bucket < TIME_BUCKETS ? bucket : TIME_BUCKETS - 1;
+}
+
+#define LATENCY_ROWS (ARMS_MAX * ARMS_MAX)
+
+/*
+ * Adds a time to one of the rows of the trial: the processor times, then the latencies. It is static: verifiers before
+ * 6.8 look at every function that is not, also where there is no trial.
+ */
+static __noinline int count_time(u32 row, u64 ns)
+{
+	struct trial *trial = the_trial();
+
+	if (!trial || row >= LATENCY_ROWS + ARMS_MAX)
+		return 0;
+	u32 place = bucket_of(ns);
+	if (place >= TIME_BUCKETS)
+		return 0;
+	struct times *times = row < LATENCY_ROWS ? &trial->processor[row]
+						 : &trial->latency[row - LATENCY_ROWS];
+	struct bucket *bucket = &times->bucket[place];
+	__sync_fetch_and_add(&bucket->count, 1);
+	__sync_fetch_and_add(&bucket->sum_ns, ns);
+	return 0;
+}
+
+/* The statement before the request that is there now. */
+static __always_inline void account(struct trial *trial, struct coin *coin, u64 now)
+{
+	u64 passed = now - coin->begun_ns;
+
+	if (trial->inject_ns && coin->arm < ARMS_MAX)
+		__sync_fetch_and_add(&trial->injected_ns[coin->arm], coin->injected_ns);
+	count_time(LATENCY_ROWS + coin->arm, coin->sent_ns - coin->begun_ns);
+	if (coin->arm_before < ARMS_MAX && passed > coin->off_ns)
+		count_time(coin->arm_before * ARMS_MAX + coin->arm, passed - coin->off_ns);
+}
+
+static __always_inline void toss(const struct trial *trial, struct coin *coin)
+{
+	u32 random = bpf_get_prandom_u32();
+	u32 arm = 0;
+
+#pragma unroll
+	for (u32 i = 1; i < ARMS_MAX; i++)
+		arm += random >= trial->from[i];
+	if (arm >= ARMS_MAX)
+		return;
+	coin->arm_before = coin->begun_ns ? coin->arm : ARMS_MAX;
+	coin->arm = arm;
+	coin->collectors = trial->collectors[arm];
+}
+
+/* What the statement before left undone is not that of the next. */
+static __always_inline void begin_collecting(struct session *session, u32 before, u32 now)
+{
+	if (!(now & COLLECT_STATEMENTS)) {
+		session->start = 0;
+		session->unended = 0;
+	}
+	if (!(before & COLLECT_WAITS)) {
+		session->parts.left = 0;
+		session->parts.replied_ns = 0;
+		read_usage(session->parts.next.usage, bpf_get_current_task_btf());
+	}
+}
+
+/* The session of the running thread has received something. The first of it after a reply is a request. */
+static __always_inline void on_request(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct coin *coin = bpf_task_storage_get(&coins, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct trial *trial = the_trial();
+
+	if (!coin || !trial || trial->is_over || (coin->begun_ns && !coin->sent_ns))
+		return;
+	u64 now = bpf_ktime_get_ns();
+	u32 before = coin->collectors;
+	if (coin->begun_ns)
+		account(trial, coin, now);
+	toss(trial, coin);
+	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
+	if (session)
+		begin_collecting(session, before, coin->collectors);
+	coin->begun_ns = now;
+	coin->off_ns = 0;
+	coin->sent_ns = 0;
+	coin->injected_ns = 0;
+}
+
+/* The longest time that is injected has fewer. */
+#define TURNS_MAX 8192
+
+struct idling {
+	u64 until_ns;
+	u64 now_ns;
+};
+
+static long idle(u32 turn, struct idling *idling)
+{
+	idling->now_ns = bpf_ktime_get_ns();
+	return idling->now_ns >= idling->until_ns;
+}
+
+static __always_inline void inject(struct coin *coin, u64 ns)
+{
+	u64 begun = bpf_ktime_get_ns();
+	struct idling idling = { .until_ns = begun + ns, .now_ns = begun };
+
+	bpf_loop(TURNS_MAX, idle, &idling, 0);
+	coin->injected_ns = idling.now_ns - begun;
+}
+
+/* The running thread has sent something: what is collected of its statement. */
+static __always_inline u32 on_send_in_trial(s64 result)
+{
+	struct trial *trial = the_trial();
+
+	if (!trial || trial->is_over)
+		return 0;
+	struct coin *coin = bpf_task_storage_get(&coins, bpf_get_current_task_btf(), NULL, 0);
+	if (!coin || !coin->begun_ns)
+		return COLLECT_ALL;
+	if (result <= 0)
+		return coin->collectors;
+	bool is_first = !coin->sent_ns;
+	coin->sent_ns = bpf_ktime_get_ns();
+	/* Both arms do the same, for another time. */
+	if (is_first && trial->inject_ns)
+		inject(coin, coin->collectors & COLLECT_INJECTED ? trial->inject_ns : 0);
+	return coin->collectors;
+}
+
+#endif

@@ -1,0 +1,272 @@
+//! `waggle prove`
+
+mod json;
+mod seen;
+mod text;
+
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use waggle_account::Grouping;
+use waggle_model::{Collector, Cost, Losses, Server, Trial};
+use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
+use waggle_probes::coin::Tosses;
+use waggle_prove::{Ladder, Price, Proof, ladder};
+
+use super::watch::{CaptureArgs, until};
+use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_signal};
+use crate::lacking;
+use crate::progress::Line;
+use seen::Seen;
+
+const AFTER_HELP: &str = "\
+For each statement a coin decides what waggle collects of it; nothing else is changed, in the server or on the host. \
+Statements of which nothing is collected are counted as left out.
+Exit code 1 where too few statements came to say anything.
+
+Example: waggle prove --within 50ns";
+
+/// How often it is looked what is known by now.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What is kept of the way there.
+const COURSE_MAX: usize = 12;
+/// Fewer seconds say nothing of a load that changes.
+const SHORTEST: Duration = Duration::from_secs(2);
+
+/// Measure what waggle costs a running server: processor time per statement, with an interval.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Args {
+    /// Stop after this time at the latest. A bare number is seconds.
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = some_time)]
+    duration: Duration,
+    /// Stop as soon as the price is known within this time, such as 50ns.
+    #[arg(long, value_name = "TIME", default_value = "100ns", value_parser = nanoseconds)]
+    within: u64,
+    /// The share of the statements of which nothing is collected, such as 1/8. Unset: as many as each other arm has.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    share: Option<f64>,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Price a time that the program idles in half of the statements, to show that it is found.
+    #[arg(long, value_name = "TIME", hide = true, value_parser = nanoseconds)]
+    inject: Option<u64>,
+    #[command(flatten)]
+    capture: CaptureArgs,
+}
+
+/// Some nanoseconds: `50ns`, `2us`, or a time of other commands.
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let number = |unit: &str, factor: f64| {
+        let number: Option<f64> = text.strip_suffix(unit)?.parse().ok();
+        number.filter(|number| *number >= 0.0).map(|number| number * factor)
+    };
+    let ns = number("ns", 1.0).or_else(|| number("us", 1e3)).or_else(|| number("µs", 1e3));
+    let ns = match ns {
+        Some(ns) => ns,
+        None => duration(text)
+            .map_err(|_| format!("`{text}` is no time; write 50ns or 2us"))?
+            .as_nanos() as f64,
+    };
+    (ns <= 1e9).then_some(ns as u64).ok_or_else(|| format!("`{text}` is too long"))
+}
+
+/// `1/8` or `0.125`.
+fn share(text: &str) -> Result<f64, String> {
+    let (part, whole) = text.split_once('/').unwrap_or((text, "1"));
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let share = number(part).zip(number(whole)).map(|(part, whole)| part / whole);
+    share
+        .filter(|share| (0.01..=0.9).contains(share))
+        .ok_or_else(|| format!("`{text}` is no share from 0.01 to 0.9; write 1/8"))
+}
+
+/// A moment of the trial, and the price as it was known then.
+struct Moment {
+    after: Duration,
+    price: Price,
+}
+
+/// What was found, and how.
+struct Report {
+    server: Server,
+    trial: Trial,
+    proof: Proof,
+    course: Vec<Moment>,
+    length: Duration,
+    within_ns: u64,
+    /// What waggle itself took, and how many statements it captured.
+    cost: Cost,
+    captured: u64,
+    losses: Losses,
+    /// Why it ended before its time, though the price is not known as well as was asked for.
+    ended: Option<String>,
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    let stop = stop_on_signal()?;
+    let mut capture_args = args.capture;
+    capture_args.trial = Some(ladder(&Ladder {
+        collectors: collectors(&capture_args, args.inject.is_some()),
+        left_out: args.share,
+        inject_ns: args.inject.unwrap_or_default(),
+    }));
+    let trial = capture_args.trial.clone().unwrap_or_else(|| unreachable!("it was just set"));
+    let mut capture = capture_args.attach(false, false, &stop)?;
+    let server = the_server(&capture)?;
+    capture.keep_only(server.pid);
+    let tosses =
+        capture.tosses().ok_or_else(|| anyhow!("no trial has begun")).map_err(Failure::Cannot)?;
+    let report = take(
+        Asked { server, trial, tosses, within_ns: args.within, limit: args.duration },
+        capture,
+        &mut until(None, &stop),
+    );
+    print(args.json, &json::of(&report), || text::of(&report))?;
+    let misread = lacking::misread(&report.losses);
+    all_written(misread.into_iter().chain(report.ended.clone()))?;
+    Ok(if report.proof.total.is_some() { Outcome::Done } else { Outcome::No })
+}
+
+/// What is priced: all that is collected.
+fn collectors(capture: &CaptureArgs, injects: bool) -> Vec<Collector> {
+    let wanted = |collector: &Collector| match collector {
+        Collector::Statements => true,
+        Collector::Texts => capture.has_long_texts(),
+        Collector::Waits => !capture.no_waits,
+        Collector::Injected => injects,
+    };
+    Collector::ALL.into_iter().filter(wanted).collect()
+}
+
+/// The only one that is watched.
+fn the_server(capture: &Capture) -> Result<Server, Failure> {
+    let servers: Vec<&Server> = capture.watched().values().map(|watched| &watched.server).collect();
+    match servers[..] {
+        [server] => Ok(server.clone()),
+        [] => {
+            Err(Failure::Cannot(anyhow!("{}; start one, or run waggle where it runs", no_server())))
+        }
+        _ => {
+            let pids: Vec<String> = servers.iter().map(|it| it.pid.to_string()).collect();
+            Err(Failure::Usage(anyhow!(
+                "there are several servers: choose one of {} with --pid",
+                pids.join(", ")
+            )))
+        }
+    }
+}
+
+/// What a trial needs.
+struct Asked {
+    server: Server,
+    trial: Trial,
+    tosses: Tosses,
+    within_ns: u64,
+    limit: Duration,
+}
+
+fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) -> Report {
+    let Asked { server, trial, tosses, within_ns, limit } = asked;
+    let options = ObserverOptions {
+        interval: Duration::from_secs(1),
+        grouping: Grouping::Digest,
+        // It is noticed when the server ends.
+        looks_for_servers: true,
+    };
+    let seen = Seen::default();
+    let mut line = Line::new();
+    let mut course: Vec<Moment> = Vec::new();
+    let (begun, mut looked_at) = (Instant::now(), Instant::now());
+    let mut observer = Observer::begin(capture, options);
+    let mut is_known = false;
+    let mut is_over = || {
+        let after = begun.elapsed();
+        if looked_at.elapsed() >= LOOK_EVERY {
+            looked_at = Instant::now();
+            let proof = Proof::of(&trial, &tosses.read());
+            line.tell(&text::progress(after, limit, within_ns, &proof));
+            if let Some(price) = proof.total {
+                course.push(Moment { after, price });
+                thin(&mut course);
+                is_known = price.half_width_ns <= within_ns as f64 && after >= SHORTEST;
+            }
+        }
+        let is_over = is_known || after >= limit || is_stopped() || seen.is_gone().is_some();
+        if is_over {
+            // What was collected is what was counted.
+            tosses.end();
+        }
+        is_over
+    };
+    let mut sink = seen.clone();
+    observer.run(&mut Sinks { records: vec![&mut sink], ..Sinks::default() }, &mut is_over);
+    line.end();
+    let length = begun.elapsed();
+    let proof = Proof::of(&trial, &tosses.read());
+    // Nothing is collected from here on.
+    drop(observer);
+    let (cost, captured, losses) = seen.of_all();
+    let ended = seen.is_gone().map(|why| format!("{why} after {:.0} s", length.as_secs_f64()));
+    Report { server, trial, proof, course, length, within_ns, cost, captured, losses, ended }
+}
+
+impl Report {
+    /// Whether the method is tested, and not waggle.
+    fn is_test(&self) -> bool {
+        self.trial.arms.iter().any(|arm| arm.collectors.contains(&Collector::Injected))
+    }
+
+    /// Processor time of waggle's own process per captured statement, nanoseconds.
+    fn own_ns(&self) -> Option<f64> {
+        let rate = self.captured as f64 / self.length.as_secs_f64();
+        self.cost.agent_cores.filter(|_| self.captured > 0).map(|cores| cores * 1e9 / rate)
+    }
+}
+
+/// Keeps as many moments as are shown, the early ones nearer to each other.
+fn thin(course: &mut Vec<Moment>) {
+    if course.len() > COURSE_MAX {
+        let last = course.len() - 1;
+        let closest = (1..last).min_by(|one, other| {
+            let ratio =
+                |at: usize| course[at + 1].after.as_secs_f64() / course[at - 1].after.as_secs_f64();
+            ratio(*one).total_cmp(&ratio(*other))
+        });
+        closest.map(|at| course.remove(at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_shares_are_read_as_they_are_written() {
+        assert_eq!(nanoseconds("50ns"), Ok(50));
+        assert_eq!(nanoseconds("0.2us"), Ok(200));
+        assert_eq!(nanoseconds("1ms"), Ok(1_000_000));
+        assert_eq!(share("1/8"), Ok(0.125));
+        assert_eq!(share("0.5"), Ok(0.5));
+        for wrong in ["", "2", "1/0", "0", "x/2", "-1/2"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["", "ns", "-5ns", "5 parsecs", "2s"] {
+            assert!(nanoseconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_way_there_is_told_in_a_few_moments() {
+        let price = Price { ns: 1.0, half_width_ns: 1.0, base_ns: 1.0, statements: 1 };
+        let mut course = Vec::new();
+        for half in 1..=120 {
+            course.push(Moment { after: Duration::from_millis(500 * half), price });
+            thin(&mut course);
+        }
+        let at: Vec<f64> = course.iter().map(|moment| moment.after.as_secs_f64()).collect();
+        assert_eq!((at.len(), at[0], at[COURSE_MAX - 1]), (COURSE_MAX, 0.5, 60.0), "{at:?}");
+        assert!(at[1] <= 1.5 && at.is_sorted(), "{at:?}");
+    }
+}

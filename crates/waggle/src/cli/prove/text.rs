@@ -1,0 +1,220 @@
+//! A trial in words: a sentence, a table, a picture.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use waggle_model::{Collector, Server};
+use waggle_prove::{ArmSeen, Price, Proof};
+
+use super::{Moment, Report};
+
+/// Columns of the picture.
+const PICTURE: usize = 48;
+
+pub(super) fn of(report: &Report) -> String {
+    let mut text = sentence(report);
+    table(&mut text, report);
+    picture(&mut text, &report.course);
+    beside(&mut text, report);
+    text
+}
+
+fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+    // A text takes whatever is written.
+    let _ = text.write_fmt(words);
+    text.push('\n');
+}
+
+/// How far a trial is.
+pub(super) fn progress(after: Duration, limit: Duration, within_ns: u64, proof: &Proof) -> String {
+    let seconds = after.as_secs();
+    let known = match &proof.total {
+        Some(price) => {
+            let left = after.as_secs_f64() * (price.factor_for(within_ns as f64) - 1.0);
+            let until = match left > (limit.saturating_sub(after)).as_secs_f64() {
+                true => format!("until {} s", limit.as_secs()),
+                false => format!("± {within_ns} ns in about {:.0} s", left.max(1.0).ceil()),
+            };
+            format!("{:+.0} ± {:.0} ns each; {until}", price.ns, price.half_width_ns)
+        }
+        None => "too few to say anything".to_owned(),
+    };
+    format!("{seconds} s, {} statements: {known}", thousands(proof.statements()))
+}
+
+fn sentence(report: &Report) -> String {
+    let statements = thousands(report.proof.statements());
+    let seconds = report.length.as_secs_f64();
+    let Server { pid, flavour, version, .. } = &report.server;
+    let of = format!("pid {pid}, {flavour} {version}; {statements} statements in {seconds:.0} s");
+    let what = match report.is_test() {
+        true => "What was injected",
+        false => "waggle",
+    };
+    match &report.proof.total {
+        Some(price) => {
+            let Price { ns, half_width_ns, base_ns, .. } = price;
+            let base = format!("the {:.2} µs that a statement takes without it", base_ns / 1e3);
+            let [low, high] = [ns - half_width_ns, ns + half_width_ns].map(|ns| price.percent(ns));
+            match price.holds(0.0) {
+                true => format!(
+                    "No cost is seen: {ns:+.0} ± {half_width_ns:.0} ns of processor time per statement, at most {:.1} % of \
+                     {base} ({of}).\n",
+                    high.max(0.0)
+                ),
+                false => format!(
+                    "{what} costs {ns:.0} ± {half_width_ns:.0} ns of processor time per statement: {:.1} % ({low:.1} to \
+                     {high:.1}) of {base} ({of}).\n",
+                    price.percent(*ns)
+                ),
+            }
+        }
+        None => format!("Not measured: too few statements to say anything ({of}).\n"),
+    }
+}
+
+fn table(text: &mut String, report: &Report) {
+    line(
+        text,
+        format_args!(
+            "\n{:<14} {:>20} {:>7} {:>13} {:>12} {:>12}",
+            "COLLECTED", "ADDED, ns", "%", "STATEMENTS", "p50, µs", "p99, µs"
+        ),
+    );
+    let proof = &report.proof;
+    for (at, arm) in proof.arms.iter().enumerate() {
+        let price = at.checked_sub(1).map(|step| proof.steps[step].price);
+        line(text, format_args!("{}", row(&name(at, arm), price, arm)));
+    }
+    if proof.steps.len() > 1 {
+        let (added, percent) = added(Some(proof.total));
+        line(text, format_args!("{:<14} {added:>20} {percent:>7}", "together"));
+    }
+    line(text, format_args!("p50 and p99: from the request to the last send of its reply."));
+}
+
+/// An arm by what it adds.
+fn name(at: usize, arm: &ArmSeen) -> String {
+    match (at, arm.collectors.last()) {
+        (0, Some(_)) => "all".to_owned(),
+        (_, None) => "nothing".to_owned(),
+        (_, Some(collector)) => format!("+ {}", collector.name()),
+    }
+}
+
+fn row(name: &str, price: Option<Option<Price>>, arm: &ArmSeen) -> String {
+    let (added, percent) = added(price);
+    let latency = |share| match arm.latency.quantile(share) {
+        Some(ns) => format!("{:.1}", ns / 1e3),
+        None => "-".to_owned(),
+    };
+    let statements = thousands(arm.statements);
+    format!(
+        "{name:<14} {added:>20} {percent:>7} {statements:>13} {:>12} {:>12}",
+        latency(0.5),
+        latency(0.99)
+    )
+}
+
+/// A price and its part of a statement; nothing where there is none to be had.
+fn added(price: Option<Option<Price>>) -> (String, String) {
+    match price {
+        Some(Some(price)) => (
+            format!("{:+.0} ± {:.0}", price.ns, price.half_width_ns),
+            format!("{:+.1}", price.percent(price.ns)),
+        ),
+        Some(None) => ("not measured".to_owned(), "-".to_owned()),
+        None => (String::new(), String::new()),
+    }
+}
+
+/// The price and its interval as they became known.
+fn picture(text: &mut String, course: &[Moment]) {
+    let Some(last) = course.last() else { return };
+    let reach = 3.0 * last.price.half_width_ns;
+    let (low, high) = ((last.price.ns - reach).min(0.0), last.price.ns + reach);
+    let column = |ns: f64| {
+        let place = ((ns - low) / (high - low) * (PICTURE - 1) as f64).round();
+        place.clamp(0.0, (PICTURE - 1) as f64) as usize
+    };
+    line(text, format_args!("\n   AFTER  ADDED, ns, with the 95 % interval; | is 0"));
+    for Moment { after, price } in course {
+        let [from, at, to] =
+            [price.ns - price.half_width_ns, price.ns, price.ns + price.half_width_ns].map(column);
+        let zero = column(0.0);
+        let sign = |column: usize| match column {
+            _ if column == at => 'o',
+            _ if column == zero => '|',
+            _ if (from..=to).contains(&column) => '-',
+            _ => ' ',
+        };
+        let picture: String = (0..PICTURE).map(sign).collect();
+        let seconds = after.as_secs_f64();
+        let (ns, half) = (price.ns, price.half_width_ns);
+        line(text, format_args!("{seconds:>6.1} s  {picture}  {ns:+.0} ± {half:.0}"));
+    }
+}
+
+/// What else is to be known.
+fn beside(text: &mut String, report: &Report) {
+    let proof = &report.proof;
+    text.push('\n');
+    if let Some(price) = &proof.carried_over {
+        let (ns, half) = (price.ns, price.half_width_ns);
+        line(text, format_args!("carried over to the next statement: {ns:+.0} ± {half:.0} ns"));
+    }
+    let own = report.own_ns().map_or("not measured".to_owned(), |ns| format!("{ns:.0} ns"));
+    let memory = report.cost.rss_bytes.map_or("not measured".to_owned(), |bytes| {
+        format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))
+    });
+    line(
+        text,
+        format_args!("waggle's own process: {own} of processor time per statement, {memory}"),
+    );
+    let left_out = match proof.left_out() {
+        0 => String::new(),
+        left_out => format!("{} left out by the coin, ", thousands(left_out)),
+    };
+    let captured = thousands(report.captured);
+    line(text, format_args!("{captured} captured, {left_out}{} lost", report.losses.statements()));
+    if let Some(ns) = proof.injected_ns {
+        line(text, format_args!("injected: {ns:.0} ns"));
+    }
+    let in_all = |arm: &&ArmSeen| arm.collectors.contains(&Collector::Waits);
+    let waits = proof.arms.iter().any(|arm| in_all(&arm));
+    line(
+        text,
+        format_args!(
+            "not in the price: the entry of the programs{}, which every statement pays, also those left out",
+            if waits {
+                " at sends, receives and context switches"
+            } else {
+                " at sends and receives"
+            }
+        ),
+    );
+}
+
+fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousands;
+
+    #[test]
+    fn large_numbers_are_read_in_threes() {
+        for (count, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(thousands(count), text);
+        }
+    }
+}
