@@ -4,12 +4,14 @@ mod json;
 mod seen;
 mod text;
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use waggle_account::Grouping;
 use waggle_model::{Collector, Cost, Losses, Server, Trial};
 use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
+use waggle_probes::carrier::RunTimeStatistics;
 use waggle_probes::coin::Tosses;
 use waggle_prove::{Ladder, Price, Proof, ladder};
 
@@ -30,6 +32,9 @@ Example: waggle prove --within 50ns";
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What is kept of the way there.
 const COURSE_MAX: usize = 12;
+/// For how long entries are counted when the trial is over, and how many there must be.
+const ENTRIES: Duration = Duration::from_millis(500);
+const ENTRIES_MIN: u64 = 100;
 /// Fewer seconds say nothing of a load that changes.
 const SHORTEST: Duration = Duration::from_secs(2);
 
@@ -98,6 +103,8 @@ struct Report {
     within_ns: u64,
     /// What waggle itself took, and how many statements it captured.
     cost: Cost,
+    /// At most so long is the tap's program entered for nothing, nanoseconds per send.
+    entry_ns: Option<f64>,
     captured: u64,
     losses: Losses,
     /// Why it ended before its time, though the price is not known as well as was asked for.
@@ -205,11 +212,38 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
     line.end();
     let length = begun.elapsed();
     let proof = Proof::of(&trial, &tosses.read());
-    // Nothing is collected from here on.
+    let entry_ns = match seen.is_gone() {
+        None => entry(observer.capture()),
+        Some(_) => None,
+    };
     drop(observer);
     let (cost, captured, losses) = seen.of_all();
     let ended = seen.is_gone().map(|why| format!("{why} after {:.0} s", length.as_secs_f64()));
-    Report { server, trial, proof, course, length, within_ns, cost, captured, losses, ended }
+    Report {
+        server,
+        trial,
+        proof,
+        course,
+        length,
+        within_ns,
+        cost,
+        entry_ns,
+        captured,
+        losses,
+        ended,
+    }
+}
+
+/// What the tap's program takes where it leaves at once, as it does when the trial is over: nanoseconds per send of the
+/// host. The kernel's statistics are a part of it, so it is at most that.
+fn entry(capture: &Capture) -> Option<f64> {
+    let _statistics = RunTimeStatistics::enable().ok()?;
+    let before = capture.kernel_time().statements;
+    thread::sleep(ENTRIES);
+    let after = capture.kernel_time().statements;
+    let runs = after.runs.saturating_sub(before.runs);
+    let time = after.time.saturating_sub(before.time);
+    (runs >= ENTRIES_MIN).then(|| time.as_nanos() as f64 / runs as f64)
 }
 
 impl Report {

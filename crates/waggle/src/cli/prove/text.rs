@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use waggle_model::{Collector, Server};
+use waggle_model::Server;
 use waggle_prove::{ArmSeen, Price, Proof};
 
 use super::{Moment, Report};
@@ -180,17 +180,13 @@ fn beside(text: &mut String, report: &Report) {
     if let Some(ns) = proof.injected_ns {
         line(text, format_args!("injected: {ns:.0} ns"));
     }
-    let in_all = |arm: &&ArmSeen| arm.collectors.contains(&Collector::Waits);
-    let waits = proof.arms.iter().any(|arm| in_all(&arm));
+    let entry = report.entry_ns.map_or("not measured".to_owned(), |ns| {
+        format!("at most {ns:.0} ns at each send of this host")
+    });
     line(
         text,
         format_args!(
-            "not in the price: the entry of the programs{}, which every statement pays, also those left out",
-            if waits {
-                " at sends, receives and context switches"
-            } else {
-                " at sends and receives"
-            }
+            "not in the price, for every statement pays it: the entry of the programs, {entry}"
         ),
     );
 }
