@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// The bench and its own arguments, such as `tap --pairs 40`, `sql`, `pfs`, `lab` or `locks`; with
+    /// The bench and its own arguments, such as `tap --pairs 40`, `sql`, `pfs`, `lab`, `locks` or `prove`; with
     /// `--help` each lists them.
     #[arg(value_name = "BENCH", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
@@ -24,13 +24,15 @@ const PEER_IN_FULL: &str = "profile.dev.package.sqlparser.opt-level=2";
 pub(crate) fn run(args: Args) -> Result<()> {
     let name = args.arguments.first().and_then(|name| name.to_str()).unwrap_or_default();
     let (package, arguments) = match name {
-        "sql" | "pfs" | "lab" | "locks" => (format!("waggle-bench-{name}"), &args.arguments[1..]),
+        "sql" | "pfs" | "lab" | "locks" | "prove" => {
+            (format!("waggle-bench-{name}"), &args.arguments[1..])
+        }
         _ => ("waggle-bench".to_owned(), &*args.arguments),
     };
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(&cargo);
     build.args(["build", "--quiet", "--package", &package, "--config", PEER_IN_FULL]);
-    if package == "waggle-bench" {
+    if ["waggle-bench", "waggle-bench-prove"].contains(&package.as_str()) {
         // What it measures.
         build.args(["--package", "waggle"]);
     }

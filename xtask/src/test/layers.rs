@@ -108,6 +108,7 @@ pub(crate) const LAYERS: &[Layer] = &[
             Step::Tests("bench/pfs", &["quick"]),
             Step::Tests("bench/lab", &["quick"]),
             Step::Tests("bench/locks", &["quick"]),
+            Step::Tests("bench/prove", &["quick"]),
         ],
     ),
     with_servers(

@@ -12,8 +12,9 @@ const FULL_FROM: f64 = 0.9;
 /// The share of what is taken away from which it is told.
 const STOLEN_FROM: f64 = 0.01;
 
-/// The share of the time in which somebody waits for storage from which that is told.
+/// The shares of the time in which somebody waits for storage from which that is told, and told aloud.
 const DISK_FROM: f64 = 0.01;
+const DISK_LOUD_FROM: f64 = 0.5;
 
 /// The share of periods in which a limit holds the server back from which that is told aloud.
 const HELD_BACK_FROM: f64 = 0.1;
@@ -37,7 +38,11 @@ pub(crate) fn parts(app: &App, frame: &Frame) -> Vec<(String, Style)> {
         parts.push((format!("queued {} ms", ms(frame.queued_ns())), PLAIN));
     }
     if let Some(StorageWaits { share, .. }) = frame.storage.filter(|it| it.share >= DISK_FROM) {
-        parts.push((format!("disk waits {}", percent(Some(share))), PLAIN));
+        let (words, style) = match share >= DISK_LOUD_FROM {
+            true => ("DISK WAITS", BAD),
+            false => ("disk waits", PLAIN),
+        };
+        parts.push((format!("{words} {}", percent(Some(share))), style));
     }
     parts
 }
