@@ -340,12 +340,13 @@ impl Capture {
         all
     }
 
-    /// Ends the watch over every server but one.
+    /// Ends the watch over every server but one, and looks for no other.
     pub fn keep_only(&mut self, pid: u32) {
         for other in self.watched.keys().filter(|other| **other != pid) {
             self.tap.detach(*other);
         }
         self.watched.retain(|watched, _| *watched == pid);
+        self.watcher.watch_only(pid);
     }
 
     /// Why servers are not watched, by pid.

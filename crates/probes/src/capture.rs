@@ -67,12 +67,14 @@ impl Default for TapOptions {
 /// The tap with the probes beside it: the programs in the kernel, and the reader of what they write.
 pub struct Tap {
     options: TapOptions,
+    /// It goes first: of several programs at one tracepoint the kernel takes the last one away at once. Where the first
+    /// one goes, it waits until no processor runs it, which takes seconds on a busy host.
+    coin: coin::Probe,
     carrier: Carrier,
     tap: tap::Probe,
     nested: nested::Probe,
     waits: waits::Probe,
     profile: profile::Probe,
-    coin: coin::Probe,
 }
 
 impl Tap {

@@ -16,7 +16,7 @@ pub struct Price {
     pub ns: f64,
     /// The 95 % interval is so many nanoseconds to both sides.
     pub half_width_ns: f64,
-    /// Processor time of a statement without it, nanoseconds.
+    /// Processor time of a statement of the first arm, nanoseconds.
     pub base_ns: f64,
     /// Statements of both arms.
     pub statements: u64,
@@ -30,7 +30,7 @@ impl Price {
         Some(Price { ns: value, half_width_ns, base_ns: base, statements: count })
     }
 
-    /// A part of the time of a statement without it, in percent.
+    /// A part of the time of a statement of the first arm, in percent.
     pub fn percent(&self, ns: f64) -> f64 {
         100.0 * ns / self.base_ns
     }
@@ -100,10 +100,14 @@ impl Proof {
         };
         let arms: Vec<ArmSeen> = trial.arms.iter().enumerate().map(seen).collect();
         let last = arms.len() - 1;
+        let total = Price::of(&arms[0].processor, &arms[last].processor);
         let step = |pair: &[ArmSeen]| {
             let is_new = |collector: &&Collector| !pair[0].collectors.contains(collector);
             let collector = pair[1].collectors.iter().find(is_new)?;
             let price = Price::of(&pair[0].processor, &pair[1].processor);
+            // All have one base, so that their percents add up.
+            let base = total.as_ref().map(|total| total.base_ns);
+            let price = price.zip(base).map(|(price, base_ns)| Price { base_ns, ..price });
             Some(Step { collector: *collector, price })
         };
         let injected =
@@ -111,7 +115,7 @@ impl Proof {
         let injects = trial.inject_ns > 0 && arms.iter().all(|arm| arm.statements > 0);
         Proof {
             steps: arms.windows(2).filter_map(step).collect(),
-            total: Price::of(&arms[0].processor, &arms[last].processor),
+            total,
             carried_over: Price::of(&after_arm(0), &after_arm(last)),
             injected_ns: injects.then(|| injected(last) - injected(0)),
             arms,

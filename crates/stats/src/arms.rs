@@ -27,11 +27,6 @@ impl ArmDifference {
         let inside = ((t_rho + 1.0) / (alpha * alpha)).ln();
         self.error * ((t_rho + 1.0) / t_rho * inside).sqrt()
     }
-
-    /// How many values it takes, at this rate of getting better, until the half-width is `wanted`.
-    pub fn count_for(&self, wanted: f64, alpha: f64) -> f64 {
-        self.count as f64 * (self.half_width(alpha) / wanted).powi(2)
-    }
 }
 
 /// The number of values at which the interval is narrowest, beside that of a fixed number.
@@ -164,6 +159,5 @@ mod tests {
     fn it_is_narrow_where_there_are_many_values() {
         let one = ArmDifference { count: 400_000, base: 0.0, value: 0.0, error: 30.0 };
         assert!((85.0..95.0).contains(&one.half_width(0.05)), "{}", one.half_width(0.05));
-        assert!((one.count_for(one.half_width(0.05), 0.05) - 400_000.0).abs() < 1.0);
     }
 }

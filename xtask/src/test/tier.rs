@@ -105,6 +105,7 @@ const LONG: &[Long] = &[
         &["load::transactions_that_arrive_keep_their_rate_and_wait_for_a_free_session"],
     ),
     some("crates/probes", "it", &["waits::counted::"]),
+    some("crates/waggle", "guide", &["a_price_is_told_as_the_guide_says"]),
     some("crates/waggle", "ddl", &["side_by_side::both_tell_the_same_times::"]),
     some(
         "crates/waggle",

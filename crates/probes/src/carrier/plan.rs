@@ -125,8 +125,9 @@ impl Plan {
     }
 
     /// The same for a program in which a coin decides what is collected of a statement.
-    pub(crate) fn with_trial(mut self) -> Plan {
+    pub(crate) fn with_trial(mut self, injects: bool) -> Plan {
         self.config.has_trial = 1;
+        self.config.injects = injects.into();
         self
     }
 

@@ -156,6 +156,7 @@ struct config {
 	u8 has_parts;
 	u8 has_state;
 	u8 has_trial;
+	u8 injects; /* a time that is known, in a trial */
 	u32 state; /* offset in the session of the pointer to the text of its state */
 
 	u32 data_length; /* bytes of all spans in a record */
@@ -192,7 +193,7 @@ struct times {
 struct trial {
 	u64 from[ARMS_MAX]; /* the arm is the last one whose number a random one of 32 bits reaches */
 	u32 collectors[ARMS_MAX];
-	u32 is_over; /* nothing is collected or counted any more */
+	u32 is_over; /* no statement is collected or counted: it has ended, or not begun yet */
 	u32 unused;
 	u64 inject_ns; /* 0: none */
 	u64 injected_ns[ARMS_MAX]; /* in all, by arm */
@@ -204,6 +205,9 @@ struct trial {
 
 /* By thread: the statement that it runs, and its coin. */
 struct coin {
+	u64 thd;
+	u64 socket; /* the kernel's `struct sock` of its client */
+	u64 id; /* of the connection: both addresses may be those of one that ended */
 	u64 begun_ns; /* its request was there; 0: no statement has begun since the trial did */
 	u64 off_ns; /* off the processor since then */
 	u64 left_ns; /* the thread left the processor; 0: it is there */

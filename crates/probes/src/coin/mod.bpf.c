@@ -10,7 +10,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /* The skeleton generates a Rust type for what it sees in a section. */
-struct trial _trial = {};
+struct trial *_trial;
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_turn, bool preempt, struct task_struct *prev, struct task_struct *next)

@@ -19,6 +19,15 @@ use skeleton::types;
 const WHAT: &str = "the program of the trial";
 const SWITCHES: &str = "on_turn";
 const BUCKETS: usize = size_of::<types::times>() / size_of::<types::bucket>();
+/// As in `shared.h`.
+const TIME_SHIFT: usize = 5;
+const TIME_FIRST: usize = 6;
+const _: () = assert!(
+    BUCKETS == 28 << TIME_SHIFT
+        && offset_of!(types::trial, collectors) == 8 * Trial::ARMS_MAX
+        && offset_of!(types::trial, latency) - offset_of!(types::trial, processor)
+            == Trial::ARMS_MAX * Trial::ARMS_MAX * size_of::<types::times>()
+);
 /// No random number of 32 bits is as high.
 const NEVER: u64 = 1 << 32;
 
@@ -59,7 +68,7 @@ impl Probe {
         plan: Plan,
     ) -> Result<Plan, CarrierError> {
         let Some(trial) = &self.trial else { return Ok(plan) };
-        let plan = plan.with_trial();
+        let plan = plan.with_trial(trial.inject_ns > 0);
         if self.loaded.is_none() {
             let mut open = carrier::open(skeleton::OBJECT, WHAT)?;
             carrier.prepare(&mut open, &plan, 0)?;
@@ -108,6 +117,7 @@ impl Tosses {
         };
         let memory = Mapped::new(map.as_fd(), size_of::<types::trial>()).map_err(failed)?;
         let tosses = Tosses { memory: Rc::new(memory), arms: trial.arms.len() };
+        tosses.end();
         let mut before = 0.0;
         for place in 0..Trial::ARMS_MAX {
             let arm = trial.arms.get(place);
@@ -121,6 +131,11 @@ impl Tosses {
         let at = offset_of!(types::trial, inject_ns);
         tosses.number(at).store(trial.inject_ns, Ordering::Relaxed);
         Ok(tosses)
+    }
+
+    /// Begins the trial. Before, no statement is collected.
+    pub fn start(&self) {
+        self.half(offset_of!(types::trial, is_over)).store(0, Ordering::Relaxed);
     }
 
     /// Ends the trial: from now on nothing is collected or counted. What was collected before is still to be read.
@@ -151,7 +166,7 @@ impl Tosses {
             let at = offset + place * size_of::<types::bucket>();
             let load = |offset| self.number(at + offset).load(Ordering::Relaxed);
             let count = load(offset_of!(types::bucket, count));
-            (count, load(offset_of!(types::bucket, sum_ns)))
+            (count, sum_within(place, count, load(offset_of!(types::bucket, sum_ns))))
         };
         Times { buckets: (0..BUCKETS).map(bucket).filter(|(count, _)| *count > 0).collect() }
     }
@@ -168,6 +183,19 @@ impl Tosses {
     }
 }
 
+/// A sum of so many times of a bucket. Count and sum are changed one after the other, so that a reader may meet one without
+/// the other.
+fn sum_within(place: usize, count: u64, sum_ns: u64) -> u64 {
+    let (power, step) = (place >> TIME_SHIFT, (place & ((1 << TIME_SHIFT) - 1)) as u64);
+    let unit = 1_u64 << (power + TIME_FIRST - TIME_SHIFT);
+    let low = ((1 << TIME_SHIFT) + step) * unit;
+    match place {
+        0 => sum_ns.min(count * (low + unit)),
+        _ if place + 1 == BUCKETS => sum_ns.max(count * low),
+        _ => sum_ns.clamp(count * low, count * (low + unit)),
+    }
+}
+
 /// As `COLLECT_…` of `shared.h`.
 fn bits_of(arm: &Arm) -> u32 {
     let bit = |collector: &Collector| match collector {
@@ -177,4 +205,20 @@ fn bits_of(arm: &Arm) -> u32 {
         Collector::Injected => 8,
     };
     arm.collectors.iter().map(bit).fold(0, |bits, bit| bits | bit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_that_is_read_between_two_changes_stays_in_its_bucket() {
+        // 64 to 66 ns, then 128 to 132.
+        assert_eq!(sum_within(0, 2, 10), 10, "what is shorter counts there, too");
+        assert_eq!(sum_within(0, 2, 1_000), 2 * 66);
+        assert_eq!(sum_within(1 << TIME_SHIFT, 3, 0), 3 * 128);
+        assert_eq!(sum_within(1 << TIME_SHIFT, 3, 390), 390);
+        assert_eq!(sum_within(1 << TIME_SHIFT, 3, 1_000), 3 * 132);
+        assert_eq!(sum_within(BUCKETS - 1, 1, u64::MAX), u64::MAX, "the last one has no end");
+    }
 }

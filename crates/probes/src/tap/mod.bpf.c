@@ -283,7 +283,7 @@ static __always_inline void on_session_send(struct target *target, u64 thd,
 static __always_inline int on_send_by_current(struct target *target, const struct sock *socket,
 					      s64 result)
 {
-	u64 collectors = cfg.has_trial ? on_send_in_trial(result) : COLLECT_ALL;
+	u64 collectors = cfg.has_trial ? on_send_in_trial(socket, result) : COLLECT_ALL;
 	u64 thd;
 
 	if (!(collectors & COLLECT_STATEMENTS))
@@ -332,7 +332,7 @@ static __always_inline int on_receive_by_current(struct target *target, struct s
 	if (!current_session(&thd) || !thd)
 		return 0;
 	if (cfg.has_trial && result > 0)
-		on_request();
+		on_request(target, thd, socket);
 	if (cfg.has_start)
 		session = bpf_task_storage_get(&sessions, bpf_get_current_task_btf(), NULL, 0);
 	else

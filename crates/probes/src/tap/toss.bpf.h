@@ -58,19 +58,17 @@ static __noinline int count_time(u32 row, u64 ns)
 	return 0;
 }
 
-/* The statement before the request that is there now. */
-static __always_inline void account(struct trial *trial, struct coin *coin, u64 now)
+/* The statement before the request that is there now, which used the processor for so long. */
+static __always_inline void account(struct trial *trial, const struct coin *coin, u64 used_ns)
 {
-	u64 passed = now - coin->begun_ns;
-
-	if (trial->inject_ns && coin->arm < ARMS_MAX)
+	if (cfg.injects && coin->arm < ARMS_MAX)
 		__sync_fetch_and_add(&trial->injected_ns[coin->arm], coin->injected_ns);
 	count_time(LATENCY_ROWS + coin->arm, coin->sent_ns - coin->begun_ns);
-	if (coin->arm_before < ARMS_MAX && passed > coin->off_ns)
-		count_time(coin->arm_before * ARMS_MAX + coin->arm, passed - coin->off_ns);
+	if (coin->arm_before < ARMS_MAX && (s64)used_ns > 0)
+		count_time(coin->arm_before * ARMS_MAX + coin->arm, used_ns);
 }
 
-static __always_inline void toss(const struct trial *trial, struct coin *coin)
+static __always_inline void toss(const struct trial *trial, struct coin *coin, bool is_answered)
 {
 	u32 random = bpf_get_prandom_u32();
 	u32 arm = 0;
@@ -80,44 +78,81 @@ static __always_inline void toss(const struct trial *trial, struct coin *coin)
 		arm += random >= trial->from[i];
 	if (arm >= ARMS_MAX)
 		return;
-	coin->arm_before = coin->begun_ns ? coin->arm : ARMS_MAX;
+	coin->arm_before = is_answered ? coin->arm : ARMS_MAX;
 	coin->arm = arm;
 	coin->collectors = trial->collectors[arm];
 }
 
 /* What the statement before left undone is not that of the next. */
-static __always_inline void begin_collecting(struct session *session, u32 before, u32 now)
+static __always_inline void begin_collecting(struct target *target, struct session *session,
+					     u32 before, u32 now)
 {
+	struct parts *parts = &session->parts;
+
 	if (!(now & COLLECT_STATEMENTS)) {
+		count_unended(target, session);
 		session->start = 0;
-		session->unended = 0;
 	}
+	read_usage(parts->next.usage, bpf_get_current_task_btf());
 	if (!(before & COLLECT_WAITS)) {
-		session->parts.left = 0;
-		session->parts.replied_ns = 0;
-		read_usage(session->parts.next.usage, bpf_get_current_task_btf());
+		parts->left = 0;
+		parts->replied_ns = 0;
+		parts->next.queue_ns = 0;
+		parts->next.after_reply_ns = 0;
 	}
 }
 
-/* The session of the running thread has received something. The first of it after a reply is a request. */
-static __always_inline void on_request(void)
+/*
+ * Whether what was received is no request of a client: more of one that is there, or an answer of another server that the
+ * statement asks.
+ */
+static __always_inline bool is_no_request(const struct coin *coin, const struct session *session,
+					  u64 thd, u64 socket, u64 id)
+{
+	bool is_known = session && session->thd == thd && session->socket &&
+			session->socket_id == id;
+
+	if (is_known && session->socket != socket)
+		return true;
+	if (!coin->begun_ns || coin->thd != thd || coin->id != id)
+		return false;
+	return coin->socket == socket ? !coin->sent_ns : !is_known;
+}
+
+/* A session has received something by the running thread. The first of it after a reply is a request. */
+static __always_inline void on_request(struct target *target, u64 thd, const struct sock *sk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct coin *coin = bpf_task_storage_get(&coins, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
 	struct trial *trial = the_trial();
+	u64 socket = (u64)sk;
+	u32 id = 0;
 
-	if (!coin || !trial || trial->is_over || (coin->begun_ns && !coin->sent_ns))
+	if (!coin || !trial || trial->is_over)
 		return;
+	if (cfg.has_id && bpf_probe_read_user(&id, sizeof(id), (void *)(thd + cfg.id)))
+		return;
+	if (is_no_request(coin, session, thd, socket, id))
+		return;
+	/* Another program may interrupt this one and add to it: what it adds later is of the next statement. */
+	u64 off_ns = *(volatile u64 *)&coin->off_ns;
 	u64 now = bpf_ktime_get_ns();
 	u32 before = coin->collectors;
-	if (coin->begun_ns)
-		account(trial, coin, now);
-	toss(trial, coin);
-	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
+	/* What was sent by the same socket may have been the greeting of the next connection. */
+	bool is_next = coin->id != id && (coin->thd == thd || coin->socket == socket);
+	bool is_answered = coin->begun_ns && coin->sent_ns && !is_next;
+	if (is_answered)
+		account(trial, coin, now - coin->begun_ns - off_ns);
+	toss(trial, coin, is_answered);
 	if (session)
-		begin_collecting(session, before, coin->collectors);
+		begin_collecting(target, session, before, coin->collectors);
+	coin->thd = thd;
+	coin->socket = socket;
+	coin->id = id;
 	coin->begun_ns = now;
-	coin->off_ns = 0;
+	coin->off_ns -= off_ns;
+	coin->left_ns = 0;
 	coin->sent_ns = 0;
 	coin->injected_ns = 0;
 }
@@ -146,7 +181,7 @@ static __always_inline void inject(struct coin *coin, u64 ns)
 }
 
 /* The running thread has sent something: what is collected of its statement. */
-static __always_inline u32 on_send_in_trial(s64 result)
+static __always_inline u32 on_send_in_trial(const struct sock *socket, s64 result)
 {
 	struct trial *trial = the_trial();
 
@@ -155,12 +190,12 @@ static __always_inline u32 on_send_in_trial(s64 result)
 	struct coin *coin = bpf_task_storage_get(&coins, bpf_get_current_task_btf(), NULL, 0);
 	if (!coin || !coin->begun_ns)
 		return COLLECT_ALL;
-	if (result <= 0)
+	if (result <= 0 || coin->socket != (u64)socket)
 		return coin->collectors;
 	bool is_first = !coin->sent_ns;
 	coin->sent_ns = bpf_ktime_get_ns();
 	/* Both arms do the same, for another time. */
-	if (is_first && trial->inject_ns)
+	if (cfg.injects && is_first)
 		inject(coin, coin->collectors & COLLECT_INJECTED ? trial->inject_ns : 0);
 	return coin->collectors;
 }

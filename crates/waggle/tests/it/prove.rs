@@ -1,11 +1,12 @@
 //! `waggle prove`: what looking costs, by a coin for each statement.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use serde_json::Value;
 use waggle_testkit::client::Client;
-use waggle_testkit::{Account, Server, Transport, Version};
+use waggle_testkit::{Account, Server, Transport, Version, wait_until};
 
 use crate::load;
 use crate::watching::{Ended, Waggle};
@@ -13,34 +14,49 @@ use crate::watching::{Ended, Waggle};
 /// A statement that leaves the processors to others: what is counted here is no matter of speed.
 const PACED: &str = "DO SLEEP(0.0005)";
 
-/// A trial of a server, while `work` is called again and again by each of so many threads, with the number of the thread.
+/// What a trial said, and how many calls of the work there were: since it was seen to go on, and in all.
+struct Tried {
+    ended: Ended,
+    since: u64,
+    in_all: u64,
+}
+
+/// A trial of a server, while each of so many threads calls `work` again and again with its number. It ends after so many
+/// calls, however long they take.
 fn trial(
     server: &Server,
     arguments: &[&str],
-    threads: usize,
+    (threads, calls): (usize, u64),
     work: impl Fn(usize) + Sync,
-) -> Ended {
+) -> Tried {
     let pid = server.pid().to_string();
-    let is_over = AtomicBool::new(false);
+    let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let so_far = || done.load(Ordering::SeqCst);
     thread::scope(|scope| {
         for number in 0..threads {
-            let (work, is_over) = (&work, &is_over);
+            let (work, is_over, done) = (&work, &is_over, &done);
             scope.spawn(move || {
-                while !is_over.load(Ordering::Relaxed) {
+                while !is_over.load(Ordering::SeqCst) {
                     work(number);
+                    done.fetch_add(1, Ordering::SeqCst);
                 }
             });
         }
-        let waggle = Waggle::start(&[&["prove", "--json", "--pid", &pid], arguments].concat());
-        let ended = waggle.end();
-        is_over.store(true, Ordering::Relaxed);
-        ended
+        let common = ["prove", "--json", "--pid", &pid, "--for", "600s", "--within", "0ns"];
+        let mut waggle = Waggle::start(&[&common, arguments].concat());
+        waggle.wait_for("the trial", |waggle| waggle.err().contains("statements"));
+        let begun = so_far();
+        wait_until("enough calls", || so_far() >= begun + calls);
+        let since = so_far() - begun;
+        let ended = waggle.interrupt();
+        is_over.store(true, Ordering::SeqCst);
+        Tried { ended, since, in_all: so_far() + threads as u64 }
     })
 }
 
 /// Sessions that are used by one thread each.
-fn sessions(server: &Server, count: usize) -> Vec<std::sync::Mutex<Client>> {
-    (0..count).map(|_| std::sync::Mutex::new(load::session(server))).collect()
+fn sessions(server: &Server, count: usize) -> Vec<Mutex<Client>> {
+    (0..count).map(|_| Mutex::new(load::session(server))).collect()
 }
 
 /// The only line, of a trial that has an answer.
@@ -53,27 +69,42 @@ fn number(json: &Value, path: &str) -> u64 {
     json.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path}: {json}"))
 }
 
+/// Enough that each arm of four has hundreds.
+const CALLS: u64 = 2_000;
+
 /// Every statement is in one arm, and what is captured is what the arms say, but for those that run at either end of the
 /// trial; each arm has its share.
 fn assert_sound(version: Version, json: &Value, sessions: u64) {
-    let arms: Vec<u64> =
-        json["arms"].as_array().unwrap().iter().map(|arm| number(arm, "/statements")).collect();
+    let all_arms = json["arms"].as_array().unwrap();
+    let arms: Vec<u64> = all_arms.iter().map(|arm| number(arm, "/statements")).collect();
     let (all, left_out) = (number(json, "/statements"), number(json, "/left_out"));
     assert_eq!((arms.iter().sum::<u64>(), arms[0]), (all, left_out), "{version}: {json}");
     let captured = number(json, "/captured");
     assert!(captured.abs_diff(all - left_out) <= 2 * sessions, "{version}: {json}");
     assert_eq!(number(json, "/lost"), 0, "{version}: {json}");
-    for (arm, count) in json["arms"].as_array().unwrap().iter().zip(&arms) {
+    for (arm, count) in all_arms.iter().zip(&arms) {
         let share = arm["share"].as_f64().unwrap();
         let expected = share * all as f64;
         // Six standard deviations.
         let most = 6.0 * (expected * (1.0 - share)).sqrt();
         assert!((*count as f64 - expected).abs() <= most, "{version}: {arm} of {all}");
     }
-    for price in ["/total", "/carried_over", "/steps/0/price", "/steps/2/price"] {
-        let half_width = json.pointer(&format!("{price}/half_width_ns")).and_then(Value::as_f64);
-        assert!(half_width.is_some_and(|it| it > 0.0), "{version}: {price}: {json}");
+    let half_width = |price: &str| json.pointer(&format!("{price}/half_width_ns"))?.as_f64();
+    for price in ["/total", "/carried_over", "/steps/0/price"] {
+        assert!(half_width(price).is_some_and(|it| it > 0.0), "{version}: {price}: {json}");
     }
+}
+
+/// Every call is a statement of the trial, but for those that run at either end.
+fn assert_counted(version: Version, tried: &Tried, per_call: u64, sessions: u64) -> Value {
+    let json = answer(&tried.ended);
+    let all = number(&json, "/statements");
+    let (least, most) = (tried.since * per_call, tried.in_all * per_call);
+    assert!(
+        all + 2 * sessions * per_call >= least && all <= most + sessions,
+        "{version}: {least} to {most}: {json}"
+    );
+    json
 }
 
 #[test]
@@ -81,24 +112,20 @@ fn each_statement_is_in_one_arm_on_every_server() {
     for version in Version::ALL {
         let server = Server::builder(version).lease().unwrap();
         let clients = sessions(&server, 2);
-        let ended = trial(&server, &["--for", "4s", "--within", "0ns"], 2, |number| {
+        let tried = trial(&server, &[], (2, CALLS), |number| {
             clients[number].lock().unwrap().run(PACED).unwrap();
         });
-        let json = answer(&ended);
+        let json = assert_counted(version, &tried, 1, 2);
         assert_sound(version, &json, 2);
-        let arms: Vec<&Value> =
-            json["arms"].as_array().unwrap().iter().map(|arm| &arm["collectors"]).collect();
+        let arms = json["arms"].as_array().unwrap().iter();
+        let arms: Vec<String> = arms.map(|arm| arm["collectors"].to_string()).collect();
         let expected = [
             "[]",
             "[\"statements\"]",
             "[\"statements\",\"long texts\"]",
             "[\"statements\",\"long texts\",\"waits\"]",
         ];
-        assert_eq!(
-            arms.iter().map(|arm| arm.to_string()).collect::<Vec<_>>(),
-            expected,
-            "{version}"
-        );
+        assert_eq!(arms, expected, "{version}");
     }
 }
 
@@ -106,21 +133,20 @@ fn each_statement_is_in_one_arm_on_every_server() {
 fn a_share_is_what_was_asked_for_and_waits_that_are_off_have_no_price() {
     let server = Server::builder(Version::Mysql9).lease().unwrap();
     let clients = sessions(&server, 1);
-    let arguments =
-        ["--for", "4s", "--within", "0ns", "--share", "1/8", "--no-waits", "--text-limit", "256"];
-    let ended = trial(&server, &arguments, 1, |_| {
+    let arguments = ["--share", "1/8", "--no-waits", "--text-limit", "256"];
+    let tried = trial(&server, &arguments, (1, CALLS), |_| {
         clients[0].lock().unwrap().run(PACED).unwrap();
     });
-    let json = answer(&ended);
-    let shares: Vec<&Value> =
-        json["arms"].as_array().unwrap().iter().map(|arm| &arm["share"]).collect();
-    assert_eq!(shares, [&Value::from(0.125), &Value::from(0.875)], "{json}");
+    let json = answer(&tried.ended);
+    assert_sound(Version::Mysql9, &json, 1);
+    let shares = json["arms"].as_array().unwrap().iter().map(|arm| &arm["share"]);
+    assert_eq!(shares.collect::<Vec<_>>(), [&Value::from(0.125), &Value::from(0.875)], "{json}");
     assert_eq!(json["steps"].as_array().unwrap().len(), 1, "{json}");
 }
 
-/// Results of many sends, statements that are prepared, several results of one statement, TLS, and a pool of threads.
+/// Results of many sends, several results of one statement, prepared statements, TLS, and a pool of threads.
 #[test]
-fn whatever_is_sent_no_statement_is_counted_twice() {
+fn whatever_is_sent_each_statement_counts_once() {
     for (version, argument) in [
         (Version::Mysql57, "--skip-name-resolve"),
         (Version::Mysql9, "--skip-name-resolve"),
@@ -129,38 +155,42 @@ fn whatever_is_sent_no_statement_is_counted_twice() {
         let server = Server::builder(version).arg(argument).start().unwrap();
         let mut root = load::session(&server);
         root.run("CREATE PROCEDURE test.twice() BEGIN SELECT 1; SELECT 2; END").unwrap();
-        root.run("CREATE TABLE test.long (t LONGTEXT)").unwrap();
-        root.run("INSERT INTO test.long VALUES (REPEAT('x', 1000000))").unwrap();
-        let transports = [Transport::Tcp, Transport::Tls, Transport::Unix];
-        let clients: Vec<_> = transports
-            .map(|transport| Client::connect(&server, transport, Account::APP).unwrap())
-            .map(std::sync::Mutex::new)
-            .into_iter()
-            .collect();
-        let statements = ["CALL test.twice()", "SELECT t FROM test.long", PACED];
-        let ended = trial(&server, &["--for", "4s", "--within", "0ns"], 3, |number| {
-            let mut client = clients[number].lock().unwrap();
-            for statement in statements {
-                client.run(statement).unwrap();
-            }
-        });
-        // Of a CALL each result is a statement to the tap.
-        let json = answer(&ended);
-        let (all, left_out) = (number(&json, "/statements"), number(&json, "/left_out"));
-        assert!(all > 0 && left_out > 0 && number(&json, "/lost") == 0, "{version}: {json}");
+        root.run("CREATE TABLE test.long_texts (t LONGTEXT)").unwrap();
+        root.run("INSERT INTO test.long_texts VALUES (REPEAT('x', 1000000))").unwrap();
+        for statements in [
+            &["CALL test.twice()", "SELECT 1"][..],
+            &["SELECT t FROM test.long_texts", "SELECT 1"],
+            &["PREPARE p FROM 'SELECT 1'", "EXECUTE p", "DEALLOCATE PREPARE p"],
+        ] {
+            let connect = |transport| Client::connect(&server, transport, Account::APP).unwrap();
+            let clients = [Transport::Tcp, Transport::Tls, Transport::Unix];
+            let clients = clients.map(connect).map(Mutex::new);
+            let tried = trial(&server, &["--no-waits"], (3, 300), |number| {
+                let mut client = clients[number].lock().unwrap();
+                for statement in statements {
+                    client.run(statement).unwrap();
+                }
+            });
+            let json = assert_counted(version, &tried, statements.len() as u64, 3);
+            assert_eq!(number(&json, "/lost"), 0, "{version}: {json}");
+        }
     }
 }
 
+/// The thread of a session that ends serves the next one.
 #[test]
 fn sessions_that_come_and_go_with_each_statement_are_priced() {
-    let server = Server::builder(Version::Mariadb1011).lease().unwrap();
-    let ended = trial(&server, &["--for", "5s", "--within", "0ns"], 2, |_| {
-        let mut client = load::session(&server);
-        client.run(PACED).unwrap();
-        client.quit().unwrap();
-    });
-    let json = answer(&ended);
-    assert!(number(&json, "/captured") > 0 && number(&json, "/lost") == 0, "{json}");
+    for version in [Version::Mysql80, Version::Mariadb1011] {
+        let server = Server::builder(version).lease().unwrap();
+        let tried = trial(&server, &["--no-waits"], (2, 600), |_| {
+            let mut client = load::session(&server);
+            client.run(PACED).unwrap();
+            client.quit().unwrap();
+        });
+        // The login and the statement; its end has no answer.
+        let json = assert_counted(version, &tried, 2, 2);
+        assert_eq!(number(&json, "/lost"), 0, "{json}");
+    }
 }
 
 #[test]
@@ -168,20 +198,21 @@ fn two_trials_at_once_do_not_disturb_each_other() {
     let server = Server::builder(Version::Mysql80).lease().unwrap();
     let clients = sessions(&server, 1);
     let pid = server.pid().to_string();
-    let other =
-        Waggle::start(&["prove", "--json", "--pid", &pid, "--for", "5s", "--within", "0ns"]);
-    let ended = trial(&server, &["--for", "5s", "--within", "0ns"], 1, |_| {
+    let common = ["prove", "--json", "--pid", &pid, "--for", "600s", "--within", "0ns"];
+    let mut other = Waggle::start(&common);
+    let tried = trial(&server, &[], (1, CALLS), |_| {
         clients[0].lock().unwrap().run(PACED).unwrap();
     });
-    assert_sound(Version::Mysql80, &answer(&ended), 1);
-    let other = other.end();
-    assert_eq!(number(&answer(&other), "/lost"), 0);
+    assert_sound(Version::Mysql80, &answer(&tried.ended), 1);
+    other.wait_for("the other one", |waggle| waggle.err().contains("statements"));
+    assert_eq!(number(&answer(&other.interrupt()), "/lost"), 0);
 }
 
 #[test]
 fn without_statements_nothing_is_said_of_a_price() {
     let server = Server::builder(Version::Mysql9).lease().unwrap();
-    let ended = trial(&server, &["--for", "1s"], 0, |_| ());
+    let pid = server.pid().to_string();
+    let ended = Waggle::start(&["prove", "--json", "--pid", &pid, "--for", "1s"]).end();
     assert_eq!(ended.code, Some(1), "{}", ended.err);
     let json = ended.lines().remove(0);
     assert!(json["total"].is_null() && json["carried_over"].is_null(), "{json}");
@@ -207,18 +238,23 @@ fn what_cannot_be_priced_is_refused() {
         .map(|version| Server::builder(version).lease().unwrap());
     let several = Waggle::start(&["prove"]).end();
     assert_eq!(several.code, Some(2), "{}", several.err);
-    assert!(
-        several.err.contains("choose one of") && several.err.contains("--pid"),
-        "{}",
-        several.err
-    );
+    let said = &several.err;
+    assert!(said.contains("choose one of") && said.contains("--pid"), "{said}");
     let pid = one.pid().to_string();
     let trap = Waggle::start(&["prove", "--pid", &pid, "--hook", "uprobe"]).end();
     assert_eq!(trap.code, Some(4), "{}", trap.err);
-    assert!(trap.err.contains("a breakpoint does not tell when a request comes"), "{}", trap.err);
-    for wrong in [["--share", "2"], ["--within", "5 parsecs"], ["--for", "0s"]] {
-        let ended = Waggle::start(&[&["prove"][..], &wrong].concat()).end();
+    let said = &trap.err;
+    assert!(said.contains("a breakpoint does not tell when a request comes"), "{said}");
+    for (wrong, words) in [
+        (&["--share", "2"][..], "no share"),
+        (&["--within", "5 parsecs"], "no time"),
+        (&["--within", "100"], "write 100ns"),
+        (&["--for", "0s"], "too short"),
+        (&["--nested"], "cannot be switched"),
+    ] {
+        let ended = Waggle::start(&[&["prove"][..], wrong].concat()).end();
         assert_eq!(ended.code, Some(2), "{wrong:?}: {}", ended.err);
+        assert!(ended.err.contains(words), "{wrong:?}: {}", ended.err);
     }
 }
 
@@ -227,11 +263,10 @@ fn what_cannot_be_priced_is_refused() {
 fn a_time_that_is_injected_is_found() {
     let server = Server::builder(Version::Mysql9).lease().unwrap();
     let clients = sessions(&server, 4);
-    let ended =
-        trial(&server, &["--for", "20s", "--within", "100ns", "--inject", "5us"], 4, |number| {
-            clients[number].lock().unwrap().run("SELECT 1").unwrap();
-        });
-    let json = answer(&ended);
+    let tried = trial(&server, &["--inject", "5us"], (4, 300_000), |number| {
+        clients[number].lock().unwrap().run("SELECT 1").unwrap();
+    });
+    let json = answer(&tried.ended);
     let [found, half_width] =
         ["ns", "half_width_ns"].map(|key| json["total"][key].as_f64().unwrap());
     let injected = json["injected_ns"].as_f64().unwrap();

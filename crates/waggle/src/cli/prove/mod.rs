@@ -4,25 +4,27 @@ mod json;
 mod seen;
 mod text;
 
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use waggle_account::Grouping;
-use waggle_model::{Collector, Cost, Losses, Server, Trial};
+use waggle_model::{Collector, Server, Trial};
 use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
 use waggle_probes::carrier::RunTimeStatistics;
 use waggle_probes::coin::Tosses;
+use waggle_probes::tap::Hook;
 use waggle_prove::{Ladder, Price, Proof, ladder};
 
 use super::watch::{CaptureArgs, until};
 use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_signal};
 use crate::lacking;
 use crate::progress::Line;
-use seen::Seen;
+use seen::{Seen, Sums};
 
 const AFTER_HELP: &str = "\
-For each statement a coin decides what waggle collects of it; nothing else is changed, in the server or on the host. \
+For each statement a coin decides what waggle collects of it. Nothing is changed in the server. \
 Statements of which nothing is collected are counted as left out.
 Exit code 1 where too few statements came to say anything.
 
@@ -32,6 +34,8 @@ Example: waggle prove --within 50ns";
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What is kept of the way there.
 const COURSE_MAX: usize = 12;
+/// What is asked of a price, or injected, is shorter.
+const LONGEST_NS: f64 = 1e5;
 /// For how long entries are counted when the trial is over, and how many there must be.
 const ENTRIES: Duration = Duration::from_millis(500);
 const ENTRIES_MIN: u64 = 100;
@@ -74,7 +78,10 @@ fn nanoseconds(text: &str) -> Result<u64, String> {
             .map_err(|_| format!("`{text}` is no time; write 50ns or 2us"))?
             .as_nanos() as f64,
     };
-    (ns <= 1e9).then_some(ns as u64).ok_or_else(|| format!("`{text}` is too long"))
+    let is_short = ns <= LONGEST_NS;
+    is_short.then_some(ns as u64).ok_or_else(|| {
+        format!("`{text}` is longer than 100 µs; a bare number is seconds: write 100ns")
+    })
 }
 
 /// `1/8` or `0.125`.
@@ -101,26 +108,29 @@ struct Report {
     course: Vec<Moment>,
     length: Duration,
     within_ns: u64,
-    /// What waggle itself took, and how many statements it captured.
-    cost: Cost,
-    /// At most so long is the tap's program entered for nothing, nanoseconds per send.
-    entry_ns: Option<f64>,
-    captured: u64,
-    losses: Losses,
-    /// Why it ended before its time, though the price is not known as well as was asked for.
-    ended: Option<String>,
+    /// What was seen of the server beside it.
+    seen: Sums,
+    /// How long the tap's program takes where it leaves at once, nanoseconds, and at what.
+    entry: Option<(f64, &'static str)>,
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
-    let stop = stop_on_signal()?;
     let mut capture_args = args.capture;
-    capture_args.trial = Some(ladder(&Ladder {
+    if capture_args.nested {
+        let why = "--nested: breakpoints cannot be switched for each statement; leave it out";
+        return Err(Failure::Usage(anyhow!(why)));
+    }
+    let stop = stop_on_signal()?;
+    let trial = ladder(&Ladder {
         collectors: collectors(&capture_args, args.inject.is_some()),
         left_out: args.share,
         inject_ns: args.inject.unwrap_or_default(),
-    }));
-    let trial = capture_args.trial.clone().unwrap_or_else(|| unreachable!("it was just set"));
+    });
+    capture_args.trial = Some(trial.clone());
     let mut capture = capture_args.attach(false, false, &stop)?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(Failure::Cannot(anyhow!("it was stopped before the trial began")));
+    }
     let server = the_server(&capture)?;
     capture.keep_only(server.pid);
     let tosses =
@@ -131,8 +141,10 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         &mut until(None, &stop),
     );
     print(args.json, &json::of(&report), || text::of(&report))?;
-    let misread = lacking::misread(&report.losses);
-    all_written(misread.into_iter().chain(report.ended.clone()))?;
+    let misread = lacking::misread(&report.seen.losses);
+    let ended = report.seen.gone.as_ref();
+    let ended = ended.map(|why| format!("{why} after {:.0} s", report.length.as_secs_f64()));
+    all_written(misread.into_iter().chain(ended))?;
     Ok(if report.proof.total.is_some() { Outcome::Done } else { Outcome::No })
 }
 
@@ -185,8 +197,9 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
     let seen = Seen::default();
     let mut line = Line::new();
     let mut course: Vec<Moment> = Vec::new();
-    let (begun, mut looked_at) = (Instant::now(), Instant::now());
     let mut observer = Observer::begin(capture, options);
+    let (begun, mut looked_at) = (Instant::now(), Instant::now());
+    tosses.start();
     let mut is_known = false;
     let mut is_over = || {
         let after = begun.elapsed();
@@ -200,7 +213,7 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
                 is_known = price.half_width_ns <= within_ns as f64 && after >= SHORTEST;
             }
         }
-        let is_over = is_known || after >= limit || is_stopped() || seen.is_gone().is_some();
+        let is_over = is_known || after >= limit || is_stopped() || seen.sums().gone.is_some();
         if is_over {
             // What was collected is what was counted.
             tosses.end();
@@ -212,50 +225,32 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
     line.end();
     let length = begun.elapsed();
     let proof = Proof::of(&trial, &tosses.read());
-    let entry_ns = match seen.is_gone() {
-        None => entry(observer.capture()),
-        Some(_) => None,
-    };
+    let entry = entry(observer.capture(), server.pid);
     drop(observer);
-    let (cost, captured, losses) = seen.of_all();
-    let ended = seen.is_gone().map(|why| format!("{why} after {:.0} s", length.as_secs_f64()));
-    Report {
-        server,
-        trial,
-        proof,
-        course,
-        length,
-        within_ns,
-        cost,
-        entry_ns,
-        captured,
-        losses,
-        ended,
-    }
+    let seen = seen.sums().clone();
+    Report { server, trial, proof, course, length, within_ns, seen, entry }
 }
 
-/// What the tap's program takes where it leaves at once, as it does when the trial is over: nanoseconds per send of the
-/// host. The kernel's statistics are a part of it, so it is at most that.
-fn entry(capture: &Capture) -> Option<f64> {
+/// What the tap's program takes where it leaves at once, as it does when the trial is over, by the kernel's statistics of
+/// programs: nanoseconds, and at what it is entered.
+fn entry(capture: &Capture, pid: u32) -> Option<(f64, &'static str)> {
+    let at = match capture.watched().get(&pid)?.hook {
+        Hook::Syscall => "system call",
+        _ => "send",
+    };
     let _statistics = RunTimeStatistics::enable().ok()?;
     let before = capture.kernel_time().statements;
     thread::sleep(ENTRIES);
     let after = capture.kernel_time().statements;
     let runs = after.runs.saturating_sub(before.runs);
     let time = after.time.saturating_sub(before.time);
-    (runs >= ENTRIES_MIN).then(|| time.as_nanos() as f64 / runs as f64)
+    (runs >= ENTRIES_MIN).then(|| (time.as_nanos() as f64 / runs as f64, at))
 }
 
 impl Report {
     /// Whether the method is tested, and not waggle.
     fn is_test(&self) -> bool {
         self.trial.arms.iter().any(|arm| arm.collectors.contains(&Collector::Injected))
-    }
-
-    /// Processor time of waggle's own process per captured statement, nanoseconds.
-    fn own_ns(&self) -> Option<f64> {
-        let rate = self.captured as f64 / self.length.as_secs_f64();
-        self.cost.agent_cores.filter(|_| self.captured > 0).map(|cores| cores * 1e9 / rate)
     }
 }
 
@@ -280,13 +275,13 @@ mod tests {
     fn times_and_shares_are_read_as_they_are_written() {
         assert_eq!(nanoseconds("50ns"), Ok(50));
         assert_eq!(nanoseconds("0.2us"), Ok(200));
-        assert_eq!(nanoseconds("1ms"), Ok(1_000_000));
+        assert_eq!(nanoseconds("0.05ms"), Ok(50_000));
         assert_eq!(share("1/8"), Ok(0.125));
         assert_eq!(share("0.5"), Ok(0.5));
         for wrong in ["", "2", "1/0", "0", "x/2", "-1/2"] {
             assert!(share(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["", "ns", "-5ns", "5 parsecs", "2s"] {
+        for wrong in ["", "ns", "-5ns", "5 parsecs", "2s", "100"] {
             assert!(nanoseconds(wrong).is_err(), "{wrong}");
         }
     }

@@ -8,6 +8,8 @@ use waggle_prove::{ArmSeen, Price, Proof};
 
 use super::{Moment, Report};
 
+/// Fewer latencies have no quantile.
+const LATENCIES_MIN: u64 = 100;
 /// Columns of the picture.
 const PICTURE: usize = 48;
 
@@ -27,7 +29,7 @@ fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
 
 /// How far a trial is.
 pub(super) fn progress(after: Duration, limit: Duration, within_ns: u64, proof: &Proof) -> String {
-    let seconds = after.as_secs();
+    let seconds = after.as_secs_f64().ceil();
     let known = match &proof.total {
         Some(price) => {
             let left = after.as_secs_f64() * (price.factor_for(within_ns as f64) - 1.0);
@@ -48,8 +50,8 @@ fn sentence(report: &Report) -> String {
     let Server { pid, flavour, version, .. } = &report.server;
     let of = format!("pid {pid}, {flavour} {version}; {statements} statements in {seconds:.0} s");
     let what = match report.is_test() {
-        true => "What was injected",
-        false => "waggle",
+        true => "What was injected costs",
+        false => "waggle costs the server",
     };
     match &report.proof.total {
         Some(price) => {
@@ -63,7 +65,7 @@ fn sentence(report: &Report) -> String {
                     high.max(0.0)
                 ),
                 false => format!(
-                    "{what} costs {ns:.0} ± {half_width_ns:.0} ns of processor time per statement: {:.1} % ({low:.1} to \
+                    "{what} {ns:.0} ± {half_width_ns:.0} ns of processor time per statement: {:.1} % ({low:.1} to \
                      {high:.1}) of {base} ({of}).\n",
                     price.percent(*ns)
                 ),
@@ -105,8 +107,8 @@ fn name(at: usize, arm: &ArmSeen) -> String {
 fn row(name: &str, price: Option<Option<Price>>, arm: &ArmSeen) -> String {
     let (added, percent) = added(price);
     let latency = |share| match arm.latency.quantile(share) {
-        Some(ns) => format!("{:.1}", ns / 1e3),
-        None => "-".to_owned(),
+        Some(ns) if arm.statements >= LATENCIES_MIN => format!("{:.1}", ns / 1e3),
+        _ => "-".to_owned(),
     };
     let statements = thousands(arm.statements);
     format!(
@@ -163,25 +165,27 @@ fn beside(text: &mut String, report: &Report) {
         let (ns, half) = (price.ns, price.half_width_ns);
         line(text, format_args!("carried over to the next statement: {ns:+.0} ± {half:.0} ns"));
     }
-    let own = report.own_ns().map_or("not measured".to_owned(), |ns| format!("{ns:.0} ns"));
-    let memory = report.cost.rss_bytes.map_or("not measured".to_owned(), |bytes| {
+    let own = report.seen.own_ns().map_or("not measured".to_owned(), |ns| {
+        format!("{ns:.0} ns of processor time per statement, not in the price")
+    });
+    let memory = report.seen.rss_bytes.map_or("not measured".to_owned(), |bytes| {
         format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))
     });
+    line(text, format_args!("waggle's own process: {own}; memory {memory}"));
+    let left_out = match report.is_test() {
+        true => String::new(),
+        false => format!("{} left out by the coin, ", thousands(proof.left_out())),
+    };
+    let captured = thousands(report.seen.captured);
     line(
         text,
-        format_args!("waggle's own process: {own} of processor time per statement, {memory}"),
+        format_args!("{captured} captured, {left_out}{} lost", report.seen.losses.statements()),
     );
-    let left_out = match proof.left_out() {
-        0 => String::new(),
-        left_out => format!("{} left out by the coin, ", thousands(left_out)),
-    };
-    let captured = thousands(report.captured);
-    line(text, format_args!("{captured} captured, {left_out}{} lost", report.losses.statements()));
     if let Some(ns) = proof.injected_ns {
         line(text, format_args!("injected: {ns:.0} ns"));
     }
-    let entry = report.entry_ns.map_or("not measured".to_owned(), |ns| {
-        format!("at most {ns:.0} ns at each send of this host")
+    let entry = report.entry.map_or("not measured".to_owned(), |(ns, at)| {
+        format!("that of the tap about {ns:.0} ns at each {at} of this host")
     });
     line(
         text,
