@@ -65,6 +65,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	unsigned char sched_delayed; /* since 6.12 */
 } __attribute__((preserve_access_index));
 
 struct sched_info {

@@ -89,7 +89,8 @@ __noinline int tell_wait(u64 thd, u64 start, u64 part, u64 ns)
 
 /*
  * Since 6.12 a thread stays in the queue for a while when it goes to sleep. Where it is moved to another processor
- * then, it counts as queued until it comes back. Nobody knows when it was woken, so all of that is its wait.
+ * then, it counts as queued until it comes back. Nobody knows when it was woken, so all of that is its wait. A program
+ * sees it moved (waits/mod.bpf.c); of one that was moved before, a look sees for how long it is queued.
  */
 static __always_inline void doubt_queue(struct parts *parts, const struct task_struct *task, u64 now)
 {

@@ -244,4 +244,19 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/* A thread is moved to another processor: of one that sleeps nobody knows for how long it is queued. */
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_move, struct task_struct *task, int processor)
+{
+	if (!bpf_core_field_exists(task->se.sched_delayed) || !task->se.sched_delayed)
+		return 0;
+	struct target *target = target_of(task->tgid);
+	if (!target || target->parts_program != cfg.program)
+		return 0;
+	struct session *session = bpf_task_storage_get(&sessions, task, NULL, 0);
+	if (session && session->parts.turn == target->turn)
+		session->parts.run_delay = RUN_DELAY_UNKNOWN;
+	return 0;
+}
+
 #include "../waits/threads.bpf.h"

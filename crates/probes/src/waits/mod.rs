@@ -28,6 +28,7 @@ use crate::servers::waiting::{UnwindRow, Waiting, WaitingFunction};
 pub(crate) use stacks::Stacks;
 
 const SWITCH: &str = "on_switch";
+const MOVE: &str = "on_move";
 
 /// What is known of the waits of a server, with the reason where something is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ struct Loaded {
     plan: Plan,
     tables: Tables,
     object: Object,
-    _link: Link,
+    _links: Vec<Link>,
     pids: HashSet<u32>,
 }
 
@@ -156,9 +157,9 @@ impl Probe {
     pub(crate) fn run_time(&self) -> RunTime {
         let mut sum = RunTime::default();
         for loaded in &self.loaded {
-            let one = run_time_of(&loaded.object, SWITCH);
-            sum.runs += one.runs;
-            sum.time += one.time;
+            let switches = run_time_of(&loaded.object, SWITCH);
+            sum.runs += switches.runs;
+            sum.time += switches.time + run_time_of(&loaded.object, MOVE).time;
         }
         sum
     }
@@ -258,11 +259,19 @@ fn load(
     let mut open = carrier::open(skeleton::OBJECT, "the program for waits")?;
     carrier.prepare(&mut open, plan, number)?;
     tables::set_sizes(&mut open, &tables, tells_stacks)?;
+    let delays_sleepers = scheduler::delays_sleepers();
+    for mut program in open.progs_mut().filter(|program| program.name() == MOVE) {
+        program.set_autoload(delays_sleepers);
+    }
     let object = open.load().map_err(kernel_error("loading the program for waits"))?;
     tables::fill(&object, &tables)?;
-    let program = carrier::program(&object, SWITCH)?;
-    let link = program.attach().map_err(kernel_error("tracepoint sched:sched_switch"))?;
-    Ok(Loaded { number, plan: plan.clone(), tables, object, _link: link, pids: HashSet::new() })
+    let attach =
+        |name, place| carrier::program(&object, name)?.attach().map_err(kernel_error(place));
+    let mut links = vec![attach(SWITCH, "tracepoint sched:sched_switch")?];
+    if delays_sleepers {
+        links.push(attach(MOVE, "tracepoint sched:sched_migrate_task")?);
+    }
+    Ok(Loaded { number, plan: plan.clone(), tables, object, _links: links, pids: HashSet::new() })
 }
 
 #[cfg(test)]
@@ -275,7 +284,7 @@ mod tests {
         let open = carrier::open(skeleton::OBJECT, "the program for waits").unwrap();
         let sections: Vec<String> =
             open.progs().map(|program| program.section().to_string_lossy().into_owned()).collect();
-        assert_eq!(sections.len(), 4, "{sections:?}");
+        assert_eq!(sections.len(), 5, "{sections:?}");
         assert!(sections.iter().all(|section| !section.contains(".s/")), "{sections:?}");
     }
 }

@@ -19,14 +19,20 @@ pub(super) fn check() -> Result<(), CarrierError> {
     tells(&types).map_err(|why| CarrierError::Kernel { what: WHAT, why })
 }
 
+/// Whether threads that sleep may stay in the queues of this kernel (since 6.12).
+pub(super) fn delays_sleepers() -> bool {
+    let types = Btf::from_vmlinux();
+    types.is_ok_and(|types| has_member(&types, "sched_entity", "sched_delayed"))
+}
+
+fn has_member(types: &Btf<'_>, name: &str, wanted: &str) -> bool {
+    types.type_by_name::<Struct<'_>>(name).is_some_and(|found| {
+        found.iter().any(|member| member.name.is_some_and(|name| name == wanted))
+    })
+}
+
 fn tells(types: &Btf<'_>) -> Result<(), String> {
-    let info = types.type_by_name::<Struct<'_>>("sched_info");
-    let has = |wanted: &str| {
-        info.as_ref().is_some_and(|info| {
-            info.iter().any(|member| member.name.is_some_and(|name| name == wanted))
-        })
-    };
-    match MEMBERS.into_iter().find(|wanted| !has(wanted)) {
+    match MEMBERS.into_iter().find(|wanted| !has_member(types, "sched_info", wanted)) {
         Some(missing) => Err(format!(
             "sched_info of this kernel has no {missing}; use a kernel built with CONFIG_SCHED_INFO"
         )),

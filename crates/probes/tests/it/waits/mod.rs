@@ -5,6 +5,7 @@ mod counted;
 mod crowds;
 mod disk;
 mod kernels;
+mod moved;
 mod sums;
 mod truth;
 
