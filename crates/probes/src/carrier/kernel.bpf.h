@@ -65,6 +65,8 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
+	u64 sum_exec_runtime;
+	u64 prev_sum_exec_runtime; /* when it was put on a processor last */
 	unsigned char sched_delayed; /* since 6.12 */
 } __attribute__((preserve_access_index));
 

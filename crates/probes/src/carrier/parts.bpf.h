@@ -100,6 +100,12 @@ static __always_inline void doubt_queue(struct parts *parts, const struct task_s
 		parts->run_delay = RUN_DELAY_UNKNOWN;
 }
 
+/* How long a wait had lasted when its thread was watched. */
+static __always_inline u64 waited_before(const struct parts *parts, u64 left)
+{
+	return left == parts->met ? parts->before_ns : 0;
+}
+
 /* The thread is on the processor again: accounts the time since it left. */
 static __always_inline void close_parts(struct parts *parts, const struct task_struct *task)
 {
@@ -127,8 +133,11 @@ static __always_inline void close_parts(struct parts *parts, const struct task_s
 	parts->ns[PART_RUN_QUEUE] += queued;
 	if (part < PARTS)
 		parts->ns[part] += off - queued;
-	if (is_lock(part) && off - queued >= LONG_WAIT_NS)
-		tell_wait(parts->thd, parts->start, part, off - queued);
+	if (!is_lock(part))
+		return;
+	u64 waited = off - queued + waited_before(parts, left);
+	if (waited >= LONG_WAIT_NS)
+		tell_wait(parts->thd, parts->start, part, waited);
 }
 
 /* What a thread has used so far. */

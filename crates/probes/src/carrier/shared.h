@@ -314,6 +314,8 @@ struct parts {
 	u64 switches;
 	u64 left; /* when the thread left the processor; 0: all is accounted */
 	u64 run_delay; /* what the thread had spent in run queues then */
+	u64 met; /* `left` of a wait that went on when its thread was watched */
+	u64 before_ns; /* how long that one had lasted already */
 	u32 part; /* why it left */
 	u32 is_between; /* no statement ran then */
 	u64 replied; /* its last reply was sent */

@@ -55,7 +55,7 @@ static __always_inline void look_at(struct look_row *row, const struct task_stru
 	row->part = PART_RUN_QUEUE;
 	if (task->__state) {
 		row->part = parts->part;
-		since = left;
+		since = left - waited_before(parts, left);
 	} else if (task->on_cpu) {
 		row->part = PART_CPU;
 		since = arrival;
@@ -153,6 +153,17 @@ static __always_inline u32 part_of_note(struct task_struct *task, const struct n
 }
 
 /*
+ * When a thread that sleeps left its processor: it came there, and ran for a while. Time that others took from it
+ * meanwhile (interrupts, the host) is missing, so a wait may be told as longer by that.
+ */
+static __always_inline u64 slept_since(const struct task_struct *task)
+{
+	const struct sched_entity *se = &task->se;
+
+	return task->sched_info.last_arrival + se->sum_exec_runtime - se->prev_sum_exec_runtime;
+}
+
+/*
  * Runs for each thread of a server when user space has read what it does. From now on its time is known. One
  * that is off the processor is noted as if it left it now. One that has moved on since is left for another time.
  */
@@ -196,7 +207,9 @@ int on_note(struct bpf_iter__task *ctx)
 		begin_parts(parts, note->thd, note->start);
 		leave(parts, task, note->command, true, part_of_note(task, note));
 		doubt_queue(parts, task, now);
-		parts->left = now;
+		u64 since = slept_since(task);
+		parts->before_ns = parts->part != PART_RUN_QUEUE && since < now ? now - since : 0;
+		parts->met = parts->left = now;
 	}
 	/* The other program looks at nothing of it before. */
 	__sync_lock_test_and_set(&parts->turn, target->turn);

@@ -79,16 +79,33 @@ fn of_waiters(seen: Vec<Seen>) -> Vec<Seen> {
     seen.into_iter().filter(|seen| is_waiter(seen.text.as_deref().unwrap_or_default())).collect()
 }
 
-/// What was before waggle came is told as that, and the rest for what it is.
+/// Since when those wait that wait for a row.
+fn waiting_since(capture: &mut Capture) -> Vec<u64> {
+    let mut running = capture.running();
+    capture.tap.note_waits(capture.recognised.server.pid, &mut running);
+    let waits = running.iter().filter_map(|one| one.waits);
+    waits.filter(|wait| wait.class == TimeClass::RowLock).map(|wait| wait.since_ns).collect()
+}
+
+/// What was before waggle came is told as that, and the rest for what it is. Who asks meanwhile since when they wait is
+/// told the truth.
 fn who_waits_already_is_told_from_then_on(version: Version) {
     let server = Server::start(version).unwrap();
     let mut holder = held(&server);
     let mut capture = watching(&server);
+    let sending_ns = monotonic_ns();
     let waiting = waiters(&server, &mut capture);
+    let waits_ns = monotonic_ns();
     thread::sleep(Duration::from_millis(100));
     let attaching_ns = monotonic_ns();
     capture.attach();
     let attached_ns = monotonic_ns();
+    let since = waiting_since(&mut capture);
+    assert_eq!(since.len(), WAITERS);
+    let (least, most) = (since.iter().min().unwrap(), since.iter().max().unwrap());
+    assert!(sending_ns < *least, "{sending_ns} {least}");
+    // The scheduler has a clock for each processor.
+    assert!(*most < waits_ns + 10_000_000, "{most} {waits_ns}");
     thread::sleep(Duration::from_millis(300));
     run(&mut holder, "COMMIT");
     assert!(waiting.into_iter().all(|waiter| waiter.join().unwrap()));
