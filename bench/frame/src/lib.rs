@@ -7,12 +7,14 @@ mod page;
 mod quick;
 mod run;
 mod turns;
+mod waggle;
 
 pub use machine::{in_words, machine};
 pub use page::{Limit, interval, kept, limits, signed, span, table};
 pub use quick::Quick;
 pub use run::{Options, Run, ended, write};
 pub use turns::{rounds, thread_cpu};
+pub use waggle::waggle;
 
 /// Of all intervals.
 pub const CONFIDENCE: f64 = 0.95;

@@ -1,10 +1,10 @@
 //! One trial: `waggle prove` on a server under load.
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use waggle_bench_frame::waggle;
 use waggle_testkit::Server;
 
 /// What it says, as JSON.
@@ -20,11 +20,4 @@ pub(crate) fn of(server: &Server, arguments: &[String]) -> Result<Value> {
 /// A number of it.
 pub(crate) fn number(json: &Value, path: &str) -> Result<f64> {
     json.pointer(path).and_then(Value::as_f64).with_context(|| format!("no {path} in {json}"))
-}
-
-/// The binary, which is built beside this one.
-fn waggle() -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("waggle");
-    ensure!(path.exists(), "{} is missing: cargo build --package waggle", path.display());
-    Ok(path)
 }

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
+use waggle_bench_frame::waggle;
 use waggle_host::{self as host, Process};
 use waggle_model::Reading;
 use waggle_testkit::{Killed, Server};
@@ -47,13 +48,6 @@ impl Agent {
     pub(crate) fn rate(&self) -> f64 {
         self.statements as f64 / self.seconds
     }
-}
-
-/// The binary beside this one in the build directory.
-pub(crate) fn waggle() -> Result<PathBuf> {
-    let path = std::env::current_exe()?.with_file_name("waggle");
-    ensure!(path.is_file(), "no binary `waggle` beside this one: run cargo build -p waggle first");
-    Ok(path)
 }
 
 /// Runs `waggle watch` under the load that is at work.

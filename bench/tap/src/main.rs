@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 fn run(settings: Settings) -> Result<()> {
     let run = Run::begin("tap", &settings.options);
     let seed = settings.options.seed;
-    agent::waggle()?;
+    waggle_bench_frame::waggle()?;
     session::give_way()?;
     let server = settings.start_server()?;
     load::prepare(&server)?;

@@ -76,10 +76,11 @@ impl Times {
         found.map(|(count, sum_ns)| *sum_ns as f64 / *count as f64)
     }
 
-    /// Both together.
-    pub fn plus(&self, other: &Times) -> Times {
+    /// All of them together.
+    pub fn sum<'a>(all: impl IntoIterator<Item = &'a Times>) -> Times {
         let mean = |(count, sum_ns): &(u64, u64)| *sum_ns as f64 / *count as f64;
-        let mut buckets = [&self.buckets[..], &other.buckets].concat();
+        let mut buckets: Vec<_> =
+            all.into_iter().flat_map(|times| &times.buckets).copied().collect();
         buckets.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
         Times { buckets }
     }
@@ -113,6 +114,6 @@ mod tests {
     fn times_that_are_added_stay_in_order() {
         let one = Times { buckets: vec![(1, 10), (1, 30)] };
         let other = Times { buckets: vec![(2, 40)] };
-        assert_eq!(one.plus(&other).buckets, [(1, 10), (2, 40), (1, 30)]);
+        assert_eq!(Times::sum([&one, &other]).buckets, [(1, 10), (2, 40), (1, 30)]);
     }
 }

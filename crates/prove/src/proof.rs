@@ -14,7 +14,7 @@ pub const ALPHA: f64 = 0.05;
 pub struct Price {
     /// Nanoseconds per statement; below 0 by chance.
     pub ns: f64,
-    /// The 95 % interval is so many nanoseconds to both sides.
+    /// Half of the width of the 95 % interval, nanoseconds.
     pub half_width_ns: f64,
     /// Processor time of a statement of the first arm, nanoseconds.
     pub base_ns: f64,
@@ -46,12 +46,12 @@ impl Price {
     }
 }
 
-/// A collector and its price beside those before it; `None` where there were too few statements.
+/// What an arm collects that the one before does not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What the arm collects that the one before does not.
+    /// The collector.
     pub collector: Collector,
-    /// What that costs.
+    /// What it costs; `None` where there were too few statements.
     pub price: Option<Price>,
 }
 
@@ -60,6 +60,8 @@ pub struct Step {
 pub struct ArmSeen {
     /// What was collected of them.
     pub collectors: Vec<Collector>,
+    /// From the arm before to this one; the first one has none.
+    pub step: Option<Step>,
     /// How many they were.
     pub statements: u64,
     /// Their processor times.
@@ -73,8 +75,6 @@ pub struct ArmSeen {
 pub struct Proof {
     /// As they are in the trial.
     pub arms: Vec<ArmSeen>,
-    /// From each arm to the next.
-    pub steps: Vec<Step>,
     /// From the first arm to the last.
     pub total: Option<Price>,
     /// What the last arm costs the statement after it on the same thread, beside the first one: a cold cache.
@@ -86,40 +86,43 @@ pub struct Proof {
 impl Proof {
     /// Compares the arms.
     pub fn of(trial: &Trial, tossed: &Tossed) -> Proof {
-        let sum = |times: &mut dyn Iterator<Item = &Times>| {
-            let all: Vec<(u64, u64)> = times.flat_map(|times| times.buckets.clone()).collect();
-            Times::default().plus(&Times { buckets: all })
-        };
-        let of_arm = |arm: usize| sum(&mut tossed.processor.iter().map(|row| &row[arm]));
-        let after_arm = |arm: usize| sum(&mut tossed.processor[arm].iter());
-        let seen = |(at, arm): (usize, &Arm)| ArmSeen {
-            collectors: arm.collectors.clone(),
-            statements: tossed.latency[at].count(),
-            processor: of_arm(at),
-            latency: tossed.latency[at].clone(),
-        };
-        let arms: Vec<ArmSeen> = trial.arms.iter().enumerate().map(seen).collect();
-        let last = arms.len() - 1;
-        let total = Price::of(&arms[0].processor, &arms[last].processor);
-        let step = |pair: &[ArmSeen]| {
-            let is_new = |collector: &&Collector| !pair[0].collectors.contains(collector);
-            let collector = pair[1].collectors.iter().find(is_new)?;
-            let price = Price::of(&pair[0].processor, &pair[1].processor);
+        let of_arm = |arm: usize| Times::sum(tossed.processor.iter().map(|row| &row[arm]));
+        let after_arm = |arm: usize| Times::sum(&tossed.processor[arm]);
+        let processor: Vec<Times> = (0..trial.arms.len()).map(of_arm).collect();
+        let last = processor.len() - 1;
+        let total = Price::of(&processor[0], &processor[last]);
+        let step = |at: usize| {
+            let (before, arm) = (&trial.arms[at.checked_sub(1)?], &trial.arms[at]);
+            let is_new = |collector: &&Collector| !before.collectors.contains(collector);
+            let collector = *arm.collectors.iter().find(is_new)?;
+            let price = Price::of(&processor[at - 1], &processor[at]);
             // All have one base, so that their percents add up.
             let base = total.as_ref().map(|total| total.base_ns);
             let price = price.zip(base).map(|(price, base_ns)| Price { base_ns, ..price });
-            Some(Step { collector: *collector, price })
+            Some(Step { collector, price })
         };
+        let seen = |(at, arm): (usize, &Arm)| ArmSeen {
+            collectors: arm.collectors.clone(),
+            step: step(at),
+            statements: tossed.latency[at].count(),
+            processor: processor[at].clone(),
+            latency: tossed.latency[at].clone(),
+        };
+        let arms: Vec<ArmSeen> = trial.arms.iter().enumerate().map(seen).collect();
         let injected =
             |arm: usize| tossed.injected_ns[arm] as f64 / (arms[arm].statements.max(1)) as f64;
         let injects = trial.inject_ns > 0 && arms.iter().all(|arm| arm.statements > 0);
         Proof {
-            steps: arms.windows(2).filter_map(step).collect(),
             total,
             carried_over: Price::of(&after_arm(0), &after_arm(last)),
             injected_ns: injects.then(|| injected(last) - injected(0)),
             arms,
         }
+    }
+
+    /// What each arm costs beside the one before it.
+    pub fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.arms.iter().filter_map(|arm| arm.step.as_ref())
     }
 
     /// Statements in all.
@@ -164,7 +167,7 @@ mod tests {
         };
         let proof = Proof::of(&trial(), &tossed);
         let steps: Vec<_> =
-            proof.steps.iter().map(|it| (it.collector, it.price.unwrap().ns)).collect();
+            proof.steps().map(|step| (step.collector, step.price.unwrap().ns)).collect();
         assert_eq!(steps, [(Statements, 500.0), (Waits, 100.0)]);
         let total = proof.total.unwrap();
         assert_eq!((total.ns, total.base_ns, total.percent(total.ns)), (600.0, 10_000.0, 6.0));
@@ -185,6 +188,6 @@ mod tests {
         };
         let proof = Proof::of(&trial(), &tossed);
         assert_eq!((proof.total, proof.carried_over, proof.injected_ns), (None, None, None));
-        assert!(proof.steps.iter().all(|step| step.price.is_none()));
+        assert_eq!(proof.steps().filter(|step| step.price.is_none()).count(), 2);
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use libbpf_rs::{
-    Link, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramMut, UprobeOpts, libbpf_sys,
+    Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramMut, UprobeOpts,
+    libbpf_sys,
 };
 
 use super::complaint;
@@ -53,6 +54,12 @@ pub(crate) fn program<'o>(
 ) -> Result<ProgramMut<'o>, CarrierError> {
     let found = object.progs_mut().find(|program| program.name() == name);
     found.ok_or(CarrierError::Kernel { what: name, why: "no such program".into() })
+}
+
+/// A map of an object.
+pub(crate) fn map<'o>(object: &'o Object, name: &'static str) -> Result<Map<'o>, CarrierError> {
+    let found = object.maps().find(|map| map.name() == name);
+    found.ok_or(CarrierError::Kernel { what: name, why: "no such map".into() })
 }
 
 /// The kernel's statistics of one program of an object.

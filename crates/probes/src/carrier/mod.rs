@@ -21,7 +21,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use libbpf_rs::btf::Btf;
-use libbpf_rs::{MapCore, MapHandle, OpenObject};
+use libbpf_rs::{MapHandle, OpenObject};
 use thiserror::Error;
 use waggle_host::monotonic_ns;
 use waggle_model::Losses;
@@ -29,7 +29,7 @@ use waggle_model::Losses;
 use crate::servers::x_protocol::XEndpoint;
 
 pub(crate) use iterator::walk_threads;
-pub(crate) use loader::{attach_breakpoint, kernel_error, open, program, run_time_of};
+pub(crate) use loader::{attach_breakpoint, kernel_error, map, open, program, run_time_of};
 pub(crate) use parts::split_of;
 pub(crate) use plan::Plan;
 pub(crate) use record::{
@@ -125,9 +125,7 @@ impl Carrier {
         }
         let object = open.load().map_err(kernel_error(maps_of))?;
         let map = |name: &'static str| {
-            let map = object.maps().find(|map| map.name() == name);
-            let map = map.ok_or(CarrierError::Kernel { what: name, why: "no such map".into() })?;
-            MapHandle::try_from(&map).map_err(kernel_error("a BPF map"))
+            MapHandle::try_from(&map(&object, name)?).map_err(kernel_error("a BPF map"))
         };
         let (ring_map, target_map) = (map("rings")?, map("targets")?);
         let rings = Rings::new(ring_map.as_fd(), shape).map_err(failed)?;

@@ -10,8 +10,8 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use libbpf_rs::{Link, MapCore, MapHandle, Object};
-use waggle_model::{Arm, Collector, Times, Tossed, Trial};
+use libbpf_rs::{Link, MapHandle, Object};
+use waggle_model::{Arm, Times, Tossed, Trial};
 
 use crate::carrier::{self, Carrier, CarrierError, Mapped, Plan, TRIAL_MAPS, kernel_error};
 use skeleton::types;
@@ -75,9 +75,7 @@ impl Probe {
             let object = open.load().map_err(kernel_error("loading the program of the trial"))?;
             let mut maps = Vec::new();
             for name in TRIAL_MAPS {
-                let map = object.maps().find(|map| map.name() == name);
-                let map =
-                    map.ok_or(CarrierError::Kernel { what: name, why: "no such map".into() })?;
+                let map = carrier::map(&object, name)?;
                 maps.push((name, MapHandle::try_from(&map).map_err(kernel_error(WHAT))?));
             }
             let tosses = Tosses::begin(&maps[1].1, trial)?;
@@ -183,8 +181,8 @@ impl Tosses {
     }
 }
 
-/// A sum of so many times of a bucket. Count and sum are changed one after the other, so that a reader may meet one without
-/// the other.
+/// A sum that a bucket with this count can have. The kernel changes count and sum one after the other: a reader may meet
+/// the one before the other.
 fn sum_within(place: usize, count: u64, sum_ns: u64) -> u64 {
     let (power, step) = (place >> TIME_SHIFT, (place & ((1 << TIME_SHIFT) - 1)) as u64);
     let unit = 1_u64 << (power + TIME_FIRST - TIME_SHIFT);
@@ -196,15 +194,9 @@ fn sum_within(place: usize, count: u64, sum_ns: u64) -> u64 {
     }
 }
 
-/// As `COLLECT_…` of `shared.h`.
+/// `COLLECT_…` of `shared.h`, which has them in the same order.
 fn bits_of(arm: &Arm) -> u32 {
-    let bit = |collector: &Collector| match collector {
-        Collector::Statements => 1,
-        Collector::Texts => 2,
-        Collector::Waits => 4,
-        Collector::Injected => 8,
-    };
-    arm.collectors.iter().map(bit).fold(0, |bits, bit| bits | bit)
+    arm.collectors.iter().fold(0, |bits, collector| bits | 1 << *collector as u32)
 }
 
 #[cfg(test)]

@@ -88,8 +88,7 @@ fn put(object: &Object, pid: u32, notes: &[Noted]) -> Result<(), CarrierError> {
     if notes.is_empty() {
         return Ok(());
     }
-    let map = object.maps().find(|map| map.name() == NOTES);
-    let map = map.ok_or(CarrierError::Kernel { what: NOTES, why: "no such map".into() })?;
+    let map = carrier::map(object, NOTES)?;
     let keys: Vec<u8> = notes.iter().flat_map(|noted| noted.row.tid.to_ne_bytes()).collect();
     let values: Vec<u8> = notes.iter().flat_map(|noted| bytes_of(&noted.note)).collect();
     let (any, count) = (MapFlags::ANY, notes.len() as u32);

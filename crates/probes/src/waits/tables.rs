@@ -4,7 +4,7 @@ use libbpf_rs::{MapCore, MapFlags, Object, OpenObject};
 
 use super::Tables;
 use super::skeleton::types;
-use crate::carrier::{CarrierError, kernel_error};
+use crate::carrier::{self, CarrierError, kernel_error};
 
 const FUNCTIONS: &str = "functions";
 const ROWS: &str = "unwind_rows";
@@ -60,8 +60,7 @@ fn put(object: &Object, name: &'static str, values: &[Vec<u8>]) -> Result<(), Ca
     if values.is_empty() {
         return Ok(());
     }
-    let map = object.maps().find(|map| map.name() == name);
-    let map = map.ok_or(CarrierError::Kernel { what: name, why: "no such map".into() })?;
+    let map = carrier::map(object, name)?;
     let keys: Vec<u8> = (0..values.len() as u32).flat_map(u32::to_ne_bytes).collect();
     let (none, count) = (MapFlags::ANY, values.len() as u32);
     map.update_batch(&keys, &values.concat(), count, none, none).map_err(kernel_error(WHAT))

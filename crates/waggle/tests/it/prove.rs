@@ -14,15 +14,15 @@ use crate::watching::{Ended, Waggle};
 /// A statement that leaves the processors to others: what is counted here is no matter of speed.
 const PACED: &str = "DO SLEEP(0.0005)";
 
-/// What a trial said, and how many calls of the work there were: since it was seen to go on, and in all.
+/// What a trial said. Beside it the calls of the work: from when the trial was seen to go on, and in all.
 struct Tried {
     ended: Ended,
     since: u64,
     in_all: u64,
 }
 
-/// A trial of a server, while each of so many threads calls `work` again and again with its number. It ends after so many
-/// calls, however long they take.
+/// A trial of a server under load: each thread calls `work` with its number, again and again. The trial ends after
+/// `calls` calls, however long they take.
 fn trial(
     server: &Server,
     arguments: &[&str],
@@ -72,8 +72,8 @@ fn number(json: &Value, path: &str) -> u64 {
 /// Enough that each arm of four has hundreds.
 const CALLS: u64 = 2_000;
 
-/// Every statement is in one arm, and what is captured is what the arms say, but for those that run at either end of the
-/// trial; each arm has its share.
+/// Each arm has its share of the statements, and as many were captured as the arms say. Statements that run when the trial
+/// begins or ends may be missing.
 fn assert_sound(version: Version, json: &Value, sessions: u64) {
     let all_arms = json["arms"].as_array().unwrap();
     let arms: Vec<u64> = all_arms.iter().map(|arm| number(arm, "/statements")).collect();
@@ -95,7 +95,7 @@ fn assert_sound(version: Version, json: &Value, sessions: u64) {
     }
 }
 
-/// Every call is a statement of the trial, but for those that run at either end.
+/// Every call is a statement of the trial. Those that run when it begins or ends may be missing.
 fn assert_counted(version: Version, tried: &Tried, per_call: u64, sessions: u64) -> Value {
     let json = answer(&tried.ended);
     let all = number(&json, "/statements");

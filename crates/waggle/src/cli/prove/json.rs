@@ -103,8 +103,7 @@ pub(super) fn of(report: &Report) -> ProveJson {
     };
     let shares = report.trial.arms.iter().map(|arm| arm.share);
     let steps = proof
-        .steps
-        .iter()
+        .steps()
         .map(|step| StepJson { collector: step.collector.name(), price: price(&step.price) });
     let course = report.course.iter().map(|moment| MomentJson {
         after_s: moment.after.as_secs_f64(),

@@ -37,7 +37,7 @@ pub(super) fn progress(after: Duration, limit: Duration, within_ns: u64, proof: 
                 true => format!("until {} s", limit.as_secs()),
                 false => format!("± {within_ns} ns in about {:.0} s", left.max(1.0).ceil()),
             };
-            format!("{:+.0} ± {:.0} ns each; {until}", price.ns, price.half_width_ns)
+            format!("{} ns each; {until}", with_interval(price))
         }
         None => "too few to say anything".to_owned(),
     };
@@ -60,8 +60,8 @@ fn sentence(report: &Report) -> String {
             let [low, high] = [ns - half_width_ns, ns + half_width_ns].map(|ns| price.percent(ns));
             match price.holds(0.0) {
                 true => format!(
-                    "No cost is seen: {ns:+.0} ± {half_width_ns:.0} ns of processor time per statement, at most {:.1} % of \
-                     {base} ({of}).\n",
+                    "No cost is seen: {} ns of processor time per statement, at most {:.1} % of {base} ({of}).\n",
+                    with_interval(price),
                     high.max(0.0)
                 ),
                 false => format!(
@@ -85,10 +85,9 @@ fn table(text: &mut String, report: &Report) {
     );
     let proof = &report.proof;
     for (at, arm) in proof.arms.iter().enumerate() {
-        let price = at.checked_sub(1).map(|step| proof.steps[step].price);
-        line(text, format_args!("{}", row(&name(at, arm), price, arm)));
+        line(text, format_args!("{}", row(&name(at, arm), arm)));
     }
-    if proof.steps.len() > 1 {
+    if proof.steps().count() > 1 {
         let (added, percent) = added(Some(proof.total));
         line(text, format_args!("{:<14} {added:>20} {percent:>7}", "together"));
     }
@@ -104,8 +103,8 @@ fn name(at: usize, arm: &ArmSeen) -> String {
     }
 }
 
-fn row(name: &str, price: Option<Option<Price>>, arm: &ArmSeen) -> String {
-    let (added, percent) = added(price);
+fn row(name: &str, arm: &ArmSeen) -> String {
+    let (added, percent) = added(arm.step.as_ref().map(|step| step.price));
     let latency = |share| match arm.latency.quantile(share) {
         Some(ns) if arm.statements >= LATENCIES_MIN => format!("{:.1}", ns / 1e3),
         _ => "-".to_owned(),
@@ -118,13 +117,15 @@ fn row(name: &str, price: Option<Option<Price>>, arm: &ArmSeen) -> String {
     )
 }
 
+/// Nanoseconds with the 95 % interval.
+fn with_interval(price: &Price) -> String {
+    format!("{:+.0} ± {:.0}", price.ns, price.half_width_ns)
+}
+
 /// A price and its part of a statement; nothing where there is none to be had.
 fn added(price: Option<Option<Price>>) -> (String, String) {
     match price {
-        Some(Some(price)) => (
-            format!("{:+.0} ± {:.0}", price.ns, price.half_width_ns),
-            format!("{:+.1}", price.percent(price.ns)),
-        ),
+        Some(Some(price)) => (with_interval(&price), format!("{:+.1}", price.percent(price.ns))),
         Some(None) => ("not measured".to_owned(), "-".to_owned()),
         None => (String::new(), String::new()),
     }
@@ -152,8 +153,7 @@ fn picture(text: &mut String, course: &[Moment]) {
         };
         let picture: String = (0..PICTURE).map(sign).collect();
         let seconds = after.as_secs_f64();
-        let (ns, half) = (price.ns, price.half_width_ns);
-        line(text, format_args!("{seconds:>6.1} s  {picture}  {ns:+.0} ± {half:.0}"));
+        line(text, format_args!("{seconds:>6.1} s  {picture}  {}", with_interval(price)));
     }
 }
 
@@ -162,8 +162,7 @@ fn beside(text: &mut String, report: &Report) {
     let proof = &report.proof;
     text.push('\n');
     if let Some(price) = &proof.carried_over {
-        let (ns, half) = (price.ns, price.half_width_ns);
-        line(text, format_args!("carried over to the next statement: {ns:+.0} ± {half:.0} ns"));
+        line(text, format_args!("carried over to the next statement: {} ns", with_interval(price)));
     }
     let own = report.seen.own_ns().map_or("not measured".to_owned(), |ns| {
         format!("{ns:.0} ns of processor time per statement, not in the price")
