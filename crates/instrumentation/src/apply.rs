@@ -17,21 +17,30 @@ const STATEMENT_TIME: Duration = Duration::from_millis(2);
 /// Rows in one statement at most.
 pub const ROWS_MAX: usize = 64;
 
+/// The same for what is switched again and again: it has shown what it costs.
+const SWITCH_TIME: Duration = Duration::from_millis(20);
+
 /// How many rows a statement may write: more while statements are quick, fewer when they are slow.
 #[derive(Debug)]
 pub struct Pace {
     rows: usize,
+    statement_time: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { rows: 1 }
+        Self { rows: 1, statement_time: STATEMENT_TIME }
     }
 }
 
 impl Pace {
+    /// For what is switched again and again.
+    pub(crate) fn of_switches() -> Pace {
+        Pace { rows: ROWS_MAX, statement_time: SWITCH_TIME }
+    }
+
     fn heed(&mut self, took: Duration) {
-        self.rows = if took > STATEMENT_TIME {
+        self.rows = if took > self.statement_time {
             (self.rows / 2).max(1)
         } else {
             (self.rows * 2).min(ROWS_MAX)
@@ -40,8 +49,8 @@ impl Pace {
 
     /// Rests as long as the statement took, so that the server is busy with it for at most half of
     /// the time.
-    fn rest(took: Duration) {
-        if took > STATEMENT_TIME {
+    fn rest(&self, took: Duration) {
+        if took > self.statement_time {
             std::thread::sleep(took);
         }
     }
@@ -106,6 +115,26 @@ fn write_class(
     pace: &mut Pace,
 ) -> Result<Made, ConnectionError> {
     let begin = Instant::now();
+    let (statements, longest) = send(connection, changes, pace)?;
+    Ok(Made {
+        what: what(&changes[0]).to_owned(),
+        rows: changes.len(),
+        statements,
+        took: begin.elapsed(),
+        longest,
+        refused: refused(connection, changes)?,
+    })
+}
+
+/// Writes changes without reading any row back. Returns the number of statements and the time of the longest.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn send(
+    connection: &mut Connection,
+    changes: &[Change],
+    pace: &mut Pace,
+) -> Result<(usize, Duration), ConnectionError> {
     let (mut statements, mut longest) = (0, Duration::ZERO);
     let mut rest = changes;
     while !rest.is_empty() {
@@ -118,16 +147,9 @@ fn write_class(
         statements += 1;
         longest = longest.max(took);
         pace.heed(took);
-        Pace::rest(took);
+        pace.rest(took);
     }
-    Ok(Made {
-        what: what(&changes[0]).to_owned(),
-        rows: changes.len(),
-        statements,
-        took: begin.elapsed(),
-        longest,
-        refused: refused(connection, changes)?,
-    })
+    Ok((statements, longest))
 }
 
 /// The rows that do not hold what was written. The server silently ignores some settings.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use waggle_mysql::{Connection, ConnectionError};
 
-use crate::apply::{Made, Pace, what, write};
+use crate::apply::{Made, Pace, send, what, write};
 use crate::change::Change;
 use crate::journal::{Alone, Contents, Header, Journal, JournalError, Planned, Undoer, Undone};
 use crate::left_connection::{mark, wait_for_end};
@@ -112,6 +112,8 @@ pub struct Hold {
     journal: Journal,
     planned: Option<Planned>,
     changes: Vec<Change>,
+    /// Of [`Hold::switch`].
+    pace: Pace,
 }
 
 impl Hold {
@@ -128,7 +130,7 @@ impl Hold {
         let alone = Alone::within(directory)?;
         check_free_in(directory, &header.start)?;
         let journal = Journal::begin(&alone, header)?;
-        Ok(Hold { journal, planned: None, changes: Vec::new() })
+        Ok(Hold { journal, planned: None, changes: Vec::new(), pace: Pace::of_switches() })
     }
 
     /// Where its journal is.
@@ -198,13 +200,31 @@ impl Hold {
         changes: &[Change],
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
+        self.intend_new(changes)?;
+        let pace = &mut self.pace;
+        briefly(connection, |connection| write(connection, changes, pace, tell).map_err(full_or))
+    }
+
+    /// As [`Hold::add`], of what was read back before: now it is not. It is quicker, for what changes often.
+    ///
+    /// # Errors
+    /// As [`Hold::make`].
+    pub fn switch(
+        &mut self,
+        connection: &mut Connection,
+        changes: &[Change],
+    ) -> Result<(), HoldError> {
+        self.intend_new(changes)?;
+        let pace = &mut self.pace;
+        briefly(connection, |connection| send(connection, changes, pace).map(drop).map_err(full_or))
+    }
+
+    /// Writes to the journal what it does not hold yet.
+    fn intend_new(&mut self, changes: &[Change]) -> Result<(), JournalError> {
         let known: BTreeSet<_> = self.changes.iter().map(written).collect();
         let new = changes.iter().filter(|change| !known.contains(&written(change)));
         let new: Vec<Change> = new.cloned().collect();
-        self.intend(&new)?;
-        briefly(connection, |connection| {
-            write(connection, changes, &mut Pace::default(), tell).map_err(full_or)
-        })
+        self.intend(&new)
     }
 
     /// The changes that are made.

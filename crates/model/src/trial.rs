@@ -38,9 +38,20 @@ pub struct Arm {
     pub share: f64,
 }
 
+/// What decides to which arm a statement belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chooser {
+    /// A coin for each statement, by the shares of the arms.
+    Coin,
+    /// Time: all statements of a window belong to its arm.
+    Window,
+}
+
 /// The arms of a trial; their shares add up to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
+    /// How they share the statements.
+    pub chooser: Chooser,
     /// Each adds collectors to the one before.
     pub arms: Vec<Arm>,
     /// How long [`Collector::Injected`] idles, nanoseconds.
@@ -50,6 +61,12 @@ pub struct Trial {
 impl Trial {
     /// The most arms of a trial.
     pub const ARMS_MAX: usize = 6;
+
+    /// One in windows of so many arms. It collects nothing, so that it prices what else is switched.
+    pub fn in_windows(arms: usize) -> Trial {
+        let arm = Arm { collectors: Vec::new(), share: 1.0 / arms as f64 };
+        Trial { chooser: Chooser::Window, arms: vec![arm; arms], inject_ns: 0 }
+    }
 }
 
 /// Times in ascending buckets.
@@ -84,6 +101,15 @@ impl Times {
         buckets.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
         Times { buckets }
     }
+}
+
+/// What one arm of a trial has counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArmTimes {
+    /// Processor time of each statement, from its request to the next.
+    pub processor: Times,
+    /// From the request of a statement to its last send.
+    pub latency: Times,
 }
 
 /// What a trial has counted so far.

@@ -1,6 +1,6 @@
 //! The arms of a trial.
 
-use waggle_model::{Arm, Collector, Trial};
+use waggle_model::{Arm, Chooser, Collector, Trial};
 
 /// What a trial is to compare.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,11 @@ pub fn ladder(wanted: &Ladder) -> Trial {
         collectors: collectors[..count].to_vec(),
         share: if at == 0 { left_out } else { (1.0 - left_out) / others },
     };
-    Trial { arms: counts.into_iter().enumerate().map(arm).collect(), inject_ns: wanted.inject_ns }
+    Trial {
+        chooser: Chooser::Coin,
+        arms: counts.into_iter().enumerate().map(arm).collect(),
+        inject_ns: wanted.inject_ns,
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! From what a trial has counted to what looking costs: a coin decides for each statement what is collected of it, and
 //! the processor time of both arms is compared.
 //!
-//! [`ladder`] makes the arms of a trial, and [`Proof::of`] the answer.
+//! [`ladder`] makes the arms of a trial, and [`Proof::of`] the answer. What no coin can switch is tried in windows:
+//! [`Switched`].
 #![forbid(unsafe_code)]
 
 mod ladder;
 mod proof;
+mod windows;
 
 pub use ladder::{Ladder, ladder};
 pub use proof::{ALPHA, ArmSeen, Price, Proof, Step, TRIM};
+pub use windows::{BLOCK_TRIM, Block, CONFIDENCE, GiveUp, Phase, Sum, Switched, Window, holds};

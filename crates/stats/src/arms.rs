@@ -36,13 +36,19 @@ const NARROWEST_AT: f64 = 200_000.0;
 /// ("The two-sample trimmed t for unequal population variances", Biometrika 1974). Values of one group count as equal.
 /// `None` where an arm has fewer than a hundred values.
 pub fn arm_difference(first: Groups<'_>, second: Groups<'_>, trim: f64) -> Option<ArmDifference> {
-    let [first, second] = [Trimmed::of(first, trim)?, Trimmed::of(second, trim)?];
+    let trimmed = |groups| Trimmed::of(groups, trim).filter(|arm| arm.count >= COUNT_MIN);
+    let [first, second] = [trimmed(first)?, trimmed(second)?];
     Some(ArmDifference {
         count: first.count + second.count,
         base: first.mean,
         value: second.mean - first.mean,
         error: (first.variance_of_mean + second.variance_of_mean).sqrt(),
     })
+}
+
+/// The mean without the lowest and the highest `trim` of the values; `None` without values.
+pub fn trimmed_mean(groups: Groups<'_>, trim: f64) -> Option<f64> {
+    Trimmed::of(groups, trim).map(|arm| arm.mean)
 }
 
 /// Fewer say nothing of a tail.
@@ -57,7 +63,7 @@ struct Trimmed {
 impl Trimmed {
     fn of(groups: Groups<'_>, trim: f64) -> Option<Trimmed> {
         let count: u64 = groups.iter().map(|(count, _)| count).sum();
-        if count < COUNT_MIN {
+        if count == 0 {
             return None;
         }
         let mean_of = |(count, sum): &(u64, u64)| *sum as f64 / *count as f64;

@@ -27,7 +27,7 @@ mod resample;
 mod sequential;
 mod typical;
 
-pub use arms::{ArmDifference, Groups, arm_difference};
+pub use arms::{ArmDifference, Groups, arm_difference, trimmed_mean};
 pub use chance::most_by_chance;
 pub use equivalence::smallest_margin;
 pub use interval::{

@@ -4,11 +4,15 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use anyhow::anyhow;
 use waggle_host::{Endpoint, Process, Waited, monotonic_ns};
+use waggle_model::Loss;
 use waggle_mysql::Connection;
 use waggle_mysql::connection::{ConnectionError, Endpoint as Leads};
 use waggle_observe::Capture;
 use waggle_probes::servers::discover::servers;
+
+use crate::lacking;
 
 /// How often the rings are emptied while our own statement is awaited.
 const DRAIN_EVERY: Duration = Duration::from_millis(10);
@@ -28,6 +32,41 @@ pub(crate) fn candidates(connection: &Connection) -> Vec<u32> {
         |pid: u32| Process::of(pid).listens().value().is_none_or(|all| all.iter().any(is_it));
     let found = servers(Path::new("/proc")).into_iter().map(|found| found.pid);
     found.filter(|pid| listens(*pid)).collect()
+}
+
+/// As [`of_connection`].
+///
+/// # Errors
+/// No watched server has it: with what may be the reason.
+pub(crate) fn found(
+    capture: &mut Capture,
+    connection: &mut Connection,
+) -> anyhow::Result<(u32, u64)> {
+    let found = of_connection(capture, connection)?;
+    found.ok_or_else(|| anyhow!(not_heard(capture)))
+}
+
+/// That a statement of ours did not come through the tap, and why.
+fn not_heard(capture: &Capture) -> String {
+    let without = |pid: &u32| capture.losses(*pid).get(Loss::NoStatement);
+    match capture.watched().iter().max_by_key(|(pid, _)| without(pid)) {
+        Some((pid, watched)) if without(pid) > 0 => format!(
+            "a statement of ours did not come through the tap, and {} replies of pid {pid} became no \
+             statement: waggle reads this server wrongly; report the build {}",
+            without(pid),
+            watched.server.build
+        ),
+        _ => {
+            let missing = match &capture.missing()[..] {
+                [] => String::new(),
+                missing => format!(" ({})", lacking::servers(missing)),
+            };
+            format!(
+                "the option file leads to a server that is not watched here{missing}: a statement of ours did \
+                 not come through the tap; name the socket of the server in the option file, or choose it with --pid"
+            )
+        }
+    }
 }
 
 /// The process and the session of the connection, by a statement of its own; `None` if no watched server has it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use waggle_account::Grouping;
-use waggle_model::{Loss, Reading};
+use waggle_model::Reading;
 use waggle_mysql::counters::{Counters, Histograms};
 use waggle_mysql::verify::verify;
 use waggle_mysql::{Connection, Report};
@@ -19,7 +19,7 @@ use waggle_probes::tap::Hook;
 use book::{Book, COUNTED_WITHIN};
 use moments::Moments;
 
-use crate::{lacking, own_server};
+use crate::own_server;
 
 /// How often the sessions are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -37,8 +37,7 @@ impl Verification {
     pub(crate) fn begin(mut capture: Capture, mut connection: Connection) -> anyhow::Result<Self> {
         let identity = connection.server_identity();
         let thread_per_connection = identity.thread_per_connection;
-        let found = own_server::of_connection(&mut capture, &mut connection)?;
-        let (pid, own_session) = found.ok_or_else(|| anyhow!(not_heard(&capture)))?;
+        let (pid, own_session) = own_server::found(&mut capture, &mut connection)?;
         capture.keep_only(pid);
         let watched = &capture.watched()[&pid];
         let mut server = watched.server.clone();
@@ -105,29 +104,6 @@ impl Verification {
 
 fn observe(observer: &mut Observer, book: &mut Book, is_over: &mut dyn FnMut() -> bool) {
     observer.run(&mut Sinks { statements: vec![book], ..Sinks::default() }, is_over);
-}
-
-/// That a statement of ours did not come through the tap, and why.
-fn not_heard(capture: &Capture) -> String {
-    let without = |pid: &u32| capture.losses(*pid).get(Loss::NoStatement);
-    match capture.watched().iter().max_by_key(|(pid, _)| without(pid)) {
-        Some((pid, watched)) if without(pid) > 0 => format!(
-            "a statement of ours did not come through the tap, and {} replies of pid {pid} became no \
-             statement: waggle reads this server wrongly; report the build {}",
-            without(pid),
-            watched.server.build
-        ),
-        _ => {
-            let missing = match &capture.missing()[..] {
-                [] => String::new(),
-                missing => format!(" ({})", lacking::servers(missing)),
-            };
-            format!(
-                "the option file leads to a server that is not watched here{missing}: a statement of ours did \
-                 not come through the tap; name the socket of the server in the option file, or choose it with --pid"
-            )
-        }
-    }
 }
 
 /// What of a build keeps our digests from being compared with the server's.

@@ -194,7 +194,7 @@ struct trial {
 	u64 from[ARMS_MAX]; /* the arm is the last one whose number a random one of 32 bits reaches */
 	u32 collectors[ARMS_MAX];
 	u32 is_over; /* no statement is collected or counted: it has ended, or not begun yet */
-	u32 unused;
+	u32 window; /* the arm of every statement; ARMS_MAX: the coin decides */
 	u64 inject_ns; /* 0: none */
 	u64 injected_ns[ARMS_MAX]; /* in all, by arm */
 	/* Processor time of each statement, by the arm of the one before and its own. */

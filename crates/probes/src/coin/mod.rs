@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::{Link, MapHandle, Object};
-use waggle_model::{Arm, Times, Tossed, Trial};
+use waggle_model::{Arm, ArmTimes, Chooser, Times, Tossed, Trial};
 
 use crate::carrier::{self, Carrier, CarrierError, Mapped, Plan, TRIAL_MAPS, kernel_error};
 use skeleton::types;
@@ -126,6 +126,10 @@ impl Tosses {
             let at = offset_of!(types::trial, collectors) + 4 * place;
             tosses.half(at).store(arm.map_or(0, bits_of), Ordering::Relaxed);
         }
+        tosses.choose(match trial.chooser {
+            Chooser::Coin => Trial::ARMS_MAX,
+            Chooser::Window => trial.arms.len() - 1,
+        });
         let at = offset_of!(types::trial, inject_ns);
         tosses.number(at).store(trial.inject_ns, Ordering::Relaxed);
         Ok(tosses)
@@ -141,30 +145,42 @@ impl Tosses {
         self.half(offset_of!(types::trial, is_over)).store(1, Ordering::Relaxed);
     }
 
-    /// What it has counted so far.
-    pub fn read(&self) -> Tossed {
-        let processor = offset_of!(types::trial, processor);
-        let latency = offset_of!(types::trial, latency);
-        let row = |first: usize, row: usize| self.times(first + row * size_of::<types::times>());
-        let of_arm = |before: usize, arm| row(processor, before * Trial::ARMS_MAX + arm);
-        let load = |offset| self.number(offset).load(Ordering::Relaxed);
-        Tossed {
-            processor: (0..self.arms)
-                .map(|before| (0..self.arms).map(|arm| of_arm(before, arm)).collect())
-                .collect(),
-            latency: (0..self.arms).map(|arm| row(latency, arm)).collect(),
-            injected_ns: (0..self.arms)
-                .map(|arm| load(offset_of!(types::trial, injected_ns) + 8 * arm))
-                .collect(),
+    /// From now on all statements belong to this arm, in a trial in windows. Its last arm has what is between them.
+    pub fn choose(&self, arm: usize) {
+        self.half(offset_of!(types::trial, window)).store(arm as u32, Ordering::Relaxed);
+    }
+
+    /// Takes away what an arm has counted so far.
+    pub fn take(&self, arm: usize) -> ArmTimes {
+        let processor = (0..self.arms).map(|before| self.times(row_of(before, arm), take));
+        ArmTimes {
+            processor: Times::sum(&processor.collect::<Vec<_>>()),
+            latency: self.times(latency_of(arm), take),
         }
     }
 
-    fn times(&self, offset: usize) -> Times {
+    /// What it has counted so far.
+    pub fn read(&self) -> Tossed {
+        let injected_ns = |arm| {
+            self.number(offset_of!(types::trial, injected_ns) + 8 * arm).load(Ordering::Relaxed)
+        };
+        let row = |before, arm| self.times(row_of(before, arm), load);
+        Tossed {
+            processor: (0..self.arms)
+                .map(|before| (0..self.arms).map(|arm| row(before, arm)).collect())
+                .collect(),
+            latency: (0..self.arms).map(|arm| self.times(latency_of(arm), load)).collect(),
+            injected_ns: (0..self.arms).map(injected_ns).collect(),
+        }
+    }
+
+    /// The buckets of the row at this offset.
+    fn times(&self, offset: usize, read: fn(&AtomicU64) -> u64) -> Times {
         let bucket = |place: usize| {
             let at = offset + place * size_of::<types::bucket>();
-            let load = |offset| self.number(at + offset).load(Ordering::Relaxed);
-            let count = load(offset_of!(types::bucket, count));
-            (count, sum_within(place, count, load(offset_of!(types::bucket, sum_ns))))
+            let number = |offset| read(self.number(at + offset));
+            let count = number(offset_of!(types::bucket, count));
+            (count, sum_within(place, count, number(offset_of!(types::bucket, sum_ns))))
         };
         Times { buckets: (0..BUCKETS).map(bucket).filter(|(count, _)| *count > 0).collect() }
     }
@@ -179,6 +195,24 @@ impl Tosses {
         // SAFETY: as in `number`.
         unsafe { AtomicU32::from_ptr(self.memory.at(offset).as_ptr().cast()) }
     }
+}
+
+fn load(number: &AtomicU64) -> u64 {
+    number.load(Ordering::Relaxed)
+}
+
+fn take(number: &AtomicU64) -> u64 {
+    number.swap(0, Ordering::Relaxed)
+}
+
+/// Where the processor times are of an arm's statements that came after those of another.
+fn row_of(before: usize, arm: usize) -> usize {
+    let row = before * Trial::ARMS_MAX + arm;
+    offset_of!(types::trial, processor) + row * size_of::<types::times>()
+}
+
+fn latency_of(arm: usize) -> usize {
+    offset_of!(types::trial, latency) + arm * size_of::<types::times>()
 }
 
 /// A sum that a bucket with this count can have. The kernel changes count and sum one after the other: a reader may meet

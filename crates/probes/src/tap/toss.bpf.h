@@ -61,6 +61,9 @@ static __noinline int count_time(u32 row, u64 ns)
 /* The statement before the request that is there now, which used the processor for so long. */
 static __always_inline void account(struct trial *trial, const struct coin *coin, u64 used_ns)
 {
+	/* It did not run in one window. */
+	if (trial->window < ARMS_MAX && trial->window != coin->arm)
+		return;
 	if (cfg.injects && coin->arm < ARMS_MAX)
 		__sync_fetch_and_add(&trial->injected_ns[coin->arm], coin->injected_ns);
 	count_time(LATENCY_ROWS + coin->arm, coin->sent_ns - coin->begun_ns);
@@ -71,11 +74,14 @@ static __always_inline void account(struct trial *trial, const struct coin *coin
 static __always_inline void toss(const struct trial *trial, struct coin *coin, bool is_answered)
 {
 	u32 random = bpf_get_prandom_u32();
-	u32 arm = 0;
+	u32 arm = trial->window;
 
+	if (arm >= ARMS_MAX) {
+		arm = 0;
 #pragma unroll
-	for (u32 i = 1; i < ARMS_MAX; i++)
-		arm += random >= trial->from[i];
+		for (u32 i = 1; i < ARMS_MAX; i++)
+			arm += random >= trial->from[i];
+	}
 	if (arm >= ARMS_MAX)
 		return;
 	coin->arm_before = is_answered ? coin->arm : ARMS_MAX;

@@ -20,6 +20,7 @@ mod locked;
 mod plan_by_hand;
 mod planning;
 mod prices;
+mod proving;
 mod rights;
 mod seeing;
 mod setting;
@@ -82,7 +83,7 @@ impl Scene {
     /// With the account of another option file.
     fn command_as(&self, defaults_file: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
-        let group = (!["innodb", "ddl"].contains(&words[0])).then_some("pfs");
+        let group = (!["innodb", "ddl", "prove"].contains(&words[0])).then_some("pfs");
         command.args(group).args(words).env("WAGGLE_STATE_DIR", self.state.path());
         command.arg("--defaults-file").arg(defaults_file);
         command

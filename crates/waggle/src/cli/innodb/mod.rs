@@ -32,6 +32,8 @@ enum Command {
     Watch(watch::Args),
 }
 
+pub(super) use switch::plan;
+
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     match args.command {
         Command::Status(args) => status::run(args),

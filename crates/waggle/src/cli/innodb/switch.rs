@@ -68,7 +68,11 @@ fn switch(args: &SwitchArgs, on: bool) -> Result<Outcome, Failure> {
     hold(&args.account, &args.hold, request)
 }
 
-fn plan(connection: &mut Connection, words: &[String], on: bool) -> Result<Plan, Failure> {
+pub(in super::super) fn plan(
+    connection: &mut Connection,
+    words: &[String],
+    on: bool,
+) -> Result<Plan, Failure> {
     let state = State::read(connection)?;
     let version = connection.server_identity().server_version();
     Plan::of_metrics(&state, words, on, version).map_err(not_planned)

@@ -267,7 +267,7 @@ fn wait_unless(
 }
 
 /// A share such as `3%` or `3`.
-fn percent(text: &str) -> Result<f64, String> {
+pub(in super::super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     let share = number.ok().filter(|share| *share > 0.0 && *share <= 100.0);
     share.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is no share; write 3%"))

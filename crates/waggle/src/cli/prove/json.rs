@@ -1,6 +1,7 @@
 //! A trial as one JSON object. `docs/reference/prove-json.md` documents the shape; `null` was not measured.
 
 use serde::Serialize;
+use waggle_model::Times;
 use waggle_prove::{ALPHA, ArmSeen, Price, TRIM};
 
 use super::Report;
@@ -61,7 +62,7 @@ struct ArmJson {
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-struct QuantilesJson {
+pub(super) struct QuantilesJson {
     p50: Option<f64>,
     p95: Option<f64>,
     p99: Option<f64>,
@@ -73,6 +74,13 @@ struct MomentJson {
     after_s: f64,
     ns: f64,
     half_width_ns: f64,
+}
+
+impl QuantilesJson {
+    pub(super) fn of(times: &Times) -> QuantilesJson {
+        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.quantile(share));
+        QuantilesJson { p50, p95, p99 }
+    }
 }
 
 impl From<&Price> for PriceJson {
@@ -90,16 +98,12 @@ impl From<&Price> for PriceJson {
 pub(super) fn of(report: &Report) -> ProveJson {
     let proof = &report.proof;
     let price = |price: &Option<Price>| price.as_ref().map(PriceJson::from);
-    let quantiles = |times: &waggle_model::Times| {
-        let [p50, p95, p99] = [0.5, 0.95, 0.99].map(|share| times.quantile(share));
-        QuantilesJson { p50, p95, p99 }
-    };
     let arm = |(seen, share): (&ArmSeen, f64)| ArmJson {
         collectors: seen.collectors.iter().map(|collector| collector.name()).collect(),
         share,
         statements: seen.statements,
-        processor_ns: quantiles(&seen.processor),
-        latency_ns: quantiles(&seen.latency),
+        processor_ns: QuantilesJson::of(&seen.processor),
+        latency_ns: QuantilesJson::of(&seen.latency),
     };
     let shares = report.trial.arms.iter().map(|arm| arm.share);
     let steps = proof

@@ -2,6 +2,7 @@
 
 mod json;
 mod seen;
+mod switched;
 mod text;
 
 use std::sync::atomic::Ordering;
@@ -22,6 +23,7 @@ use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_s
 use crate::lacking;
 use crate::progress::Line;
 use seen::{Seen, Sums};
+use switched::{InnodbArgs, PfsArgs, run_innodb, run_pfs};
 
 const AFTER_HELP: &str = "\
 For each statement a coin decides what waggle collects of it. Nothing is changed in the server. \
@@ -42,10 +44,35 @@ const ENTRIES_MIN: u64 = 100;
 /// Fewer seconds say nothing of a load that changes.
 const SHORTEST: Duration = Duration::from_secs(2);
 
-/// Measure what waggle costs a running server: processor time per statement, with an interval.
+/// Measure what looking costs a running server: processor time per statement, with an interval.
+///
+/// Without a subcommand: what waggle itself costs.
 #[derive(Debug, clap::Args)]
-#[command(after_help = AFTER_HELP)]
+#[command(after_help = AFTER_HELP, args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
+    #[command(subcommand)]
+    switched: Option<Switched>,
+    #[command(flatten)]
+    own: OwnArgs,
+}
+
+/// What is switched for the whole server.
+#[derive(Debug, clap::Subcommand)]
+enum Switched {
+    Pfs(PfsArgs),
+    InnodbMetrics(InnodbArgs),
+}
+
+pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+    match args.switched {
+        None => run_own(args.own),
+        Some(Switched::Pfs(args)) => run_pfs(args),
+        Some(Switched::InnodbMetrics(args)) => run_innodb(args),
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct OwnArgs {
     /// Stop after this time at the latest. A bare number is seconds.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = some_time)]
     duration: Duration,
@@ -114,7 +141,7 @@ struct Report {
     entry: Option<(f64, &'static str)>,
 }
 
-pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
+fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
     let mut capture_args = args.capture;
     if capture_args.nested {
         let why = "--nested: breakpoints cannot be switched for each statement; leave it out";

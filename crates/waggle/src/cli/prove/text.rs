@@ -21,7 +21,7 @@ pub(super) fn of(report: &Report) -> String {
     text
 }
 
-fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
+pub(super) fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
     // A text takes whatever is written.
     let _ = text.write_fmt(words);
     text.push('\n');
@@ -194,7 +194,7 @@ fn beside(text: &mut String, report: &Report) {
     );
 }
 
-fn thousands(count: u64) -> String {
+pub(super) fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

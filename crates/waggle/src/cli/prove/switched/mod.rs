@@ -1,0 +1,299 @@
+//! `waggle prove pfs` and its kin: the price of what can only be switched for the whole server, tried in windows.
+
+mod json;
+mod settings;
+mod text;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use waggle_host::monotonic_ns;
+use waggle_model::Server;
+use waggle_mysql::Connection;
+use waggle_observe::Capture;
+use waggle_probes::coin::Tosses;
+use waggle_prove::{Block, GiveUp, Phase, Switched, Window};
+use waggle_stats::Random;
+
+use super::super::watch::CaptureArgs;
+use super::super::{Failure, Outcome, print, some_time};
+use super::the_server;
+use crate::own_server;
+use crate::progress::Line;
+
+pub(super) use settings::{InnodbArgs, PfsArgs, run_innodb, run_pfs};
+
+/// After a switch: statements that began before it are over.
+const SETTLE: Duration = Duration::from_millis(20);
+/// Windows are as long as a switch takes, and as long as so many statements take, but within these.
+const WINDOW_MIN: Duration = Duration::from_millis(100);
+const WINDOW_MAX: Duration = Duration::from_secs(2);
+const STATEMENTS: f64 = 200.0;
+/// How often a signal is looked for in a window.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// In so many blocks it is counted what was seen of the switch.
+const WITNESSED: usize = 3;
+
+/// How long, and when it ends earlier.
+#[derive(Debug, clap::Args)]
+pub(super) struct WindowArgs {
+    /// Try for this time. A bare number is seconds.
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = some_time)]
+    duration: Duration,
+    /// Stop at once and undo when throughput or the p99 of the latency become worse by more than this while it is on.
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = super::super::pfs::hold::percent)]
+    give_up: f64,
+    /// One JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Only the server with this process id.
+    #[arg(long, value_parser = super::super::pid)]
+    pid: Option<u32>,
+}
+
+/// What is turned on and off.
+trait Switch {
+    /// Why it cannot be.
+    type Error;
+
+    /// Turns it on or off. It is off at first.
+    fn turn(&mut self, on: bool) -> Result<(), Self::Error>;
+
+    /// What counts that it works; `None` where nothing does.
+    fn count(&mut self) -> Result<Option<Count>, Self::Error>;
+}
+
+/// What a server has counted so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    /// Of what only counts while it is on.
+    when_on: u64,
+    /// Of what only counts while it is off.
+    when_off: u64,
+}
+
+/// What was counted in windows that were on and in as many that were off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Witness {
+    /// Of what should have counted.
+    wanted: u64,
+    /// Of what should not.
+    unwanted: u64,
+}
+
+impl Witness {
+    fn add(&mut self, is_on: bool, before: Count, after: Count) {
+        let on = after.when_on.saturating_sub(before.when_on);
+        let off = after.when_off.saturating_sub(before.when_off);
+        let (wanted, unwanted) = if is_on { (on, off) } else { (off, on) };
+        self.wanted += wanted;
+        self.unwanted += unwanted;
+    }
+
+    /// Whether it does what was set. What had begun before a switch counts after it.
+    fn is_switched(self) -> bool {
+        self.wanted > 0 && self.wanted >= 2 * self.unwanted
+    }
+}
+
+/// What was found, and how.
+struct Report {
+    server: Server,
+    /// What was switched.
+    what: String,
+    switched: Switched,
+    length: Duration,
+    window: Duration,
+    witness: Option<Witness>,
+    /// What became slower, so that the trial ended.
+    gave_up: Option<&'static str>,
+}
+
+impl Report {
+    /// Whether it was seen that the switch does something; `true` where nothing could show it.
+    fn is_switched(&self) -> bool {
+        self.witness.is_none_or(Witness::is_switched)
+    }
+
+    fn is_answer(&self) -> bool {
+        self.switched.added_ns.is_some()
+            && !self.switched.is_unsound
+            && self.is_switched()
+            && self.gave_up.is_none()
+    }
+}
+
+/// A trial that is under way.
+struct Trial<'a, S> {
+    tosses: Tosses,
+    switch: &'a mut S,
+    stop: &'a AtomicBool,
+    random: Random,
+    is_on: bool,
+    witness: Option<Witness>,
+}
+
+impl<S: Switch> Trial<'_, S> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn turn(&mut self, on: bool) -> Result<(), S::Error> {
+        if self.is_on != on {
+            self.switch.turn(on)?;
+            self.is_on = on;
+        }
+        Ok(())
+    }
+
+    /// One window of a phase.
+    fn window(&mut self, phase: Phase, length: Duration) -> Window {
+        std::thread::sleep(SETTLE);
+        self.tosses.take(phase.arm());
+        let begun = Instant::now();
+        self.tosses.choose(phase.arm());
+        while !self.is_stopped() && begun.elapsed() < length {
+            std::thread::sleep((length.saturating_sub(begun.elapsed())).min(LOOK_EVERY));
+        }
+        self.tosses.choose(Phase::Between.arm());
+        let length = begun.elapsed();
+        Window { length, times: self.tosses.take(phase.arm()) }
+    }
+
+    /// The windows of a block, in random order; `None` if it was stopped before its end.
+    fn block(&mut self, length: Duration, is_witnessed: bool) -> Result<Option<Block>, S::Error> {
+        let mut order = Phase::OF_BLOCK;
+        self.random.shuffle(&mut order);
+        let mut block = Block::default();
+        for phase in order {
+            self.turn(phase.is_on())?;
+            let is_witnessed = is_witnessed && phase != Phase::OffAgain;
+            let before = if is_witnessed { self.switch.count()? } else { None };
+            let window = self.window(phase, length);
+            if let Some(before) = before
+                && let Some(after) = self.switch.count()?
+            {
+                let witness = self.witness.get_or_insert_default();
+                witness.add(phase.is_on(), before, after);
+            }
+            if self.is_stopped() {
+                return Ok(None);
+            }
+            if let Some(of_block) = block.window_mut(phase) {
+                *of_block = window;
+            }
+        }
+        Ok(Some(block))
+    }
+
+    /// How long windows are to be, by what a switch takes and how many statements come.
+    fn length(&mut self) -> Result<Duration, S::Error> {
+        // The first time takes longer.
+        for on in [true, false] {
+            self.turn(on)?;
+        }
+        let begun = Instant::now();
+        for on in [true, false] {
+            self.turn(on)?;
+        }
+        let switch = begun.elapsed() / 2;
+        let seen = self.window(Phase::Off, WINDOW_MIN);
+        let statements = seen.times.latency.count().max(1) as f64;
+        let enough = seen.length.mul_f64((STATEMENTS / statements).min(100.0));
+        Ok(switch.max(enough).clamp(WINDOW_MIN, WINDOW_MAX))
+    }
+}
+
+/// What a trial needs.
+struct Asked<'a> {
+    server: Server,
+    what: String,
+    tosses: Tosses,
+    args: &'a WindowArgs,
+}
+
+/// Tries until the time is over. What failed in the end is told beside what was found until then. Afterwards it may be on.
+fn take<S: Switch>(
+    asked: Asked<'_>,
+    switch: &mut S,
+    stop: &AtomicBool,
+) -> (Report, Result<(), S::Error>) {
+    let Asked { server, what, tosses, args } = asked;
+    let random = Random::seeded(monotonic_ns());
+    let mut trial = Trial { tosses, switch, stop, random, is_on: false, witness: None };
+    let (mut blocks, mut gave_up) = (Vec::new(), None);
+    let mut window = WINDOW_MIN;
+    let begun = Instant::now();
+    trial.tosses.start();
+    let mut go = || -> Result<(), S::Error> {
+        let mut line = Line::new();
+        let mut allowed = GiveUp::new(args.give_up);
+        window = trial.length()?;
+        while begun.elapsed() < args.duration && gave_up.is_none() {
+            let Some(block) = trial.block(window, blocks.len() < WITNESSED)? else { break };
+            gave_up = allowed.as_mut().and_then(|allowed| allowed.heed(&block));
+            blocks.push(block);
+            line.tell(&text::progress(begun.elapsed(), args.duration, &Switched::of(&blocks)));
+        }
+        line.end();
+        Ok(())
+    };
+    let ended = go();
+    trial.tosses.end();
+    let report = Report {
+        server,
+        what,
+        switched: Switched::of(&blocks),
+        length: begun.elapsed(),
+        window,
+        witness: trial.witness,
+        gave_up,
+    };
+    (report, ended)
+}
+
+/// The server to which a connection leads, watched so that a trial in windows can begin.
+fn watch(
+    args: &WindowArgs,
+    connection: &mut Connection,
+    stop: &AtomicBool,
+) -> Result<(Capture, Server, Tosses), Failure> {
+    // In a trial no statement is collected, so that ours would not be met.
+    let mut capture = CaptureArgs::of(args.pid).attach(false, false, stop)?;
+    let (pid, _) = own_server::found(&mut capture, connection).map_err(Failure::Config)?;
+    drop(capture);
+    let mut of_trial = CaptureArgs::of(Some(pid));
+    of_trial.trial = Some(Phase::trial());
+    let capture = of_trial.attach(false, false, stop)?;
+    let server = the_server(&capture)?;
+    let tosses =
+        capture.tosses().ok_or_else(|| anyhow!("no trial has begun")).map_err(Failure::Cannot)?;
+    Ok((capture, server, tosses))
+}
+
+/// Prints what was found.
+fn show(report: &Report, is_json: bool) -> Result<Outcome, Failure> {
+    print(is_json, &json::of(report), || text::of(report))?;
+    Ok(if report.is_answer() { Outcome::Done } else { Outcome::No })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_counts_as_it_should_is_switched() {
+        let count = |when_on, when_off| Count { when_on, when_off };
+        let mut witness = Witness::default();
+        assert!(!witness.is_switched(), "nothing was seen");
+        witness.add(true, count(5, 5), count(105, 6));
+        witness.add(false, count(105, 6), count(107, 56));
+        assert_eq!(witness, Witness { wanted: 150, unwanted: 3 });
+        assert!(witness.is_switched());
+        let mut still = Witness::default();
+        still.add(true, count(0, 0), count(100, 0));
+        still.add(false, count(100, 0), count(200, 0));
+        assert!(!still.is_switched(), "{still:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! Settings of a server: a profile of Performance Schema, counters of InnoDB.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::sync::atomic::AtomicBool;
+
+use waggle_instrumentation::activity;
+use waggle_instrumentation::apply::Made;
+use waggle_instrumentation::filter::Filter;
+use waggle_instrumentation::hold::{Hold, HoldError};
+use waggle_instrumentation::metrics::{self, Counter};
+use waggle_instrumentation::plan::Plan;
+use waggle_instrumentation::{Change, Table};
+use waggle_model::Reading;
+use waggle_mysql::Connection;
+
+use super::super::super::account::AccountArgs;
+use super::super::super::pfs::history::{recover, row, tell_rest};
+use super::super::super::pfs::hold::{begin, failed, left_to_the_guardian, tell_locked};
+use super::super::super::pfs::plan::{find, in_words, plan};
+use super::super::super::{Failure, Outcome, innodb, pfs, stop_on_signal};
+use super::{Asked, Count, Switch, WindowArgs, show, take, watch};
+use crate::streams::{stderr, tell};
+
+/// Price a profile of Performance Schema: it is set and undone again and again, in short windows.
+///
+/// Every change is written to a journal before it is made. It is undone at the end, within two seconds of waggle's death, and
+/// by `waggle pfs rollback`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: waggle prove pfs waits --for 30s --defaults-file /etc/mysql/waggle.cnf"
+)]
+pub(in super::super) struct PfsArgs {
+    /// A name from `waggle pfs profiles`, or the path of a TOML file.
+    profile: String,
+    #[command(flatten)]
+    windows: WindowArgs,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+/// Price counters of InnoDB: they are turned on and off again and again, in short windows.
+///
+/// Every change is written to a journal before it is made. It is undone at the end, within two seconds of waggle's death, and
+/// by `waggle pfs rollback`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: waggle prove innodb-metrics all --defaults-file /etc/mysql/waggle.cnf"
+)]
+pub(in super::super) struct InnodbArgs {
+    /// Counters, modules (module_lock), subsystems (lock), patterns in which % stands for any
+    /// characters, or `all`.
+    #[arg(required = true, value_name = "WHAT")]
+    words: Vec<String>,
+    #[command(flatten)]
+    windows: WindowArgs,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+pub(in super::super) fn run_pfs(args: PfsArgs) -> Result<Outcome, Failure> {
+    let profile = find(&args.profile)?;
+    run(&args.windows, &args.account, &format!("pfs {}", args.profile), |connection| {
+        plan(connection, &profile, &Filter::default())
+    })
+}
+
+pub(in super::super) fn run_innodb(args: InnodbArgs) -> Result<Outcome, Failure> {
+    let what = format!("innodb-metrics {}", args.words.join(" "));
+    run(&args.windows, &args.account, &what, |connection| {
+        innodb::plan(connection, &args.words, true)
+    })
+}
+
+/// Tries what a plan changes.
+fn run(
+    args: &WindowArgs,
+    account: &AccountArgs,
+    what: &str,
+    planned: impl Fn(&mut Connection) -> Result<Plan, Failure>,
+) -> Result<Outcome, Failure> {
+    let stop = stop_on_signal()?;
+    let options = account.clone().read()?;
+    let mut connection = pfs::open(&options)?;
+    recover(&mut connection, &stop)?;
+    let (capture, server, tosses) = watch(args, &mut connection, &stop)?;
+    let plan = planned(&mut connection)?;
+    write!(stderr(), "{}", in_words(&plan, false))?;
+    if plan.changes.is_empty() {
+        tell!("waggle: all of it is set already, so that there is nothing to compare");
+        return Ok(Outcome::No);
+    }
+    let command = format!("prove {what}");
+    let hold = begin(&mut connection, account, &command)?;
+    let mut settings = Settings::new(connection, hold, plan, &stop);
+    let asked = Asked { server, what: what.to_owned(), tosses, args };
+    let (report, ended) = take(asked, &mut settings, &stop);
+    drop(capture);
+    let Settings { mut connection, hold, plan, .. } = settings;
+    let changes = plan.changes.len();
+    if let Err(error) = ended {
+        if report.switched.blocks > 0 {
+            show(&report, args.json)?;
+        }
+        return Err(failed(error, hold, &mut connection, format!("`{command}` failed")));
+    }
+    let restored = hold.end(&mut connection, &mut tell_locked).map_err(left_to_the_guardian)?;
+    let is_whole = tell_rest(&restored);
+    if is_whole {
+        tell!("undone: all {changes} rows are as before");
+    }
+    Ok(match show(&report, args.json)? {
+        Outcome::Done if is_whole => Outcome::Done,
+        _ => Outcome::No,
+    })
+}
+
+/// Settings that are switched.
+struct Settings<'a> {
+    connection: Connection,
+    hold: Hold,
+    plan: Plan,
+    /// What takes the plan back, in the opposite order.
+    back: Vec<Change>,
+    /// What counts only while they are set, and only while they are not: the names of instruments or counters.
+    counts: [BTreeSet<String>; 2],
+    /// How often they were taken back, and set.
+    turned: [u32; 2],
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Settings<'a> {
+    fn new(connection: Connection, hold: Hold, plan: Plan, stop: &'a AtomicBool) -> Settings<'a> {
+        let counting = |on: bool| {
+            let counts = plan.changes.iter().filter(|change| turns(change) == Some(on));
+            counts.map(|change| name(change).to_owned()).collect()
+        };
+        let back = plan.changes.iter().rev().map(Change::inverse).collect();
+        let counts = [counting(true), counting(false)];
+        Settings { connection, hold, plan, back, counts, turned: [0; 2], stop }
+    }
+
+    /// What each instrument or counter that is switched has counted so far.
+    fn counted(&mut self) -> Result<Option<BTreeMap<String, u64>>, HoldError> {
+        let is_metrics = self.plan.changes.iter().any(|change| change.table == Table::Metrics);
+        if !is_metrics {
+            return Ok(match activity::read(&mut self.connection)? {
+                Reading::Value(events) => Some(events),
+                Reading::Absent(_) => None,
+            });
+        }
+        let count = |counter: Counter| (counter.name, counter.count.unsigned_abs());
+        Ok(match metrics::read(&mut self.connection)? {
+            Reading::Value(all) => Some(all.into_iter().map(count).collect()),
+            Reading::Absent(_) => None,
+        })
+    }
+}
+
+impl Switch for Settings<'_> {
+    type Error = HoldError;
+
+    fn turn(&mut self, on: bool) -> Result<(), HoldError> {
+        let Settings { connection, hold, plan, back, turned, .. } = self;
+        let turned = &mut turned[usize::from(on)];
+        *turned += 1;
+        match (*turned, on) {
+            (1, true) => hold.make(connection, plan, self.stop, &mut tell_refused).map(drop),
+            (1, false) => hold.add(connection, back, &mut tell_refused),
+            (_, true) => hold.switch(connection, &plan.changes),
+            (_, false) => hold.switch(connection, back),
+        }
+    }
+
+    fn count(&mut self) -> Result<Option<Count>, HoldError> {
+        if self.counts.iter().all(BTreeSet::is_empty) {
+            return Ok(None);
+        }
+        let Some(counted) = self.counted()? else { return Ok(None) };
+        let sum = |names: &BTreeSet<String>| {
+            let counts = names.iter().filter_map(|name| counted.get(name));
+            counts.fold(0_u64, |sum, count| sum.saturating_add(*count))
+        };
+        let [when_on, when_off] = self.counts.each_ref().map(sum);
+        Ok(Some(Count { when_on, when_off }))
+    }
+}
+
+fn tell_refused(made: &Made) {
+    for change in &made.refused {
+        tell!("the server did not take it: {}", row(change));
+    }
+}
+
+/// The instrument or counter of a change.
+fn name(change: &Change) -> &str {
+    change.key.last().map_or("", String::as_str)
+}
+
+/// Whether a change turns on or off something that counts; `None` where it does neither.
+fn turns(change: &Change) -> Option<bool> {
+    let counts = matches!(change.table, Table::Instruments | Table::Metrics);
+    let is_on =
+        |row: &Option<Vec<Option<String>>>| Some(row.as_ref()?.first()?.as_deref()? == "YES");
+    let (before, after) = (is_on(&change.before)?, is_on(&change.after)?);
+    (counts && before != after).then_some(after)
+}

@@ -1,0 +1,133 @@
+//! A trial in windows, in words: a sentence, a table, and what else is to be known.
+
+use std::time::Duration;
+
+use waggle_model::Server;
+use waggle_prove::{Sum, Switched, holds};
+use waggle_stats::Estimate;
+
+use super::super::text::{line, thousands};
+use super::Report;
+
+/// How far a trial is.
+pub(super) fn progress(after: Duration, limit: Duration, switched: &Switched) -> String {
+    let known = match &switched.added_ns {
+        Some(added) => format!("{} ns each", with_interval(added)),
+        None => "too few to say anything".to_owned(),
+    };
+    let [after, limit] = [after, limit].map(|time| time.as_secs_f64());
+    format!("{after:.0} of {limit:.0} s, {} blocks: {known}", switched.blocks)
+}
+
+pub(super) fn of(report: &Report) -> String {
+    let mut text = sentence(report);
+    table(&mut text, report);
+    beside(&mut text, report);
+    text
+}
+
+fn sentence(report: &Report) -> String {
+    let Report { server: Server { pid, flavour, version, .. }, switched, what, .. } = report;
+    let seconds = report.length.as_secs_f64();
+    let of =
+        format!("pid {pid}, {flavour} {version}; {} blocks in {seconds:.0} s", switched.blocks);
+    let found = switched.added_ns.as_ref().zip(switched.base_ns);
+    let (added, base_ns) = match found {
+        _ if !report.is_switched() => {
+            return format!(
+                "Not measured: `{what}` was set, and nothing shows that it does anything under this load ({of}).\n"
+            );
+        }
+        _ if switched.is_unsound => {
+            return format!(
+                "Not measured: windows in which nothing differs are not alike, so that none of these figures is to be \
+                 trusted; try again, for longer ({of}).\n"
+            );
+        }
+        None => return format!("Not measured: too few statements to say anything ({of}).\n"),
+        Some(found) => found,
+    };
+    let base = format!("the {:.2} µs that a statement takes without it", base_ns / 1e3);
+    let percent = |ns: f64| 100.0 * ns / base_ns;
+    match holds(added, 0.0) {
+        true => format!(
+            "No cost of `{what}` is seen: {} ns of processor time per statement, at most {:.1} % of {base} ({of}).\n",
+            with_interval(added),
+            percent(added.high).max(0.0)
+        ),
+        false => format!(
+            "`{what}` costs the server {:.0} ± {:.0} ns of processor time per statement: {:.1} % ({:.1} to {:.1}) of {base} \
+             ({of}).\n",
+            added.value,
+            added.half_width(),
+            percent(added.value),
+            percent(added.low),
+            percent(added.high)
+        ),
+    }
+}
+
+fn table(text: &mut String, report: &Report) {
+    line(
+        text,
+        format_args!(
+            "\n{:<10} {:>12} {:>12} {:>12} {:>12} {:>12}",
+            "WINDOWS", "STATEMENTS", "PER SECOND", "CPU p50, µs", "p50, µs", "p99, µs"
+        ),
+    );
+    for (name, sum) in ["off", "off again", "on"].iter().zip(&report.switched.sums) {
+        let Sum { statements, rate, processor, latency } = sum;
+        let us = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns / 1e3));
+        line(
+            text,
+            format_args!(
+                "{name:<10} {:>12} {rate:>12.0} {:>12} {:>12} {:>12}",
+                thousands(*statements),
+                us(processor.quantile(0.5)),
+                us(latency.quantile(0.5)),
+                us(latency.quantile(0.99))
+            ),
+        );
+    }
+    line(text, format_args!("p50 and p99: from the request to the last send of its reply.\n"));
+}
+
+fn beside(text: &mut String, report: &Report) {
+    let switched = &report.switched;
+    if let Some(floor) = &switched.floor_ns {
+        let floor = with_interval(floor);
+        line(text, format_args!("noise floor, off beside off again: {floor} ns"));
+    }
+    if let Some(slower) = &switched.slower_percent {
+        let (value, half) = (-slower.value, slower.half_width());
+        line(text, format_args!("throughput while it is on: {value:+.1} ± {half:.1} %"));
+    }
+    let ms = report.window.as_secs_f64() * 1e3;
+    line(text, format_args!("windows of {ms:.0} ms in random order, three to a block"));
+    match report.witness {
+        Some(witness) => line(
+            text,
+            format_args!(
+                "it was seen to work: {} events that should count, {} that should not",
+                thousands(witness.wanted),
+                thousands(witness.unwanted)
+            ),
+        ),
+        None => line(
+            text,
+            format_args!("nothing counts what it does; its rows read back as they were set"),
+        ),
+    }
+    if let Some(what) = report.gave_up {
+        line(
+            text,
+            format_args!(
+                "ended early: {what} became worse than --give-up allows; it was undone at once"
+            ),
+        );
+    }
+}
+
+fn with_interval(estimate: &Estimate) -> String {
+    format!("{:+.0} ± {:.0}", estimate.value, estimate.half_width())
+}

@@ -1,0 +1,248 @@
+//! `waggle prove pfs` and `waggle prove innodb-metrics`: what is switched in windows.
+
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use waggle_testkit::{Client, Server, Version, wait_for, wait_until};
+
+use super::holding::{Rows, assert_as_before, without_threads};
+use super::{Holding, Scene, assert_ended, load, stderr};
+
+/// A statement that leaves the processors to others: what is counted here is no matter of speed.
+const PACED: &str = "SELECT SLEEP(0.0005) FROM test.proving";
+
+/// Sessions that work until the end of `meanwhile`, which is told how many statements there were so far.
+fn at_work<T>(server: &Server, meanwhile: impl FnOnce(&AtomicU64) -> T) -> T {
+    let mut root = load::session(server);
+    root.run("CREATE TABLE IF NOT EXISTS test.proving (a INT PRIMARY KEY)").unwrap();
+    root.run("REPLACE INTO test.proving VALUES (1)").unwrap();
+    let clients: Vec<Mutex<Client>> = (0..2).map(|_| Mutex::new(load::session(server))).collect();
+    let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for client in &clients {
+            scope.spawn(|| {
+                let mut client = client.lock().unwrap();
+                while !is_over.load(Ordering::SeqCst) {
+                    // A server that is killed answers no more.
+                    let _ = client.run(PACED);
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| meanwhile(&done)));
+        is_over.store(true, Ordering::SeqCst);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// A profile that turns on what no statement here does.
+const NOTHING: &str = r#"
+question = "Does anybody purge relay logs?"
+expected_cost = "None."
+base = "default"
+
+[[instruments]]
+names = ["stage/sql/Purging old relay logs"]
+enabled = true
+timed = true
+"#;
+
+/// A trial that is under way.
+struct Trial {
+    child: Holding,
+    said: tempfile::NamedTempFile,
+}
+
+impl Trial {
+    fn begin(scene: &Scene, words: &[&str]) -> Trial {
+        let said = tempfile::NamedTempFile::new().unwrap();
+        let mut command = scene.command(words);
+        command.args(["--json", "--for", "600s", "--give-up", "100%"]);
+        command.args(["--pid", &scene.server.pid().to_string()]);
+        let child: Child =
+            command.stdout(Stdio::piped()).stderr(said.reopen().unwrap()).spawn().unwrap();
+        Trial { child: Holding(Some(child)), said }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(self.said.path()).unwrap()
+    }
+
+    /// What it prints when it was ended like this, and what it says beside it.
+    fn ended(self, end: fn(Holding) -> Output) -> (Output, String) {
+        let Trial { child, said } = self;
+        let output = end(child);
+        (output, fs::read_to_string(said.path()).unwrap())
+    }
+
+    /// Until the first block is over.
+    fn wait_for_a_block(&self) {
+        wait_until("a block", || self.said().contains(" blocks: "));
+    }
+}
+
+fn object(output: &Output, said: &str) -> Value {
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {:?} {said}", output.stdout))
+}
+
+/// What a trial says that is ended after a block and a few hundred statements more.
+fn tried(scene: &Scene, words: &[&str]) -> Value {
+    let trial = Trial::begin(scene, words);
+    let (output, said) = at_work(&scene.server, |done| {
+        trial.wait_for_a_block();
+        let begun = done.load(Ordering::SeqCst);
+        wait_until("statements", || done.load(Ordering::SeqCst) > begun + 500);
+        trial.ended(Holding::end)
+    });
+    let json = object(&output, &said);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+    assert!(said.contains("rows are as before"), "{said}");
+    assert!(json["blocks"].as_u64().unwrap() > 0, "{json}");
+    for phase in ["off", "off_again", "on"] {
+        assert!(json[phase]["statements"].as_u64().unwrap() > 0, "{phase}: {json}");
+        assert!(json[phase]["processor_ns"]["p50"].as_f64().unwrap() > 0.0, "{phase}: {json}");
+    }
+    json
+}
+
+fn assert_witnessed(json: &Value) {
+    let witness = &json["witness"];
+    assert_eq!(witness["is_switched"], true, "{json}");
+    assert!(witness["wanted"].as_u64() > Some(0), "{json}");
+}
+
+#[test]
+fn a_profile_is_switched_in_windows_and_undone_on_every_server() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        let json = tried(&scene, &["prove", "pfs", "waits"]);
+        assert_witnessed(&json);
+        assert_eq!((&json["what"], &json["gave_up"]), (&"pfs waits".into(), &Value::Null));
+        assert_as_before(&scene, &before, version.name());
+        assert!(scene.contents().iter().all(|contents| contents.undone.is_some()), "{version}");
+    }
+}
+
+#[test]
+fn counters_of_innodb_are_switched_in_windows_and_undone() {
+    for version in [Version::Mysql9, Version::Mariadb1011] {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        // What of all counters moves under this load differs by version.
+        let json = tried(&scene, &["prove", "innodb-metrics", "all"]);
+        assert_witnessed(&json);
+        assert_as_before(&scene, &before, version.name());
+    }
+}
+
+/// That all is undone, by the guardian if need be.
+fn assert_undone(scene: &Scene, before: &Rows) {
+    wait_for("the undo", || {
+        let is_undone = scene.contents().iter().all(|contents| contents.undone.is_some());
+        is_undone.then_some(())
+    });
+    assert_as_before(scene, before, "after it was killed");
+}
+
+#[test]
+fn what_is_killed_in_the_middle_is_undone_by_its_guardian() {
+    let scene = Scene::of(Version::Mysql80);
+    let before = without_threads(&scene.read());
+    let trial = Trial::begin(&scene, &["prove", "pfs", "stages"]);
+    at_work(&scene.server, |_| {
+        trial.wait_for_a_block();
+        trial.child.kill();
+    });
+    assert_eq!(scene.contents().len(), 1);
+    assert_undone(&scene, &before);
+}
+
+#[test]
+fn a_second_trial_is_refused_while_one_is_held_and_one_of_nothing_says_so() {
+    let scene = Scene::of(Version::Mysql9);
+    let trial = Trial::begin(&scene, &["prove", "pfs", "stages"]);
+    at_work(&scene.server, |_| {
+        trial.wait_for_a_block();
+        let pid = scene.server.pid().to_string();
+        let second = ["prove", "pfs", "waits", "--pid", &pid];
+        scene.assert_run(&second, 4, &["`prove pfs stages`", "waggle pfs rollback"]);
+    });
+    trial.child.end();
+    let set = scene.hold(&["apply", "stages"]);
+    let pid = scene.server.pid().to_string();
+    scene.assert_run(&["prove", "pfs", "stages", "--pid", &pid], 1, &["all of it is set already"]);
+    set.end();
+    // Nothing of this load has such an event.
+    let profile = scene.state.path().join("nothing.toml");
+    fs::write(&profile, NOTHING).unwrap();
+    let trial = Trial::begin(&scene, &["prove", "pfs", profile.to_str().unwrap()]);
+    let (output, said) = at_work(&scene.server, |_| {
+        trial.wait_for_a_block();
+        trial.ended(Holding::end)
+    });
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(object(&output, &said)["witness"]["is_switched"], false);
+}
+
+#[test]
+fn who_may_not_change_settings_is_told_what_to_grant() {
+    let scene = Scene::of(Version::Mysql80);
+    let pid = scene.server.pid().to_string();
+    let file = scene.few(&["SELECT ON performance_schema.*"]);
+    let words = ["prove", "pfs", "stages", "--pid", &pid];
+    scene.assert_run_as(&file, &words, 4, &["GRANT", "UPDATE"]);
+    assert!(scene.contents().iter().all(|contents| contents.undone.is_some()));
+    let wrong = [
+        (&["prove", "pfs", "no_such_profile"][..], 2, "no_such_profile"),
+        (&["prove", "innodb-metrics", "no_such_counter"], 2, "no_such_counter"),
+        (&["prove", "pfs", "waits", "--give-up", "0"], 2, "no share"),
+        (&["prove", "--within", "1us", "pfs", "waits"], 2, "cannot be used with"),
+    ];
+    for (words, code, said) in wrong {
+        scene.assert_run(words, code, &[said]);
+    }
+}
+
+#[test]
+fn a_server_that_ends_in_the_middle_is_told() {
+    let state = tempfile::TempDir::new().unwrap();
+    let mut server =
+        Server::builder(Version::Mysql57).arg("--performance-schema=ON").start().unwrap();
+    let said = tempfile::NamedTempFile::new().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waggle"));
+    command.args(["prove", "pfs", "waits", "--for", "600s", "--give-up", "100%"]);
+    command.args(["--pid", &server.pid().to_string(), "--defaults-file"]);
+    command.arg(server.defaults_file()).env("WAGGLE_STATE_DIR", state.path());
+    command.stdout(Stdio::piped()).stderr(said.reopen().unwrap());
+    let child = Holding(Some(command.spawn().unwrap()));
+    let trial = Trial { child, said };
+    let pid = Pid::from_raw(server.pid().cast_signed()).unwrap();
+    let (output, said) = at_work(&server, |_| {
+        trial.wait_for_a_block();
+        kill_process(pid, Signal::KILL).unwrap();
+        trial.ended(Holding::wait)
+    });
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("`prove pfs waits` failed"), "{said}");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("WINDOWS"), "what was found until then: {shown} {said}");
+    server.kill9().unwrap();
+}
+
+#[test]
+fn without_statements_nothing_is_said_of_a_price() {
+    let scene = Scene::of(Version::Mariadb1011);
+    let pid = scene.server.pid().to_string();
+    let words = ["prove", "pfs", "waits", "--pid", &pid, "--for", "1s"];
+    let output = scene.run(&words);
+    assert_ended(&output, 1, &["rows are as before"], stderr(&output));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("Not measured"), "{said}");
+}
