@@ -195,6 +195,8 @@ pub struct GiveUp {
     p99: Watch,
 }
 
+/// Where so many statements came while it was off, and none while it is on, the server stands still.
+const STOPPED_MIN: u64 = 100;
 /// The chance to give up without need.
 const GIVE_UP_ERROR: f64 = 0.01;
 
@@ -207,6 +209,11 @@ impl GiveUp {
 
     /// Takes a block; says what became slower.
     pub fn heed(&mut self, block: &Block) -> Option<&'static str> {
+        if block.on.statements() == 0
+            && block.off.statements().min(block.off_again.statements()) >= STOPPED_MIN
+        {
+            return Some("throughput");
+        }
         let p99 = |window: &Window| window.times.latency.quantile(0.99);
         let off_rate = block.both_off(|window| Some(window.rate()))?;
         let on_rate = block.on.rate();
@@ -289,6 +296,7 @@ mod tests {
             })
         };
         assert_eq!(slower(990), None);
+        assert_eq!(slower(0), Some(("throughput", 0)));
         assert!(slower(700).is_some_and(|(what, at)| what == "throughput" && at < 20));
     }
 }

@@ -64,6 +64,8 @@ enum Command {
     ReadMemory,
     #[command(hide = true)]
     AskServer,
+    #[command(hide = true)]
+    KeepProgram(prove::keeper::Args),
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, \
@@ -115,6 +117,7 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Command::ReadProcess => children::read_process(),
         Command::ReadMemory => children::read_memory(),
         Command::AskServer => children::ask_server(),
+        Command::KeepProgram(args) => prove::keeper::run(args),
     };
     match ended {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

@@ -1,5 +1,9 @@
 //! Load for the servers under test.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
 use waggle_testkit::client::Value;
 use waggle_testkit::sysbench::{Length, Report, Running, Sysbench};
 use waggle_testkit::{Account, Client, Server, Transport, wait_until};
@@ -89,4 +93,28 @@ pub(crate) fn wait_until_alone(server: &Server) -> Client {
         });
     }
     client
+}
+
+/// Two sessions that run this statement again and again until the end of `meanwhile`, which is told how often so far.
+pub(crate) fn at_work<T>(
+    server: &Server,
+    statement: &str,
+    meanwhile: impl FnOnce(&AtomicU64) -> T,
+) -> T {
+    let mut sessions = [session(server), session(server)];
+    let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for session in &mut sessions {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::SeqCst) {
+                    // A server that is killed answers no more.
+                    let _ = session.run(statement);
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| meanwhile(&done)));
+        is_over.store(true, Ordering::SeqCst);
+        result.unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }

@@ -17,6 +17,7 @@ mod misread;
 mod outputs;
 mod pile_up;
 mod prove;
+mod prove_program;
 mod rungs;
 mod secrets;
 mod server_digests;

@@ -2,13 +2,11 @@
 
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use waggle_testkit::{Client, Server, Version, wait_for, wait_until};
+use waggle_testkit::{Server, Version, wait_for, wait_until};
 
 use super::holding::{Rows, assert_as_before, without_threads};
 use super::{Holding, Scene, assert_ended, load, stderr};
@@ -16,28 +14,12 @@ use super::{Holding, Scene, assert_ended, load, stderr};
 /// A statement that leaves the processors to others: what is counted here is no matter of speed.
 const PACED: &str = "SELECT SLEEP(0.0005) FROM test.proving";
 
-/// Sessions that work until the end of `meanwhile`, which is told how many statements there were so far.
+/// Sessions at work.
 fn at_work<T>(server: &Server, meanwhile: impl FnOnce(&AtomicU64) -> T) -> T {
     let mut root = load::session(server);
     root.run("CREATE TABLE IF NOT EXISTS test.proving (a INT PRIMARY KEY)").unwrap();
     root.run("REPLACE INTO test.proving VALUES (1)").unwrap();
-    let clients: Vec<Mutex<Client>> = (0..2).map(|_| Mutex::new(load::session(server))).collect();
-    let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
-    thread::scope(|scope| {
-        for client in &clients {
-            scope.spawn(|| {
-                let mut client = client.lock().unwrap();
-                while !is_over.load(Ordering::SeqCst) {
-                    // A server that is killed answers no more.
-                    let _ = client.run(PACED);
-                    done.fetch_add(1, Ordering::SeqCst);
-                }
-            });
-        }
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| meanwhile(&done)));
-        is_over.store(true, Ordering::SeqCst);
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    load::at_work(server, PACED, meanwhile)
 }
 
 /// A profile that turns on what no statement here does.

@@ -23,7 +23,9 @@ use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_s
 use crate::lacking;
 use crate::progress::Line;
 use seen::{Seen, Sums};
-use switched::{InnodbArgs, PfsArgs, run_innodb, run_pfs};
+use switched::{InnodbArgs, PfsArgs, ProgramArgs, run_innodb, run_pfs, run_program};
+
+pub(super) use switched::keeper;
 
 const AFTER_HELP: &str = "\
 For each statement a coin decides what waggle collects of it. Nothing is changed in the server. \
@@ -61,6 +63,7 @@ pub(super) struct Args {
 enum Switched {
     Pfs(PfsArgs),
     InnodbMetrics(InnodbArgs),
+    Program(ProgramArgs),
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -68,6 +71,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         None => run_own(args.own),
         Some(Switched::Pfs(args)) => run_pfs(args),
         Some(Switched::InnodbMetrics(args)) => run_innodb(args),
+        Some(Switched::Program(args)) => run_program(&args),
     }
 }
 

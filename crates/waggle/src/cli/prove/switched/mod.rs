@@ -1,6 +1,8 @@
 //! `waggle prove pfs` and its kin: the price of what can only be switched for the whole server, tried in windows.
 
 mod json;
+pub(in super::super) mod keeper;
+mod program;
 mod settings;
 mod text;
 
@@ -22,6 +24,7 @@ use super::the_server;
 use crate::own_server;
 use crate::progress::Line;
 
+pub(super) use program::{ProgramArgs, run_program};
 pub(super) use settings::{InnodbArgs, PfsArgs, run_innodb, run_pfs};
 
 /// After a switch: statements that began before it are over.
@@ -105,7 +108,11 @@ struct Report {
     switched: Switched,
     length: Duration,
     window: Duration,
+    /// How long it takes to turn it on or off.
+    switch: Duration,
     witness: Option<Witness>,
+    /// What shows that it was switched, where nothing counts what it does.
+    shown_by: &'static str,
     /// What became slower, so that the trial ended.
     gave_up: Option<&'static str>,
 }
@@ -188,7 +195,7 @@ impl<S: Switch> Trial<'_, S> {
     }
 
     /// How long windows are to be, by what a switch takes and how many statements come.
-    fn length(&mut self) -> Result<Duration, S::Error> {
+    fn length(&mut self, switch: &mut Duration) -> Result<Duration, S::Error> {
         // The first time takes longer.
         for on in [true, false] {
             self.turn(on)?;
@@ -197,11 +204,11 @@ impl<S: Switch> Trial<'_, S> {
         for on in [true, false] {
             self.turn(on)?;
         }
-        let switch = begun.elapsed() / 2;
+        *switch = begun.elapsed() / 2;
         let seen = self.window(Phase::Off, WINDOW_MIN);
         let statements = seen.times.latency.count().max(1) as f64;
         let enough = seen.length.mul_f64((STATEMENTS / statements).min(100.0));
-        Ok(switch.max(enough).clamp(WINDOW_MIN, WINDOW_MAX))
+        Ok((*switch).max(enough).clamp(WINDOW_MIN, WINDOW_MAX))
     }
 }
 
@@ -209,6 +216,7 @@ impl<S: Switch> Trial<'_, S> {
 struct Asked<'a> {
     server: Server,
     what: String,
+    shown_by: &'static str,
     tosses: Tosses,
     args: &'a WindowArgs,
 }
@@ -219,17 +227,17 @@ fn take<S: Switch>(
     switch: &mut S,
     stop: &AtomicBool,
 ) -> (Report, Result<(), S::Error>) {
-    let Asked { server, what, tosses, args } = asked;
+    let Asked { server, what, shown_by, tosses, args } = asked;
     let random = Random::seeded(monotonic_ns());
     let mut trial = Trial { tosses, switch, stop, random, is_on: false, witness: None };
     let (mut blocks, mut gave_up) = (Vec::new(), None);
-    let mut window = WINDOW_MIN;
+    let (mut window, mut turning) = (WINDOW_MIN, Duration::ZERO);
     let begun = Instant::now();
     trial.tosses.start();
     let mut go = || -> Result<(), S::Error> {
         let mut line = Line::new();
         let mut allowed = GiveUp::new(args.give_up);
-        window = trial.length()?;
+        window = trial.length(&mut turning)?;
         while begun.elapsed() < args.duration && gave_up.is_none() {
             let Some(block) = trial.block(window, blocks.len() < WITNESSED)? else { break };
             gave_up = allowed.as_mut().and_then(|allowed| allowed.heed(&block));
@@ -247,7 +255,9 @@ fn take<S: Switch>(
         switched: Switched::of(&blocks),
         length: begun.elapsed(),
         window,
+        switch: turning,
         witness: trial.witness,
+        shown_by,
         gave_up,
     };
     (report, ended)
@@ -263,9 +273,16 @@ fn watch(
     let mut capture = CaptureArgs::of(args.pid).attach(false, false, stop)?;
     let (pid, _) = own_server::found(&mut capture, connection).map_err(Failure::Config)?;
     drop(capture);
-    let mut of_trial = CaptureArgs::of(Some(pid));
-    of_trial.trial = Some(Phase::trial());
-    let capture = of_trial.attach(false, false, stop)?;
+    in_trial(CaptureArgs::of(Some(pid)), stop)
+}
+
+/// The only server, watched so that a trial in windows can begin.
+fn in_trial(
+    mut args: CaptureArgs,
+    stop: &AtomicBool,
+) -> Result<(Capture, Server, Tosses), Failure> {
+    args.trial = Some(Phase::trial());
+    let capture = args.attach(false, false, stop)?;
     let server = the_server(&capture)?;
     let tosses =
         capture.tosses().ok_or_else(|| anyhow!("no trial has begun")).map_err(Failure::Cannot)?;

@@ -93,7 +93,13 @@ fn run(
     let command = format!("prove {what}");
     let hold = begin(&mut connection, account, &command)?;
     let mut settings = Settings::new(connection, hold, plan, &stop);
-    let asked = Asked { server, what: what.to_owned(), tosses, args };
+    let asked = Asked {
+        server,
+        what: what.to_owned(),
+        shown_by: "nothing counts what it does; its rows read back as they were set",
+        tosses,
+        args,
+    };
     let (report, ended) = take(asked, &mut settings, &stop);
     drop(capture);
     let Settings { mut connection, hold, plan, .. } = settings;

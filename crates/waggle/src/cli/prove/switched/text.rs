@@ -33,6 +33,13 @@ fn sentence(report: &Report) -> String {
         format!("pid {pid}, {flavour} {version}; {} blocks in {seconds:.0} s", switched.blocks);
     let found = switched.added_ns.as_ref().zip(switched.base_ns);
     let (added, base_ns) = match found {
+        _ if switched.blocks == 0 => {
+            let switch = report.switch.as_secs_f64();
+            return format!(
+                "Not measured: no block came to its end; to turn it on or off takes {switch:.1} s, so give it longer with \
+                 --for ({of}).\n"
+            );
+        }
         _ if !report.is_switched() => {
             return format!(
                 "Not measured: `{what}` was set, and nothing shows that it does anything under this load ({of}).\n"
@@ -113,10 +120,7 @@ fn beside(text: &mut String, report: &Report) {
                 thousands(witness.unwanted)
             ),
         ),
-        None => line(
-            text,
-            format_args!("nothing counts what it does; its rows read back as they were set"),
-        ),
+        None => line(text, format_args!("{}", report.shown_by)),
     }
     if let Some(what) = report.gave_up {
         line(

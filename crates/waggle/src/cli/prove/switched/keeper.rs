@@ -1,0 +1,95 @@
+//! The process that keeps a program running for `waggle prove program`, and ends it when waggle asks for it or has died.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::super::super::{Failure, Outcome, stop_on_signal};
+use crate::streams::tell;
+
+/// How long a program may take to end before it is killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that are kept of what it says beside its output.
+const SAID_MAX: usize = 4096;
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Keep a program running until standard input closes.
+#[derive(Debug, clap::Args)]
+pub(in super::super::super) struct Args {
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
+    // Who ends all processes of a service ends the program, too.
+    let stop = stop_on_signal()?;
+    let mut program = Command::new(&args.command[0])
+        .args(&args.command[1..])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .with_context(|| format!("`{}` cannot be started", args.command[0].display()))
+        .map_err(Failure::Cannot)?;
+    let said = program.stderr.take();
+    let said = thread::spawn(|| said.map_or(Vec::new(), last_of));
+    static IS_OVER: AtomicBool = AtomicBool::new(false);
+    thread::spawn(|| {
+        // Whatever happens to it, nobody asks for the program any more.
+        let _ = io::stdin().read_to_end(&mut Vec::new());
+        IS_OVER.store(true, Ordering::Relaxed);
+    });
+    while !IS_OVER.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+        if program.try_wait()?.is_some() {
+            // What it started goes, too.
+            signal(&program, Signal::KILL);
+            let said = said.join().unwrap_or_default();
+            tell!("{}", String::from_utf8_lossy(&said).trim_end());
+            return Ok(Outcome::No);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    signal(&program, Signal::TERM);
+    if within(PATIENCE, &mut program)?.is_none() {
+        signal(&program, Signal::KILL);
+        program.wait()?;
+    }
+    signal(&program, Signal::KILL);
+    Ok(Outcome::Done)
+}
+
+/// The last of what a program says beside its output.
+fn last_of(mut said: impl Read) -> Vec<u8> {
+    let (mut last, mut some) = (Vec::new(), [0; SAID_MAX]);
+    while let Ok(count @ 1..) = said.read(&mut some) {
+        last.extend_from_slice(&some[..count]);
+        last.drain(..last.len().saturating_sub(SAID_MAX));
+    }
+    last
+}
+
+/// Sends it to the program and all that it started.
+fn signal(program: &Child, signal: Signal) {
+    // They may have ended.
+    let _ = kill_process_group(Pid::from_child(program), signal);
+}
+
+fn within(time: Duration, program: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        let ended = program.try_wait()?;
+        if ended.is_some() || begun.elapsed() >= time {
+            return Ok(ended);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
