@@ -347,14 +347,22 @@ fn a_price_is_told_as_the_guide_says() {
     let sysbench = Sysbench::new("oltp_point_select");
     sysbench.prepare(&server).unwrap();
     let _load = Sysbench { length: LONG, threads: 2, ..sysbench }.start(&server).unwrap();
-    let mut waggle = Command::new(env!("CARGO_BIN_EXE_waggle"));
     let pid = server.pid().to_string();
+    let file = server.defaults_file();
+    let file = ["--defaults-file", file.to_str().unwrap()];
     // Whatever the host does, the price is known well enough to have a sign.
-    let output =
-        waggle.args(["prove", "--for", "120s", "--within", "250ns", "--pid", &pid]).output();
-    let output = output.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    let printed = String::from_utf8(output.stdout).unwrap();
-    Page::read("what-does-it-cost-me.md").check_one("waggle prove", printed);
+    for (command, more) in [
+        ("waggle prove", &["--for", "120s", "--within", "250ns"][..]),
+        ("waggle prove pfs waits", &["--for", "180s", "--give-up", "100%"]),
+    ] {
+        let words = command.split(' ').skip(1);
+        let mut waggle = Command::new(env!("CARGO_BIN_EXE_waggle"));
+        waggle.args(words).args(more).args(["--pid", &pid]);
+        waggle.args(file.iter().filter(|_| command.contains("pfs")));
+        let output = waggle.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        Page::read("what-does-it-cost-me.md").check_one(command, printed);
+    }
 }
