@@ -32,6 +32,7 @@ pub mod table;
 mod trusted;
 pub mod undo;
 pub mod unseen;
+pub mod variables;
 pub mod written;
 
 pub use change::{Change, difference};

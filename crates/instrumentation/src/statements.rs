@@ -31,6 +31,7 @@ fn are_alike(one: &Change, other: &Change) -> bool {
     let is_update = one.before.is_some() && one.after.is_some();
     is_update
         && one.table == other.table
+        && one.table != Table::Variables
         && (one.key.len() == 1 || is_page_counter(one) && is_page_counter(other))
         && assignments(one) == assignments(other)
 }
@@ -68,6 +69,9 @@ impl<'a> Batch<'a> {
         let first = self.changes.first()?;
         if first.table == Table::Metrics {
             return switch(first);
+        }
+        if first.table == Table::Variables {
+            return set(first);
         }
         let shape = first.table.shape();
         let table = format!("performance_schema.{}", shape.name);
@@ -130,6 +134,15 @@ fn switch(change: &Change) -> Option<String> {
     let verb = if value == "YES" { "enable" } else { "disable" };
     let name = switch_of(&change.key[0], &change.key[1]);
     Some(format!("SET GLOBAL innodb_monitor_{verb} = {}", quoted(name)))
+}
+
+/// Sets a global variable.
+fn set(change: &Change) -> Option<String> {
+    let [(_, value)] = assignments(change)[..] else { return None };
+    // A number in quotes is refused.
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit());
+    let value = if is_number { value.to_owned() } else { quoted(value) };
+    Some(format!("SET GLOBAL {} = {value}", change.key[0]))
 }
 
 /// By what name a counter is switched.
@@ -225,6 +238,26 @@ mod tests {
                 "SET GLOBAL innodb_monitor_enable = 'y'",
                 "SET GLOBAL innodb_monitor_enable = 'module_buffer_page'",
                 "SET GLOBAL innodb_monitor_disable = 'lock_timeouts'",
+            ]
+        );
+    }
+
+    #[test]
+    fn variables_are_set_one_by_one() {
+        let set = |name, before, after| {
+            change(Table::Variables, &[name], Some(&[before]), Some(&[after]))
+        };
+        let changes = [
+            set("general_log", "OFF", "ON"),
+            set("slow_query_log", "OFF", "ON"),
+            set("innodb_sync_spin_loops", "30", "0"),
+        ];
+        assert_eq!(
+            sql(&changes),
+            [
+                "SET GLOBAL general_log = 'ON'",
+                "SET GLOBAL slow_query_log = 'ON'",
+                "SET GLOBAL innodb_sync_spin_loops = 0",
             ]
         );
     }

@@ -5,6 +5,9 @@ use waggle_model::Flavour;
 use waggle_mysql::ServerIdentity;
 use waggle_mysql::connection::MARK;
 
+use crate::statements::quoted;
+use crate::variables::VARIABLES;
+
 /// A table whose rows are settings. All of them are memory of the server: a restart forgets what was
 /// written to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,6 +29,8 @@ pub enum Table {
     Threads,
     /// The counters of InnoDB.
     Metrics,
+    /// The global variables of [`crate::variables::VARIABLES`].
+    Variables,
 }
 
 /// The first MariaDB whose `INNODB_METRICS` has the column `ENABLED`; before, and in MySQL, it is
@@ -48,7 +53,7 @@ pub(crate) struct Shape {
 
 impl Table {
     /// In the order in which changes are made.
-    pub const ALL: [Table; 8] = [
+    pub const ALL: [Table; 9] = [
         Table::Actors,
         Table::Objects,
         Table::SetupThreads,
@@ -57,6 +62,7 @@ impl Table {
         Table::Consumers,
         Table::Threads,
         Table::Metrics,
+        Table::Variables,
     ];
 
     pub(crate) fn shape(self) -> Shape {
@@ -76,6 +82,9 @@ impl Table {
             Table::Consumers => ("setup_consumers", &["NAME"], &["ENABLED"], false),
             Table::Threads => ("threads", &["THREAD_ID"], &["INSTRUMENTED", "HISTORY"], false),
             Table::Metrics => ("INNODB_METRICS", &["SUBSYSTEM", "NAME"], &["ENABLED"], false),
+            Table::Variables => {
+                ("global_variables", &["VARIABLE_NAME"], &["VARIABLE_VALUE"], false)
+            }
         };
         Shape { name, key, settings, grows }
     }
@@ -93,6 +102,18 @@ impl Table {
                 "SELECT SUBSYSTEM AS {MARK}, NAME, {} FROM information_schema.INNODB_METRICS",
                 enabled_of_metrics(server)
             ),
+            Table::Variables => {
+                let schema = match server.flavour {
+                    Flavour::Mysql => "performance_schema",
+                    Flavour::Mariadb => "information_schema",
+                };
+                let names = VARIABLES.map(|variable| quoted(variable.name)).join(", ");
+                format!(
+                    "SELECT LOWER(VARIABLE_NAME) AS {MARK}, VARIABLE_VALUE FROM {schema}.{} \
+                     WHERE VARIABLE_NAME IN ({names})",
+                    shape.name
+                )
+            }
             _ => {
                 let columns = [shape.key, shape.settings].concat().join(", ");
                 format!("SELECT {columns} FROM performance_schema.{}", shape.name)
@@ -112,10 +133,12 @@ impl Table {
     pub fn right_to_change(self, server: &ServerIdentity) -> &'static str {
         let number = server.server_version().number;
         match self {
-            Table::Metrics if server.flavour == Flavour::Mysql && number[0] >= 8 => {
+            Table::Metrics | Table::Variables
+                if server.flavour == Flavour::Mysql && number[0] >= 8 =>
+            {
                 "SYSTEM_VARIABLES_ADMIN ON *.*"
             }
-            Table::Metrics => "SUPER ON *.*",
+            Table::Metrics | Table::Variables => "SUPER ON *.*",
             _ => "SELECT, INSERT, UPDATE, DELETE ON performance_schema.*",
         }
     }

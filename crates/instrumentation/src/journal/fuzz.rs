@@ -9,6 +9,7 @@ use waggle_fuzz_frame::{Counts, Fuzzer, Random, edge, mutate, run};
 use super::*;
 use crate::apply;
 use crate::table::Table;
+use crate::variables::VARIABLES;
 
 /// Bytes of a usual journal at most, and of the few long ones.
 const USUAL: usize = 4000;
@@ -109,10 +110,13 @@ impl Journals {
         };
         let key = match like {
             Table::Threads => vec!["7".to_owned()],
+            Table::Variables => vec![random.pick(&VARIABLES).name.to_owned()],
             _ => shape.key.iter().map(|_| name(random)).collect(),
         };
         let values = match like {
             Table::Timers => [Some("CYCLE"), Some("TICK"), None],
+            // Every variable can be 0 or 1, also those that are switches.
+            Table::Variables => [Some("0"), Some("1"), None],
             _ => [Some("YES"), Some("NO"), None],
         };
         // Rows of few tables come and go.
@@ -200,7 +204,9 @@ fn is_ours(sql: &str) -> bool {
         "DELETE FROM performance_schema.",
         "SET GLOBAL innodb_monitor_",
     ];
-    begins.iter().any(|begin| sql.starts_with(begin))
+    let sets_variable =
+        VARIABLES.iter().any(|it| sql.starts_with(&format!("SET GLOBAL {} = ", it.name)));
+    (sets_variable || begins.iter().any(|begin| sql.starts_with(begin)))
         && without_literals(sql).is_some_and(|words| {
             words.chars().all(|c| c.is_ascii_alphanumeric() || "_.,=() ".contains(c))
                 && !words.contains(" OR ")

@@ -5,6 +5,7 @@ use super::Entry;
 use crate::change::Change;
 use crate::state::Settings;
 use crate::table::{Shape, Table};
+use crate::variables::Variable;
 
 /// The longest name of an account, an object or an instrument has half of it (`HOST` of MySQL 8.0: 255 characters).
 const NAME_CHARS_MAX: usize = 512;
@@ -61,6 +62,7 @@ fn check_change(change: &Change) -> Result<(), String> {
         // Its number stands in a statement as it is.
         Table::Threads => part.parse().is_ok_and(|number: u64| number.to_string() == *part),
         Table::Actors | Table::Objects => is_name(part),
+        Table::Variables => Variable::of_name(part).is_some(),
         _ => is_own_name(part),
     };
     if !change.key.iter().all(is_possible) {
@@ -71,7 +73,12 @@ fn check_change(change: &Change) -> Result<(), String> {
     if there == 0 || there == 1 && !grows {
         return Err(format!("rows of {name} do not come and go so"));
     }
+    let variable = Variable::of_name(&change.key[0]);
     let is_setting = |side: &Settings| {
+        if change.table == Table::Variables {
+            let is_value = |value: &String| variable.is_some_and(|it| it.value(value).is_some());
+            return side.len() == settings.len() && side.iter().flatten().all(is_value);
+        }
         let values: &[&str] = if change.table == Table::Timers { &TIMERS } else { &SWITCH };
         side.len() == settings.len()
             && side.iter().flatten().all(|value| values.contains(&value.as_str()))

@@ -124,6 +124,35 @@ fn counters_of_innodb_are_switched_in_windows_and_undone() {
     }
 }
 
+#[test]
+fn a_variable_is_switched_in_windows_and_undone_on_every_server() {
+    for version in Version::ALL {
+        let scene = Scene::of(version);
+        let before = without_threads(&scene.read());
+        let json = tried(&scene, &["prove", "variable", "general_log", "OFF", "on"]);
+        assert_witnessed(&json);
+        assert_as_before(&scene, &before, version.name());
+    }
+}
+
+#[test]
+fn a_variable_that_held_neither_value_holds_again_what_it_held() {
+    let scene = Scene::of(Version::Mysql9);
+    let before = without_threads(&scene.read());
+    let words = ["prove", "variable", "innodb_sync_spin_loops", "7", "0011"];
+    assert_eq!(tried(&scene, &words)["witness"], Value::Null);
+    assert_as_before(&scene, &before, "after its end");
+    let trial = Trial::begin(&scene, &words);
+    at_work(&scene.server, |_| {
+        trial.wait_for_a_block();
+        trial.child.kill();
+    });
+    assert_undone(&scene, &before);
+    let output = scene.run(&["prove", "variable"]);
+    let list = String::from_utf8(output.stdout).unwrap();
+    assert!(list.contains("innodb_sync_spin_loops         a number from 0 to 4000"), "{list}");
+}
+
 /// That all is undone, by the guardian if need be.
 fn assert_undone(scene: &Scene, before: &Rows) {
     wait_for("the undo", || {
@@ -185,6 +214,10 @@ fn who_may_not_change_settings_is_told_what_to_grant() {
         (&["prove", "pfs", "no_such_profile"][..], 2, "no_such_profile"),
         (&["prove", "innodb-metrics", "no_such_counter"], 2, "no_such_counter"),
         (&["prove", "pfs", "waits", "--give-up", "0"], 2, "no share"),
+        (&["prove", "variable", "sync_binlog", "1", "0"], 2, "sync_binlog is not among"),
+        (&["prove", "variable", "general_log", "OFF", "'ON'"], 2, "write ON or OFF"),
+        (&["prove", "variable", "general_log", "ON", "1"], 2, "both values are the same"),
+        (&["prove", "variable", "userstat", "OFF", "ON"], 2, "has no variable userstat"),
         (&["prove", "--within", "1us", "pfs", "waits"], 2, "cannot be used with"),
     ];
     for (words, code, said) in wrong {

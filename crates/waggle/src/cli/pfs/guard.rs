@@ -273,7 +273,7 @@ fn chooses_statements(change: &Change) -> bool {
         }
         // Two timers differ, and what was counted by the one is shown by the other.
         Table::Timers => change.key[0] == "statement",
-        Table::Objects | Table::Metrics => false,
+        Table::Objects | Table::Metrics | Table::Variables => false,
     }
 }
 

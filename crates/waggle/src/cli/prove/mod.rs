@@ -23,7 +23,9 @@ use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_s
 use crate::lacking;
 use crate::progress::Line;
 use seen::{Seen, Sums};
-use switched::{InnodbArgs, PfsArgs, ProgramArgs, run_innodb, run_pfs, run_program};
+use switched::{
+    InnodbArgs, PfsArgs, ProgramArgs, VariableArgs, run_innodb, run_pfs, run_program, run_variable,
+};
 
 pub(super) use switched::keeper;
 
@@ -63,6 +65,7 @@ pub(super) struct Args {
 enum Switched {
     Pfs(PfsArgs),
     InnodbMetrics(InnodbArgs),
+    Variable(VariableArgs),
     Program(ProgramArgs),
 }
 
@@ -71,6 +74,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         None => run_own(args.own),
         Some(Switched::Pfs(args)) => run_pfs(args),
         Some(Switched::InnodbMetrics(args)) => run_innodb(args),
+        Some(Switched::Variable(args)) => run_variable(args),
         Some(Switched::Program(args)) => run_program(&args),
     }
 }

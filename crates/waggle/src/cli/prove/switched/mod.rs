@@ -25,7 +25,7 @@ use crate::own_server;
 use crate::progress::Line;
 
 pub(super) use program::{ProgramArgs, run_program};
-pub(super) use settings::{InnodbArgs, PfsArgs, run_innodb, run_pfs};
+pub(super) use settings::{InnodbArgs, PfsArgs, VariableArgs, run_innodb, run_pfs, run_variable};
 
 /// After a switch: statements that began before it are over.
 const SETTLE: Duration = Duration::from_millis(20);

@@ -4,23 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
+use serde::Serialize;
 use waggle_instrumentation::activity;
 use waggle_instrumentation::apply::Made;
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::hold::{Hold, HoldError};
 use waggle_instrumentation::metrics::{self, Counter};
 use waggle_instrumentation::plan::Plan;
-use waggle_instrumentation::{Change, Table};
+use waggle_instrumentation::variables::{self, Switched, VARIABLES, Variable, VariableError};
+use waggle_instrumentation::{Change, State, Table};
 use waggle_model::Reading;
-use waggle_mysql::Connection;
+use waggle_mysql::{Connection, ConnectionError};
 
 use super::super::super::account::AccountArgs;
 use super::super::super::pfs::history::{recover, row, tell_rest};
 use super::super::super::pfs::hold::{begin, failed, left_to_the_guardian, tell_locked};
 use super::super::super::pfs::plan::{find, in_words, plan};
-use super::super::super::{Failure, Outcome, innodb, pfs, stop_on_signal};
+use super::super::super::{Failure, Outcome, innodb, pfs, stop_on_signal, write_json};
 use super::{Asked, Count, Switch, WindowArgs, show, take, watch};
-use crate::streams::{stderr, tell};
+use crate::streams::{stderr, stdout, tell};
 
 /// Price a profile of Performance Schema: it is set and undone again and again, in short windows.
 ///
@@ -58,17 +60,93 @@ pub(in super::super) struct InnodbArgs {
     account: AccountArgs,
 }
 
+/// Price a global variable: it is set to two values in turn, again and again, in short windows. Without a name: which there are.
+///
+/// The first value is that of the windows that are off. Every change is written to a journal before it is made. It is undone at
+/// the end, within two seconds of waggle's death, and by `waggle pfs rollback`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example: waggle prove variable general_log OFF ON --defaults-file /etc/mysql/waggle.cnf"
+)]
+pub(in super::super) struct VariableArgs {
+    /// The variable.
+    #[arg(requires = "second")]
+    name: Option<String>,
+    /// A value to compare with.
+    first: Option<String>,
+    /// The value that is priced.
+    second: Option<String>,
+    #[command(flatten)]
+    windows: WindowArgs,
+    #[command(flatten)]
+    account: AccountArgs,
+}
+
+pub(in super::super) fn run_variable(args: VariableArgs) -> Result<Outcome, Failure> {
+    let VariableArgs { name: Some(name), first: Some(first), second: Some(second), .. } = &args
+    else {
+        return list(args.windows.json);
+    };
+    let what = format!("variable {name} {first} {second}");
+    run(&args.windows, &args.account, &what, |connection| {
+        let switched = variables::switched(connection, name, [first, second]);
+        let Switched { first, second } = switched.map_err(not_switched)?;
+        let plan = Plan { changes: vec![second], ..Plan::default() };
+        Ok(Planned { before: first.into_iter().collect(), plan })
+    })
+}
+
+fn not_switched(error: VariableError) -> Failure {
+    match error {
+        VariableError::Connection(_) | VariableError::Absent(_) => Failure::Cannot(error.into()),
+        _ => Failure::Usage(error.into()),
+    }
+}
+
+#[derive(Serialize)]
+struct VariableJson {
+    name: &'static str,
+    values: String,
+    does: &'static str,
+}
+
+/// Prints the variables that may be switched.
+fn list(is_json: bool) -> Result<Outcome, Failure> {
+    let mut out = stdout();
+    for variable in &VARIABLES {
+        let Variable { name, does, .. } = variable;
+        match is_json {
+            true => write_json(&mut out, &VariableJson { name, values: variable.may(), does })?,
+            false => writeln!(out, "{name:<30} {:<24} {does}", variable.may())?,
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// What is to be switched.
+struct Planned {
+    /// What leads there from what is set; it is undone at the end.
+    before: Vec<Change>,
+    plan: Plan,
+}
+
+impl From<Plan> for Planned {
+    fn from(plan: Plan) -> Planned {
+        Planned { before: Vec::new(), plan }
+    }
+}
+
 pub(in super::super) fn run_pfs(args: PfsArgs) -> Result<Outcome, Failure> {
     let profile = find(&args.profile)?;
     run(&args.windows, &args.account, &format!("pfs {}", args.profile), |connection| {
-        plan(connection, &profile, &Filter::default())
+        plan(connection, &profile, &Filter::default()).map(Planned::from)
     })
 }
 
 pub(in super::super) fn run_innodb(args: InnodbArgs) -> Result<Outcome, Failure> {
     let what = format!("innodb-metrics {}", args.words.join(" "));
     run(&args.windows, &args.account, &what, |connection| {
-        innodb::plan(connection, &args.words, true)
+        innodb::plan(connection, &args.words, true).map(Planned::from)
     })
 }
 
@@ -77,22 +155,25 @@ fn run(
     args: &WindowArgs,
     account: &AccountArgs,
     what: &str,
-    planned: impl Fn(&mut Connection) -> Result<Plan, Failure>,
+    planned: impl Fn(&mut Connection) -> Result<Planned, Failure>,
 ) -> Result<Outcome, Failure> {
     let stop = stop_on_signal()?;
     let options = account.clone().read()?;
     let mut connection = pfs::open(&options)?;
     recover(&mut connection, &stop)?;
     let (capture, server, tosses) = watch(args, &mut connection, &stop)?;
-    let plan = planned(&mut connection)?;
+    let Planned { before, plan } = planned(&mut connection)?;
     write!(stderr(), "{}", in_words(&plan, false))?;
     if plan.changes.is_empty() {
         tell!("waggle: all of it is set already, so that there is nothing to compare");
         return Ok(Outcome::No);
     }
     let command = format!("prove {what}");
-    let hold = begin(&mut connection, account, &command)?;
-    let mut settings = Settings::new(connection, hold, plan, &stop);
+    let mut hold = begin(&mut connection, account, &command)?;
+    if let Err(error) = hold.add(&mut connection, &before, &mut tell_refused) {
+        return Err(failed(error, hold, &mut connection, format!("`{command}` failed")));
+    }
+    let mut settings = Settings::new(connection, hold, plan, &stop)?;
     let asked = Asked {
         server,
         what: what.to_owned(),
@@ -113,7 +194,7 @@ fn run(
     let restored = hold.end(&mut connection, &mut tell_locked).map_err(left_to_the_guardian)?;
     let is_whole = tell_rest(&restored);
     if is_whole {
-        tell!("undone: all {changes} rows are as before");
+        tell!("undone: {changes} of {changes} rows are as before");
     }
     Ok(match show(&report, args.json)? {
         Outcome::Done if is_whole => Outcome::Done,
@@ -136,14 +217,28 @@ struct Settings<'a> {
 }
 
 impl<'a> Settings<'a> {
-    fn new(connection: Connection, hold: Hold, plan: Plan, stop: &'a AtomicBool) -> Settings<'a> {
+    fn new(
+        mut connection: Connection,
+        hold: Hold,
+        plan: Plan,
+        stop: &'a AtomicBool,
+    ) -> Result<Settings<'a>, ConnectionError> {
         let counting = |on: bool| {
             let counts = plan.changes.iter().filter(|change| turns(change) == Some(on));
-            counts.map(|change| name(change).to_owned()).collect()
+            counts.filter_map(|change| counted_by(change).map(str::to_owned)).collect()
         };
+        let mut counts: [BTreeSet<String>; 2] = [counting(true), counting(false)];
+        if plan.changes.iter().any(|change| change.table == Table::Variables) {
+            // What is not instrumented says nothing of them.
+            let state = State::read_of(&mut connection, [Table::Instruments])?;
+            let is_on = |name: &String| {
+                let row = state.row(Table::Instruments, &vec![name.clone()]);
+                row.is_some_and(|row| row.first() == Some(&Some("YES".to_owned())))
+            };
+            counts.iter_mut().for_each(|names| names.retain(is_on));
+        }
         let back = plan.changes.iter().rev().map(Change::inverse).collect();
-        let counts = [counting(true), counting(false)];
-        Settings { connection, hold, plan, back, counts, turned: [0; 2], stop }
+        Ok(Settings { connection, hold, plan, back, counts, turned: [0; 2], stop })
     }
 
     /// What each instrument or counter that is switched has counted so far.
@@ -198,16 +293,22 @@ fn tell_refused(made: &Made) {
     }
 }
 
-/// The instrument or counter of a change.
-fn name(change: &Change) -> &str {
-    change.key.last().map_or("", String::as_str)
+/// The instrument or counter that counts what a change turns on.
+fn counted_by(change: &Change) -> Option<&str> {
+    let name = change.key.last()?;
+    match change.table {
+        Table::Instruments | Table::Metrics => Some(name),
+        Table::Variables => Variable::of_name(name)?.counted_by,
+        _ => None,
+    }
 }
 
-/// Whether a change turns on or off something that counts; `None` where it does neither.
+/// Whether a change turns something on, or off; `None` where it does neither.
 fn turns(change: &Change) -> Option<bool> {
-    let counts = matches!(change.table, Table::Instruments | Table::Metrics);
-    let is_on =
-        |row: &Option<Vec<Option<String>>>| Some(row.as_ref()?.first()?.as_deref()? == "YES");
+    let is_on = |row: &Option<Vec<Option<String>>>| {
+        let value = row.as_ref()?.first()?.as_deref()?;
+        Some(["YES", "ON"].contains(&value))
+    };
     let (before, after) = (is_on(&change.before)?, is_on(&change.after)?);
-    (counts && before != after).then_some(after)
+    (before != after).then_some(after)
 }
