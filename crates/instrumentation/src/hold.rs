@@ -83,6 +83,12 @@ pub enum HoldError {
         /// Its number.
         connection: u64,
     },
+    /// Somebody else has changed what is switched.
+    #[error("somebody else has changed what was to be switched, which is left as it is: {row}")]
+    Changed {
+        /// The row, and what it holds.
+        row: String,
+    },
     /// A lock of the whole server keeps the change waiting.
     #[error(transparent)]
     Locked(Locked),
@@ -201,7 +207,7 @@ impl Hold {
         tell: &mut dyn FnMut(&Made),
     ) -> Result<(), HoldError> {
         self.intend_new(changes)?;
-        let pace = &mut self.pace;
+        let pace = &mut Pace::default();
         briefly(connection, |connection| write(connection, changes, pace, tell).map_err(full_or))
     }
 

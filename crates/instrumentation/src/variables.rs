@@ -1,7 +1,7 @@
 //! The global variables that may be switched back and forth while the server works.
 //!
-//! Each takes effect at once, also for sessions that are there, and can be set back without a trace in the data: none that
-//! decides what is on disk after a crash is among them.
+//! Each takes effect at once, also for sessions that are there, and loses nothing when it is set back: none that decides what is
+//! on disk after a crash is among them. What a log has written stays.
 
 use waggle_mysql::{Connection, ConnectionError};
 
@@ -40,7 +40,7 @@ const fn number(name: &'static str, most: u64, does: &'static str) -> Variable {
 }
 
 /// All of them, by name. Not every server has each.
-pub const VARIABLES: [Variable; 10] = [
+pub const VARIABLES: [Variable; 9] = [
     switch("binlog_order_commits", "transactions commit in the order of the binary log (MySQL)"),
     Variable {
         counted_by: Some("wait/io/file/sql/query_log"),
@@ -49,7 +49,6 @@ pub const VARIABLES: [Variable; 10] = [
             "writes every statement to the general log, with its literals; the log keeps what was written",
         )
     },
-    switch("innodb_cmp_per_index_enabled", "counts the work on compressed pages by index"),
     switch(
         "innodb_log_writer_threads",
         "threads of their own write the redo log (MySQL 8.0.22 and later)",
@@ -77,8 +76,8 @@ pub const VARIABLES: [Variable; 10] = [
 pub enum VariableError {
     /// It is not among [`VARIABLES`].
     #[error(
-        "{0} is not among the variables that may be switched: each takes effect at once for all sessions, and leaves \
-         nothing behind in the data; the list: waggle prove variable"
+        "{0} is not among the variables that may be switched: each of those takes effect at once for all sessions, and loses \
+         nothing when it is set back; the list: waggle prove variable"
     )]
     NotListed(String),
     /// It cannot hold this value.
@@ -120,9 +119,17 @@ impl Variable {
                 _ => None,
             },
             Values::UpTo(most) => {
-                let number = text.parse::<u64>().ok().filter(|number| *number <= most)?;
+                let number = number_of(text).filter(|number| *number <= most)?;
                 Some(number.to_string())
             }
+        }
+    }
+
+    /// Whether a server can hold this value, which need not be one that waggle would set.
+    pub(crate) fn can_be(&self, text: &str) -> bool {
+        match self.values {
+            Values::Switch => self.value(text).is_some(),
+            Values::UpTo(_) => number_of(text).is_some(),
         }
     }
 
@@ -133,6 +140,11 @@ impl Variable {
             Values::UpTo(most) => format!("a number from 0 to {most}"),
         }
     }
+}
+
+/// A number of digits alone.
+fn number_of(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What leads a variable from where it is to the first value, if it is not there, and from the first to the second.
@@ -196,9 +208,10 @@ mod tests {
         assert_eq!(of("general_log").value("0"), Some("OFF".to_owned()));
         assert_eq!(of("general_log").value("yes"), None);
         assert_eq!(of("innodb_sync_spin_loops").value("030"), Some("30".to_owned()));
-        for wrong in ["-1", "4001", "1e3", "", "1; DROP TABLE t"] {
+        for wrong in ["-1", "+1", "4001", "1e3", "", "1; DROP TABLE t"] {
             assert_eq!(of("innodb_sync_spin_loops").value(wrong), None, "{wrong}");
         }
+        assert!(of("innodb_sync_spin_loops").can_be("9999") && !of("general_log").can_be("2"));
         assert_eq!(Variable::of_name("sync_binlog"), None);
     }
 

@@ -93,20 +93,38 @@ impl Times {
         found.map(|(count, sum_ns)| *sum_ns as f64 / *count as f64)
     }
 
-    /// All of them together.
+    /// All of them together. Buckets of the same times become one.
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a Times>) -> Times {
-        let mean = |(count, sum_ns): &(u64, u64)| *sum_ns as f64 / *count as f64;
-        let mut buckets: Vec<_> =
+        let mut buckets: Vec<(u64, u64)> =
             all.into_iter().flat_map(|times| &times.buckets).copied().collect();
-        buckets.sort_by(|one, other| mean(one).total_cmp(&mean(other)));
+        buckets.sort_unstable_by_key(|(count, sum_ns)| sum_ns / count);
+        buckets.dedup_by(|next, kept| {
+            let is_same = bucket_of(*next) == bucket_of(*kept);
+            if is_same {
+                *kept = (kept.0 + next.0, kept.1.saturating_add(next.1));
+            }
+            is_same
+        });
         Times { buckets }
     }
+}
+
+/// Each power of two has so many buckets, and shorter times have one each.
+const PER_POWER: u64 = 32;
+
+/// The bucket of some times, as the kernel's half has them: a power of two, and a part of it.
+fn bucket_of((count, sum_ns): (u64, u64)) -> (u32, u64) {
+    let ns = sum_ns / count;
+    let power = ns.max(PER_POWER).ilog2();
+    (power, ns >> (power - PER_POWER.ilog2()))
 }
 
 /// What one arm of a trial has counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArmTimes {
-    /// Processor time of each statement, from its request to the next.
+    /// Statements that began.
+    pub requests: u64,
+    /// Processor time of each statement from its request to the next, where both came in one window.
     pub processor: Times,
     /// From the request of a statement to its last send.
     pub latency: Times,
@@ -138,8 +156,10 @@ mod tests {
 
     #[test]
     fn times_that_are_added_stay_in_order() {
-        let one = Times { buckets: vec![(1, 10), (1, 30)] };
-        let other = Times { buckets: vec![(2, 40)] };
-        assert_eq!(Times::sum([&one, &other]).buckets, [(1, 10), (2, 40), (1, 30)]);
+        let one = Times { buckets: vec![(1, 1_000), (1, 3_000)] };
+        let other = Times { buckets: vec![(2, 4_000), (3, 9_003), (1, 9_000)] };
+        let sum = Times::sum([&one, &other]).buckets;
+        assert_eq!(sum, [(1, 1_000), (2, 4_000), (4, 12_003), (1, 9_000)]);
+        assert_eq!(Times::sum([]).buckets, []);
     }
 }

@@ -11,4 +11,6 @@ mod windows;
 
 pub use ladder::{Ladder, ladder};
 pub use proof::{ALPHA, ArmSeen, Price, Proof, Step, TRIM};
-pub use windows::{BLOCK_TRIM, Block, CONFIDENCE, GiveUp, Phase, Sum, Switched, Window, holds};
+pub use windows::{
+    BLOCK_TRIM, Block, Blocks, CONFIDENCE, GiveUp, Phase, Sum, Switched, Window, holds,
+};

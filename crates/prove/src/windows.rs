@@ -51,7 +51,7 @@ pub struct Window {
 
 impl Window {
     fn statements(&self) -> u64 {
-        self.times.latency.count()
+        self.times.requests
     }
 
     /// Processor time of a statement, nanoseconds.
@@ -90,6 +90,11 @@ impl Block {
     fn both_off(&self, of: impl Fn(&Window) -> Option<f64>) -> Option<f64> {
         Some((of(&self.off)? + of(&self.off_again)?) / 2.0)
     }
+
+    /// The least statements of a window that is off.
+    fn least_off(&self) -> u64 {
+        self.off.statements().min(self.off_again.statements())
+    }
 }
 
 /// The share of the blocks with the least and with the largest difference that is left out of a mean: something else began
@@ -103,10 +108,9 @@ const UNSOUND: f64 = 0.99;
 /// All windows of a phase together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sum {
-    /// Statements.
+    /// Statements that began.
     pub statements: u64,
-    /// Per second.
-    pub rate: f64,
+    seconds: f64,
     /// Their processor times.
     pub processor: Times,
     /// Their latencies.
@@ -114,14 +118,69 @@ pub struct Sum {
 }
 
 impl Sum {
-    fn of<'a>(windows: impl Iterator<Item = &'a Window> + Clone) -> Sum {
-        let statements = windows.clone().map(Window::statements).sum();
-        let seconds: f64 = windows.clone().map(|window| window.length.as_secs_f64()).sum();
-        Sum {
-            statements,
-            rate: if seconds > 0.0 { statements as f64 / seconds } else { 0.0 },
-            processor: Times::sum(windows.clone().map(|window| &window.times.processor)),
-            latency: Times::sum(windows.map(|window| &window.times.latency)),
+    fn add(&mut self, window: &Window) {
+        self.statements += window.statements();
+        self.seconds += window.length.as_secs_f64();
+        self.processor = Times::sum([&self.processor, &window.times.processor]);
+        self.latency = Times::sum([&self.latency, &window.times.latency]);
+    }
+
+    /// Statements per second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.statements as f64 / self.seconds } else { 0.0 }
+    }
+}
+
+/// What the blocks have shown so far.
+#[derive(Clone, Debug, Default)]
+pub struct Blocks {
+    count: usize,
+    base_ns: Vec<f64>,
+    added_ns: Vec<f64>,
+    floor_ns: Vec<f64>,
+    slower_percent: Vec<f64>,
+    sums: [Sum; 3],
+}
+
+impl Blocks {
+    /// Adds one.
+    pub fn add(&mut self, block: &Block) {
+        self.count += 1;
+        let off = block.both_off(Window::processor_ns);
+        self.base_ns.extend(off);
+        self.added_ns.extend(block.on.processor_ns().zip(off).map(|(on, off)| on - off));
+        let floor = block.off_again.processor_ns().zip(block.off.processor_ns());
+        self.floor_ns.extend(floor.map(|(again, off)| again - off));
+        let rate = block.both_off(|window| Some(window.rate())).filter(|rate| *rate > 0.0);
+        self.slower_percent.extend(rate.map(|off| 100.0 * (1.0 - block.on.rate() / off)));
+        for (sum, window) in self.sums.iter_mut().zip([&block.off, &block.off_again, &block.on]) {
+            sum.add(window);
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What is added while it is on, nanoseconds per statement.
+    pub fn added_ns(&self) -> Option<Estimate> {
+        trimmed_interval(&self.added_ns, BLOCK_TRIM, CONFIDENCE)
+    }
+
+    /// All that is known.
+    pub fn found(&self) -> Switched {
+        let interval = |values: &[f64]| trimmed_interval(values, BLOCK_TRIM, CONFIDENCE);
+        let floor_ns = interval(&self.floor_ns);
+        let surely = floor_ns.as_ref().and_then(|floor| floor.at(UNSOUND));
+        Switched {
+            base_ns: interval(&self.base_ns).map(|base| base.value),
+            added_ns: self.added_ns(),
+            floor_ns,
+            slower_percent: interval(&self.slower_percent),
+            is_unsound: surely.is_some_and(|floor| !holds(&floor, 0.0)),
+            sums: self.sums.clone(),
+            blocks: self.count,
         }
     }
 }
@@ -146,37 +205,6 @@ pub struct Switched {
 }
 
 impl Switched {
-    /// From what the blocks have counted.
-    pub fn of(blocks: &[Block]) -> Switched {
-        let each = |of: &dyn Fn(&Block) -> Option<f64>| -> Vec<f64> {
-            blocks.iter().filter_map(of).collect()
-        };
-        let interval =
-            |values: &[f64], confidence| trimmed_interval(values, BLOCK_TRIM, confidence);
-        let base = each(&|block| block.both_off(Window::processor_ns));
-        let added =
-            each(&|block| Some(block.on.processor_ns()? - block.both_off(Window::processor_ns)?));
-        let floor =
-            each(&|block| Some(block.off_again.processor_ns()? - block.off.processor_ns()?));
-        let slower = each(&|block| {
-            let off = block.both_off(|window| Some(window.rate())).filter(|rate| *rate > 0.0)?;
-            Some(100.0 * (1.0 - block.on.rate() / off))
-        });
-        Switched {
-            base_ns: trimmed_interval(&base, BLOCK_TRIM, CONFIDENCE).map(|base| base.value),
-            added_ns: interval(&added, CONFIDENCE),
-            floor_ns: interval(&floor, CONFIDENCE),
-            slower_percent: interval(&slower, CONFIDENCE),
-            is_unsound: interval(&floor, UNSOUND).is_some_and(|floor| !holds(&floor, 0.0)),
-            sums: [
-                Sum::of(blocks.iter().map(|block| &block.off)),
-                Sum::of(blocks.iter().map(|block| &block.off_again)),
-                Sum::of(blocks.iter().map(|block| &block.on)),
-            ],
-            blocks: blocks.len(),
-        }
-    }
-
     /// A time as a part of that of a statement while it is off, percent.
     pub fn percent(&self, ns: f64) -> Option<f64> {
         self.base_ns.map(|base| 100.0 * ns / base)
@@ -195,41 +223,47 @@ pub struct GiveUp {
     p99: Watch,
 }
 
-/// Where so many statements came while it was off, and none while it is on, the server stands still.
-const STOPPED_MIN: u64 = 100;
+/// Blocks with fewer statements in a window that is off say nothing.
+const HEEDED_MIN: u64 = 10;
+/// With as many, a single block is enough where less than a third is left while it is on.
+const STANDSTILL_MIN: u64 = 100;
 /// The chance to give up without need.
 const GIVE_UP_ERROR: f64 = 0.01;
 
 impl GiveUp {
     /// By more than this share, such as 0.1.
     pub fn new(share: f64) -> Option<GiveUp> {
-        let watch = || Watch::new(1.0 + share, 2.0 + 2.0 * share, GIVE_UP_ERROR / 2.0);
+        // Of logarithms, which are above and below 0 alike where nothing differs.
+        let limit = (1.0 + share).ln();
+        let watch = || Watch::new(limit, limit + 1.0, GIVE_UP_ERROR / 2.0);
         Some(GiveUp { rate: watch()?, p99: watch()? })
     }
 
-    /// Takes a block; says what became slower.
+    /// Takes a block; says what became worse. It takes about ten blocks to say so, and one where the server nearly stands
+    /// still.
     pub fn heed(&mut self, block: &Block) -> Option<&'static str> {
-        if block.on.statements() == 0
-            && block.off.statements().min(block.off_again.statements()) >= STOPPED_MIN
-        {
-            return Some("throughput");
+        if block.least_off() < HEEDED_MIN {
+            return None;
+        }
+        if block.least_off() >= STANDSTILL_MIN && 3 * block.on.statements() < block.least_off() {
+            return Some(THROUGHPUT);
         }
         let p99 = |window: &Window| window.times.latency.quantile(0.99);
         let off_rate = block.both_off(|window| Some(window.rate()))?;
-        let on_rate = block.on.rate();
-        let is_slow =
-            self.rate.heed(if on_rate > 0.0 { off_rate / on_rate } else { f64::INFINITY });
+        let is_slow = self.rate.heed((off_rate / block.on.rate()).ln());
         let is_late = match (block.both_off(p99), p99(&block.on)) {
-            (Some(off), Some(on)) => self.p99.heed(on / off),
+            (Some(off), Some(on)) => self.p99.heed((on / off).ln()),
             _ => false,
         };
         match (is_slow, is_late) {
-            (true, _) => Some("throughput"),
-            (_, true) => Some("p99 of the latency"),
+            (true, _) => Some(THROUGHPUT),
+            (_, true) => Some("p99"),
             _ => None,
         }
     }
 }
+
+const THROUGHPUT: &str = "throughput";
 
 #[cfg(test)]
 mod tests {
@@ -238,10 +272,11 @@ mod tests {
     use super::*;
 
     fn window(ns: u64, statements: u64) -> Window {
-        let times = Times { buckets: vec![(statements, ns * statements)] };
+        let buckets = if statements > 0 { vec![(statements, ns * statements)] } else { vec![] };
+        let times = Times { buckets };
         Window {
             length: Duration::from_millis(100),
-            times: ArmTimes { processor: times.clone(), latency: times },
+            times: ArmTimes { requests: statements, processor: times.clone(), latency: times },
         }
     }
 
@@ -260,43 +295,52 @@ mod tests {
             .collect()
     }
 
+    fn found(blocks: &[Block]) -> Switched {
+        let mut all = Blocks::default();
+        blocks.iter().for_each(|block| all.add(block));
+        all.found()
+    }
+
     #[test]
     fn what_is_switched_is_found_and_chance_is_shown_beside_it() {
         let mut random = Random::seeded(3);
-        let found = Switched::of(&blocks(&mut random, 5_000, 0));
+        let found = found(&blocks(&mut random, 5_000, 0));
         let (added, floor) = (found.added_ns.unwrap(), found.floor_ns.unwrap());
         assert!(holds(&added, 5_000.0) && !holds(&added, 4_000.0), "{added:?}");
         assert!(holds(&floor, 0.0) && !found.is_unsound, "{floor:?}");
         assert_eq!((found.blocks, found.sums[2].statements), (60, 60_000));
-        assert!((found.sums[0].rate - 10_000.0).abs() < 1.0);
+        assert!((found.sums[0].rate() - 10_000.0).abs() < 1.0);
         assert!(found.percent(found.base_ns.unwrap()) == Some(100.0));
     }
 
     #[test]
     fn windows_that_should_be_alike_and_are_not_say_that_nothing_is_to_be_trusted() {
-        let found = Switched::of(&blocks(&mut Random::seeded(4), 5_000, 3_000));
+        let found = found(&blocks(&mut Random::seeded(4), 5_000, 3_000));
         assert!(found.is_unsound, "{:?}", found.floor_ns);
     }
 
     #[test]
     fn without_statements_nothing_is_known() {
-        let found = Switched::of(&vec![Block::default(); 20]);
-        assert_eq!((found.base_ns, found.added_ns, found.slower_percent), (None, None, None));
-        assert_eq!(Switched::of(&[]).blocks, 0);
+        let nothing = found(&vec![Block::default(); 20]);
+        assert_eq!((nothing.base_ns, nothing.added_ns, nothing.slower_percent), (None, None, None));
+        assert_eq!(found(&[]).blocks, 0);
     }
 
     #[test]
     fn a_server_that_becomes_slower_is_let_go_and_one_that_does_not_is_kept() {
-        let slower = |on: u64| {
+        let slower_than = |off: u64, on: u64| {
             let mut give_up = GiveUp::new(0.1).unwrap();
             (0..60).find_map(|at| {
-                let off = window(10_000, 1_000 + at % 7);
+                // In every third block the load pauses.
+                let [off, on] = [off, on].map(|count| if at % 3 == 0 { 0 } else { count });
+                let off = window(10_000, off + at % 7);
                 let block = Block { off: off.clone(), off_again: off, on: window(10_000, on) };
                 give_up.heed(&block).map(|what| (what, at))
             })
         };
-        assert_eq!(slower(990), None);
-        assert_eq!(slower(0), Some(("throughput", 0)));
-        assert!(slower(700).is_some_and(|(what, at)| what == "throughput" && at < 20));
+        let slower = |on| slower_than(1_000, on);
+        assert_eq!((slower(990), slower_than(0, 0), slower_than(3, 0)), (None, None, None));
+        assert_eq!([slower(0), slower(300)], [Some(("throughput", 1)); 2]);
+        assert!(slower(700).is_some_and(|(what, at)| what == "throughput" && at < 30));
     }
 }

@@ -9,6 +9,7 @@ mod class;
 mod count;
 mod forecast;
 mod memory;
+pub mod proven;
 mod span;
 mod statement;
 pub mod stored;

@@ -1,16 +1,17 @@
-//! Calibrations on the disk.
+//! Calibrations and other prices on the disk.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use waggle_host::{kernel_release, processors};
 
 use super::calibration::{Calibration, Host};
 use crate::trusted;
 
-/// Why a calibration cannot be read or written.
+/// Why prices cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredError {
     /// The system refuses.
@@ -24,7 +25,7 @@ pub enum StoredError {
         error: io::Error,
     },
     /// It holds something else.
-    #[error("{} is no calibration: {reason}; remove it and calibrate again", path.display())]
+    #[error("{} is not as waggle writes it: {reason}; remove it and measure again", path.display())]
     Wrong {
         /// The file.
         path: PathBuf,
@@ -48,6 +49,55 @@ impl Host {
     }
 }
 
+/// Characters of the name of a file that are kept.
+const NAME_MAX: usize = 150;
+
+/// Writes a value as the file of this name, in place of the one before.
+pub(super) fn keep(
+    directory: &Path,
+    name: &str,
+    value: &impl Serialize,
+) -> Result<PathBuf, StoredError> {
+    trusted::make_directory(directory).map_err(failed("cannot make", directory))?;
+    trusted::open_directory(directory).map_err(failed("cannot use", directory))?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).take(NAME_MAX).collect();
+    let (path, part) = (format!("{name}.json"), format!("{name}.part"));
+    let (path, part) = (directory.join(path), directory.join(part));
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| StoredError::Wrong { path: path.clone(), reason: error.to_string() })?;
+    // Under its name it is whole.
+    let written = File::create(&part).and_then(|mut file| {
+        writeln!(file, "{text}")?;
+        file.sync_all()?;
+        fs::rename(&part, &path)
+    });
+    written.map_err(failed("cannot write", &path))?;
+    Ok(path)
+}
+
+/// The files of a directory, and what is in them; none where there is no directory.
+pub(super) fn files(directory: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>, StoredError> {
+    match trusted::open_directory(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        opened => drop(opened.map_err(failed("cannot use", directory))?),
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed("cannot read", directory))? {
+        let path = entry.map_err(failed("cannot read", directory))?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let text = trusted::read(&path).map_err(failed("cannot read", &path))?;
+            files.push((path, text));
+        }
+    }
+    Ok(files)
+}
+
+pub(super) fn parsed<T: DeserializeOwned>(path: &Path, text: &[u8]) -> Result<T, StoredError> {
+    serde_json::from_slice(text)
+        .map_err(|error| StoredError::Wrong { path: path.to_owned(), reason: error.to_string() })
+}
+
 /// What a calibration is of; the rest of another server's may be of another release of waggle.
 #[derive(Deserialize)]
 struct Of {
@@ -62,27 +112,8 @@ impl Calibration {
     /// # Errors
     /// The file cannot be written.
     pub fn store(&self, directory: &Path) -> Result<PathBuf, StoredError> {
-        trusted::make_directory(directory).map_err(failed("cannot make", directory))?;
-        trusted::open_directory(directory).map_err(failed("cannot use", directory))?;
-        let name: String = format!("{}-{}", self.version, self.build.as_deref().unwrap_or("none"))
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || ".-+".contains(c) { c } else { '_' })
-            .collect();
-        let (path, part) = (format!("{name}.json"), format!("{name}.part"));
-        let (path, part) = (directory.join(path), directory.join(part));
-        let wrong = |error: serde_json::Error| StoredError::Wrong {
-            path: path.clone(),
-            reason: error.to_string(),
-        };
-        let text = serde_json::to_string_pretty(self).map_err(wrong)?;
-        // Under its name it is whole.
-        let written = File::create(&part).and_then(|mut file| {
-            writeln!(file, "{text}")?;
-            file.sync_all()?;
-            fs::rename(&part, &path)
-        });
-        written.map_err(failed("cannot write", &path))?;
-        Ok(path)
+        let build = self.build.as_deref().unwrap_or("none");
+        keep(directory, &format!("{}-{build}", self.version), self)
     }
 
     /// The calibration for a version and a build of a server on this host; `None` if there is none.
@@ -95,30 +126,16 @@ impl Calibration {
         version: &str,
         build: Option<&str>,
     ) -> Result<Option<Calibration>, StoredError> {
-        match trusted::open_directory(directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => drop(opened.map_err(failed("cannot use", directory))?),
-        }
-        let entries = fs::read_dir(directory).map_err(failed("cannot read", directory))?;
         let mut found: Option<Calibration> = None;
-        for entry in entries {
-            let path = entry.map_err(failed("cannot read", directory))?.path();
-            if path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            let text = trusted::read(&path).map_err(failed("cannot read", &path))?;
-            let wrong = |error: serde_json::Error| StoredError::Wrong {
-                path: path.clone(),
-                reason: error.to_string(),
-            };
-            let of: Of = serde_json::from_slice(&text).map_err(wrong)?;
+        for (path, text) in files(directory)? {
+            let of: Of = parsed(&path, &text)?;
             let fits = of.host == *host
                 && Self::is_same_release(&of.version, version)
                 && of.build.as_deref() == build;
             if !fits {
                 continue;
             }
-            let one: Calibration = serde_json::from_slice(&text).map_err(wrong)?;
+            let one: Calibration = parsed(&path, &text)?;
             if found.as_ref().is_none_or(|found| found.at < one.at) {
                 found = Some(one);
             }
@@ -176,7 +193,7 @@ mod tests {
         std::fs::write(directory.join("y.json"), of_another).unwrap();
         assert!(find("8.0.12", Some("b2")).is_none(), "of another server nothing more is read");
         let error = Calibration::find(&directory, &host, "5.7.22", None).unwrap_err().to_string();
-        assert!(error.contains("y.json") && error.contains("calibrate again"), "{error}");
+        assert!(error.contains("y.json") && error.contains("measure again"), "{error}");
         std::fs::write(directory.join("x.json"), "{}").unwrap();
         let error = Calibration::find(&directory, &host, "1", None).unwrap_err().to_string();
         assert!(error.contains("x.json"), "{error}");

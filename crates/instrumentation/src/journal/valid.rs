@@ -76,7 +76,7 @@ fn check_change(change: &Change) -> Result<(), String> {
     let variable = Variable::of_name(&change.key[0]);
     let is_setting = |side: &Settings| {
         if change.table == Table::Variables {
-            let is_value = |value: &String| variable.is_some_and(|it| it.value(value).is_some());
+            let is_value = |value: &String| variable.is_some_and(|it| it.can_be(value));
             return side.len() == settings.len() && side.iter().flatten().all(is_value);
         }
         let values: &[&str] = if change.table == Table::Timers { &TIMERS } else { &SWITCH };

@@ -194,7 +194,10 @@ struct trial {
 	u64 from[ARMS_MAX]; /* the arm is the last one whose number a random one of 32 bits reaches */
 	u32 collectors[ARMS_MAX];
 	u32 is_over; /* no statement is collected or counted: it has ended, or not begun yet */
-	u32 window; /* the arm of every statement; ARMS_MAX: the coin decides */
+	u32 chosen; /* the arm of every statement; ARMS_MAX: the coin decides */
+	u32 window; /* its number; it changes before the arm does */
+	u32 unused;
+	u64 requests[ARMS_MAX]; /* statements that began, by arm */
 	u64 inject_ns; /* 0: none */
 	u64 injected_ns[ARMS_MAX]; /* in all, by arm */
 	/* Processor time of each statement, by the arm of the one before and its own. */
@@ -216,7 +219,7 @@ struct coin {
 	u32 arm;
 	u32 arm_before; /* ARMS_MAX: there is none */
 	u32 collectors;
-	u32 unused;
+	u32 window; /* the number of that in which it began */
 };
 
 /* What a record starts with. */

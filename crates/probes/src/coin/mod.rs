@@ -147,13 +147,15 @@ impl Tosses {
 
     /// From now on all statements belong to this arm, in a trial in windows. Its last arm has what is between them.
     pub fn choose(&self, arm: usize) {
-        self.half(offset_of!(types::trial, window)).store(arm as u32, Ordering::Relaxed);
+        self.half(offset_of!(types::trial, window)).fetch_add(1, Ordering::SeqCst);
+        self.half(offset_of!(types::trial, chosen)).store(arm as u32, Ordering::SeqCst);
     }
 
     /// Takes away what an arm has counted so far.
     pub fn take(&self, arm: usize) -> ArmTimes {
         let processor = (0..self.arms).map(|before| self.times(row_of(before, arm), take));
         ArmTimes {
+            requests: take(self.number(offset_of!(types::trial, requests) + 8 * arm)),
             processor: Times::sum(&processor.collect::<Vec<_>>()),
             latency: self.times(latency_of(arm), take),
         }

@@ -61,20 +61,21 @@ static __noinline int count_time(u32 row, u64 ns)
 /* The statement before the request that is there now, which used the processor for so long. */
 static __always_inline void account(struct trial *trial, const struct coin *coin, u64 used_ns)
 {
-	/* It did not run in one window. */
-	if (trial->window < ARMS_MAX && trial->window != coin->arm)
-		return;
 	if (cfg.injects && coin->arm < ARMS_MAX)
 		__sync_fetch_and_add(&trial->injected_ns[coin->arm], coin->injected_ns);
 	count_time(LATENCY_ROWS + coin->arm, coin->sent_ns - coin->begun_ns);
+	/* It ran in more than one window. */
+	if (coin->window != trial->window)
+		return;
 	if (coin->arm_before < ARMS_MAX && (s64)used_ns > 0)
 		count_time(coin->arm_before * ARMS_MAX + coin->arm, used_ns);
 }
 
-static __always_inline void toss(const struct trial *trial, struct coin *coin, bool is_answered)
+static __always_inline void toss(struct trial *trial, struct coin *coin, bool is_answered)
 {
 	u32 random = bpf_get_prandom_u32();
-	u32 arm = trial->window;
+	u32 window = trial->window;
+	u32 arm = trial->chosen;
 
 	if (arm >= ARMS_MAX) {
 		arm = 0;
@@ -86,6 +87,8 @@ static __always_inline void toss(const struct trial *trial, struct coin *coin, b
 		return;
 	coin->arm_before = is_answered ? coin->arm : ARMS_MAX;
 	coin->arm = arm;
+	coin->window = window;
+	__sync_fetch_and_add(&trial->requests[arm], 1);
 	coin->collectors = trial->collectors[arm];
 }
 

@@ -34,7 +34,6 @@ fn runs(file: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let mut lines = processes.filter_map(|one| fs::read(one.path().join("cmdline")).ok());
     let is_it = |word: &[u8]| word == file.as_os_str().as_encoded_bytes();
-    // This test may be such an argument of nobody: the file is its own.
     lines.any(|line| line.split(|byte| *byte == 0).any(is_it))
 }
 
@@ -70,11 +69,12 @@ fn a_program_ends_when_waggle_is_killed() {
     let server = Server::builder(Version::Mysql80).lease().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("seen");
-    // It has started others, and ignores the signal to end.
-    let script =
-        "trap '' TERM; sh -c 'while :; do sleep 0.05; done' \"$0\" & while :; do sleep 0.05; done";
+    // It has started another one, and both ignore the signal to end.
+    let script = "trap '' TERM; sh -c 'echo on >> \"$0\"; while :; do sleep 0.05; done' \"$0\" & \
+                  while :; do sleep 0.05; done";
     let waggle = trial(&server, script, &file);
-    wait_until("the program", || runs(&file));
+    wait_until("the program", || file.exists());
+    assert!(runs(&file));
     kill_process(Pid::from_raw(waggle.pid().cast_signed()).unwrap(), Signal::KILL).unwrap();
     drop(waggle.end());
     wait_until("the end of the program", || !runs(&file));
@@ -104,6 +104,7 @@ fn what_is_no_program_to_price_is_told() {
     let pid = server.pid().to_string();
     for (program, code, words) in [
         (&["--", "no-such-program"][..], 4, "`no-such-program` cannot be started"),
+        (&["--", "sh", "-c", "setsid sleep 100 & exit 3"], 4, "`sh` ended by itself"),
         (&["--", "sh", "-c", "echo broken >&2; exit 3"], 4, "broken\nwaggle: `sh` ended by itself"),
         (&["sleep", "9"], 2, "unexpected argument"),
         (&["--start", "0s", "--", "sleep", "9"], 2, "too short"),

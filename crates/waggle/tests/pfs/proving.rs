@@ -3,12 +3,15 @@
 use std::fs;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use waggle_instrumentation::{State, Table};
 use waggle_testkit::{Server, Version, wait_for, wait_until};
 
-use super::holding::{Rows, assert_as_before, without_threads};
+use super::holding::{Rows, without_threads};
 use super::{Holding, Scene, assert_ended, load, stderr};
 
 /// A statement that leaves the processors to others: what is counted here is no matter of speed.
@@ -93,6 +96,19 @@ fn tried(scene: &Scene, words: &[&str]) -> Value {
     json
 }
 
+/// What is set, the variables too.
+fn all_rows(scene: &Scene) -> Rows {
+    without_threads(&State::read_of(&mut scene.connect(), Table::ALL).unwrap())
+}
+
+fn assert_all_as_before(scene: &Scene, before: &Rows, what: &str) {
+    let now = all_rows(scene);
+    let differing: Vec<_> = now.symmetric_difference(before).collect();
+    assert!(differing.is_empty(), "{what}: {differing:?}");
+    let is_of_variables = |(table, ..): &&(Table, _, _)| *table == Table::Variables;
+    assert!(now.iter().filter(is_of_variables).count() > 2, "{what}: {now:?}");
+}
+
 fn assert_witnessed(json: &Value) {
     let witness = &json["witness"];
     assert_eq!(witness["is_switched"], true, "{json}");
@@ -103,12 +119,41 @@ fn assert_witnessed(json: &Value) {
 fn a_profile_is_switched_in_windows_and_undone_on_every_server() {
     for version in Version::ALL {
         let scene = Scene::of(version);
-        let before = without_threads(&scene.read());
+        let before = all_rows(&scene);
         let json = tried(&scene, &["prove", "pfs", "waits"]);
         assert_witnessed(&json);
         assert_eq!((&json["what"], &json["gave_up"]), (&"pfs waits".into(), &Value::Null));
-        assert_as_before(&scene, &before, version.name());
+        assert_all_as_before(&scene, &before, version.name());
         assert!(scene.contents().iter().all(|contents| contents.undone.is_some()), "{version}");
+    }
+}
+
+/// What `waggle pfs cost` shows of what was found.
+fn kept(scene: &Scene) -> Vec<Value> {
+    let output = scene.run(&["cost", "--json", "--interval", "10ms"]);
+    let cost: Value = serde_json::from_slice(&output.stdout).unwrap();
+    cost["proven"].as_array().unwrap().clone()
+}
+
+#[test]
+fn what_was_found_is_kept_and_shown() {
+    let scene = Scene::of(Version::Mysql9);
+    assert_eq!(kept(&scene), [] as [Value; 0]);
+    let pid = scene.server.pid().to_string();
+    let words = ["prove", "pfs", "stages", "--json", "--for", "5s", "--give-up", "100%"];
+    let output = at_work(&scene.server, |_| scene.run(&[&words[..], &["--pid", &pid]].concat()));
+    let (found, kept) = (object(&output, &stderr(&output)), kept(&scene));
+    match output.status.code() {
+        Some(0) => {
+            assert_eq!((kept.len(), &kept[0]["what"]), (1, &"pfs stages".into()), "{kept:?}");
+            assert_eq!(kept[0]["ns"], found["added_ns"]["value"]);
+            assert_eq!(kept[0]["base_ns"], found["base_ns"]);
+            let plan = scene.run(&["plan", "stages"]);
+            let plan = String::from_utf8(plan.stdout).unwrap();
+            assert!(plan.contains("measured here by waggle prove"), "{plan}");
+        }
+        // The host disturbed it too much to find anything.
+        _ => assert_eq!(kept, [] as [Value; 0], "{found}"),
     }
 }
 
@@ -116,11 +161,11 @@ fn a_profile_is_switched_in_windows_and_undone_on_every_server() {
 fn counters_of_innodb_are_switched_in_windows_and_undone() {
     for version in [Version::Mysql9, Version::Mariadb1011] {
         let scene = Scene::of(version);
-        let before = without_threads(&scene.read());
+        let before = all_rows(&scene);
         // What of all counters moves under this load differs by version.
         let json = tried(&scene, &["prove", "innodb-metrics", "all"]);
         assert_witnessed(&json);
-        assert_as_before(&scene, &before, version.name());
+        assert_all_as_before(&scene, &before, version.name());
     }
 }
 
@@ -128,20 +173,20 @@ fn counters_of_innodb_are_switched_in_windows_and_undone() {
 fn a_variable_is_switched_in_windows_and_undone_on_every_server() {
     for version in Version::ALL {
         let scene = Scene::of(version);
-        let before = without_threads(&scene.read());
+        let before = all_rows(&scene);
         let json = tried(&scene, &["prove", "variable", "general_log", "OFF", "on"]);
         assert_witnessed(&json);
-        assert_as_before(&scene, &before, version.name());
+        assert_all_as_before(&scene, &before, version.name());
     }
 }
 
 #[test]
 fn a_variable_that_held_neither_value_holds_again_what_it_held() {
     let scene = Scene::of(Version::Mysql9);
-    let before = without_threads(&scene.read());
+    let before = all_rows(&scene);
     let words = ["prove", "variable", "innodb_sync_spin_loops", "7", "0011"];
     assert_eq!(tried(&scene, &words)["witness"], Value::Null);
-    assert_as_before(&scene, &before, "after its end");
+    assert_all_as_before(&scene, &before, "after its end");
     let trial = Trial::begin(&scene, &words);
     at_work(&scene.server, |_| {
         trial.wait_for_a_block();
@@ -153,19 +198,54 @@ fn a_variable_that_held_neither_value_holds_again_what_it_held() {
     assert!(list.contains("innodb_sync_spin_loops         a number from 0 to 4000"), "{list}");
 }
 
+#[test]
+fn what_is_stopped_before_its_first_block_is_undone() {
+    let scene = Scene::of(Version::Mysql9);
+    let before = all_rows(&scene);
+    for (words, told) in [
+        (&["prove", "variable", "general_log", "OFF", "ON"][..], "SET GLOBAL general_log"),
+        (&["prove", "pfs", "waits"], "UPDATE performance_schema."),
+    ] {
+        for ms in [0, 5, 20, 50, 100, 200] {
+            let trial = Trial::begin(&scene, words);
+            wait_until("the plan", || trial.said().contains(told));
+            thread::sleep(Duration::from_millis(ms));
+            let (output, said) = trial.ended(Holding::end);
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert_all_as_before(&scene, &before, &format!("after {ms} ms: {said}"));
+        }
+    }
+}
+
+#[test]
+fn what_somebody_else_sets_meanwhile_is_left_alone_and_ends_the_trial() {
+    let scene = Scene::of(Version::Mysql9);
+    let trial = Trial::begin(&scene, &["prove", "variable", "innodb_sync_spin_loops", "7", "11"]);
+    let (output, said) = at_work(&scene.server, |_| {
+        trial.wait_for_a_block();
+        scene.connect().rows("SET GLOBAL innodb_sync_spin_loops = 99").unwrap();
+        trial.ended(Holding::wait)
+    });
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("somebody else has changed"), "{said}");
+    let rows = scene.connect().rows("SELECT @@innodb_sync_spin_loops").unwrap();
+    assert_eq!(rows[0][0].as_deref(), Some(&b"99"[..]), "{said}");
+    scene.connect().rows("SET GLOBAL innodb_sync_spin_loops = DEFAULT").unwrap();
+}
+
 /// That all is undone, by the guardian if need be.
 fn assert_undone(scene: &Scene, before: &Rows) {
     wait_for("the undo", || {
         let is_undone = scene.contents().iter().all(|contents| contents.undone.is_some());
         is_undone.then_some(())
     });
-    assert_as_before(scene, before, "after it was killed");
+    assert_all_as_before(scene, before, "after it was killed");
 }
 
 #[test]
 fn what_is_killed_in_the_middle_is_undone_by_its_guardian() {
     let scene = Scene::of(Version::Mysql80);
-    let before = without_threads(&scene.read());
+    let before = all_rows(&scene);
     let trial = Trial::begin(&scene, &["prove", "pfs", "stages"]);
     at_work(&scene.server, |_| {
         trial.wait_for_a_block();

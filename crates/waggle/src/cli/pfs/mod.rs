@@ -138,6 +138,11 @@ fn calibrations() -> PathBuf {
     journal::state_directory(environment, is_root()).join("calibration")
 }
 
+/// Where what `waggle prove` has found is.
+pub(super) fn proven() -> PathBuf {
+    journal::state_directory(environment, is_root()).join("proven")
+}
+
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

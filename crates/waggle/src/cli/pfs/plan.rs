@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use waggle_instrumentation::apply::{statements, what};
 use waggle_instrumentation::cost::Forecast;
+use waggle_instrumentation::cost::proven::Proven;
 use waggle_instrumentation::filter::{self, Account, Filter, Object, ThreadName};
 use waggle_instrumentation::full::full;
 use waggle_instrumentation::plan::PlanError;
@@ -20,7 +21,7 @@ use waggle_mysql::Connection;
 use super::super::account::AccountArgs;
 use super::super::{Failure, Outcome, pause, print};
 use super::connect;
-use super::cost::Here;
+use super::cost::{Here, proven};
 
 /// Names in one printed statement, unless all are asked for.
 const NAMES_PRINTED: usize = 3;
@@ -129,11 +130,16 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     let filter = args.filter.into();
     let plan = plan(&mut connection, &profile, &filter)?;
     let here = Here::read(&mut connection, &plan, args.interval)?;
-    print(args.json, &PlanJson::of(&profile, &plan, &here), || {
+    let mut proven = proven::of_server(here.pid)?;
+    proven.retain(|one| one.what == format!("pfs {}", args.profile));
+    print(args.json, &PlanJson::of(&profile, &plan, &here, &proven), || {
         let Profile { question, expected_cost, .. } = &profile;
         let (cost, not_in_it) = (here.in_words(), not_in_it(&plan, &filter));
         let changes = in_words(&plan, args.verbose);
-        format!("{question}\nexpected cost: {expected_cost}\n\n{cost}{not_in_it}\n{changes}")
+        let measured = proven::in_words(&proven);
+        format!(
+            "{question}\nexpected cost: {expected_cost}\n\n{cost}{not_in_it}{measured}\n{changes}"
+        )
     })?;
     Ok(Outcome::Done)
 }
@@ -170,10 +176,11 @@ struct PlanJson<'a> {
     statements: Vec<String>,
     cost: Option<&'a Forecast>,
     cost_missing: Option<&'a str>,
+    proven: &'a [Proven],
 }
 
 impl<'a> PlanJson<'a> {
-    fn of(profile: &'a Profile, plan: &'a Plan, here: &'a Here) -> Self {
+    fn of(profile: &'a Profile, plan: &'a Plan, here: &'a Here, proven: &'a [Proven]) -> Self {
         let Plan { changes, added, impossible, later, unseen, .. } = plan;
         let statements = statements(changes).filter_map(|batch| batch.sql()).collect();
         Self {
@@ -187,6 +194,7 @@ impl<'a> PlanJson<'a> {
             statements,
             cost: here.cost.value(),
             cost_missing: here.cost.why(),
+            proven,
         }
     }
 }

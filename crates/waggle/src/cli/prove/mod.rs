@@ -10,7 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use jiff::Timestamp;
 use waggle_account::Grouping;
+use waggle_instrumentation::cost::calibration::Host;
+use waggle_instrumentation::cost::proven::{Method, Proven};
 use waggle_model::{Collector, Server, Trial};
 use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
 use waggle_probes::carrier::RunTimeStatistics;
@@ -18,6 +21,7 @@ use waggle_probes::coin::Tosses;
 use waggle_probes::tap::Hook;
 use waggle_prove::{Ladder, Price, Proof, ladder};
 
+use super::pfs::proven;
 use super::watch::{CaptureArgs, until};
 use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_signal};
 use crate::lacking;
@@ -176,11 +180,39 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
         &mut until(None, &stop),
     );
     print(args.json, &json::of(&report), || text::of(&report))?;
+    if let Some(price) = report.proof.total.filter(|_| !report.is_test()) {
+        let Price { ns, half_width_ns, base_ns, .. } = price;
+        let span = [ns, ns - half_width_ns, ns + half_width_ns];
+        keep(&report.server, "waggle", Method::Coin, span, base_ns)?;
+    }
     let misread = lacking::misread(&report.seen.losses);
     let ended = report.seen.gone.as_ref();
     let ended = ended.map(|why| format!("{why} after {:.0} s", report.length.as_secs_f64()));
     all_written(misread.into_iter().chain(ended))?;
     Ok(if report.proof.total.is_some() { Outcome::Done } else { Outcome::No })
+}
+
+/// Keeps what was found: nanoseconds, and the ends of their interval.
+fn keep(
+    server: &Server,
+    what: &str,
+    method: Method,
+    [ns, low_ns, high_ns]: [f64; 3],
+    base_ns: f64,
+) -> Result<(), Failure> {
+    let found = Proven {
+        at: Timestamp::now(),
+        host: Host::look(),
+        build: server.build.0.clone(),
+        version: server.version.to_string(),
+        what: what.to_owned(),
+        method,
+        ns,
+        low_ns,
+        high_ns,
+        base_ns,
+    };
+    found.store(&proven()).map(drop).map_err(|error| Failure::Config(error.into()))
 }
 
 /// What is priced: all that is collected.

@@ -21,6 +21,8 @@ pub(in super::super) struct Here {
     /// Absent where events may not be read.
     pub(in super::super) cost: Reading<Forecast>,
     prices: Reading<Calibration>,
+    /// The process of the server, where it is known.
+    pub(in super::super) pid: Option<u32>,
 }
 
 impl Here {
@@ -40,7 +42,7 @@ impl Here {
             Err(StatusError::Unreadable(why)) => Reading::Absent(why),
             Err(error) => return Err(error.into()),
         };
-        Ok(Here { cost, prices })
+        Ok(Here { cost, prices, pid })
     }
 
     /// The table, and from where its numbers are. Writing to a string cannot fail.

@@ -3,6 +3,7 @@
 mod calibrate;
 mod explain;
 mod forecast;
+pub(super) mod proven;
 mod table;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use serde::Serialize;
 use waggle_instrumentation::cost::calibration::{Calibration, Host};
+use waggle_instrumentation::cost::proven::Proven;
 use waggle_instrumentation::cost::{Cost, Question};
 use waggle_model::Reading;
 use waggle_mysql::Connection;
@@ -63,6 +65,7 @@ struct Json<'a> {
     cost: &'a Cost,
     calibration: Option<&'a Calibration>,
     calibration_missing: Option<&'a str>,
+    proven: &'a [Proven],
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -80,12 +83,22 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     };
     let cost = Cost::read(&mut connection, question)?;
     let (calibration, calibration_missing) = (prices.value(), prices.why());
-    let json = Json { cost: &cost, calibration, calibration_missing };
+    let proven = proven::of_server(pid)?;
+    let json = Json { cost: &cost, calibration, calibration_missing, proven: &proven };
     print(args.json, &json, || {
-        let table = table::in_words(&cost, &prices);
+        let table = table::in_words(&cost, &prices) + &measured(&proven);
         if args.explain { table + &explain::in_words(&cost, &prices) } else { table }
     })?;
     Ok(Outcome::Done)
+}
+
+/// What was measured on this server, or how to do that.
+fn measured(all: &[Proven]) -> String {
+    match all.is_empty() {
+        true => "not measured here: waggle prove pfs PROFILE measures what a profile costs under this load\n"
+            .to_owned(),
+        false => proven::in_words(all),
+    }
 }
 
 /// The prices that were measured for this server on this host.

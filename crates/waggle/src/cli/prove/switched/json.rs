@@ -73,7 +73,7 @@ pub(super) fn of(report: &Report) -> SwitchedJson<'_> {
     let added = switched.added_ns.as_ref();
     let phase = |sum: &Sum| PhaseJson {
         statements: sum.statements,
-        per_second: sum.rate,
+        per_second: sum.rate(),
         processor_ns: QuantilesJson::of(&sum.processor),
         latency_ns: QuantilesJson::of(&sum.latency),
     };

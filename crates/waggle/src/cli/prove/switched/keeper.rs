@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ use crate::streams::tell;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes that are kept of what it says beside its output.
 const SAID_MAX: usize = 4096;
+/// How long what it said may take to arrive when it has ended.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -40,8 +43,11 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
         .spawn()
         .with_context(|| format!("`{}` cannot be started", args.command[0].display()))
         .map_err(Failure::Cannot)?;
-    let said = program.stderr.take();
-    let said = thread::spawn(|| said.map_or(Vec::new(), last_of));
+    let last = Arc::new(Mutex::new(Vec::new()));
+    if let Some(said) = program.stderr.take() {
+        let last = Arc::clone(&last);
+        thread::spawn(move || keep_last(said, &last));
+    }
     static IS_OVER: AtomicBool = AtomicBool::new(false);
     thread::spawn(|| {
         // Whatever happens to it, nobody asks for the program any more.
@@ -52,8 +58,10 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
         if program.try_wait()?.is_some() {
             // What it started goes, too.
             signal(&program, Signal::KILL);
-            let said = said.join().unwrap_or_default();
-            tell!("{}", String::from_utf8_lossy(&said).trim_end());
+            // It may have left its end of the pipe to others, so nobody waits for the other end.
+            thread::sleep(LAST_WORDS);
+            let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            tell!("{}", String::from_utf8_lossy(&last).trim_end());
             return Ok(Outcome::No);
         }
         thread::sleep(LOOK_EVERY);
@@ -67,14 +75,15 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// The last of what a program says beside its output.
-fn last_of(mut said: impl Read) -> Vec<u8> {
-    let (mut last, mut some) = (Vec::new(), [0; SAID_MAX]);
+/// Keeps the last of what a program says beside its output.
+fn keep_last(mut said: impl Read, last: &Mutex<Vec<u8>>) {
+    let mut some = [0; SAID_MAX];
     while let Ok(count @ 1..) = said.read(&mut some) {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         last.extend_from_slice(&some[..count]);
-        last.drain(..last.len().saturating_sub(SAID_MAX));
+        let more = last.len().saturating_sub(SAID_MAX);
+        last.drain(..more);
     }
-    last
 }
 
 /// Sends it to the program and all that it started.

@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use waggle_host::monotonic_ns;
+use waggle_instrumentation::cost::proven::Method;
 use waggle_model::Server;
 use waggle_mysql::Connection;
 use waggle_observe::Capture;
 use waggle_probes::coin::Tosses;
-use waggle_prove::{Block, GiveUp, Phase, Switched, Window};
+use waggle_prove::{Block, Blocks, GiveUp, Phase, Switched, Window};
 use waggle_stats::Random;
 
 use super::super::watch::CaptureArgs;
 use super::super::{Failure, Outcome, print, some_time};
-use super::the_server;
+use super::{keep, the_server};
 use crate::own_server;
 use crate::progress::Line;
 
@@ -35,7 +36,7 @@ const WINDOW_MAX: Duration = Duration::from_secs(2);
 const STATEMENTS: f64 = 200.0;
 /// How often a signal is looked for in a window.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// In so many blocks it is counted what was seen of the switch.
+/// In so many blocks it is counted what was seen of the switch, and in more until something was.
 const WITNESSED: usize = 3;
 
 /// How long, and when it ends earlier.
@@ -44,7 +45,8 @@ pub(super) struct WindowArgs {
     /// Try for this time. A bare number is seconds.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = some_time)]
     duration: Duration,
-    /// Stop at once and undo when throughput or the p99 of the latency become worse by more than this while it is on.
+    /// Stop and undo when throughput or p99 are worse by more than this while it is on: at once where the server nearly
+    /// stands still, else after about ten blocks.
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = super::super::pfs::hold::percent)]
     give_up: f64,
     /// One JSON object.
@@ -65,6 +67,9 @@ trait Switch {
 
     /// What counts that it works; `None` where nothing does.
     fn count(&mut self) -> Result<Option<Count>, Self::Error>;
+
+    /// What shows that it is on where nothing counts that; `None` where it is not: the server did not take all of it.
+    fn shown_by(&self) -> Option<&'static str>;
 }
 
 /// What a server has counted so far.
@@ -110,17 +115,21 @@ struct Report {
     window: Duration,
     /// How long it takes to turn it on or off.
     switch: Duration,
+    /// By a signal.
+    is_stopped: bool,
     witness: Option<Witness>,
-    /// What shows that it was switched, where nothing counts what it does.
-    shown_by: &'static str,
+    /// As [`Switch::shown_by`].
+    shown_by: Option<&'static str>,
+    /// With what it is compared.
+    without: String,
     /// What became slower, so that the trial ended.
     gave_up: Option<&'static str>,
 }
 
 impl Report {
-    /// Whether it was seen that the switch does something; `true` where nothing could show it.
+    /// Whether the server took it, and it was seen that it does something where something counts that.
     fn is_switched(&self) -> bool {
-        self.witness.is_none_or(Witness::is_switched)
+        self.shown_by.is_some() && self.witness.is_none_or(Witness::is_switched)
     }
 
     fn is_answer(&self) -> bool {
@@ -154,15 +163,20 @@ impl<S: Switch> Trial<'_, S> {
         Ok(())
     }
 
+    /// Waits, or until it is stopped.
+    fn wait(&self, time: Duration) {
+        let begun = Instant::now();
+        while !self.is_stopped() && begun.elapsed() < time {
+            std::thread::sleep((time.saturating_sub(begun.elapsed())).min(LOOK_EVERY));
+        }
+    }
+
     /// One window of a phase.
     fn window(&mut self, phase: Phase, length: Duration) -> Window {
-        std::thread::sleep(SETTLE);
-        self.tosses.take(phase.arm());
+        self.wait(SETTLE);
         let begun = Instant::now();
         self.tosses.choose(phase.arm());
-        while !self.is_stopped() && begun.elapsed() < length {
-            std::thread::sleep((length.saturating_sub(begun.elapsed())).min(LOOK_EVERY));
-        }
+        self.wait(length);
         self.tosses.choose(Phase::Between.arm());
         let length = begun.elapsed();
         Window { length, times: self.tosses.take(phase.arm()) }
@@ -194,21 +208,28 @@ impl<S: Switch> Trial<'_, S> {
         Ok(Some(block))
     }
 
-    /// How long windows are to be, by what a switch takes and how many statements come.
-    fn length(&mut self, switch: &mut Duration) -> Result<Duration, S::Error> {
+    /// How long windows are to be, by what a switch takes and how many statements come; `None` if it was stopped.
+    fn length(&mut self, switch: &mut Duration) -> Result<Option<Duration>, S::Error> {
         // The first time takes longer.
-        for on in [true, false] {
-            self.turn(on)?;
+        for _ in 0..2 {
+            let begun = Instant::now();
+            for on in [true, false] {
+                self.turn(on)?;
+                if self.is_stopped() {
+                    return Ok(None);
+                }
+            }
+            *switch = begun.elapsed() / 2;
         }
-        let begun = Instant::now();
-        for on in [true, false] {
-            self.turn(on)?;
-        }
-        *switch = begun.elapsed() / 2;
         let seen = self.window(Phase::Off, WINDOW_MIN);
-        let statements = seen.times.latency.count().max(1) as f64;
+        let statements = seen.times.requests.max(1) as f64;
         let enough = seen.length.mul_f64((STATEMENTS / statements).min(100.0));
-        Ok((*switch).max(enough).clamp(WINDOW_MIN, WINDOW_MAX))
+        Ok(Some((*switch).max(enough).clamp(WINDOW_MIN, WINDOW_MAX)))
+    }
+
+    /// Whether it is still to be counted what was seen of the switch.
+    fn is_witnessed(&self, blocks: usize) -> bool {
+        blocks < WITNESSED || self.witness.is_some_and(|witness| witness.wanted == 0)
     }
 }
 
@@ -216,7 +237,7 @@ impl<S: Switch> Trial<'_, S> {
 struct Asked<'a> {
     server: Server,
     what: String,
-    shown_by: &'static str,
+    without: String,
     tosses: Tosses,
     args: &'a WindowArgs,
 }
@@ -227,22 +248,24 @@ fn take<S: Switch>(
     switch: &mut S,
     stop: &AtomicBool,
 ) -> (Report, Result<(), S::Error>) {
-    let Asked { server, what, shown_by, tosses, args } = asked;
+    let Asked { server, what, without, tosses, args } = asked;
     let random = Random::seeded(monotonic_ns());
     let mut trial = Trial { tosses, switch, stop, random, is_on: false, witness: None };
-    let (mut blocks, mut gave_up) = (Vec::new(), None);
+    let (mut blocks, mut gave_up) = (Blocks::default(), None);
     let (mut window, mut turning) = (WINDOW_MIN, Duration::ZERO);
     let begun = Instant::now();
     trial.tosses.start();
     let mut go = || -> Result<(), S::Error> {
         let mut line = Line::new();
         let mut allowed = GiveUp::new(args.give_up);
-        window = trial.length(&mut turning)?;
+        let Some(length) = trial.length(&mut turning)? else { return Ok(()) };
+        window = length;
         while begun.elapsed() < args.duration && gave_up.is_none() {
-            let Some(block) = trial.block(window, blocks.len() < WITNESSED)? else { break };
+            let is_witnessed = trial.is_witnessed(blocks.count());
+            let Some(block) = trial.block(window, is_witnessed)? else { break };
             gave_up = allowed.as_mut().and_then(|allowed| allowed.heed(&block));
-            blocks.push(block);
-            line.tell(&text::progress(begun.elapsed(), args.duration, &Switched::of(&blocks)));
+            blocks.add(&block);
+            line.tell(&text::progress(begun.elapsed(), args.duration, &blocks));
         }
         line.end();
         Ok(())
@@ -252,12 +275,14 @@ fn take<S: Switch>(
     let report = Report {
         server,
         what,
-        switched: Switched::of(&blocks),
+        switched: blocks.found(),
         length: begun.elapsed(),
         window,
         switch: turning,
+        is_stopped: trial.is_stopped(),
         witness: trial.witness,
-        shown_by,
+        shown_by: trial.switch.shown_by(),
+        without,
         gave_up,
     };
     (report, ended)
@@ -289,10 +314,18 @@ fn in_trial(
     Ok((capture, server, tosses))
 }
 
-/// Prints what was found.
+/// Prints what was found, and keeps it.
 fn show(report: &Report, is_json: bool) -> Result<Outcome, Failure> {
     print(is_json, &json::of(report), || text::of(report))?;
-    Ok(if report.is_answer() { Outcome::Done } else { Outcome::No })
+    let Switched { added_ns, base_ns, .. } = &report.switched;
+    match added_ns.zip(*base_ns).filter(|_| report.is_answer()) {
+        Some((added, base_ns)) => {
+            let span = [added.value, added.low, added.high];
+            keep(&report.server, &report.what, Method::Windows, span, base_ns)?;
+            Ok(Outcome::Done)
+        }
+        None => Ok(Outcome::No),
+    }
 }
 
 #[cfg(test)]

@@ -4,22 +4,26 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
 use super::super::super::watch::CaptureArgs;
 use super::super::super::{Failure, Outcome, pause, stop_on_signal};
-use super::{Asked, Count, Switch, WindowArgs, in_trial, show, take};
+use super::{Asked, Count, LOOK_EVERY, Switch, WindowArgs, in_trial, show, take};
 
-/// Price a program, such as an exporter or a tracer: it is started and ended again and again.
+/// Price a program, such as a tracer or a monitor: it is started and ended again and again.
+///
+/// What counts is what it does by itself: an exporter does nothing until it is asked, so let the command ask it, too.
 ///
 /// It runs in one of three windows, with the rights of waggle and without standard input and output. It is ended by SIGTERM, and
 /// by SIGKILL where that takes more than five seconds; so are the processes that it started, unless they left its process group. It
 /// ends when waggle is killed, too.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: waggle prove program --start 2s -- mysqld_exporter --config.my-cnf=/etc/mysql/exporter.cnf"
+    after_help = "Example: waggle prove program --start 500ms -- strace -f -e trace=futex -o /dev/null -p 1234"
 )]
 pub(in super::super) struct ProgramArgs {
     /// How long it takes from its start until it is at work.
@@ -41,11 +45,12 @@ pub(in super::super) fn run_program(args: &ProgramArgs) -> Result<Outcome, Failu
     let asked = Asked {
         server,
         what: format!("program {}", name.display()),
-        shown_by: "it ran in every window that was on",
+        without: "without it".to_owned(),
         tosses,
         args: windows,
     };
-    let mut program = Program { command: &args.command, start: args.start, keeper: None };
+    let mut program =
+        Program { command: &args.command, start: args.start, keeper: None, stop: &stop };
     let (report, ended) = take(asked, &mut program, &stop);
     drop(capture);
     let ended = ended.and_then(|()| program.end());
@@ -62,6 +67,7 @@ struct Program<'a> {
     start: Duration,
     /// What keeps it running.
     keeper: Option<Child>,
+    stop: &'a AtomicBool,
 }
 
 impl Program<'_> {
@@ -77,7 +83,11 @@ impl Program<'_> {
             .context("the process that keeps the program running")
             .map_err(Failure::Cannot)?;
         self.keeper = Some(keeper);
-        std::thread::sleep(self.start);
+        let begun = Instant::now();
+        while begun.elapsed() < self.start && !self.stop.load(Ordering::Relaxed) {
+            thread::sleep(LOOK_EVERY.min(self.start));
+            self.check()?;
+        }
         self.check()
     }
 
@@ -122,5 +132,9 @@ impl Switch for Program<'_> {
 
     fn count(&mut self) -> Result<Option<Count>, Failure> {
         Ok(None)
+    }
+
+    fn shown_by(&self) -> Option<&'static str> {
+        Some("it ran in every window that was on")
     }
 }

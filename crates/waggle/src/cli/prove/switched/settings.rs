@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::anyhow;
 use serde::Serialize;
 use waggle_instrumentation::activity;
-use waggle_instrumentation::apply::Made;
+use waggle_instrumentation::apply::{Made, refused};
 use waggle_instrumentation::filter::Filter;
 use waggle_instrumentation::hold::{Hold, HoldError};
 use waggle_instrumentation::metrics::{self, Counter};
@@ -14,6 +15,7 @@ use waggle_instrumentation::plan::Plan;
 use waggle_instrumentation::variables::{self, Switched, VARIABLES, Variable, VariableError};
 use waggle_instrumentation::{Change, State, Table};
 use waggle_model::Reading;
+use waggle_mysql::connection::{MARK, text};
 use waggle_mysql::{Connection, ConnectionError};
 
 use super::super::super::account::AccountArgs;
@@ -60,7 +62,8 @@ pub(in super::super) struct InnodbArgs {
     account: AccountArgs,
 }
 
-/// Price a global variable: it is set to two values in turn, again and again, in short windows. Without a name: which there are.
+/// Price a global variable: it is set to two values in turn, again and again, in short windows. Without a name it lists those
+/// that may be switched.
 ///
 /// The first value is that of the windows that are off. Every change is written to a journal before it is made. It is undone at
 /// the end, within two seconds of waggle's death, and by `waggle pfs rollback`.
@@ -90,9 +93,10 @@ pub(in super::super) fn run_variable(args: VariableArgs) -> Result<Outcome, Fail
     let what = format!("variable {name} {first} {second}");
     run(&args.windows, &args.account, &what, |connection| {
         let switched = variables::switched(connection, name, [first, second]);
-        let Switched { first, second } = switched.map_err(not_switched)?;
+        let Switched { first: before, second } = switched.map_err(not_switched)?;
         let plan = Plan { changes: vec![second], ..Plan::default() };
-        Ok(Planned { before: first.into_iter().collect(), plan })
+        let without = format!("with {name} = {first}");
+        Ok(Planned { before: before.into_iter().collect(), without, plan })
     })
 }
 
@@ -127,12 +131,14 @@ fn list(is_json: bool) -> Result<Outcome, Failure> {
 struct Planned {
     /// What leads there from what is set; it is undone at the end.
     before: Vec<Change>,
+    /// With what it is compared.
+    without: String,
     plan: Plan,
 }
 
 impl From<Plan> for Planned {
     fn from(plan: Plan) -> Planned {
-        Planned { before: Vec::new(), plan }
+        Planned { before: Vec::new(), without: "without it".to_owned(), plan }
     }
 }
 
@@ -162,35 +168,40 @@ fn run(
     let mut connection = pfs::open(&options)?;
     recover(&mut connection, &stop)?;
     let (capture, server, tosses) = watch(args, &mut connection, &stop)?;
-    let Planned { before, plan } = planned(&mut connection)?;
+    let Planned { before, without, plan } = planned(&mut connection)?;
     write!(stderr(), "{}", in_words(&plan, false))?;
     if plan.changes.is_empty() {
         tell!("waggle: all of it is set already, so that there is nothing to compare");
         return Ok(Outcome::No);
     }
     let command = format!("prove {what}");
-    let mut hold = begin(&mut connection, account, &command)?;
-    if let Err(error) = hold.add(&mut connection, &before, &mut tell_refused) {
-        return Err(failed(error, hold, &mut connection, format!("`{command}` failed")));
+    if plan.changes.iter().any(|change| change.before.is_none() || change.after.is_none()) {
+        return Err(Failure::Usage(anyhow!(
+            "`{what}` adds or removes rules for accounts or objects, which cannot be switched back and forth"
+        )));
     }
-    let mut settings = Settings::new(connection, hold, plan, &stop)?;
-    let asked = Asked {
-        server,
-        what: what.to_owned(),
-        shown_by: "nothing counts what it does; its rows read back as they were set",
-        tosses,
-        args,
+    let mut hold = begin(&mut connection, account, &command)?;
+    let broken = format!("`{command}` failed");
+    let first = hold
+        .add(&mut connection, &before, &mut |made| tell_refused(made))
+        .and_then(|()| Ok(counts(&mut connection, &plan)?));
+    let counts = match first {
+        Ok(counts) => counts,
+        Err(error) => return Err(failed(error, hold, &mut connection, broken)),
     };
+    let mut settings = Settings::new(connection, hold, plan, counts);
+    let asked = Asked { server, what: what.to_owned(), without, tosses, args };
     let (report, ended) = take(asked, &mut settings, &stop);
     drop(capture);
     let Settings { mut connection, hold, plan, .. } = settings;
-    let changes = plan.changes.len();
     if let Err(error) = ended {
+        let failure = failed(error, hold, &mut connection, broken);
         if report.switched.blocks > 0 {
             show(&report, args.json)?;
         }
-        return Err(failed(error, hold, &mut connection, format!("`{command}` failed")));
+        return Err(failure);
     }
+    let changes = plan.changes.len();
     let restored = hold.end(&mut connection, &mut tell_locked).map_err(left_to_the_guardian)?;
     let is_whole = tell_rest(&restored);
     if is_whole {
@@ -202,43 +213,69 @@ fn run(
     })
 }
 
+/// What counts only while it is set, and only while it is not: names of instruments or counters.
+type Counts = [BTreeSet<String>; 2];
+
+/// The counters of a plan that say something on this server.
+fn counts(connection: &mut Connection, plan: &Plan) -> Result<Counts, ConnectionError> {
+    let counting = |on: bool| {
+        let counts = plan.changes.iter().filter(|change| turns(change) == Some(on));
+        counts.filter_map(|change| counted_by(change).map(str::to_owned)).collect()
+    };
+    let counts: Counts = [counting(true), counting(false)];
+    let is_of_variables = plan.changes.iter().any(|change| change.table == Table::Variables);
+    if !is_of_variables || counts.iter().all(BTreeSet::is_empty) || logs_count(connection, &counts)?
+    {
+        return Ok(counts);
+    }
+    Ok(Counts::default())
+}
+
+/// Whether the server counts what it writes to a log: it writes files, and all is on that counts.
+fn logs_count(connection: &mut Connection, counts: &Counts) -> Result<bool, ConnectionError> {
+    let output = connection.rows(&format!("SELECT @@GLOBAL.log_output AS {MARK}"))?;
+    let is_file = output.first().is_some_and(|row| text(row, 0).contains("FILE"));
+    let state = State::read_of(connection, [Table::Instruments, Table::Consumers])?;
+    let is_on = |table, name: &str| {
+        let row = state.row(table, &vec![name.to_owned()]);
+        row.is_some_and(|row| row.first() == Some(&Some("YES".to_owned())))
+    };
+    let consumers = ["global_instrumentation", "thread_instrumentation"];
+    let mut names = counts.iter().flatten();
+    Ok(is_file
+        && consumers.iter().all(|name| is_on(Table::Consumers, name))
+        && names.all(|name| is_on(Table::Instruments, name)))
+}
+
 /// Settings that are switched.
-struct Settings<'a> {
+struct Settings {
     connection: Connection,
     hold: Hold,
     plan: Plan,
     /// What takes the plan back, in the opposite order.
     back: Vec<Change>,
-    /// What counts only while they are set, and only while they are not: the names of instruments or counters.
-    counts: [BTreeSet<String>; 2],
+    counts: Counts,
     /// How often they were taken back, and set.
     turned: [u32; 2],
-    stop: &'a AtomicBool,
+    /// Whether the server did not take some.
+    is_refused: bool,
 }
 
-impl<'a> Settings<'a> {
-    fn new(
-        mut connection: Connection,
-        hold: Hold,
-        plan: Plan,
-        stop: &'a AtomicBool,
-    ) -> Result<Settings<'a>, ConnectionError> {
-        let counting = |on: bool| {
-            let counts = plan.changes.iter().filter(|change| turns(change) == Some(on));
-            counts.filter_map(|change| counted_by(change).map(str::to_owned)).collect()
-        };
-        let mut counts: [BTreeSet<String>; 2] = [counting(true), counting(false)];
-        if plan.changes.iter().any(|change| change.table == Table::Variables) {
-            // What is not instrumented says nothing of them.
-            let state = State::read_of(&mut connection, [Table::Instruments])?;
-            let is_on = |name: &String| {
-                let row = state.row(Table::Instruments, &vec![name.clone()]);
-                row.is_some_and(|row| row.first() == Some(&Some("YES".to_owned())))
-            };
-            counts.iter_mut().for_each(|names| names.retain(is_on));
-        }
+impl Settings {
+    fn new(connection: Connection, hold: Hold, plan: Plan, counts: Counts) -> Settings {
         let back = plan.changes.iter().rev().map(Change::inverse).collect();
-        Ok(Settings { connection, hold, plan, back, counts, turned: [0; 2], stop })
+        Settings { connection, hold, plan, back, counts, turned: [0; 2], is_refused: false }
+    }
+
+    /// Sets or takes back what was set and taken back before, unless somebody else has changed it meanwhile.
+    fn switch(&mut self, on: bool) -> Result<(), HoldError> {
+        let Settings { connection, hold, plan, back, is_refused, .. } = self;
+        let (now, to) = if on { (&*back, &plan.changes) } else { (&plan.changes, &*back) };
+        let others = if *is_refused { Vec::new() } else { refused(connection, now)? };
+        match others.first() {
+            Some(change) => Err(HoldError::Changed { row: row(change) }),
+            None => hold.switch(connection, to),
+        }
     }
 
     /// What each instrument or counter that is switched has counted so far.
@@ -258,18 +295,21 @@ impl<'a> Settings<'a> {
     }
 }
 
-impl Switch for Settings<'_> {
+impl Switch for Settings {
     type Error = HoldError;
 
     fn turn(&mut self, on: bool) -> Result<(), HoldError> {
-        let Settings { connection, hold, plan, back, turned, .. } = self;
-        let turned = &mut turned[usize::from(on)];
-        *turned += 1;
-        match (*turned, on) {
-            (1, true) => hold.make(connection, plan, self.stop, &mut tell_refused).map(drop),
-            (1, false) => hold.add(connection, back, &mut tell_refused),
-            (_, true) => hold.switch(connection, &plan.changes),
-            (_, false) => hold.switch(connection, back),
+        let Settings { connection, hold, plan, back, turned, is_refused, .. } = self;
+        let mut tell = |made: &Made| {
+            *is_refused |= !made.refused.is_empty();
+            tell_refused(made);
+        };
+        turned[usize::from(on)] += 1;
+        match (turned[usize::from(on)], on) {
+            // It comes to its end: what is taken back is in the journal as it was found.
+            (1, true) => hold.make(connection, plan, &AtomicBool::new(false), &mut tell).map(drop),
+            (1, false) => hold.add(connection, back, &mut tell),
+            _ => self.switch(on),
         }
     }
 
@@ -284,6 +324,11 @@ impl Switch for Settings<'_> {
         };
         let [when_on, when_off] = self.counts.each_ref().map(sum);
         Ok(Some(Count { when_on, when_off }))
+    }
+
+    fn shown_by(&self) -> Option<&'static str> {
+        let shown_by = "nothing counts what it does; its rows read back as they were set";
+        (!self.is_refused).then_some(shown_by)
     }
 }
 

@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use waggle_model::Server;
-use waggle_prove::{Sum, Switched, holds};
+use waggle_prove::{Blocks, Sum, Switched, holds};
 use waggle_stats::Estimate;
 
 use super::super::text::{line, thousands};
 use super::Report;
 
 /// How far a trial is.
-pub(super) fn progress(after: Duration, limit: Duration, switched: &Switched) -> String {
-    let known = match &switched.added_ns {
+pub(super) fn progress(after: Duration, limit: Duration, blocks: &Blocks) -> String {
+    let known = match &blocks.added_ns() {
         Some(added) => format!("{} ns each", with_interval(added)),
         None => "too few to say anything".to_owned(),
     };
     let [after, limit] = [after, limit].map(|time| time.as_secs_f64());
-    format!("{after:.0} of {limit:.0} s, {} blocks: {known}", switched.blocks)
+    format!("{after:.0} of {limit:.0} s, {} blocks: {known}", blocks.count())
 }
 
 pub(super) fn of(report: &Report) -> String {
@@ -27,50 +27,76 @@ pub(super) fn of(report: &Report) -> String {
 }
 
 fn sentence(report: &Report) -> String {
-    let Report { server: Server { pid, flavour, version, .. }, switched, what, .. } = report;
+    let Report { server: Server { pid, flavour, version, .. }, switched, what, without, .. } =
+        report;
     let seconds = report.length.as_secs_f64();
     let of =
         format!("pid {pid}, {flavour} {version}; {} blocks in {seconds:.0} s", switched.blocks);
     let found = switched.added_ns.as_ref().zip(switched.base_ns);
-    let (added, base_ns) = match found {
-        _ if switched.blocks == 0 => {
-            let switch = report.switch.as_secs_f64();
-            return format!(
-                "Not measured: no block came to its end; to turn it on or off takes {switch:.1} s, so give it longer with \
-                 --for ({of}).\n"
-            );
+    let (added, base_ns) = match (why_not(report), found) {
+        (Some(why), _) => return format!("Not measured: {why} ({of}).\n"),
+        (None, None) => {
+            return format!("Not measured: too few statements to say anything ({of}).\n");
         }
-        _ if !report.is_switched() => {
-            return format!(
-                "Not measured: `{what}` was set, and nothing shows that it does anything under this load ({of}).\n"
-            );
-        }
-        _ if switched.is_unsound => {
-            return format!(
-                "Not measured: windows in which nothing differs are not alike, so that none of these figures is to be \
-                 trusted; try again, for longer ({of}).\n"
-            );
-        }
-        None => return format!("Not measured: too few statements to say anything ({of}).\n"),
-        Some(found) => found,
+        (None, Some(found)) => found,
     };
-    let base = format!("the {:.2} µs that a statement takes without it", base_ns / 1e3);
-    let percent = |ns: f64| 100.0 * ns / base_ns;
-    match holds(added, 0.0) {
-        true => format!(
-            "No cost of `{what}` is seen: {} ns of processor time per statement, at most {:.1} % of {base} ({of}).\n",
-            with_interval(added),
-            percent(added.high).max(0.0)
-        ),
-        false => format!(
-            "`{what}` costs the server {:.0} ± {:.0} ns of processor time per statement: {:.1} % ({:.1} to {:.1}) of {base} \
-             ({of}).\n",
-            added.value,
-            added.half_width(),
-            percent(added.value),
-            percent(added.low),
-            percent(added.high)
-        ),
+    let base = format!("the {:.2} µs that a statement takes {without}", base_ns / 1e3);
+    let percent = |ns: f64| (100.0 * ns / base_ns).abs();
+    if holds(added, 0.0) {
+        let added_words = with_interval(added);
+        let most = (100.0 * added.high / base_ns).max(0.0);
+        return format!(
+            "No cost of `{what}` is seen: {added_words} ns of processor time per statement, at most {most:.1} % of {base} \
+             ({of}){}.\n",
+            beside_it(switched)
+        );
+    }
+    let (verb, low, high) = match added.value < 0.0 {
+        true => ("saves", added.high, added.low),
+        false => ("costs", added.low, added.high),
+    };
+    format!(
+        "`{what}` {verb} the server {:.0} ± {:.0} ns of processor time per statement: {:.1} % ({:.1} to {:.1}) of {base} ({of}).\n",
+        added.value.abs(),
+        added.half_width(),
+        percent(added.value),
+        percent(low),
+        percent(high)
+    )
+}
+
+/// Why there is no price.
+fn why_not(report: &Report) -> Option<String> {
+    let Report { switched, what, .. } = report;
+    if report.shown_by.is_none() {
+        return Some(format!("the server did not take all of `{what}`"));
+    }
+    if switched.blocks == 0 && report.is_stopped {
+        return Some("it was stopped before the first block came to its end".to_owned());
+    }
+    if switched.blocks == 0 {
+        let switch = report.switch.as_secs_f64();
+        return Some(format!(
+            "no block came to its end; to turn it on or off takes {switch:.1} s, so give it longer with --for"
+        ));
+    }
+    if !report.is_switched() {
+        return Some(format!(
+            "`{what}` was set, and nothing shows that it does anything under this load"
+        ));
+    }
+    switched.is_unsound.then(|| {
+        "the windows in which it is off differ from each other, so do not trust these figures; try again, for longer".to_owned()
+    })
+}
+
+/// What the throughput says where the processor time says nothing.
+fn beside_it(switched: &Switched) -> String {
+    match &switched.slower_percent {
+        Some(slower) if slower.low > 0.0 => {
+            format!("; but {:.1} % fewer statements came while it was on", slower.value)
+        }
+        _ => String::new(),
     }
 }
 
@@ -83,7 +109,8 @@ fn table(text: &mut String, report: &Report) {
         ),
     );
     for (name, sum) in ["off", "off again", "on"].iter().zip(&report.switched.sums) {
-        let Sum { statements, rate, processor, latency } = sum;
+        let Sum { statements, processor, latency, .. } = sum;
+        let rate = sum.rate();
         let us = |ns: Option<f64>| ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns / 1e3));
         line(
             text,
@@ -120,7 +147,11 @@ fn beside(text: &mut String, report: &Report) {
                 thousands(witness.unwanted)
             ),
         ),
-        None => line(text, format_args!("{}", report.shown_by)),
+        None => {
+            if let Some(shown_by) = report.shown_by {
+                line(text, format_args!("{shown_by}"));
+            }
+        }
     }
     if let Some(what) = report.gave_up {
         line(
