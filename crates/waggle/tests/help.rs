@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The commands of each page of the reference.
-const PAGES: [(&str, &[&str]); 5] = [
-    ("cli.md", &["", "watch", "verify", "doctor", "servers", "locks", "profile", "prove"]),
+const PAGES: [(&str, &[&str]); 6] = [
+    ("cli.md", &["", "watch", "verify", "doctor", "servers", "locks", "profile"]),
     (
         "cli-pfs.md",
         &[
@@ -36,6 +36,10 @@ const PAGES: [(&str, &[&str]); 5] = [
         ],
     ),
     ("cli-ddl.md", &["ddl", "ddl tail", "ddl log"]),
+    (
+        "cli-prove.md",
+        &["prove", "prove pfs", "prove innodb-metrics", "prove variable", "prove program"],
+    ),
     (
         "cli-lab.md",
         &[
