@@ -116,6 +116,7 @@ const LONG: &[Long] = &[
             "hostile::held_up::memory_that_never_answers_costs_its_process",
             "hostile::processes::hostile_processes_of_three_users_cost_themselves",
             "prove::a_time_that_is_injected_is_found",
+            "secrets::no_secret_leaves_waggle_by_any_output",
         ],
     ),
     some(

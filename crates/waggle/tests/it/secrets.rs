@@ -102,7 +102,8 @@ fn say_everything(server: &Server, seen: impl FnOnce()) {
 /// Goes on with one statement: the list of digests has those of the last interval.
 fn say_on(server: &Server, is_over: &AtomicBool) {
     let mut client = load::session(server);
-    for _ in 0..600 {
+    // For longer than anything is waited for.
+    for _ in 0..3000 {
         client.query(format!("SELECT AES_ENCRYPT('x', '{SECRET}')")).unwrap();
         if is_over.load(Ordering::Relaxed) {
             return;
@@ -237,6 +238,9 @@ impl Outputs {
             self.terminal.press(&["r", "Enter", "w"]);
             let screen = self.terminal.wait_for("a digest", |screen| screen.contains("DIGEST "));
             assert_eq!(shown(&screen), None, "{version} terminal: a digest");
+            for name in ["json", "table", "ddl"] {
+                self.of(name).wait_for("a mask", |it| it.printed().contains("<secret>"));
+            }
             is_over.store(true, Ordering::Relaxed);
         });
         self.terminal.press(&["Escape"]);
