@@ -81,6 +81,40 @@ fn a_program_ends_when_waggle_is_killed() {
 }
 
 #[test]
+fn a_program_ends_when_what_keeps_it_is_killed() {
+    let server = Server::builder(Version::Mysql9).lease().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("seen");
+    let pid = server.pid().to_string();
+    // It is still starting when its keeper is killed.
+    let words = ["prove", "program", "--pid", &pid, "--start", "600s", "--", "sh", "-c", AT_WORK];
+    let waggle = Waggle::start(&[&words[..], &[file.to_str().unwrap()]].concat());
+    wait_until("the program", || file.exists());
+    let [keeper] = waggle.children("keep-program")[..] else { panic!("{}", waggle.err()) };
+    kill_process(Pid::from_raw(keeper.cast_signed()).unwrap(), Signal::KILL).unwrap();
+    let ended = waggle.end();
+    assert_eq!(ended.code, Some(4), "{}", ended.err);
+    assert!(!runs(&file), "it still runs: {}", ended.err);
+}
+
+#[test]
+fn a_program_that_signals_all_of_its_group_is_priced() {
+    let server = Server::builder(Version::Mysql9).lease().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("seen");
+    let script = "trap '' TERM; echo on >> \"$0\"; kill 0; trap 'kill 0; exit' TERM; \
+                  while :; do sleep 0.05; done";
+    let mut waggle = trial(&server, script, &file);
+    let ended = load::at_work(&server, PACED, |_| {
+        wait_for_a_block(&mut waggle);
+        waggle.interrupt()
+    });
+    assert!(matches!(ended.code, Some(0 | 1)), "{}", ended.err);
+    assert!(object(&ended)["blocks"].as_u64() > Some(0), "{}", ended.out);
+    assert!(!runs(&file), "it still runs: {}", ended.err);
+}
+
+#[test]
 fn a_program_that_stops_the_server_is_ended_at_once() {
     let server = Server::builder(Version::Mysql9).start().unwrap();
     let dir = tempfile::tempdir().unwrap();

@@ -2,15 +2,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process_group};
+use anyhow::{Context, anyhow};
+use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
 
 use super::super::super::{Failure, Outcome, stop_on_signal};
 use crate::streams::tell;
@@ -24,7 +23,8 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Keep a program running until standard input closes.
+/// Keep a program running until standard input closes. The process group is that of this process alone: all of it is killed in the
+/// end.
 #[derive(Debug, clap::Args)]
 pub(in super::super::super) struct Args {
     #[arg(last = true, required = true)]
@@ -32,14 +32,18 @@ pub(in super::super::super) struct Args {
 }
 
 pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
-    // Who ends all processes of a service ends the program, too.
-    let stop = stop_on_signal()?;
+    if getpgrp() != getpid() {
+        return Err(Failure::Usage(anyhow!(
+            "waggle starts this command in a process group of its own"
+        )));
+    }
+    // What the program or this process sends to all of the group arrives here, too.
+    stop_on_signal()?;
     let mut program = Command::new(&args.command[0])
         .args(&args.command[1..])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
-        .process_group(0)
         .spawn()
         .with_context(|| format!("`{}` cannot be started", args.command[0].display()))
         .map_err(Failure::Cannot)?;
@@ -54,10 +58,8 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
         let _ = io::stdin().read_to_end(&mut Vec::new());
         IS_OVER.store(true, Ordering::Relaxed);
     });
-    while !IS_OVER.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+    while !IS_OVER.load(Ordering::Relaxed) {
         if program.try_wait()?.is_some() {
-            // What it started goes, too.
-            signal(&program, Signal::KILL);
             // It may have left its end of the pipe to others, so nobody waits for the other end.
             thread::sleep(LAST_WORDS);
             let last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,12 +68,10 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
         }
         thread::sleep(LOOK_EVERY);
     }
-    signal(&program, Signal::TERM);
-    if within(PATIENCE, &mut program)?.is_none() {
-        signal(&program, Signal::KILL);
-        program.wait()?;
-    }
-    signal(&program, Signal::KILL);
+    kill_current_process_group(Signal::TERM)?;
+    within(PATIENCE, &mut program)?;
+    // The program, what it started, and this process.
+    kill_current_process_group(Signal::KILL)?;
     Ok(Outcome::Done)
 }
 
@@ -84,12 +84,6 @@ fn keep_last(mut said: impl Read, last: &Mutex<Vec<u8>>) {
         let more = last.len().saturating_sub(SAID_MAX);
         last.drain(..more);
     }
-}
-
-/// Sends it to the program and all that it started.
-fn signal(program: &Child, signal: Signal) {
-    // They may have ended.
-    let _ = kill_process_group(Pid::from_child(program), signal);
 }
 
 fn within(time: Duration, program: &mut Child) -> io::Result<Option<ExitStatus>> {
