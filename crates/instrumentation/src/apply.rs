@@ -19,31 +19,33 @@ pub const ROWS_MAX: usize = 64;
 
 /// The same for what is switched again and again: it has shown what it costs.
 const SWITCH_TIME: Duration = Duration::from_millis(20);
+const SWITCH_ROWS_MAX: usize = 1024;
 
 /// How many rows a statement may write: more while statements are quick, fewer when they are slow.
 #[derive(Debug)]
 pub struct Pace {
     rows: usize,
+    rows_max: usize,
     statement_time: Duration,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { rows: 1, statement_time: STATEMENT_TIME }
+        Self { rows: 1, rows_max: ROWS_MAX, statement_time: STATEMENT_TIME }
     }
 }
 
 impl Pace {
     /// For what is switched again and again.
     pub(crate) fn of_switches() -> Pace {
-        Pace { rows: ROWS_MAX, statement_time: SWITCH_TIME }
+        Pace { rows: ROWS_MAX, rows_max: SWITCH_ROWS_MAX, statement_time: SWITCH_TIME }
     }
 
     fn heed(&mut self, took: Duration) {
         self.rows = if took > self.statement_time {
             (self.rows / 2).max(1)
         } else {
-            (self.rows * 2).min(ROWS_MAX)
+            (self.rows * 2).min(self.rows_max)
         };
     }
 

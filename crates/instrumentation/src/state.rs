@@ -24,16 +24,13 @@ pub struct State {
 }
 
 impl State {
-    /// Reads every table of Performance Schema and of InnoDB's counters. The variables are read by who changes some.
+    /// Reads the tables of [`Table::of_instrumentation`].
     ///
     /// # Errors
     /// The connection is broken. A table that this server lacks or that this account may not read is
     /// absent with its reason.
     pub fn read(connection: &mut Connection) -> Result<State, ConnectionError> {
-        State::read_of(
-            connection,
-            Table::ALL.into_iter().filter(|table| *table != Table::Variables),
-        )
+        State::read_of(connection, Table::of_instrumentation())
     }
 
     /// Reads some tables; the others have no rows.

@@ -65,6 +65,11 @@ impl Table {
         Table::Variables,
     ];
 
+    /// The tables of Performance Schema and of InnoDB's counters. The others are read by who changes something in them.
+    pub fn of_instrumentation() -> impl Iterator<Item = Table> {
+        Table::ALL.into_iter().filter(|table| *table != Table::Variables)
+    }
+
     pub(crate) fn shape(self) -> Shape {
         let (name, key, settings, grows): (_, &[_], &[_], _) = match self {
             Table::Actors => {

@@ -1,6 +1,6 @@
 //! Undoes changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waggle_mysql::{Connection, ConnectionError};
 
@@ -95,10 +95,11 @@ pub fn undo(
 
 /// What is set now. A table that cannot be read is not one whose rows are gone.
 fn readable(connection: &mut Connection, changes: &[Change]) -> Result<State, HoldError> {
-    let is_read = |table: &Table| {
-        *table != Table::Variables || changes.iter().any(|change| change.table == *table)
-    };
-    let now = State::read_of(connection, Table::ALL.into_iter().filter(is_read))?;
+    let changed = changes.iter().map(|change| change.table);
+    let now = State::read_of(
+        connection,
+        Table::of_instrumentation().chain(changed).collect::<BTreeSet<_>>(),
+    )?;
     let of_threads = changes.iter().any(is_rule).then_some(Table::Threads);
     let mut needed = changes.iter().map(|change| change.table).chain(of_threads);
     let unread = needed.find_map(|table| Some((table, now.why_absent(table)?.to_owned())));

@@ -115,7 +115,7 @@ impl Journals {
         };
         let values = match like {
             Table::Timers => [Some("CYCLE"), Some("TICK"), None],
-            // Every variable can be 0 or 1, also those that are switches.
+            // Numbers and switches alike take 0 and 1.
             Table::Variables => [Some("0"), Some("1"), None],
             _ => [Some("YES"), Some("NO"), None],
         };
