@@ -26,14 +26,18 @@ use super::super::super::{Failure, Outcome, innodb, pfs, stop_on_signal, write_j
 use super::{Asked, Count, Switch, WindowArgs, show, take, watch};
 use crate::streams::{stderr, stdout, tell};
 
+/// Beside each help.
+const UNDONE: &str = "\
+Every change is written to a journal before it is made. It is undone at the end, within two seconds of waggle's death, and by \
+`waggle pfs rollback`.";
+
+fn after_help(example: &str) -> String {
+    format!("{UNDONE}\n\nExample: {example} --defaults-file /etc/mysql/waggle.cnf")
+}
+
 /// Price a profile of Performance Schema: it is set and undone again and again, in short windows.
-///
-/// Every change is written to a journal before it is made. It is undone at the end, within two seconds of waggle's death, and
-/// by `waggle pfs rollback`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example: waggle prove pfs waits --for 30s --defaults-file /etc/mysql/waggle.cnf"
-)]
+#[command(after_help = after_help("waggle prove pfs waits --for 30s"))]
 pub(in super::super) struct PfsArgs {
     /// A name from `waggle pfs profiles`, or the path of a TOML file.
     profile: String,
@@ -44,13 +48,8 @@ pub(in super::super) struct PfsArgs {
 }
 
 /// Price counters of InnoDB: they are turned on and off again and again, in short windows.
-///
-/// Every change is written to a journal before it is made. It is undone at the end, within two seconds of waggle's death, and
-/// by `waggle pfs rollback`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example: waggle prove innodb-metrics all --defaults-file /etc/mysql/waggle.cnf"
-)]
+#[command(after_help = after_help("waggle prove innodb-metrics all"))]
 pub(in super::super) struct InnodbArgs {
     /// Counters, modules (module_lock), subsystems (lock), patterns in which % stands for any
     /// characters, or `all`.
@@ -62,15 +61,12 @@ pub(in super::super) struct InnodbArgs {
     account: AccountArgs,
 }
 
-/// Price a global variable: it is set to two values in turn, again and again, in short windows. Without a name it lists those
-/// that may be switched.
+/// Price a global variable: it is set to two values in turn, again and again, in short windows.
 ///
-/// The first value is that of the windows that are off. Every change is written to a journal before it is made. It is undone at
-/// the end, within two seconds of waggle's death, and by `waggle pfs rollback`.
+/// Windows with the first value are compared with windows with the second. Without a name it lists the variables that may be
+/// switched.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example: waggle prove variable general_log OFF ON --defaults-file /etc/mysql/waggle.cnf"
-)]
+#[command(after_help = after_help("waggle prove variable general_log OFF ON"))]
 pub(in super::super) struct VariableArgs {
     /// The variable.
     #[arg(requires = "second")]

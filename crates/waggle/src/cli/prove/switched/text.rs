@@ -6,7 +6,7 @@ use waggle_model::Server;
 use waggle_prove::{Blocks, Sum, Switched, holds};
 use waggle_stats::Estimate;
 
-use super::super::text::{line, thousands};
+use super::super::text::{LATENCY, line, thousands};
 use super::Report;
 
 /// How far a trial is.
@@ -123,7 +123,7 @@ fn table(text: &mut String, report: &Report) {
             ),
         );
     }
-    line(text, format_args!("p50 and p99: from the request to the last send of its reply.\n"));
+    line(text, format_args!("{LATENCY}\n"));
 }
 
 fn beside(text: &mut String, report: &Report) {
@@ -142,7 +142,7 @@ fn beside(text: &mut String, report: &Report) {
         Some(witness) => line(
             text,
             format_args!(
-                "it was seen to work: {} events that should count, {} that should not",
+                "it was seen to work: {} events in windows that count them, {} in windows that do not",
                 thousands(witness.wanted),
                 thousands(witness.unwanted)
             ),
