@@ -51,6 +51,6 @@ pub use settings::{CharsetName, SessionSettings};
 pub use spent::{AfterReply, Spent, SumOf};
 pub use statement::{Identity, Origin, ServerStatus, Statement, StatementKey, Text};
 pub use storage_waits::StorageWaits;
-pub use trial::{Arm, ArmTimes, Chooser, Collector, Times, Tossed, Trial};
+pub use trial::{Arm, ArmTimes, Bucket, Chooser, Collector, ShapeTimes, Times, Tossed, Trial};
 pub use version::ServerVersion;
 pub use waiting::{WaitsFor, idle_states, other_waiting_states};

@@ -1,5 +1,7 @@
 //! A trial of what looking costs.
 
+use std::collections::BTreeMap;
+
 /// What waggle collects of a statement. Each has its price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Collector {
@@ -43,8 +45,8 @@ pub struct Arm {
 pub enum Chooser {
     /// A coin for each statement, by the shares of the arms.
     Coin,
-    /// Time: all statements of a window belong to its arm.
-    Window,
+    /// Time: all statements that begin in a window belong to the arm of the window.
+    Time,
 }
 
 /// The arms of a trial; their shares add up to 1.
@@ -56,67 +58,72 @@ pub struct Trial {
     pub arms: Vec<Arm>,
     /// How long [`Collector::Injected`] idles, nanoseconds.
     pub inject_ns: u64,
+    /// Whether statements are also counted by the shape of their text ([`ShapeTimes`]).
+    pub has_shapes: bool,
 }
 
 impl Trial {
     /// The most arms of a trial.
     pub const ARMS_MAX: usize = 6;
 
-    /// One in windows of so many arms. It collects nothing, so that it prices what else is switched.
+    /// A trial in windows. No arm collects anything: it is for what something else switches.
     pub fn in_windows(arms: usize) -> Trial {
         let arm = Arm { collectors: Vec::new(), share: 1.0 / arms as f64 };
-        Trial { chooser: Chooser::Window, arms: vec![arm; arms], inject_ns: 0 }
+        Trial { chooser: Chooser::Time, arms: vec![arm; arms], inject_ns: 0, has_shapes: false }
     }
 }
 
-/// Times in ascending buckets.
+/// Times that were counted together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its place among all buckets: the times of a higher place are longer.
+    pub place: u16,
+    /// How many times it has.
+    pub count: u64,
+    /// Their sum, nanoseconds.
+    pub sum_ns: u64,
+}
+
+/// Times in ascending buckets. Those with none are left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// How many times each bucket has, and their sum in nanoseconds. Those with none are left out.
-    pub buckets: Vec<(u64, u64)>,
+    /// One of each place at most.
+    pub buckets: Vec<Bucket>,
 }
 
 impl Times {
     /// How many there are.
     pub fn count(&self) -> u64 {
-        self.buckets.iter().map(|(count, _)| count).sum()
+        self.buckets.iter().map(|bucket| bucket.count).sum()
+    }
+
+    /// How many each bucket has, and their sum in nanoseconds.
+    pub fn counts_and_sums(&self) -> Vec<(u64, u64)> {
+        self.buckets.iter().map(|bucket| (bucket.count, bucket.sum_ns)).collect()
     }
 
     /// The mean of the bucket in which this share of the times ends, nanoseconds; `None` if there are no times.
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let wanted = (self.count() as f64 * share).ceil().max(1.0);
         let mut seen = 0.0;
-        let found = self.buckets.iter().find(|(count, _)| {
-            seen += *count as f64;
+        let found = self.buckets.iter().find(|bucket| {
+            seen += bucket.count as f64;
             seen >= wanted
         });
-        found.map(|(count, sum_ns)| *sum_ns as f64 / *count as f64)
+        found.map(|bucket| bucket.sum_ns as f64 / bucket.count as f64)
     }
 
-    /// All of them together. Buckets of the same times become one.
+    /// All of them together.
     pub fn sum<'a>(all: impl IntoIterator<Item = &'a Times>) -> Times {
-        let mut buckets: Vec<(u64, u64)> =
-            all.into_iter().flat_map(|times| &times.buckets).copied().collect();
-        buckets.sort_unstable_by_key(|(count, sum_ns)| sum_ns / count);
-        buckets.dedup_by(|next, kept| {
-            let is_same = bucket_of(*next) == bucket_of(*kept);
-            if is_same {
-                *kept = (kept.0 + next.0, kept.1.saturating_add(next.1));
-            }
-            is_same
-        });
-        Times { buckets }
+        let mut sums = BTreeMap::<u16, Bucket>::new();
+        for bucket in all.into_iter().flat_map(|times| &times.buckets) {
+            let Bucket { place, count, sum_ns } = *bucket;
+            let sum = sums.entry(place).or_insert(Bucket { place, ..Bucket::default() });
+            sum.count += count;
+            sum.sum_ns = sum.sum_ns.saturating_add(sum_ns);
+        }
+        Times { buckets: sums.into_values().collect() }
     }
-}
-
-/// Each power of two has so many buckets, and shorter times have one each.
-const PER_POWER: u64 = 32;
-
-/// The bucket of some times, as the kernel's half has them: a power of two, and a part of it.
-fn bucket_of((count, sum_ns): (u64, u64)) -> (u32, u64) {
-    let ns = sum_ns / count;
-    let power = ns.max(PER_POWER).ilog2();
-    (power, ns >> (power - PER_POWER.ilog2()))
 }
 
 /// What one arm of a trial has counted.
@@ -139,15 +146,31 @@ pub struct Tossed {
     pub latency: Vec<Times>,
     /// How long the program idled in all, nanoseconds, by arm.
     pub injected_ns: Vec<u64>,
+    /// Where the trial has shapes: what was counted of each.
+    pub shapes: Vec<ShapeTimes>,
+}
+
+/// The statements whose texts begin alike: their first bytes are the same but for numbers and for what stands in quotes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShapeTimes {
+    /// The hash of what they have in common.
+    pub shape: u64,
+    /// Processor time of each, from its request to the next, by arm.
+    pub processor: Vec<Times>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn times<const N: usize>(buckets: [(u16, u64, u64); N]) -> Times {
+        let bucket = |(place, count, sum_ns)| Bucket { place, count, sum_ns };
+        Times { buckets: buckets.map(bucket).into() }
+    }
+
     #[test]
     fn a_quantile_is_that_of_the_bucket_in_which_it_ends() {
-        let times = Times { buckets: vec![(9, 900), (1, 1_000)] };
+        let times = times([(3, 9, 900), (7, 1, 1_000)]);
         assert_eq!(times.quantile(0.9), Some(100.0));
         assert_eq!(times.quantile(0.91), Some(1_000.0));
         assert_eq!(times.quantile(0.0), Some(100.0));
@@ -156,10 +179,10 @@ mod tests {
 
     #[test]
     fn times_that_are_added_stay_in_order() {
-        let one = Times { buckets: vec![(1, 1_000), (1, 3_000)] };
-        let other = Times { buckets: vec![(2, 4_000), (3, 9_003), (1, 9_000)] };
-        let sum = Times::sum([&one, &other]).buckets;
-        assert_eq!(sum, [(1, 1_000), (2, 4_000), (4, 12_003), (1, 9_000)]);
-        assert_eq!(Times::sum([]).buckets, []);
+        let one = times([(1, 1, 1_000), (3, 1, 3_000)]);
+        let other = times([(2, 2, 4_000), (3, 3, 9_003), (9, 1, 9_000)]);
+        let sum = times([(1, 1, 1_000), (2, 2, 4_000), (3, 4, 12_003), (9, 1, 9_000)]);
+        assert_eq!(Times::sum([&one, &other]), sum);
+        assert_eq!(Times::sum([]), Times::default());
     }
 }

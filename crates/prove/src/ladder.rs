@@ -11,6 +11,8 @@ pub struct Ladder {
     pub left_out: Option<f64>,
     /// How long [`Collector::Injected`] idles, nanoseconds.
     pub inject_ns: u64,
+    /// Whether it is also priced by digest.
+    pub by_digest: bool,
 }
 
 /// The trial: its first arm collects nothing, and each further one a collector more.
@@ -34,6 +36,7 @@ pub fn ladder(wanted: &Ladder) -> Trial {
         chooser: Chooser::Coin,
         arms: counts.into_iter().enumerate().map(arm).collect(),
         inject_ns: wanted.inject_ns,
+        has_shapes: wanted.by_digest,
     }
 }
 
@@ -43,7 +46,7 @@ mod tests {
     use Collector::{Injected, Statements, Waits};
 
     fn wanted(collectors: &[Collector], left_out: Option<f64>) -> Ladder {
-        Ladder { collectors: collectors.to_vec(), left_out, inject_ns: 0 }
+        Ladder { collectors: collectors.to_vec(), left_out, inject_ns: 0, by_digest: false }
     }
 
     #[test]

@@ -5,10 +5,12 @@
 //! [`Switched`].
 #![forbid(unsafe_code)]
 
+mod digests;
 mod ladder;
 mod proof;
 mod windows;
 
+pub use digests::{DigestPrice, by_digest};
 pub use ladder::{Ladder, ladder};
 pub use proof::{ALPHA, ArmSeen, Price, Proof, Step, TRIM};
 pub use windows::{

@@ -23,8 +23,9 @@ pub struct Price {
 }
 
 impl Price {
-    fn of(before: &Times, after: &Times) -> Option<Price> {
-        let found = arm_difference(&before.buckets, &after.buckets, TRIM)?;
+    /// What an arm adds to another, by the processor times of both; `None` where there are too few.
+    pub(crate) fn between(before: &Times, after: &Times) -> Option<Price> {
+        let found = arm_difference(&before.counts_and_sums(), &after.counts_and_sums(), TRIM)?;
         let half_width_ns = found.half_width(ALPHA);
         let ArmDifference { count, base, value, .. } = found;
         Some(Price { ns: value, half_width_ns, base_ns: base, statements: count })
@@ -90,12 +91,12 @@ impl Proof {
         let after_arm = |arm: usize| Times::sum(&tossed.processor[arm]);
         let processor: Vec<Times> = (0..trial.arms.len()).map(of_arm).collect();
         let last = processor.len() - 1;
-        let total = Price::of(&processor[0], &processor[last]);
+        let total = Price::between(&processor[0], &processor[last]);
         let step = |at: usize| {
             let (before, arm) = (&trial.arms[at.checked_sub(1)?], &trial.arms[at]);
             let is_new = |collector: &&Collector| !before.collectors.contains(collector);
             let collector = *arm.collectors.iter().find(is_new)?;
-            let price = Price::of(&processor[at - 1], &processor[at]);
+            let price = Price::between(&processor[at - 1], &processor[at]);
             // All have one base, so that their percents add up.
             let base = total.as_ref().map(|total| total.base_ns);
             let price = price.zip(base).map(|(price, base_ns)| Price { base_ns, ..price });
@@ -114,7 +115,7 @@ impl Proof {
         let injects = trial.inject_ns > 0 && arms.iter().all(|arm| arm.statements > 0);
         Proof {
             total,
-            carried_over: Price::of(&after_arm(0), &after_arm(last)),
+            carried_over: Price::between(&after_arm(0), &after_arm(last)),
             injected_ns: injects.then(|| injected(last) - injected(0)),
             arms,
         }
@@ -139,21 +140,24 @@ impl Proof {
 
 #[cfg(test)]
 mod tests {
+    use waggle_model::Bucket;
+
     use super::*;
     use crate::{Ladder, ladder};
     use Collector::{Statements, Waits};
 
     fn times(ns: u64, count: u64) -> Times {
-        Times {
-            buckets: vec![
-                (count / 2, (ns - 10) * (count / 2)),
-                (count / 2, (ns + 10) * (count / 2)),
-            ],
-        }
+        let half = |place, ns| Bucket { place, count: count / 2, sum_ns: ns * (count / 2) };
+        Times { buckets: vec![half(0, ns - 10), half(1, ns + 10)] }
     }
 
     fn trial() -> Trial {
-        ladder(&Ladder { collectors: vec![Statements, Waits], left_out: None, inject_ns: 0 })
+        ladder(&Ladder {
+            collectors: vec![Statements, Waits],
+            left_out: None,
+            inject_ns: 0,
+            by_digest: false,
+        })
     }
 
     #[test]
@@ -164,6 +168,7 @@ mod tests {
             processor: vec![row(), row(), row()],
             latency: vec![times(30_000, 6_000), times(30_100, 6_000), times(30_200, 6_000)],
             injected_ns: vec![0; 3],
+            shapes: vec![],
         };
         let proof = Proof::of(&trial(), &tossed);
         let steps: Vec<_> =
@@ -185,6 +190,7 @@ mod tests {
             processor: vec![vec![Times::default(); 3]; 3],
             latency: vec![Times::default(); 3],
             injected_ns: vec![0; 3],
+            shapes: vec![],
         };
         let proof = Proof::of(&trial(), &tossed);
         assert_eq!((proof.total, proof.carried_over, proof.injected_ns), (None, None, None));

@@ -56,7 +56,7 @@ impl Window {
 
     /// Processor time of a statement, nanoseconds.
     fn processor_ns(&self) -> Option<f64> {
-        trimmed_mean(&self.times.processor.buckets, TRIM)
+        trimmed_mean(&self.times.processor.counts_and_sums(), TRIM)
     }
 
     /// Statements per second.
@@ -204,13 +204,6 @@ pub struct Switched {
     pub blocks: usize,
 }
 
-impl Switched {
-    /// A time as a part of that of a statement while it is off, percent.
-    pub fn percent(&self, ns: f64) -> Option<f64> {
-        self.base_ns.map(|base| 100.0 * ns / base)
-    }
-}
-
 /// Whether an interval holds a value.
 pub fn holds(estimate: &Estimate, value: f64) -> bool {
     estimate.low <= value && value <= estimate.high
@@ -267,13 +260,14 @@ const THROUGHPUT: &str = "throughput";
 
 #[cfg(test)]
 mod tests {
+    use waggle_model::Bucket;
     use waggle_stats::Random;
 
     use super::*;
 
     fn window(ns: u64, statements: u64) -> Window {
-        let buckets = if statements > 0 { vec![(statements, ns * statements)] } else { vec![] };
-        let times = Times { buckets };
+        let bucket = Bucket { place: 0, count: statements, sum_ns: ns * statements };
+        let times = Times { buckets: (statements > 0).then_some(bucket).into_iter().collect() };
         Window {
             length: Duration::from_millis(100),
             times: ArmTimes { requests: statements, processor: times.clone(), latency: times },
@@ -310,7 +304,6 @@ mod tests {
         assert!(holds(&floor, 0.0) && !found.is_unsound, "{floor:?}");
         assert_eq!((found.blocks, found.sums[2].statements), (60, 60_000));
         assert!((found.sums[0].rate() - 10_000.0).abs() < 1.0);
-        assert!(found.percent(found.base_ns.unwrap()) == Some(100.0));
     }
 
     #[test]

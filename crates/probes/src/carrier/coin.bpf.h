@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * A trial of what looking costs: what is collected of a statement is decided by a coin. Where no trial is
- * asked for, neither map exists, and no program has any of this.
+ * asked for, no such map exists, and no program has any of this.
  */
 #ifndef WAGGLE_COIN_BPF_H
 #define WAGGLE_COIN_BPF_H
@@ -22,6 +22,14 @@ struct {
 	__type(key, u32);
 	__type(value, struct trial);
 } trials SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, SHAPES_MAX);
+	__type(key, u32);
+	__type(value, struct shape);
+} shapes SEC(".maps");
 
 static __always_inline struct trial *the_trial(void)
 {

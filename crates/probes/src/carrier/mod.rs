@@ -59,9 +59,6 @@ pub enum Amount {
     UpToNow,
 }
 
-/// The maps that only a trial needs.
-pub(crate) const TRIAL_MAPS: [&str; 2] = ["coins", "trials"];
-
 /// For messages.
 const RINGS: &str = "the rings of records";
 
@@ -209,7 +206,7 @@ impl Carrier {
             }
             if let Some((_, shared)) = self.maps.iter().find(|(shared, _)| *shared == name) {
                 map.reuse_fd(shared.as_fd()).map_err(kernel_error("a shared map"))?;
-            } else if TRIAL_MAPS.contains(&name.as_str()) && !plan.has_trial() {
+            } else if !plan.needs(&name) {
                 map.set_autocreate(false).map_err(kernel_error("the maps of a trial"))?;
             }
             if name.ends_with(".rodata") {

@@ -4,7 +4,7 @@
 //! matters little: one read takes 85 to 95 ns, and 4 KiB cost about as much as two reads. So neighbouring
 //! fields are read as one span, and user space picks the fields out of the bytes.
 
-use waggle_model::{Command, Flavour};
+use waggle_model::{Command, Flavour, Trial};
 
 use super::CarrierError;
 use super::skeleton::types;
@@ -125,10 +125,20 @@ impl Plan {
     }
 
     /// The same for a program in which a coin decides what is collected of a statement.
-    pub(crate) fn with_trial(mut self, injects: bool) -> Plan {
+    pub(crate) fn with_trial(mut self, trial: &Trial) -> Plan {
         self.config.has_trial = 1;
-        self.config.injects = injects.into();
+        self.config.injects = (trial.inject_ns > 0).into();
+        self.config.has_shapes = trial.has_shapes.into();
         self
+    }
+
+    /// Whether its programs need a map of this name.
+    pub(crate) fn needs(&self, map: &str) -> bool {
+        match map {
+            "coins" | "trials" => self.has_trial(),
+            "shapes" => self.config.has_shapes == 1,
+            _ => true,
+        }
     }
 
     /// Whether a coin decides what is collected of a statement.

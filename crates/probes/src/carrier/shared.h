@@ -157,6 +157,7 @@ struct config {
 	u8 has_state;
 	u8 has_trial;
 	u8 injects; /* a time that is known, in a trial */
+	u8 has_shapes; /* a trial also counts by the shapes of the texts */
 	u32 state; /* offset in the session of the pointer to the text of its state */
 
 	u32 data_length; /* bytes of all spans in a record */
@@ -187,6 +188,21 @@ struct bucket {
 
 struct times {
 	struct bucket bucket[TIME_BUCKETS];
+};
+
+/*
+ * The shape of a text: a hash of its first bytes without numbers and without what stands in quotes. User space has the same
+ * (coin/shape.rs).
+ */
+#define SHAPE_BYTES 128
+#define SHAPES_MAX 128
+#define SHAPE_TRIES 4
+#define SHAPE_FACTOR 0x100000001b3ULL /* of the hash FNV-1a for 64 bits */
+
+/* The statements of a shape. */
+struct shape {
+	u64 hash; /* 0: nobody's yet */
+	struct times processor[ARMS_MAX]; /* by the arm of the statement */
 };
 
 /* A coin chooses one of a few arms for each statement of a server. */
@@ -220,6 +236,8 @@ struct coin {
 	u32 arm_before; /* ARMS_MAX: there is none */
 	u32 collectors;
 	u32 window; /* the number of that in which it began */
+	u64 shape; /* of its text; 0: not known */
+	u8 text[SHAPE_BYTES]; /* where its shape is made */
 };
 
 /* What a record starts with. */

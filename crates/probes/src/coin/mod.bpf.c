@@ -11,6 +11,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* The skeleton generates a Rust type for what it sees in a section. */
 struct trial *_trial;
+struct shape *_shape;
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_turn, bool preempt, struct task_struct *prev, struct task_struct *next)

@@ -3,6 +3,7 @@
 //!
 //! `README.md` in this folder has the method, its price and its blind spots.
 
+mod shape;
 mod skeleton;
 
 use std::mem::offset_of;
@@ -11,15 +12,18 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use libbpf_rs::{Link, MapHandle, Object};
-use waggle_model::{Arm, ArmTimes, Chooser, Times, Tossed, Trial};
+use waggle_model::{Arm, ArmTimes, Bucket, Chooser, ShapeTimes, Times, Tossed, Trial};
 
-use crate::carrier::{self, Carrier, CarrierError, Mapped, Plan, TRIAL_MAPS, kernel_error};
+use crate::carrier::{self, Carrier, CarrierError, Mapped, Plan, kernel_error};
+pub use shape::shape_of;
 use skeleton::types;
 
 const WHAT: &str = "the program of the trial";
+const COUNTERS: &str = "the counters of the trial";
 const SWITCHES: &str = "on_turn";
 const BUCKETS: usize = size_of::<types::times>() / size_of::<types::bucket>();
 /// As in `shared.h`.
+const SHAPES_MAX: usize = 128;
 const TIME_SHIFT: usize = 5;
 const TIME_FIRST: usize = 6;
 const _: () = assert!(
@@ -47,9 +51,14 @@ struct Loaded {
 /// What a trial counts, as it goes on.
 #[derive(Clone)]
 pub struct Tosses {
-    memory: Rc<Mapped>,
+    memory: Counters,
+    shapes: Option<Counters>,
     arms: usize,
 }
+
+/// Memory in which the kernel counts.
+#[derive(Clone)]
+struct Counters(Rc<Mapped>);
 
 impl Probe {
     /// One that runs this trial.
@@ -68,17 +77,17 @@ impl Probe {
         plan: Plan,
     ) -> Result<Plan, CarrierError> {
         let Some(trial) = &self.trial else { return Ok(plan) };
-        let plan = plan.with_trial(trial.inject_ns > 0);
+        let plan = plan.with_trial(trial);
         if self.loaded.is_none() {
             let mut open = carrier::open(skeleton::OBJECT, WHAT)?;
             carrier.prepare(&mut open, &plan, 0)?;
             let object = open.load().map_err(kernel_error("loading the program of the trial"))?;
             let mut maps = Vec::new();
-            for name in TRIAL_MAPS {
+            for name in ["coins", "trials", "shapes"].into_iter().filter(|name| plan.needs(name)) {
                 let map = carrier::map(&object, name)?;
                 maps.push((name, MapHandle::try_from(&map).map_err(kernel_error(WHAT))?));
             }
-            let tosses = Tosses::begin(&maps[1].1, trial)?;
+            let tosses = Tosses::begin(&maps, trial)?;
             carrier.share(maps);
             self.loaded = Some(Loaded { object, link: None, tosses });
         }
@@ -108,13 +117,16 @@ impl Probe {
 }
 
 impl Tosses {
-    fn begin(map: &MapHandle, trial: &Trial) -> Result<Tosses, CarrierError> {
-        let failed = |error: std::io::Error| CarrierError::Kernel {
-            what: "the counters of the trial",
-            why: error.to_string(),
+    fn begin(maps: &[(&str, MapHandle)], trial: &Trial) -> Result<Tosses, CarrierError> {
+        let mapped = |name: &str, bytes| {
+            let map = maps.iter().find(|(map, _)| *map == name);
+            map.map(|(_, map)| Counters::of(map, bytes)).transpose()
         };
-        let memory = Mapped::new(map.as_fd(), size_of::<types::trial>()).map_err(failed)?;
-        let tosses = Tosses { memory: Rc::new(memory), arms: trial.arms.len() };
+        let memory = mapped("trials", size_of::<types::trial>())?;
+        let memory =
+            memory.ok_or(CarrierError::Kernel { what: COUNTERS, why: "no map".to_owned() })?;
+        let shapes = mapped("shapes", SHAPES_MAX * size_of::<types::shape>())?;
+        let tosses = Tosses { memory, shapes, arms: trial.arms.len() };
         tosses.end();
         let mut before = 0.0;
         for place in 0..Trial::ARMS_MAX {
@@ -128,7 +140,7 @@ impl Tosses {
         }
         tosses.choose(match trial.chooser {
             Chooser::Coin => Trial::ARMS_MAX,
-            Chooser::Window => trial.arms.len() - 1,
+            Chooser::Time => trial.arms.len() - 1,
         });
         let at = offset_of!(types::trial, inject_ns);
         tosses.number(at).store(trial.inject_ns, Ordering::Relaxed);
@@ -153,11 +165,11 @@ impl Tosses {
 
     /// Takes away what an arm has counted so far.
     pub fn take(&self, arm: usize) -> ArmTimes {
-        let processor = (0..self.arms).map(|before| self.times(row_of(before, arm), take));
+        let processor = (0..self.arms).map(|before| self.memory.times(row_of(before, arm), take));
         ArmTimes {
             requests: take(self.number(offset_of!(types::trial, requests) + 8 * arm)),
             processor: Times::sum(&processor.collect::<Vec<_>>()),
-            latency: self.times(latency_of(arm), take),
+            latency: self.memory.times(latency_of(arm), take),
         }
     }
 
@@ -166,14 +178,46 @@ impl Tosses {
         let injected_ns = |arm| {
             self.number(offset_of!(types::trial, injected_ns) + 8 * arm).load(Ordering::Relaxed)
         };
-        let row = |before, arm| self.times(row_of(before, arm), load);
+        let row = |before, arm| self.memory.times(row_of(before, arm), load);
         Tossed {
             processor: (0..self.arms)
                 .map(|before| (0..self.arms).map(|arm| row(before, arm)).collect())
                 .collect(),
-            latency: (0..self.arms).map(|arm| self.times(latency_of(arm), load)).collect(),
+            latency: (0..self.arms).map(|arm| self.memory.times(latency_of(arm), load)).collect(),
             injected_ns: (0..self.arms).map(injected_ns).collect(),
+            shapes: self
+                .shapes
+                .iter()
+                .flat_map(|shapes| {
+                    (0..SHAPES_MAX).filter_map(|place| shapes.shape(place, self.arms))
+                })
+                .collect(),
         }
+    }
+
+    fn number(&self, offset: usize) -> &AtomicU64 {
+        self.memory.number(offset)
+    }
+
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        self.memory.half(offset)
+    }
+}
+
+impl Counters {
+    fn of(map: &MapHandle, bytes: usize) -> Result<Counters, CarrierError> {
+        let failed =
+            |error: std::io::Error| CarrierError::Kernel { what: COUNTERS, why: error.to_string() };
+        Ok(Counters(Rc::new(Mapped::new(map.as_fd(), bytes).map_err(failed)?)))
+    }
+
+    /// What was counted of the shape in this place; `None` while it is nobody's.
+    fn shape(&self, place: usize, arms: usize) -> Option<ShapeTimes> {
+        let at = place * size_of::<types::shape>();
+        let shape = load(self.number(at + offset_of!(types::shape, hash)));
+        let times = at + offset_of!(types::shape, processor);
+        let of_arm = |arm| self.times(times + arm * size_of::<types::times>(), load);
+        (shape != 0).then(|| ShapeTimes { shape, processor: (0..arms).map(of_arm).collect() })
     }
 
     /// The buckets of the row at this offset.
@@ -182,20 +226,21 @@ impl Tosses {
             let at = offset + place * size_of::<types::bucket>();
             let number = |offset| read(self.number(at + offset));
             let count = number(offset_of!(types::bucket, count));
-            (count, sum_within(place, count, number(offset_of!(types::bucket, sum_ns))))
+            let sum_ns = sum_within(place, count, number(offset_of!(types::bucket, sum_ns)));
+            Bucket { place: place as u16, count, sum_ns }
         };
-        Times { buckets: (0..BUCKETS).map(bucket).filter(|(count, _)| *count > 0).collect() }
+        Times { buckets: (0..BUCKETS).map(bucket).filter(|bucket| bucket.count > 0).collect() }
     }
 
     fn number(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: within the mapping and aligned, as an offset of a member is; the kernel changes it with atomic
         // instructions, and it lives as long as `self`.
-        unsafe { AtomicU64::from_ptr(self.memory.at(offset).as_ptr().cast()) }
+        unsafe { AtomicU64::from_ptr(self.0.at(offset).as_ptr().cast()) }
     }
 
     fn half(&self, offset: usize) -> &AtomicU32 {
         // SAFETY: as in `number`.
-        unsafe { AtomicU32::from_ptr(self.memory.at(offset).as_ptr().cast()) }
+        unsafe { AtomicU32::from_ptr(self.0.at(offset).as_ptr().cast()) }
     }
 }
 

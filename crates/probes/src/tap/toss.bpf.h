@@ -6,34 +6,8 @@
 #ifndef WAGGLE_TAP_TOSS_BPF_H
 #define WAGGLE_TAP_TOSS_BPF_H
 
-#include "coin.bpf.h"
 #include "parts.bpf.h"
-
-static __always_inline u32 power_of(u64 value)
-{
-	u32 power = 0;
-
-#pragma unroll
-	for (u32 step = 32; step; step /= 2) {
-		if (value >> step) {
-			value >>= step;
-			power += step;
-		}
-	}
-	return power;
-}
-
-/* The bucket of a time; what is shorter or longer than all counts in the first or the last. */
-static __always_inline u32 bucket_of(u64 ns)
-{
-	u32 power = power_of(ns);
-
-	if (power < TIME_FIRST)
-		return 0;
-	u32 bucket = ((power - TIME_FIRST) << TIME_SHIFT) +
-		     ((ns >> (power - TIME_SHIFT)) & ((1 << TIME_SHIFT) - 1));
-	return bucket < TIME_BUCKETS ? bucket : TIME_BUCKETS - 1;
-}
+#include "../tap/shape.bpf.h"
 
 #define LATENCY_ROWS (ARMS_MAX * ARMS_MAX)
 
@@ -47,14 +21,7 @@ static __noinline int count_time(u32 row, u64 ns)
 
 	if (!trial || row >= LATENCY_ROWS + ARMS_MAX)
 		return 0;
-	u32 place = bucket_of(ns);
-	if (place >= TIME_BUCKETS)
-		return 0;
-	struct times *times = row < LATENCY_ROWS ? &trial->processor[row]
-						 : &trial->latency[row - LATENCY_ROWS];
-	struct bucket *bucket = &times->bucket[place];
-	__sync_fetch_and_add(&bucket->count, 1);
-	__sync_fetch_and_add(&bucket->sum_ns, ns);
+	add_time(row < LATENCY_ROWS ? &trial->processor[row] : &trial->latency[row - LATENCY_ROWS], ns);
 	return 0;
 }
 
@@ -67,8 +34,11 @@ static __always_inline void account(struct trial *trial, const struct coin *coin
 	/* It ran in more than one window. */
 	if (coin->window != trial->window)
 		return;
-	if (coin->arm_before < ARMS_MAX && (s64)used_ns > 0)
-		count_time(coin->arm_before * ARMS_MAX + coin->arm, used_ns);
+	if (coin->arm_before >= ARMS_MAX || (s64)used_ns <= 0)
+		return;
+	count_time(coin->arm_before * ARMS_MAX + coin->arm, used_ns);
+	if (cfg.has_shapes)
+		count_of_shape(coin->shape, coin->arm, used_ns);
 }
 
 static __always_inline void toss(struct trial *trial, struct coin *coin, bool is_answered)
@@ -203,6 +173,8 @@ static __always_inline u32 on_send_in_trial(const struct sock *socket, s64 resul
 		return coin->collectors;
 	bool is_first = !coin->sent_ns;
 	coin->sent_ns = bpf_ktime_get_ns();
+	if (cfg.has_shapes && is_first)
+		note_shape(coin);
 	/* Both arms do the same, for another time. */
 	if (cfg.injects && is_first)
 		inject(coin, coin->collectors & COLLECT_INJECTED ? trial->inject_ns : 0);

@@ -1,5 +1,6 @@
 //! `waggle prove`: what looking costs, by a coin for each statement.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -175,6 +176,59 @@ fn whatever_is_sent_each_statement_counts_once() {
             assert_eq!(number(&json, "/lost"), 0, "{version}: {json}");
         }
     }
+}
+
+/// The digests of a trial with the number of their statements, and how many others begin alike.
+fn digests(json: &Value) -> BTreeMap<String, (u64, u64)> {
+    let digest = |one: &Value| {
+        let text = one["digest_text"].as_str().unwrap().to_owned();
+        (text, (number(one, "/statements"), number(one, "/begin_alike")))
+    };
+    json["digests"].as_array().unwrap().iter().map(digest).collect()
+}
+
+#[test]
+fn each_digest_has_a_price_of_its_own_on_every_server() {
+    for version in Version::ALL {
+        let server = Server::builder(version).lease().unwrap();
+        let clients = sessions(&server, 2);
+        let calls = AtomicU64::new(0);
+        let tried = trial(&server, &["--by-digest", "--no-waits"], (2, CALLS), |number| {
+            let call = calls.fetch_add(1, Ordering::SeqCst);
+            let mut client = clients[number].lock().unwrap();
+            client.run(PACED).unwrap();
+            client.run(format!("SELECT {call}, 'no {call}' AS text_1")).unwrap();
+        });
+        let json = assert_counted(version, &tried, 2, 2);
+        let digests = digests(&json);
+        let [(sleep, slept), (select, selected)] = &digests.iter().collect::<Vec<_>>()[..] else {
+            panic!("{version}: {json}")
+        };
+        assert!(sleep.starts_with("DO ") && select.starts_with("SELECT "), "{version}: {json}");
+        // The first of each session does not count.
+        assert!(slept.0.abs_diff(selected.0) <= 4 && slept.0 >= CALLS / 2, "{version}: {json}");
+        assert_eq!((slept.1, selected.1), (0, 0), "{version}: {json}");
+        for one in json["digests"].as_array().unwrap() {
+            let half_width = one["price"]["half_width_ns"].as_f64();
+            assert!(half_width.is_some_and(|it| it > 0.0), "{version}: {one}");
+        }
+    }
+}
+
+#[test]
+fn digests_that_begin_alike_are_one_row_that_says_so() {
+    let server = Server::builder(Version::Mysql9).lease().unwrap();
+    let clients = sessions(&server, 1);
+    let long = format!("DO SLEEP(0.0005){}", ", 1 + 1".repeat(30));
+    let tried = trial(&server, &["--by-digest", "--no-waits"], (1, CALLS), |_| {
+        let mut client = clients[0].lock().unwrap();
+        client.run(format!("{long}, SLEEP(0)")).unwrap();
+        client.run(format!("{long}, 5 - 3")).unwrap();
+    });
+    let json = answer(&tried.ended);
+    let digests = digests(&json);
+    assert_eq!(digests.values().map(|(_, alike)| *alike).collect::<Vec<_>>(), [1], "{json}");
+    assert!(digests.values().all(|(count, _)| *count >= 2 * CALLS / 2), "{json}");
 }
 
 /// The thread of a session that ends serves the next one.

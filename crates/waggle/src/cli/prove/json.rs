@@ -1,8 +1,8 @@
 //! A trial as one JSON object. `docs/reference/prove-json.md` documents the shape; `null` was not measured.
 
 use serde::Serialize;
-use waggle_model::Times;
-use waggle_prove::{ALPHA, ArmSeen, Price, TRIM};
+use waggle_model::{DigestKey, DigestName, Times};
+use waggle_prove::{ALPHA, ArmSeen, DigestPrice, Price, TRIM};
 
 use super::Report;
 use crate::server_json::ServerJson;
@@ -27,6 +27,8 @@ pub(super) struct ProveJson {
     carried_over: Option<PriceJson>,
     arms: Vec<ArmJson>,
     course: Vec<MomentJson>,
+    /// The busiest digests.
+    digests: Option<Vec<DigestJson>>,
     own_ns_per_statement: Option<f64>,
     entry_ns: Option<f64>,
     rss_bytes: Option<u64>,
@@ -70,6 +72,18 @@ pub(super) struct QuantilesJson {
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+struct DigestJson {
+    digest: Option<String>,
+    digest_text: Option<String>,
+    digest_cut: Option<bool>,
+    schema: Option<String>,
+    begin_alike: usize,
+    statements: u64,
+    price: Option<PriceJson>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MomentJson {
     after_s: f64,
     ns: f64,
@@ -91,6 +105,21 @@ impl From<&Price> for PriceJson {
             percent: price.percent(price.ns),
             base_ns: price.base_ns,
             statements: price.statements,
+        }
+    }
+}
+
+impl DigestJson {
+    fn of((price, names): &(DigestPrice<DigestKey>, Vec<DigestName>)) -> DigestJson {
+        let (key, name) = (price.digests.first(), names.first());
+        DigestJson {
+            digest: key.map(|key| format!("{:016x}", key.text)),
+            digest_text: name.map(|name| name.text.to_string()),
+            digest_cut: name.map(|name| name.cut),
+            schema: name.and_then(|name| name.schema.as_ref()).map(ToString::to_string),
+            begin_alike: price.digests.len().saturating_sub(1),
+            statements: price.statements,
+            price: price.price.as_ref().map(PriceJson::from),
         }
     }
 }
@@ -130,6 +159,7 @@ pub(super) fn of(report: &Report) -> ProveJson {
         carried_over: price(&proof.carried_over),
         arms: proof.arms.iter().zip(shares).map(arm).collect(),
         course: course.collect(),
+        digests: report.by_digest.as_ref().map(|all| all.rows.iter().map(DigestJson::of).collect()),
         own_ns_per_statement: report.seen.own_ns(),
         entry_ns: report.entry.map(|(ns, _)| ns),
         rss_bytes: report.seen.rss_bytes,

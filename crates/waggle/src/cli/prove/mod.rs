@@ -1,5 +1,6 @@
 //! `waggle prove`
 
+mod digests;
 mod json;
 mod seen;
 mod switched;
@@ -15,7 +16,7 @@ use waggle_account::Grouping;
 use waggle_instrumentation::cost::calibration::Host;
 use waggle_instrumentation::cost::proven::{Method, Proven};
 use waggle_model::{Collector, Server, Trial};
-use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, no_server};
+use waggle_observe::{Capture, Observer, ObserverOptions, Sinks, StatementSink, no_server};
 use waggle_probes::carrier::RunTimeStatistics;
 use waggle_probes::coin::Tosses;
 use waggle_probes::tap::Hook;
@@ -26,6 +27,7 @@ use super::watch::{CaptureArgs, until};
 use super::{Failure, Outcome, all_written, duration, print, some_time, stop_on_signal};
 use crate::lacking;
 use crate::progress::Line;
+use digests::{ByDigest, Met};
 use seen::{Seen, Sums};
 use switched::{
     InnodbArgs, PfsArgs, ProgramArgs, VariableArgs, run_innodb, run_pfs, run_program, run_variable,
@@ -94,6 +96,10 @@ struct OwnArgs {
     /// The share of the statements of which nothing is collected, such as 1/8. Unset: as many as each other arm has.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     share: Option<f64>,
+    /// Also price each of the ten digests that use the processors most. Then the beginning of every text is read, also where
+    /// nothing is collected.
+    #[arg(long)]
+    by_digest: bool,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -149,6 +155,8 @@ struct Report {
     within_ns: u64,
     /// What was seen of the server beside it.
     seen: Sums,
+    /// Where that was asked for.
+    by_digest: Option<ByDigest>,
     /// How long the tap's program takes where it leaves at once, nanoseconds, and at what.
     entry: Option<(f64, &'static str)>,
 }
@@ -164,6 +172,7 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
         collectors: collectors(&capture_args, args.inject.is_some()),
         left_out: args.share,
         inject_ns: args.inject.unwrap_or_default(),
+        by_digest: args.by_digest,
     });
     capture_args.trial = Some(trial.clone());
     let mut capture = capture_args.attach(false, false, &stop)?;
@@ -262,6 +271,7 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
         looks_for_servers: true,
     };
     let seen = Seen::default();
+    let mut met = trial.has_shapes.then(|| Met::of(&server));
     let mut line = Line::new();
     let mut course: Vec<Moment> = Vec::new();
     let mut observer = Observer::begin(capture, options);
@@ -288,14 +298,18 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
         is_over
     };
     let mut sink = seen.clone();
-    observer.run(&mut Sinks { records: vec![&mut sink], ..Sinks::default() }, &mut is_over);
+    let statements = met.iter_mut().map(|met| met as &mut dyn StatementSink).collect();
+    let mut sinks = Sinks { statements, records: vec![&mut sink], ..Sinks::default() };
+    observer.run(&mut sinks, &mut is_over);
     line.end();
     let length = begun.elapsed();
-    let proof = Proof::of(&trial, &tosses.read());
+    let tossed = tosses.read();
+    let proof = Proof::of(&trial, &tossed);
+    let by_digest = met.map(|met| met.price(&tossed));
     let entry = entry(observer.capture(), server.pid);
     drop(observer);
     let seen = seen.sums().clone();
-    Report { server, trial, proof, course, length, within_ns, seen, entry }
+    Report { server, trial, proof, course, length, within_ns, seen, by_digest, entry }
 }
 
 /// What the tap's program takes where it leaves at once, as it does when the trial is over, by the kernel's statistics of

@@ -3,13 +3,18 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use waggle_model::Server;
+use waggle_model::{DigestName, Server, visible};
 use waggle_prove::{ArmSeen, Price, Proof};
 
+use super::digests::ByDigest;
 use super::{Moment, Report};
 
 /// Fewer latencies have no quantile.
 const LATENCIES_MIN: u64 = 100;
+/// Below each table.
+pub(super) const LATENCY: &str = "p50 and p99: from the request to the last send of its reply.";
+/// Characters of a digest.
+const DIGEST: usize = 60;
 /// Columns of the picture.
 const PICTURE: usize = 48;
 
@@ -17,6 +22,9 @@ pub(super) fn of(report: &Report) -> String {
     let mut text = sentence(report);
     table(&mut text, report);
     picture(&mut text, &report.course);
+    if let Some(by_digest) = &report.by_digest {
+        digests(&mut text, by_digest);
+    }
     beside(&mut text, report);
     text
 }
@@ -91,7 +99,7 @@ fn table(text: &mut String, report: &Report) {
         let (added, percent) = added(Some(proof.total));
         line(text, format_args!("{:<14} {added:>20} {percent:>7}", "together"));
     }
-    line(text, format_args!("p50 and p99: from the request to the last send of its reply."));
+    line(text, format_args!("{LATENCY}"));
 }
 
 /// An arm by what it adds.
@@ -154,6 +162,42 @@ fn picture(text: &mut String, course: &[Moment]) {
         let picture: String = (0..PICTURE).map(sign).collect();
         let seconds = after.as_secs_f64();
         line(text, format_args!("{seconds:>6.1} s  {picture}  {}", with_interval(price)));
+    }
+}
+
+/// The busiest digests, each beside itself.
+fn digests(text: &mut String, by_digest: &ByDigest) {
+    line(
+        text,
+        format_args!(
+            "\n{:>20} {:>7} {:>13} {:>13}  DIGEST",
+            "ADDED, ns", "%", "WITHOUT, µs", "STATEMENTS"
+        ),
+    );
+    for (price, names) in &by_digest.rows {
+        let (added, percent) = added(Some(price.price));
+        let without =
+            price.price.map_or("-".to_owned(), |price| format!("{:.2}", price.base_ns / 1e3));
+        let statements = thousands(price.statements);
+        let digest = digest(names);
+        line(
+            text,
+            format_args!("{added:>20} {percent:>7} {without:>13} {statements:>13}  {digest}"),
+        );
+    }
+    if by_digest.others > 0 {
+        let others = thousands(by_digest.others);
+        line(text, format_args!("{:>20} {:>7} {:>13} {others:>13}  others", "", "", ""));
+    }
+}
+
+/// The first of some digests that begin alike, cut to a line.
+fn digest(names: &[DigestName]) -> String {
+    let Some((first, others)) = names.split_first() else { return "-".to_owned() };
+    let text: String = first.text.chars().take(DIGEST).map(visible::visible).collect();
+    match others.len() {
+        0 => text,
+        count => format!("{text} (and {count} that begin alike)"),
     }
 }
 

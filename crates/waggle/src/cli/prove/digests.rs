@@ -1,0 +1,108 @@
+//! Which digests the texts have that begin alike.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use waggle_account::{Digests, Grouping};
+use waggle_model::{DigestKey, DigestName, Server, Statement, Times, Tossed};
+use waggle_observe::StatementSink;
+use waggle_probes::coin::shape_of;
+use waggle_prove::{DigestPrice, by_digest};
+
+/// So many are shown.
+const SHOWN_MAX: usize = 10;
+/// The kernel counts fewer shapes; those that come first.
+const SHAPES_MAX: usize = 4096;
+/// The first statements of a shape are all looked at, and then one of so many.
+const FIRST: u64 = 16;
+const ONE_OF: u64 = 64;
+/// So many digests of one shape are told apart.
+const DIGESTS_MAX: usize = 8;
+
+/// A sink; its clones are the same.
+#[derive(Clone)]
+pub(super) struct Met(Rc<RefCell<Known>>);
+
+struct Known {
+    digests: Digests,
+    shapes: HashMap<u64, Shape>,
+    names: BTreeMap<DigestKey, DigestName>,
+}
+
+#[derive(Default)]
+struct Shape {
+    statements: u64,
+    /// Only cut texts were met.
+    is_cut: bool,
+    met: Vec<DigestKey>,
+}
+
+/// The price of the busiest digests.
+pub(super) struct ByDigest {
+    /// Each with what its digests are called.
+    pub(super) rows: Vec<(DigestPrice<DigestKey>, Vec<DigestName>)>,
+    /// Statements of other digests, or of none.
+    pub(super) others: u64,
+}
+
+impl Met {
+    /// Nothing yet, of this server.
+    pub(super) fn of(server: &Server) -> Met {
+        let digests = Digests::of(server, Grouping::Digest);
+        Met(Rc::new(RefCell::new(Known {
+            digests,
+            shapes: HashMap::new(),
+            names: BTreeMap::new(),
+        })))
+    }
+
+    /// What a trial has shown of them.
+    pub(super) fn price(&self, tossed: &Tossed) -> ByDigest {
+        let known = self.0.borrow();
+        let digests_of = |shape| known.shapes.get(&shape).map_or(vec![], |shape| shape.met.clone());
+        let mut prices = by_digest(&tossed.shapes, digests_of);
+        prices.truncate(SHOWN_MAX);
+        let all: u64 = tossed.processor.iter().flatten().map(Times::count).sum();
+        let shown: u64 = prices.iter().map(|price| price.statements).sum();
+        let named = |price: DigestPrice<DigestKey>| {
+            let names = price.digests.iter().filter_map(|digest| known.names.get(digest));
+            let names = names.cloned().collect();
+            (price, names)
+        };
+        ByDigest {
+            rows: prices.into_iter().map(named).collect(),
+            others: all.saturating_sub(shown),
+        }
+    }
+}
+
+impl StatementSink for Met {
+    fn ended(&mut self, statement: &Statement<'_>) {
+        let Some(text) = statement.text.filter(|text| !text.bytes.is_empty()) else { return };
+        let Known { digests, shapes, names } = &mut *self.0.borrow_mut();
+        let place = shape_of(text.bytes);
+        if shapes.len() >= SHAPES_MAX && !shapes.contains_key(&place) {
+            return;
+        }
+        let shape = shapes.entry(place).or_default();
+        shape.statements += 1;
+        if shape.statements > FIRST && !shape.statements.is_multiple_of(ONE_OF) {
+            return;
+        }
+        // A cut text names it only as long as no whole one does.
+        match (text.is_truncated(), shape.is_cut || shape.met.is_empty()) {
+            (true, false) => return,
+            (false, true) => shape.met.clear(),
+            _ => {}
+        }
+        shape.is_cut = text.is_truncated();
+        let (key, name) = digests.digest(statement);
+        if let Err(at) = shape.met.binary_search(&key)
+            && shape.met.len() < DIGESTS_MAX
+        {
+            names.entry(key).or_insert_with(name);
+            shape.met.insert(at, key);
+        }
+    }
+}
