@@ -45,6 +45,9 @@ pub struct Proven {
 }
 
 impl Proven {
+    /// What [`Proven::what`] calls waggle itself.
+    pub const WAGGLE: &str = "waggle";
+
     /// Keeps it in a directory, in place of what was found before of the same build.
     ///
     /// # Errors
@@ -67,6 +70,17 @@ impl Proven {
         }
         found.sort_by(|one, other| one.what.cmp(&other.what));
         Ok(found)
+    }
+
+    /// How old it is, in words.
+    pub fn ago(&self, now: Timestamp) -> String {
+        let minutes = now.duration_since(self.at).as_secs() / 60;
+        match minutes {
+            ..1 => "just now".to_owned(),
+            1..120 => format!("{minutes} min ago"),
+            120..2880 => format!("{} h ago", minutes / 60),
+            _ => format!("{} days ago", minutes / 1440),
+        }
     }
 }
 
@@ -110,6 +124,15 @@ mod tests {
         std::fs::write(directory.join("x.json"), "{}").unwrap();
         let error = Proven::find(&directory, &host, "b1").unwrap_err().to_string();
         assert!(error.contains("x.json") && error.contains("measure again"), "{error}");
+    }
+
+    #[test]
+    fn an_age_is_told_in_the_unit_that_fits() {
+        let one = proven("waggle", "b1", 0);
+        let at = |minutes: i64| one.ago(Timestamp::from_second(minutes * 60 + 5).unwrap());
+        assert_eq!([at(0), at(-3), at(1)], ["just now", "just now", "1 min ago"]);
+        assert_eq!([at(119), at(120), at(2879)], ["119 min ago", "2 h ago", "47 h ago"]);
+        assert_eq!(at(2880), "2 days ago");
     }
 
     #[test]

@@ -13,6 +13,8 @@ pub struct Snapshot {
     pub uptime: Option<Duration>,
     /// The time of day at its end, as it is to be shown.
     pub time: String,
+    /// What watching was found to cost this build of the server, in words; `None` where nobody has measured it here.
+    pub price: Option<String>,
 }
 
 /// Intervals of one server that the view did not get: the terminal took no output.

@@ -44,6 +44,8 @@ impl<K: Copy + PartialEq> Cursor<K> {
 pub(crate) struct Watched {
     pub(crate) server: Server,
     pub(crate) uptime: Option<Duration>,
+    /// What watching was found to cost, in words.
+    pub(crate) price: Option<String>,
     pub(crate) ended: bool,
     pub(crate) history: History,
     /// What was lost since the watch began.
@@ -68,6 +70,7 @@ impl Watched {
         Watched {
             server,
             uptime: None,
+            price: None,
             ended: false,
             history: History::default(),
             lost: Losses::default(),
@@ -84,6 +87,7 @@ impl Watched {
 
     pub(crate) fn take(&mut self, snapshot: Snapshot, literals: bool, budget: usize) {
         self.uptime = snapshot.uptime.or(self.uptime);
+        self.price.clone_from(&snapshot.price);
         self.ended = snapshot.record.ended;
         self.lost = self.lost.plus(&snapshot.record.interval.losses);
         let frame = Frame::of(snapshot, literals, |key| self.history.name(key));

@@ -158,7 +158,7 @@ fn tab(app: &App, at: usize, one: &Watched) -> String {
 }
 
 fn who(one: &Watched) -> Vec<(String, Style)> {
-    let Watched { server, uptime, .. } = one;
+    let Watched { server, uptime, price, .. } = one;
     let time = one.shown().map_or("", |frame| &frame.time);
     let behind = one.behind_ns();
     let place = match (one.is_held(), one.ended) {
@@ -175,6 +175,7 @@ fn who(one: &Watched) -> Vec<(String, Style)> {
         place,
         (format!("kept {}", age(one.history.reach_ns())), DIM),
     ];
+    parts.extend(price.iter().map(|price| (price.clone(), DIM)));
     if one.missed > 0 {
         let many = if one.missed == 1 { "" } else { "s" };
         parts.push((format!("{} interval{many} not shown", one.missed), WARN));

@@ -19,6 +19,7 @@ use waggle_probes::servers::shift::Shift;
 use waggle_probes::tap::Hook;
 
 use super::account::AccountArgs;
+use super::pfs::proven;
 use super::{Failure, Outcome, all_written, duration, pid, some_time, stop_on_signal};
 use crate::lacking;
 use crate::streams::{buffered_stdout, tell};
@@ -289,7 +290,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             } else if json {
                 Written::start(Lines { out, shown })
             } else {
-                Written::start(Table::new(out, shown, io::stdout().is_terminal()))
+                Written::start(Table::new(out, shown, io::stdout().is_terminal(), proven()))
             }?;
             sinks.records.push(&mut written);
             observer.run(&mut sinks, &mut is_over);
@@ -336,7 +337,7 @@ fn open_view(stop: &Arc<AtomicBool>, literals: bool) -> Option<Terminal> {
     if !terminal::can_be_drawn_on() {
         return None;
     }
-    match Terminal::open(stop.clone(), literals) {
+    match Terminal::open(stop.clone(), literals, proven()) {
         Ok(view) => Some(view),
         Err(error) => {
             tell!("waggle: the terminal cannot be taken over, a plain table follows: {error}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,10 +75,11 @@ pub(crate) struct Table<W> {
 }
 
 impl<W: Write> Table<W> {
-    /// Writes to `out`. `refresh`: each interval takes the place of the one before.
-    pub(crate) fn new(out: Plain<W>, shown: Shown, refresh: bool) -> Table<W> {
+    /// Writes to `out`. `refresh`: each interval takes the place of the one before. Prices are read from the directory
+    /// `proven`.
+    pub(crate) fn new(out: Plain<W>, shown: Shown, refresh: bool, proven: PathBuf) -> Table<W> {
         let app = App::new(view_options(!shown.redact));
-        Table { out, limit: shown.limit, refresh, app, snapshots: Snapshots::default() }
+        Table { out, limit: shown.limit, refresh, app, snapshots: Snapshots::new(proven) }
     }
 }
 

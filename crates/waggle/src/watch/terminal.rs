@@ -7,7 +7,7 @@ mod screen;
 mod tty;
 
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -37,12 +37,16 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal over. `stop` is set when the user leaves.
+    /// Takes the terminal over. `stop` is set when the user leaves. Prices are read from the directory `proven`.
     ///
     /// # Errors
     ///
     /// The terminal cannot be set to raw mode.
-    pub(crate) fn open(stop: Arc<AtomicBool>, literals: bool) -> io::Result<Terminal> {
+    pub(crate) fn open(
+        stop: Arc<AtomicBool>,
+        literals: bool,
+        proven: PathBuf,
+    ) -> io::Result<Terminal> {
         let inbox = Arc::new(Inbox::default());
         let screen = Screen::enter(inbox.closed())?;
         let of_view = inbox.clone();
@@ -50,8 +54,8 @@ impl Terminal {
         let view = move || {
             // However it ends, the capture ends with it.
             let _ended = SetAtEnd(stop);
-            View { app: App::new(options), screen, inbox: of_view, snapshots: Snapshots::default() }
-                .run()
+            let snapshots = Snapshots::new(proven);
+            View { app: App::new(options), screen, inbox: of_view, snapshots }.run()
         };
         let thread = thread::Builder::new().name("terminal".to_owned()).spawn(view)?;
         Ok(Terminal { inbox, thread: Some(thread) })

@@ -248,6 +248,27 @@ fn sessions_that_come_and_go_with_each_statement_are_priced() {
 }
 
 #[test]
+fn what_was_found_stands_in_the_header_of_the_watch() {
+    let server = Server::builder(Version::Mysql9).lease().unwrap();
+    let pid = server.pid().to_string();
+    let dir = tempfile::tempdir().unwrap();
+    let state = format!("WAGGLE_STATE_DIR={}", dir.path().display());
+    let waggle =
+        |words: &[&str]| Waggle::through(&["env", &state], &[words, &["--pid", &pid]].concat());
+    let header = || waggle(&["watch", "--table", "--for", "2s"]).end().out;
+    assert!(!header().contains(", measured "), "nobody has measured it");
+    let mut trial = waggle(&["prove", "--for", "600s", "--within", "0ns"]);
+    let ended = load::at_work(&server, PACED, |_| {
+        trial.wait_for("a price", |trial| trial.err().contains(" ns each"));
+        trial.interrupt()
+    });
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let header = header();
+    let line = header.lines().find(|line| line.contains(" costs ")).unwrap_or_default();
+    assert!(line.contains(", measured ") && line.contains(&pid), "{header}");
+}
+
+#[test]
 fn two_trials_at_once_do_not_disturb_each_other() {
     let server = Server::builder(Version::Mysql80).lease().unwrap();
     let clients = sessions(&server, 1);

@@ -299,6 +299,7 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
         record,
         uptime: Some(Duration::from_secs(90_000 + nth)),
         time: format!("14:{:02}:{:02}", nth / 60 % 60, nth % 60),
+        price: None,
     }
 }
 

@@ -192,7 +192,7 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
     if let Some(price) = report.proof.total.filter(|_| !report.is_test()) {
         let Price { ns, half_width_ns, base_ns, .. } = price;
         let span = [ns, ns - half_width_ns, ns + half_width_ns];
-        keep(&report.server, "waggle", Method::Coin, span, base_ns)?;
+        keep(&report.server, Proven::WAGGLE, Method::Coin, span, base_ns)?;
     }
     let misread = lacking::misread(&report.seen.losses);
     let ended = report.seen.gone.as_ref();

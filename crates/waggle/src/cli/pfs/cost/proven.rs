@@ -24,7 +24,9 @@ pub(in super::super) fn in_words(all: &[Proven]) -> String {
         return text;
     }
     text.push_str("measured here by waggle prove, processor time per statement:\n");
-    for Proven { at, what, method, ns, low_ns, high_ns, base_ns, .. } in all {
+    let now = Timestamp::now();
+    for one in all {
+        let Proven { what, method, ns, low_ns, high_ns, base_ns, .. } = one;
         let percent = 100.0 * ns / base_ns;
         let how = match method {
             Method::Coin => "a coin for each statement",
@@ -35,34 +37,8 @@ pub(in super::super) fn in_words(all: &[Proven]) -> String {
             text,
             "  {what:<24} {ns:.0} ns ({low_ns:.0} to {high_ns:.0}), {percent:.1} % of {:.1} µs, {how}, {}",
             base_ns / 1e3,
-            ago(*at, Timestamp::now())
+            one.ago(now)
         );
     }
     text
-}
-
-/// How old something is.
-fn ago(at: Timestamp, now: Timestamp) -> String {
-    let minutes = now.duration_since(at).as_secs() / 60;
-    match minutes {
-        ..1 => "just now".to_owned(),
-        1..120 => format!("{minutes} min ago"),
-        120..2880 => format!("{} h ago", minutes / 60),
-        _ => format!("{} days ago", minutes / 1440),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_age_is_told_in_the_unit_that_fits() {
-        let at = |minutes: i64| {
-            ago(Timestamp::UNIX_EPOCH, Timestamp::from_second(minutes * 60 + 5).unwrap())
-        };
-        assert_eq!([at(0), at(-3), at(1)], ["just now", "just now", "1 min ago"]);
-        assert_eq!([at(119), at(120), at(2879)], ["119 min ago", "2 h ago", "47 h ago"]);
-        assert_eq!(at(2880), "2 days ago");
-    }
 }
