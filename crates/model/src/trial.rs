@@ -13,12 +13,19 @@ pub enum Collector {
     Waits,
     /// Nothing: the program idles for a time that is known, to test the method.
     Injected,
+    /// The stack of each wait.
+    WaitStacks,
 }
 
 impl Collector {
-    /// All of them.
-    pub const ALL: [Collector; 4] =
-        [Collector::Statements, Collector::Texts, Collector::Waits, Collector::Injected];
+    /// All of them, in the order in which they are added.
+    pub const ALL: [Collector; 5] = [
+        Collector::Statements,
+        Collector::Texts,
+        Collector::Waits,
+        Collector::WaitStacks,
+        Collector::Injected,
+    ];
 
     /// Its name in outputs.
     pub fn name(self) -> &'static str {
@@ -27,6 +34,7 @@ impl Collector {
             Collector::Texts => "long texts",
             Collector::Waits => "waits",
             Collector::Injected => "injected",
+            Collector::WaitStacks => "wait stacks",
         }
     }
 }

@@ -172,6 +172,7 @@ struct config {
 #define COLLECT_TEXTS 2 /* whole; else SHORT_TEXT bytes */
 #define COLLECT_WAITS 4
 #define COLLECT_INJECTED 8 /* no data: the program idles for a time that is known, and else for none */
+#define COLLECT_WAIT_STACKS 16
 #define COLLECT_ALL (~0U)
 #define SHORT_TEXT 256
 

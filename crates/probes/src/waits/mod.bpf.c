@@ -215,8 +215,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!target || target->parts_program != cfg.program || !scheduler_tells())
 		return 0;
 	struct session *session = bpf_task_storage_get(&sessions, prev, NULL, 0);
-	if (!session || session->parts.turn != target->turn ||
-	    !(collected_of(prev) & COLLECT_WAITS))
+	if (!session || session->parts.turn != target->turn)
+		return 0;
+	u32 collected = collected_of(prev);
+	if (!(collected & COLLECT_WAITS))
 		return 0;
 	struct parts *parts = &session->parts;
 	u64 thd = 0, start = 0;
@@ -238,7 +240,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (is_lock(part))
 		tell_wait(thd, start, part, 0);
 	leave(parts, prev, command, thd != 0, part);
-	if (table.tells_stacks)
+	if (table.tells_stacks && collected & COLLECT_WAIT_STACKS)
 		tell_stack(ctx, target, parts, prev, thd, start, command);
 	parts->left = prev->se.cfs_rq->rq->clock;
 	return 0;

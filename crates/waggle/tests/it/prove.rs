@@ -131,7 +131,7 @@ fn each_statement_is_in_one_arm_on_every_server() {
 }
 
 #[test]
-fn a_share_is_what_was_asked_for_and_waits_that_are_off_have_no_price() {
+fn what_is_priced_and_its_share_are_what_was_asked_for() {
     let server = Server::builder(Version::Mysql9).lease().unwrap();
     let clients = sessions(&server, 1);
     let arguments = ["--share", "1/8", "--no-waits", "--text-limit", "256"];
@@ -140,6 +140,12 @@ fn a_share_is_what_was_asked_for_and_waits_that_are_off_have_no_price() {
     });
     let json = answer(&tried.ended);
     assert_sound(Version::Mysql9, &json, 1);
+    let stacks = trial(&server, &["--wait-stacks"], (1, CALLS), |_| {
+        clients[0].lock().unwrap().run(PACED).unwrap();
+    });
+    let stacks = answer(&stacks.ended);
+    assert_sound(Version::Mysql9, &stacks, 1);
+    assert_eq!(stacks["steps"][3]["collector"], "wait stacks", "{stacks}");
     let shares = json["arms"].as_array().unwrap().iter().map(|arm| &arm["share"]);
     assert_eq!(shares.collect::<Vec<_>>(), [&Value::from(0.125), &Value::from(0.875)], "{json}");
     assert_eq!(json["steps"].as_array().unwrap().len(), 1, "{json}");

@@ -100,6 +100,9 @@ struct OwnArgs {
     /// nothing is collected.
     #[arg(long)]
     by_digest: bool,
+    /// Also price the stack of each wait, as `waggle profile --off-cpu` takes it.
+    #[arg(long, conflicts_with = "no_waits")]
+    wait_stacks: bool,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -163,6 +166,7 @@ struct Report {
 
 fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
     let mut capture_args = args.capture;
+    capture_args.wait_stacks = args.wait_stacks;
     if capture_args.nested {
         let why = "--nested: breakpoints cannot be switched for each statement; leave it out";
         return Err(Failure::Usage(anyhow!(why)));
@@ -192,7 +196,7 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
     if let Some(price) = report.proof.total.filter(|_| !report.is_test()) {
         let Price { ns, half_width_ns, base_ns, .. } = price;
         let span = [ns, ns - half_width_ns, ns + half_width_ns];
-        keep(&report.server, Proven::WAGGLE, Method::Coin, span, base_ns)?;
+        keep(&report.server, &report.what(), Method::Coin, span, base_ns)?;
     }
     let misread = lacking::misread(&report.seen.losses);
     let ended = report.seen.gone.as_ref();
@@ -231,6 +235,7 @@ fn collectors(capture: &CaptureArgs, injects: bool) -> Vec<Collector> {
         Collector::Texts => capture.has_long_texts(),
         Collector::Waits => !capture.no_waits,
         Collector::Injected => injects,
+        Collector::WaitStacks => capture.wait_stacks,
     };
     Collector::ALL.into_iter().filter(wanted).collect()
 }
@@ -329,6 +334,19 @@ fn entry(capture: &Capture, pid: u32) -> Option<(f64, &'static str)> {
 }
 
 impl Report {
+    /// What is priced, as it is kept: waggle as it watches where nothing else is asked for, or these collectors.
+    fn what(&self) -> String {
+        const USUAL: [Collector; 3] = [Collector::Statements, Collector::Texts, Collector::Waits];
+        let collectors = self.trial.arms.last().map_or(&[][..], |arm| &arm.collectors);
+        match collectors == USUAL {
+            true => Proven::WAGGLE.to_owned(),
+            false => {
+                let names: Vec<&str> = collectors.iter().map(|one| one.name()).collect();
+                format!("{}: {}", Proven::WAGGLE, names.join(", "))
+            }
+        }
+    }
+
     /// Whether the method is tested, and not waggle.
     fn is_test(&self) -> bool {
         self.trial.arms.iter().any(|arm| arm.collectors.contains(&Collector::Injected))
