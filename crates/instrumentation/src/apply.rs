@@ -180,6 +180,18 @@ mod tests {
     use crate::plan::yes_no;
 
     #[test]
+    fn a_switch_writes_more_rows_while_it_is_quick_and_fewer_when_it_is_slow() {
+        let mut pace = Pace::of_switches();
+        (0..9).for_each(|_| pace.heed(SWITCH_TIME));
+        assert_eq!(pace.rows, SWITCH_ROWS_MAX);
+        (0..20).for_each(|_| pace.heed(2 * SWITCH_TIME));
+        assert_eq!(pace.rows, 1);
+        let mut first = Pace::default();
+        (0..9).for_each(|_| first.heed(STATEMENT_TIME));
+        assert_eq!(first.rows, ROWS_MAX);
+    }
+
+    #[test]
     fn a_statement_has_rows_of_one_class_and_not_too_many() {
         let on = |name: String| Change {
             table: Table::Instruments,

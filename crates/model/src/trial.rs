@@ -156,6 +156,8 @@ pub struct Tossed {
     pub injected_ns: Vec<u64>,
     /// Where the trial has shapes: what was counted of each.
     pub shapes: Vec<ShapeTimes>,
+    /// Statements whose shape had no room among them.
+    pub without_room: u64,
 }
 
 /// The statements whose texts begin alike: their first bytes are the same but for numbers and for what stands in quotes.

@@ -1,16 +1,17 @@
 //! What a trial has shown by digest.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use waggle_model::{ShapeTimes, Times};
 
 use crate::Price;
 
-/// The statements whose texts begin alike, by their digests.
+/// The statements of a digest, or of several that cannot be told apart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DigestPrice<K> {
-    /// The digests that were met among them: one, if nothing else begins alike.
-    pub digests: Vec<K>,
+    /// The digests that were met among them: one, if no other was seen to begin alike.
+    pub digests: BTreeSet<K>,
     /// How many statements there were.
     pub statements: u64,
     /// Their processor time, nanoseconds.
@@ -19,24 +20,35 @@ pub struct DigestPrice<K> {
     pub price: Option<Price>,
 }
 
-/// The price by digest. The one that used the processors most comes first. `digests_of` says in order which digests were met of
-/// a shape; shapes without any are left out.
-pub fn by_digest<K: Ord>(
+/// The prices of the digests. The one that used the processors most comes first. `digests_of` says which digests were met of a
+/// shape; shapes without any are left out, and those that share a digest are put together.
+pub fn by_digest<K: Ord + Clone>(
     shapes: &[ShapeTimes],
-    digests_of: impl Fn(u64) -> Vec<K>,
+    digests_of: impl Fn(u64) -> BTreeSet<K>,
 ) -> Vec<DigestPrice<K>> {
-    let mut alike: BTreeMap<Vec<K>, Vec<&ShapeTimes>> = BTreeMap::new();
+    let mut groups: Vec<(BTreeSet<K>, Vec<&ShapeTimes>)> = Vec::new();
     for shape in shapes {
-        alike.entry(digests_of(shape.shape)).or_default().push(shape);
+        let mut group = (digests_of(shape.shape), vec![shape]);
+        if group.0.is_empty() {
+            continue;
+        }
+        groups.retain_mut(|other| {
+            let is_apart = other.0.is_disjoint(&group.0);
+            if !is_apart {
+                group.0.append(&mut other.0);
+                group.1.append(&mut other.1);
+            }
+            is_apart
+        });
+        groups.push(group);
     }
-    alike.retain(|digests, _| !digests.is_empty());
     let mut prices: Vec<_> =
-        alike.into_iter().map(|(digests, shapes)| price(digests, &shapes)).collect();
-    prices.sort_by_key(|price| std::cmp::Reverse(price.used_ns));
+        groups.into_iter().map(|(digests, shapes)| price(digests, &shapes)).collect();
+    prices.sort_by_key(|price| Reverse(price.used_ns));
     prices
 }
 
-fn price<K>(digests: Vec<K>, shapes: &[&ShapeTimes]) -> DigestPrice<K> {
+fn price<K>(digests: BTreeSet<K>, shapes: &[&ShapeTimes]) -> DigestPrice<K> {
     let arms = shapes.iter().map(|shape| shape.processor.len()).max().unwrap_or(0);
     let of_arm = |arm| Times::sum(shapes.iter().filter_map(|shape| shape.processor.get(arm)));
     let arms: Vec<Times> = (0..arms).map(of_arm).collect();
@@ -61,22 +73,32 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_one_digest_are_one_and_what_nobody_knows_is_left_out() {
+    fn shapes_that_share_a_digest_are_one_and_what_nobody_knows_is_left_out() {
         let shape = |shape, count, base| ShapeTimes {
             shape,
             processor: vec![times(base, count), times(base + 500, count)],
         };
-        let shapes =
-            [shape(1, 500, 9_000), shape(2, 300, 9_000), shape(3, 200, 40_000), shape(4, 9, 9)];
+        let shapes = [
+            shape(1, 500, 9_000),
+            shape(2, 300, 9_000),
+            shape(3, 200, 40_000),
+            shape(4, 9, 9),
+            shape(5, 100, 40_000),
+            shape(6, 100, 40_000),
+        ];
         let digests_of = |shape| match shape {
-            1 | 2 => vec!["a"],
-            3 => vec!["b", "c"],
-            _ => vec![],
+            1 | 2 => BTreeSet::from(["a"]),
+            3 => BTreeSet::from(["b"]),
+            4 => BTreeSet::new(),
+            5 => BTreeSet::from(["c"]),
+            _ => BTreeSet::from(["b", "c"]),
         };
         let found = by_digest(&shapes, digests_of);
-        let of = |price: &DigestPrice<&'static str>| (price.digests.clone(), price.statements);
+        let of = |price: &DigestPrice<&'static str>| {
+            (price.digests.iter().copied().collect::<String>(), price.statements)
+        };
         let all: Vec<_> = found.iter().map(of).collect();
-        assert_eq!(all, [(vec!["b", "c"], 400), (vec!["a"], 1_600)]);
+        assert_eq!(all, [("bc".to_owned(), 800), ("a".to_owned(), 1_600)]);
         let prices: Vec<_> = found.iter().map(|price| price.price.unwrap().ns).collect();
         assert_eq!(prices, [500.0, 500.0]);
         assert_eq!(found[1].used_ns, 800 * 9_000 + 800 * 9_500);

@@ -168,7 +168,7 @@ mod tests {
             processor: vec![row(), row(), row()],
             latency: vec![times(30_000, 6_000), times(30_100, 6_000), times(30_200, 6_000)],
             injected_ns: vec![0; 3],
-            shapes: vec![],
+            ..Tossed::default()
         };
         let proof = Proof::of(&trial(), &tossed);
         let steps: Vec<_> =
@@ -190,7 +190,7 @@ mod tests {
             processor: vec![vec![Times::default(); 3]; 3],
             latency: vec![Times::default(); 3],
             injected_ns: vec![0; 3],
-            shapes: vec![],
+            ..Tossed::default()
         };
         let proof = Proof::of(&trial(), &tossed);
         assert_eq!((proof.total, proof.carried_over, proof.injected_ns), (None, None, None));

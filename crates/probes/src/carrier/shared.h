@@ -192,12 +192,12 @@ struct times {
 };
 
 /*
- * The shape of a text: a hash of its first bytes without numbers and without what stands in quotes. User space has the same
+ * The shape of a text: a hash of its first bytes without numbers and without what stands in quotes. User space makes the same
  * (coin/shape.rs).
  */
 #define SHAPE_BYTES 128
 #define SHAPES_MAX 128
-#define SHAPE_TRIES 4
+#define SHAPE_TRIES 32
 #define SHAPE_FACTOR 0x100000001b3ULL /* of the hash FNV-1a for 64 bits */
 
 /* The statements of a shape. */
@@ -216,6 +216,7 @@ struct trial {
 	u32 unused;
 	u64 requests[ARMS_MAX]; /* statements that began, by arm */
 	u64 inject_ns; /* 0: none */
+	u64 without_room; /* statements whose shape had no place among all shapes */
 	u64 injected_ns[ARMS_MAX]; /* in all, by arm */
 	/* Processor time of each statement, by the arm of the one before and its own. */
 	struct times processor[ARMS_MAX * ARMS_MAX];
@@ -238,6 +239,8 @@ struct coin {
 	u32 collectors;
 	u32 window; /* the number of that in which it began */
 	u64 shape; /* of its text; 0: not known */
+	u64 text_address;
+	u64 text_length;
 	u8 text[SHAPE_BYTES]; /* where its shape is made */
 };
 

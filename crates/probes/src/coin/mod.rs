@@ -185,6 +185,7 @@ impl Tosses {
                 .collect(),
             latency: (0..self.arms).map(|arm| self.memory.times(latency_of(arm), load)).collect(),
             injected_ns: (0..self.arms).map(injected_ns).collect(),
+            without_room: load(self.number(offset_of!(types::trial, without_room))),
             shapes: self
                 .shapes
                 .iter()

@@ -173,8 +173,8 @@ static __always_inline u32 on_send_in_trial(const struct sock *socket, s64 resul
 		return coin->collectors;
 	bool is_first = !coin->sent_ns;
 	coin->sent_ns = bpf_ktime_get_ns();
-	if (cfg.has_shapes && is_first)
-		note_shape(coin);
+	if (cfg.has_shapes)
+		note_shape(coin, is_first);
 	/* Both arms do the same, for another time. */
 	if (cfg.injects && is_first)
 		inject(coin, coin->collectors & COLLECT_INJECTED ? trial->inject_ns : 0);

@@ -146,6 +146,12 @@ impl CaptureArgs {
         self.text_limit > TEXT_LIMIT_MIN
     }
 
+    /// Whether nothing else is asked for than what waggle does by itself.
+    pub(super) fn is_usual(&self) -> bool {
+        let is_more = self.nested || self.wait_stacks || self.profile_hz.is_some();
+        self.hook.is_none() && self.text_limit == TEXT_LIMIT && !self.no_waits && !is_more
+    }
+
     /// Only what statements ran.
     pub(super) fn of(pid: Option<u32>) -> CaptureArgs {
         CaptureArgs {
@@ -267,6 +273,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         true => Some(ServerDigests::new(args.account.read()?)),
         false => None,
     };
+    let prices = args.capture.is_usual().then(proven);
     let capture = args.capture.attach_or_wait(&stop)?;
     let unread = lacking::Unread::of(&capture);
     let mut observer = Observer::begin(capture, options);
@@ -275,7 +282,11 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     sinks.statements.extend(slow_log.as_mut().map(|log| log as &mut dyn StatementSink));
     sinks.companion = server_digests.as_mut().map(|digests| digests as &mut dyn Companion);
     let mut is_over = until(args.duration, &stop);
-    let view = if json || args.csv || args.table { None } else { open_view(&stop, !shown.redact) };
+    let view = if json || args.csv || args.table {
+        None
+    } else {
+        open_view(&stop, !shown.redact, prices.clone())
+    };
     let written = match view {
         Some(mut view) => {
             sinks.records.push(&mut view);
@@ -290,7 +301,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             } else if json {
                 Written::start(Lines { out, shown })
             } else {
-                Written::start(Table::new(out, shown, io::stdout().is_terminal(), proven()))
+                Written::start(Table::new(out, shown, io::stdout().is_terminal(), prices))
             }?;
             sinks.records.push(&mut written);
             observer.run(&mut sinks, &mut is_over);
@@ -333,11 +344,11 @@ fn tell_summary(summary: Summary) {
 }
 
 /// The terminal view, where it can be drawn.
-fn open_view(stop: &Arc<AtomicBool>, literals: bool) -> Option<Terminal> {
+fn open_view(stop: &Arc<AtomicBool>, literals: bool, prices: Option<PathBuf>) -> Option<Terminal> {
     if !terminal::can_be_drawn_on() {
         return None;
     }
-    match Terminal::open(stop.clone(), literals, proven()) {
+    match Terminal::open(stop.clone(), literals, prices) {
         Ok(view) => Some(view),
         Err(error) => {
             tell!("waggle: the terminal cannot be taken over, a plain table follows: {error}");

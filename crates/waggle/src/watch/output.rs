@@ -76,10 +76,15 @@ pub(crate) struct Table<W> {
 
 impl<W: Write> Table<W> {
     /// Writes to `out`. `refresh`: each interval takes the place of the one before. Prices are read from the directory
-    /// `proven`.
-    pub(crate) fn new(out: Plain<W>, shown: Shown, refresh: bool, proven: PathBuf) -> Table<W> {
+    /// `prices`.
+    pub(crate) fn new(
+        out: Plain<W>,
+        shown: Shown,
+        refresh: bool,
+        prices: Option<PathBuf>,
+    ) -> Table<W> {
         let app = App::new(view_options(!shown.redact));
-        Table { out, limit: shown.limit, refresh, app, snapshots: Snapshots::new(proven) }
+        Table { out, limit: shown.limit, refresh, app, snapshots: Snapshots::new(prices) }
     }
 }
 

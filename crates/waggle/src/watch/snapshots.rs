@@ -29,15 +29,15 @@ struct Asked {
 
 /// Makes snapshots of intervals.
 pub(super) struct Snapshots {
-    /// Where it is kept what `waggle prove` has found.
-    proven: PathBuf,
+    /// Where it is kept what `waggle prove` has found; `None` where that is the price of another way to watch.
+    prices: Option<PathBuf>,
     asked: Vec<Asked>,
 }
 
 impl Snapshots {
-    /// None yet. Prices are read from this directory.
-    pub(super) fn new(proven: PathBuf) -> Snapshots {
-        Snapshots { proven, asked: Vec::new() }
+    /// None yet. Prices are read from this directory, if any.
+    pub(super) fn new(prices: Option<PathBuf>) -> Snapshots {
+        Snapshots { prices, asked: Vec::new() }
     }
 
     /// The snapshot of a record. The first call reads the time zones of the host.
@@ -71,7 +71,7 @@ impl Snapshots {
 
     /// What watching this build was found to cost. What cannot be read is told by `waggle pfs cost`.
     fn price(&self, server: &Server) -> Option<Proven> {
-        let all = Proven::find(&self.proven, &Host::look(), &server.build.0).ok()?;
+        let all = Proven::find(self.prices.as_ref()?, &Host::look(), &server.build.0).ok()?;
         all.into_iter().find(|one| one.what == Proven::WAGGLE)
     }
 }
@@ -82,7 +82,8 @@ fn in_words(proven: &Proven, now: Timestamp) -> String {
     let ago = proven.ago(now);
     let percent = |ns: f64| 100.0 * ns / base_ns;
     if *low_ns <= 0.0 {
-        return format!("costs at most {:.1} % of a statement, measured {ago}", percent(*high_ns));
+        let most = percent(high_ns.max(0.0));
+        return format!("costs at most {most:.1} % of a statement, measured {ago}");
     }
     format!("costs {:.2} µs per statement ({:.1} %), measured {ago}", ns / 1e3, percent(*ns))
 }
@@ -120,6 +121,10 @@ mod tests {
         assert_eq!(
             in_words(&proven(100.0, -300.0, 500.0), now),
             "costs at most 2.5 % of a statement, measured 3 h ago"
+        );
+        assert_eq!(
+            in_words(&proven(-100.0, -150.0, -50.0), now),
+            "costs at most 0.0 % of a statement, measured 3 h ago"
         );
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal over. `stop` is set when the user leaves. Prices are read from the directory `proven`.
+    /// Takes the terminal over. `stop` is set when the user leaves. Prices are read from the directory `prices`.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Terminal {
     pub(crate) fn open(
         stop: Arc<AtomicBool>,
         literals: bool,
-        proven: PathBuf,
+        prices: Option<PathBuf>,
     ) -> io::Result<Terminal> {
         let inbox = Arc::new(Inbox::default());
         let screen = Screen::enter(inbox.closed())?;
@@ -54,7 +54,7 @@ impl Terminal {
         let view = move || {
             // However it ends, the capture ends with it.
             let _ended = SetAtEnd(stop);
-            let snapshots = Snapshots::new(proven);
+            let snapshots = Snapshots::new(prices);
             View { app: App::new(options), screen, inbox: of_view, snapshots }.run()
         };
         let thread = thread::Builder::new().name("terminal".to_owned()).spawn(view)?;

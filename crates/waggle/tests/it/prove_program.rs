@@ -81,23 +81,6 @@ fn a_program_ends_when_waggle_is_killed() {
 }
 
 #[test]
-fn a_program_ends_when_what_keeps_it_is_killed() {
-    let server = Server::builder(Version::Mysql9).lease().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("seen");
-    let pid = server.pid().to_string();
-    // It is still starting when its keeper is killed.
-    let words = ["prove", "program", "--pid", &pid, "--start", "600s", "--", "sh", "-c", AT_WORK];
-    let waggle = Waggle::start(&[&words[..], &[file.to_str().unwrap()]].concat());
-    wait_until("the program", || file.exists());
-    let [keeper] = waggle.children("keep-program")[..] else { panic!("{}", waggle.err()) };
-    kill_process(Pid::from_raw(keeper.cast_signed()).unwrap(), Signal::KILL).unwrap();
-    let ended = waggle.end();
-    assert_eq!(ended.code, Some(4), "{}", ended.err);
-    assert!(!runs(&file), "it still runs: {}", ended.err);
-}
-
-#[test]
 fn a_program_that_signals_all_of_its_group_is_priced() {
     let server = Server::builder(Version::Mysql9).lease().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -110,6 +93,22 @@ fn a_program_that_signals_all_of_its_group_is_priced() {
         waggle.interrupt()
     });
     assert!(matches!(ended.code, Some(0 | 1)), "{}", ended.err);
+    assert!(object(&ended)["blocks"].as_u64() > Some(0), "{}", ended.out);
+    assert!(!runs(&file), "it still runs: {}", ended.err);
+}
+
+/// `timeout` begins a group of its own where it does not lead one.
+#[test]
+fn a_program_that_changes_its_group_does_not_outlive_its_windows() {
+    let server = Server::builder(Version::Mysql80).lease().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("seen");
+    let mut waggle =
+        trial(&server, "exec timeout 600 sh -c 'echo on >> \"$0\"; sleep 600' \"$0\"", &file);
+    let ended = load::at_work(&server, PACED, |_| {
+        wait_for_a_block(&mut waggle);
+        waggle.interrupt()
+    });
     assert!(object(&ended)["blocks"].as_u64() > Some(0), "{}", ended.out);
     assert!(!runs(&file), "it still runs: {}", ended.err);
 }

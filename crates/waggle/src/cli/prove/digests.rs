@@ -1,7 +1,7 @@
 //! Which digests the texts have that begin alike.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
 use waggle_account::{Digests, Grouping};
@@ -35,15 +35,17 @@ struct Shape {
     statements: u64,
     /// Only cut texts were met.
     is_cut: bool,
-    met: Vec<DigestKey>,
+    met: BTreeSet<DigestKey>,
 }
 
 /// The price of the busiest digests.
 pub(super) struct ByDigest {
     /// Each with what its digests are called.
     pub(super) rows: Vec<(DigestPrice<DigestKey>, Vec<DigestName>)>,
-    /// Statements of other digests, or of none.
+    /// Statements of other digests, of none, or of several in one request.
     pub(super) others: u64,
+    /// Those of them whose texts begin in too many ways.
+    pub(super) without_room: u64,
 }
 
 impl Met {
@@ -60,7 +62,8 @@ impl Met {
     /// What a trial has shown of them.
     pub(super) fn price(&self, tossed: &Tossed) -> ByDigest {
         let known = self.0.borrow();
-        let digests_of = |shape| known.shapes.get(&shape).map_or(vec![], |shape| shape.met.clone());
+        let digests_of =
+            |shape| known.shapes.get(&shape).map_or(BTreeSet::new(), |shape| shape.met.clone());
         let mut prices = by_digest(&tossed.shapes, digests_of);
         prices.truncate(SHOWN_MAX);
         let all: u64 = tossed.processor.iter().flatten().map(Times::count).sum();
@@ -73,6 +76,7 @@ impl Met {
         ByDigest {
             rows: prices.into_iter().map(named).collect(),
             others: all.saturating_sub(shown),
+            without_room: tossed.without_room,
         }
     }
 }
@@ -98,11 +102,8 @@ impl StatementSink for Met {
         }
         shape.is_cut = text.is_truncated();
         let (key, name) = digests.digest(statement);
-        if let Err(at) = shape.met.binary_search(&key)
-            && shape.met.len() < DIGESTS_MAX
-        {
+        if shape.met.len() < DIGESTS_MAX && shape.met.insert(key) {
             names.entry(key).or_insert_with(name);
-            shape.met.insert(at, key);
         }
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct ProveJson {
     course: Vec<MomentJson>,
     /// The busiest digests.
     digests: Option<Vec<DigestJson>>,
+    digests_others: Option<u64>,
+    digests_without_room: Option<u64>,
     own_ns_per_statement: Option<f64>,
     entry_ns: Option<f64>,
     rss_bytes: Option<u64>,
@@ -126,6 +128,7 @@ impl DigestJson {
 
 pub(super) fn of(report: &Report) -> ProveJson {
     let proof = &report.proof;
+    let by_digest = report.by_digest.as_ref();
     let price = |price: &Option<Price>| price.as_ref().map(PriceJson::from);
     let arm = |(seen, share): (&ArmSeen, f64)| ArmJson {
         collectors: seen.collectors.iter().map(|collector| collector.name()).collect(),
@@ -159,7 +162,9 @@ pub(super) fn of(report: &Report) -> ProveJson {
         carried_over: price(&proof.carried_over),
         arms: proof.arms.iter().zip(shares).map(arm).collect(),
         course: course.collect(),
-        digests: report.by_digest.as_ref().map(|all| all.rows.iter().map(DigestJson::of).collect()),
+        digests: by_digest.map(|all| all.rows.iter().map(DigestJson::of).collect()),
+        digests_others: by_digest.map(|all| all.others),
+        digests_without_room: by_digest.map(|all| all.without_room),
         own_ns_per_statement: report.seen.own_ns(),
         entry_ns: report.entry.map(|(ns, _)| ns),
         rss_bytes: report.seen.rss_bytes,

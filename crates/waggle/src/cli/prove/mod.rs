@@ -97,7 +97,7 @@ struct OwnArgs {
     #[arg(long, value_name = "SHARE", value_parser = share)]
     share: Option<f64>,
     /// Also price each of the ten digests that use the processors most. Then the beginning of every text is read, also where
-    /// nothing is collected.
+    /// nothing is collected, so that the price has less of that.
     #[arg(long)]
     by_digest: bool,
     /// Also price the stack of each wait, as `waggle profile --off-cpu` takes it.
@@ -178,6 +178,8 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
         inject_ns: args.inject.unwrap_or_default(),
         by_digest: args.by_digest,
     });
+    // Only that is kept for those who watch as usual.
+    let is_usual = capture_args.is_usual() && args.inject.is_none();
     capture_args.trial = Some(trial.clone());
     let mut capture = capture_args.attach(false, false, &stop)?;
     if stop.load(Ordering::Relaxed) {
@@ -193,10 +195,10 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
         &mut until(None, &stop),
     );
     print(args.json, &json::of(&report), || text::of(&report))?;
-    if let Some(price) = report.proof.total.filter(|_| !report.is_test()) {
+    if let Some(price) = report.proof.total.filter(|_| is_usual && !report.trial.has_shapes) {
         let Price { ns, half_width_ns, base_ns, .. } = price;
         let span = [ns, ns - half_width_ns, ns + half_width_ns];
-        keep(&report.server, &report.what(), Method::Coin, span, base_ns)?;
+        keep(&report.server, Proven::WAGGLE, Method::Coin, span, base_ns)?;
     }
     let misread = lacking::misread(&report.seen.losses);
     let ended = report.seen.gone.as_ref();
@@ -334,19 +336,6 @@ fn entry(capture: &Capture, pid: u32) -> Option<(f64, &'static str)> {
 }
 
 impl Report {
-    /// What is priced, as it is kept: waggle as it watches where nothing else is asked for, or these collectors.
-    fn what(&self) -> String {
-        const USUAL: [Collector; 3] = [Collector::Statements, Collector::Texts, Collector::Waits];
-        let collectors = self.trial.arms.last().map_or(&[][..], |arm| &arm.collectors);
-        match collectors == USUAL {
-            true => Proven::WAGGLE.to_owned(),
-            false => {
-                let names: Vec<&str> = collectors.iter().map(|one| one.name()).collect();
-                format!("{}: {}", Proven::WAGGLE, names.join(", "))
-            }
-        }
-    }
-
     /// Whether the method is tested, and not waggle.
     fn is_test(&self) -> bool {
         self.trial.arms.iter().any(|arm| arm.collectors.contains(&Collector::Injected))

@@ -189,6 +189,13 @@ fn digests(text: &mut String, by_digest: &ByDigest) {
         let others = thousands(by_digest.others);
         line(text, format_args!("{:>20} {:>7} {:>13} {others:>13}  others", "", "", ""));
     }
+    if by_digest.without_room > 0 {
+        let without_room = thousands(by_digest.without_room);
+        line(
+            text,
+            format_args!("{without_room} of the others: their texts begin in too many ways"),
+        );
+    }
 }
 
 /// The first of some digests that begin alike, cut to a line.
@@ -197,7 +204,7 @@ fn digest(names: &[DigestName]) -> String {
     let text: String = first.text.chars().take(DIGEST).map(visible::visible).collect();
     match others.len() {
         0 => text,
-        count => format!("{text} (and {count} that begin alike)"),
+        count => format!("{text} (and at least {count} that begin alike)"),
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
-use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group};
+use anyhow::Context;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::super::super::{Failure, Outcome, stop_on_signal};
 use crate::streams::tell;
@@ -23,8 +24,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How often it is looked.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Keep a program running until standard input closes. The process group is that of this process alone: all of it is killed in the
-/// end.
+/// Keep a program running until standard input closes.
 #[derive(Debug, clap::Args)]
 pub(in super::super::super) struct Args {
     #[arg(last = true, required = true)]
@@ -32,18 +32,14 @@ pub(in super::super::super) struct Args {
 }
 
 pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
-    if getpgrp() != getpid() {
-        return Err(Failure::Usage(anyhow!(
-            "waggle starts this command in a process group of its own"
-        )));
-    }
-    // What the program or this process sends to all of the group arrives here, too.
-    stop_on_signal()?;
+    // Who ends all processes of a service ends the program, too.
+    let stop = stop_on_signal()?;
     let mut program = Command::new(&args.command[0])
         .args(&args.command[1..])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
+        .process_group(0)
         .spawn()
         .with_context(|| format!("`{}` cannot be started", args.command[0].display()))
         .map_err(Failure::Cannot)?;
@@ -58,8 +54,9 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
         let _ = io::stdin().read_to_end(&mut Vec::new());
         IS_OVER.store(true, Ordering::Relaxed);
     });
-    while !IS_OVER.load(Ordering::Relaxed) {
-        if program.try_wait()?.is_some() {
+    while !IS_OVER.load(Ordering::Relaxed) && !stop.load(Ordering::Relaxed) {
+        if has_ended(&program)? {
+            bury(&mut program)?;
             // It may have left its end of the pipe to others, so nobody waits for the other end.
             thread::sleep(LAST_WORDS);
             let last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,10 +65,12 @@ pub(in super::super::super) fn run(args: Args) -> Result<Outcome, Failure> {
         }
         thread::sleep(LOOK_EVERY);
     }
-    kill_current_process_group(Signal::TERM)?;
-    within(PATIENCE, &mut program)?;
-    // The program, what it started, and this process.
-    kill_current_process_group(Signal::KILL)?;
+    signal(&program, Signal::TERM);
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && !has_ended(&program)? {
+        thread::sleep(LOOK_EVERY);
+    }
+    bury(&mut program)?;
     Ok(Outcome::Done)
 }
 
@@ -86,13 +85,21 @@ fn keep_last(mut said: impl Read, last: &Mutex<Vec<u8>>) {
     }
 }
 
-fn within(time: Duration, program: &mut Child) -> io::Result<Option<ExitStatus>> {
-    let begun = Instant::now();
-    loop {
-        let ended = program.try_wait()?;
-        if ended.is_some() || begun.elapsed() >= time {
-            return Ok(ended);
-        }
-        thread::sleep(LOOK_EVERY);
-    }
+/// Sends it to the program and all that it started. Nobody has waited for the program yet, so its number is nobody else's.
+fn signal(program: &Child, signal: Signal) {
+    // They may have ended.
+    let _ = kill_process_group(Pid::from_child(program), signal);
+}
+
+/// Kills what is left of it and of what it started, and waits for it.
+fn bury(program: &mut Child) -> io::Result<()> {
+    signal(program, Signal::KILL);
+    program.wait().map(drop)
+}
+
+/// Whether it has ended. It is still to be waited for.
+fn has_ended(program: &Child) -> io::Result<bool> {
+    let program = WaitId::Pid(Pid::from_child(program));
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(rustix::io::retry_on_intr(|| waitid(program.clone(), options))?.is_some())
 }

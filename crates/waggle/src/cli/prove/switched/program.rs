@@ -1,7 +1,6 @@
 //! A program of others: an exporter, a sniffer, a tool that sets breakpoints.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -10,9 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
-};
 
 use super::super::super::watch::CaptureArgs;
 use super::super::super::{Failure, Outcome, pause, stop_on_signal};
@@ -97,49 +93,34 @@ impl Program<'_> {
 
     /// That it runs.
     fn check(&mut self) -> Result<(), Failure> {
-        let Some(keeper) = &self.keeper else { return Ok(()) };
-        let Some(status) = ended(keeper, WaitIdOptions::NOHANG)? else { return Ok(()) };
-        self.bury()?;
-        let name = self.command[0].display();
-        // It has said why.
-        let what = match status.exit_status() {
-            Some(1) => format!(
-                "`{name}` ended by itself, where it should run until it is ended: nothing is known of its price; \
-                 give it the arguments with which it stays"
-            ),
-            _ => format!("without `{name}` there is nothing to price"),
-        };
-        Err(Failure::Cannot(anyhow!(what)))
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
+        match keeper.try_wait()? {
+            None => Ok(()),
+            Some(status) => {
+                self.keeper = None;
+                let name = self.command[0].display();
+                // It has said why.
+                let what = match status.code() {
+                    Some(1) => format!(
+                        "`{name}` ended by itself, where it should run until it is ended: nothing is known of its price; \
+                         give it the arguments with which it stays"
+                    ),
+                    _ => format!("without `{name}` there is nothing to price"),
+                };
+                Err(Failure::Cannot(anyhow!(what)))
+            }
+        }
     }
 
     /// Ends it, and waits until it has.
     fn end(&mut self) -> Result<(), Failure> {
         self.check()?;
-        if let Some(keeper) = &mut self.keeper {
-            drop(keeper.stdin.take());
-            ended(keeper, WaitIdOptions::empty())?;
-            self.bury()?;
-        }
-        Ok(())
-    }
-
-    /// Kills what is left of the group of a keeper that has ended. Its number is nobody else's as long as nobody has waited for
-    /// the keeper.
-    fn bury(&mut self) -> Result<(), Failure> {
         if let Some(mut keeper) = self.keeper.take() {
-            // Mostly nothing is left.
-            let _ = kill_process_group(Pid::from_child(&keeper), Signal::KILL);
+            drop(keeper.stdin.take());
             keeper.wait()?;
         }
         Ok(())
     }
-}
-
-/// How a keeper has ended, for whom it is still to be waited; `None` while it runs.
-fn ended(keeper: &Child, options: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
-    let keeper = WaitId::Pid(Pid::from_child(keeper));
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | options;
-    Ok(rustix::io::retry_on_intr(|| waitid(keeper.clone(), options))?)
 }
 
 impl Switch for Program<'_> {
