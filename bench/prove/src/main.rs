@@ -5,7 +5,6 @@
 mod prices;
 mod report;
 mod settings;
-mod trial;
 mod truth;
 
 use std::process::ExitCode;

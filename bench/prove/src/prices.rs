@@ -2,12 +2,11 @@
 
 use anyhow::Result;
 use serde_json::Value;
-use waggle_bench_frame::Run;
+use waggle_bench_frame::{Run, prove};
 use waggle_testkit::Server;
 use waggle_testkit::sysbench::Sysbench;
 
 use crate::settings::Settings;
-use crate::trial;
 
 /// The loads: a read of a row, a change of one, a read of a hundred.
 const LOADS: [(&str, &str); 3] = [
@@ -37,7 +36,7 @@ pub(crate) fn measure(settings: &Settings, run: &Run) -> Result<Vec<Priced>> {
             let sysbench = Sysbench { threads: THREADS, tables: 1, ..Sysbench::endless(script) };
             sysbench.prepare(&server)?;
             let running = sysbench.start(&server)?;
-            let json = trial::of(&server, &words)?;
+            let json = prove(server.pid(), &words)?;
             drop(running);
             sysbench.cleanup(&server)?;
             all.push(Priced { server: server.version_string().to_owned(), load, json });

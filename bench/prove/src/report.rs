@@ -1,7 +1,7 @@
 //! What is kept of a run.
 
 use serde_json::{Value, json};
-use waggle_bench_frame::{Run, table};
+use waggle_bench_frame::{Run, price, rounded, table};
 
 use crate::prices::Priced;
 use crate::settings::Settings;
@@ -83,26 +83,18 @@ impl Outcome {
 
     fn price_table(&self) -> String {
         let rows = self.prices.iter().map(|priced| {
-            let price =
-                |price: &Value| match (price["ns"].as_f64(), price["half_width_ns"].as_f64()) {
-                    (Some(ns), Some(half)) => format!("{ns:+.0} ± {half:.0}"),
-                    _ => "not measured".to_owned(),
-                };
             let json = &priced.json;
             let steps = json["steps"].as_array().into_iter().flatten();
             let steps: Vec<String> = steps.map(|step| price(&step["price"])).collect();
-            let number = |value: &Value, digits: usize| {
-                value.as_f64().map_or("-".to_owned(), |value| format!("{value:.digits$}"))
-            };
             format!(
                 "{} | {} | {} | {} | {} | {} % | {}",
                 priced.server,
                 priced.load,
-                number(&json["total"]["base_ns"], 0),
+                rounded(&json["total"]["base_ns"], 0),
                 steps.join(" | "),
                 price(&json["total"]),
-                number(&json["total"]["percent"], 1),
-                number(&json["length_s"], 0),
+                rounded(&json["total"]["percent"], 1),
+                rounded(&json["length_s"], 0),
             )
         });
         table(

@@ -1,13 +1,12 @@
 //! Costs of known size: the program in the kernel idles for a while in half of the statements.
 
 use anyhow::Result;
-use waggle_bench_frame::Run;
+use waggle_bench_frame::{Run, number, prove};
 use waggle_stats::{Random, median};
 use waggle_testkit::Server;
 use waggle_testkit::sysbench::Sysbench;
 
 use crate::settings::Settings;
-use crate::trial::{self, number};
 
 /// What one trial found, ns.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +78,7 @@ fn one(server: &Server, cost_ns: u64, seconds: u32) -> Result<Found> {
     let injected = format!("{cost_ns}ns");
     let length = format!("{seconds}s");
     let words = ["--within", "0ns", "--for", &length, "--inject", &injected].map(str::to_owned);
-    let json = trial::of(server, &words)?;
+    let json = prove(server.pid(), &words)?;
     Ok(Found {
         // Without a cost nothing idles.
         injected: json["injected_ns"].as_f64().unwrap_or(0.0),
