@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 #[derive(Debug, clap::Args)]
 #[command(arg_required_else_help = true)]
 pub(crate) struct Args {
-    /// The bench and its own arguments, such as `tap --pairs 40`, `sql`, `pfs`, `lab`, `locks` or `prove`; with
+    /// The bench and its own arguments, such as `tap --texts`, `sql`, `pfs`, `lab`, `locks` or `prove`; with
     /// `--help` each lists them.
     #[arg(value_name = "BENCH", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,

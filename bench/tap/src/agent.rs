@@ -8,13 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde::Serialize;
 use waggle_bench_frame::waggle;
 use waggle_host::{self as host, Process};
 use waggle_model::Reading;
-use waggle_testkit::{Killed, Server};
+use waggle_testkit::{Killed, Server, target_dir};
 
-use crate::meter::Meter;
+use crate::load::Load;
 use crate::settings::Settings;
 
 /// From its start until it has attached and written its first interval.
@@ -23,7 +22,7 @@ const START: Duration = Duration::from_millis(2000);
 const MARGIN: Duration = Duration::from_millis(2000);
 
 /// What the agent costs, with its children.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Agent {
     pub(crate) seconds: f64,
     /// By the server's counter.
@@ -50,14 +49,12 @@ impl Agent {
     }
 }
 
-/// Runs `waggle watch` under the load that is at work.
-pub(crate) fn measure(
-    server: &Server,
-    meter: &mut Meter,
-    settings: &Settings,
-    output: &Path,
-) -> Result<Agent> {
-    let file = File::create(output).with_context(|| output.display().to_string())?;
+/// Runs `waggle watch` under the densest load.
+pub(crate) fn measure(server: &Server, settings: &Settings) -> Result<Agent> {
+    let _running = Load::DENSEST.start(server, settings.threads)?;
+    let mut client = server.root()?;
+    let output = target_dir().join("bench-watch.jsonl");
+    let file = File::create(&output).with_context(|| output.display().to_string())?;
     let time = settings.agent_time();
     let child = Command::new(waggle()?)
         .args(["watch", "--json", "--pid", &server.pid().to_string()])
@@ -75,9 +72,9 @@ pub(crate) fn measure(
         .map(|pid| host::Meter::of(*pid))
         .collect::<Result<Vec<_>, _>>()?;
     let cpu_ns = || meters.iter().map(host::Meter::cpu_ns).collect::<Vec<_>>();
-    let before = (meter.read()?, cpu_ns());
+    let before = (client.questions()?, cpu_ns());
     thread::sleep(time);
-    let after = (meter.read()?, cpu_ns());
+    let after = (client.questions()?, cpu_ns());
     let spent = after.1.into_iter().zip(before.1);
     // A child that reads a program ends when it has: what it used up to then is not of this time.
     let spent = spent.filter_map(|(after, before)| Some(after.ok()? - before.ok()?));
@@ -91,10 +88,10 @@ pub(crate) fn measure(
     let rss_peak_bytes = sum(Process::rss_peak_bytes)?;
     let status = watch.wait()?;
     ensure!(status.success(), "waggle watch ended with {status}");
-    let (captured, lost) = reported(output)?;
+    let (captured, lost) = reported(&output)?;
     Ok(Agent {
         seconds,
-        statements: after.0.questions - before.0.questions,
+        statements: after.0 - before.0,
         cpu_ns,
         rss_bytes,
         rss_peak_bytes,

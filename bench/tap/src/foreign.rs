@@ -7,15 +7,17 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use serde::Serialize;
+use waggle_bench_frame::CONFIDENCE;
 use waggle_host::Meter;
 use waggle_host::processors::keep_on;
+use waggle_probes::capture::Tap;
 use waggle_probes::carrier::RunTimeStatistics;
+use waggle_probes::servers::recognise::Recognised;
 use waggle_probes::tap::Hook;
 use waggle_stats::{Estimate, Random, mean_interval};
 use waggle_testkit::Killed;
 
-use crate::arms::{Arm, Arms};
+use crate::arm::Arm;
 use crate::settings::Settings;
 
 /// The hidden command with which this program becomes the other process.
@@ -24,8 +26,7 @@ pub(crate) const COMMAND: &str = "foreign";
 const TIMES: u32 = 20_000;
 
 /// What the other process does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Work {
     /// Sends a byte over a socket pair, and receives it.
     Send,
@@ -45,23 +46,21 @@ impl Work {
     /// What other processes do that meets this arm. A breakpoint is in one server only.
     fn met_by(arm: Arm) -> Option<Work> {
         match arm {
-            Arm::Tap(Hook::Send | Hook::Fentry | Hook::Syscall) => Some(Work::Send),
-            Arm::Waits => Some(Work::Switch),
+            Arm::Rung(Hook::Send | Hook::Fentry | Hook::Syscall) => Some(Work::Send),
+            Arm::Default => Some(Work::Switch),
             _ => None,
         }
     }
 }
 
 /// What an arm costs a process that is not watched.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Foreign {
-    #[serde(skip)]
     pub(crate) arm: Arm,
     pub(crate) work: Work,
     /// Its own CPU each time without the tap, nanoseconds.
     pub(crate) without_ns: f64,
     /// What the tap adds to that, nanoseconds.
-    #[serde(skip)]
     pub(crate) added_ns: Option<Estimate>,
     /// Time in the program each time by the kernel's statistics, nanoseconds.
     pub(crate) program_ns: f64,
@@ -145,55 +144,80 @@ impl Other {
 
 /// Measures every arm that other processes meet. Nothing else should work meanwhile.
 pub(crate) fn measure(
-    arms: &mut Arms,
+    target: &Recognised,
+    arms: &[Arm],
     settings: &Settings,
     random: &mut Random,
 ) -> Result<Vec<Foreign>> {
-    let usable = arms.usable();
-    let met = usable.into_iter().filter_map(|arm| Some((arm, Work::met_by(arm)?)));
-    met.map(|(arm, work)| price(arms, arm, work, settings, random)).collect()
+    let met = arms.iter().filter_map(|arm| Some((*arm, Work::met_by(*arm)?, arm.tap()?)));
+    met.map(|(arm, work, options)| {
+        let tap = Tap::new(options)?;
+        Beside { target, tap, other: Other::start(work)? }.price(arm, work, settings, random)
+    })
+    .collect()
 }
 
-fn price(
-    arms: &mut Arms,
-    arm: Arm,
-    work: Work,
-    settings: &Settings,
-    random: &mut Random,
-) -> Result<Foreign> {
-    let mut other = Other::start(work)?;
-    let mut without = Vec::new();
-    let mut added = Vec::new();
-    for _ in 0..settings.foreign_pairs() {
-        let mut batch = |on: bool| -> Result<f64> {
-            if on {
-                arms.attach(arm)?;
-            }
-            let spent = other.batch();
-            if on {
-                arms.detach(arm);
-            }
-            spent
-        };
-        let on_first = random.coin();
-        let (first, second) = (batch(on_first)?, batch(!on_first)?);
-        let (on, off) = if on_first { (first, second) } else { (second, first) };
-        without.push(off);
-        added.push(on - off);
+/// The other process beside a tap.
+struct Beside<'a> {
+    target: &'a Recognised,
+    tap: Tap,
+    other: Other,
+}
+
+impl Beside<'_> {
+    fn price(
+        mut self,
+        arm: Arm,
+        work: Work,
+        settings: &Settings,
+        random: &mut Random,
+    ) -> Result<Foreign> {
+        let mut without = Vec::new();
+        let mut added = Vec::new();
+        for _ in 0..settings.foreign_pairs() {
+            let on_first = random.coin();
+            let (first, second) = (self.batch(on_first)?, self.batch(!on_first)?);
+            let (on, off) = if on_first { (first, second) } else { (second, first) };
+            without.push(off);
+            added.push(on - off);
+        }
+        let program_ns = self.program_ns()?;
+        let without_ns = without.iter().sum::<f64>() / without.len().max(1) as f64;
+        let added_ns = mean_interval(&added, CONFIDENCE);
+        Ok(Foreign { arm, work, without_ns, added_ns, program_ns })
     }
-    let program_ns = program_ns(arms, arm, &mut other)?;
-    let without_ns = without.iter().sum::<f64>() / without.len().max(1) as f64;
-    let added_ns = mean_interval(&added, 0.95);
-    Ok(Foreign { arm, work, without_ns, added_ns, program_ns })
-}
 
-fn program_ns(arms: &mut Arms, arm: Arm, other: &mut Other) -> Result<f64> {
-    let _statistics = RunTimeStatistics::enable().context("the kernel's statistics of programs")?;
-    arms.attach(arm)?;
-    let (_, before) = arms.run_time(arm);
-    let worked = other.batch();
-    let (_, after) = arms.run_time(arm);
-    arms.detach(arm);
-    worked?;
-    Ok((after - before).as_nanos() as f64 / f64::from(TIMES))
+    /// Nanoseconds of CPU each time, with the tap or without it.
+    fn batch(&mut self, on: bool) -> Result<f64> {
+        if on {
+            self.attach()?;
+        }
+        let spent = self.other.batch();
+        if on {
+            self.detach();
+        }
+        spent
+    }
+
+    fn program_ns(&mut self) -> Result<f64> {
+        let _statistics =
+            RunTimeStatistics::enable().context("the kernel's statistics of programs")?;
+        let run_time = |tap: &Tap| tap.run_time().time + tap.waits_run_time().time;
+        self.attach()?;
+        let before = run_time(&self.tap);
+        let worked = self.other.batch();
+        let after = run_time(&self.tap);
+        self.detach();
+        worked?;
+        Ok((after - before).as_nanos() as f64 / f64::from(TIMES))
+    }
+
+    fn attach(&mut self) -> Result<()> {
+        self.tap.attach(&self.target.instance, &self.target.layout)?;
+        Ok(())
+    }
+
+    fn detach(&mut self) {
+        self.tap.detach(self.target.instance.pid);
+    }
 }

@@ -5,41 +5,50 @@ use std::time::Duration;
 use waggle_bench_frame::Options;
 use waggle_testkit::{Server, Version};
 
-use crate::arms::Arm;
+use crate::arm::Arm;
 use crate::load::Load;
-use crate::meter::Placement;
 
-/// Measure what the tap costs a server, side by side with nothing and with a pair of breakpoints.
+/// What can be asked for alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Part {
+    /// Prices by the coin.
+    Prices,
+    /// What is attached and taken away in windows.
+    Windows,
+    /// Processes that are not watched.
+    Others,
+    /// The real `waggle watch`.
+    Agent,
+}
+
+/// Measure what the tap costs a server, beside a pair of breakpoints.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Example: cargo xtask bench tap --pairs 40 --name trial")]
+#[command(after_help = "Example: cargo xtask bench tap --only prices --name trial")]
 pub(crate) struct Settings {
     /// The server: mysql-5.7, mysql-8.0, mysql-9, mariadb-10.11 or mariadb-11.4.
     #[arg(long, value_name = "NAME", default_value = "mysql-9")]
     pub(crate) server: Version,
-    /// Pairs of windows of every arm, shared out evenly among the loads, two to a block.
-    #[arg(long, value_name = "N", default_value_t = 640)]
-    pub(crate) pairs: usize,
-    /// The arms, separated by commas: aa, send, fentry, syscall, uprobe, waits, pair.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    pub(crate) arms: Option<Vec<Arm>>,
     /// Price limits of texts instead: 4, 16 and 64 KiB, on short and on long statements.
-    #[arg(long, conflicts_with = "arms")]
+    #[arg(long)]
     pub(crate) texts: bool,
-    /// Price waits instead: the tap with and without them, also on a load that commits to the disk.
-    #[arg(long, conflicts_with_all = ["arms", "texts"])]
+    /// Price waits instead, also on a load that commits to the disk.
+    #[arg(long, conflicts_with = "texts")]
     pub(crate) waits: bool,
-    /// Length of a window in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 75)]
-    pub(crate) window_ms: u64,
-    /// Time after each switch that no window counts, in milliseconds.
-    #[arg(long, value_name = "MS", default_value_t = 30)]
-    pub(crate) settle_ms: u64,
+    /// Only this part.
+    #[arg(long, value_name = "PART")]
+    pub(crate) only: Option<Part>,
+    /// The longest trial by the coin, seconds.
+    #[arg(long, value_name = "S", default_value_t = 20)]
+    pub(crate) seconds: u32,
+    /// How well a price is to be known, nanoseconds: its trial ends then.
+    #[arg(long, value_name = "NS", default_value_t = 100)]
+    pub(crate) within: u32,
+    /// Blocks of three windows, of every arm that is tried in windows under every load.
+    #[arg(long, value_name = "N", default_value_t = 80)]
+    pub(crate) blocks: usize,
     /// Threads of sysbench.
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub(crate) threads: u32,
-    /// Where the server and the load may run.
-    #[arg(long, value_enum, default_value = "free")]
-    pub(crate) placement: Placement,
     /// This process has a session of its own.
     #[arg(long, hide = true)]
     pub(crate) own_session: bool,
@@ -48,16 +57,6 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The length of a window.
-    pub(crate) fn window(&self) -> Duration {
-        Duration::from_millis(self.window_ms)
-    }
-
-    /// The time after a switch that no window counts.
-    pub(crate) fn settle(&self) -> Duration {
-        Duration::from_millis(self.settle_ms)
-    }
-
     /// Starts the server. Commits wait for the disk where waits are priced.
     pub(crate) fn start_server(&self) -> waggle_testkit::Result<Server> {
         let server = Server::builder(self.server).binlog(self.waits);
@@ -66,15 +65,23 @@ impl Settings {
         settings.fold(server, |server, setting| server.arg(*setting)).start()
     }
 
-    /// The arms that are wanted.
-    pub(crate) fn arms(&self) -> Vec<Arm> {
-        let is_usual = |arm: &Arm| match (self.texts, self.waits) {
-            _ if *arm == Arm::Nothing => true,
-            (true, _) => arm.is_of_texts(),
-            (_, true) => arm.is_of_waits(),
-            _ => !arm.is_of_texts() && *arm != Arm::Waits,
+    /// Whether it is asked for. What is not watched, and the agent, meet no limit of texts.
+    pub(crate) fn has(&self, part: Part) -> bool {
+        let is_there = match part {
+            Part::Prices => true,
+            Part::Windows => !self.texts && !self.waits,
+            Part::Others | Part::Agent => !self.texts,
         };
-        self.arms.clone().unwrap_or_else(|| Arm::ALL.into_iter().filter(is_usual).collect())
+        is_there && self.only.is_none_or(|only| only == part)
+    }
+
+    /// What is priced.
+    pub(crate) fn arms(&self) -> &'static [Arm] {
+        match (self.texts, self.waits) {
+            (true, _) => &Arm::OF_TEXTS,
+            (_, true) => &[Arm::Default],
+            _ => &Arm::USUAL,
+        }
     }
 
     /// The loads, one after the other.
@@ -87,14 +94,10 @@ impl Settings {
         }
     }
 
-    /// Blocks of every arm under one load: each has two pairs.
-    pub(crate) fn blocks_per_load(&self) -> usize {
-        self.pairs.div_ceil(2 * self.loads().len())
-    }
-
-    /// Windows with the kernel's statistics on, of every arm under every load.
-    pub(crate) fn statistics_windows(&self) -> usize {
-        if self.options.quick { 1 } else { 12 }
+    /// What every `waggle prove` is told.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let [most, within] = [format!("{}s", self.seconds), format!("{}ns", self.within)];
+        vec!["--for".to_owned(), most, "--within".to_owned(), within]
     }
 
     /// Pairs of batches of sends by a process that is not watched.
@@ -112,6 +115,6 @@ impl Settings {
         if !self.options.quick {
             return self;
         }
-        Settings { pairs: 8, window_ms: 50, settle_ms: 20, ..self }
+        Settings { seconds: 3, blocks: 3, ..self }
     }
 }

@@ -1,164 +1,145 @@
-//! The windows: two pairs at a time, with and without an arm.
-//!
-//! A block is `off on on off` or `on off off on`, by the toss of a coin: each window with the arm
-//! has one without beside it, and a drift that is even over the block cancels. What the server
-//! spends per statement wanders slowly on a shared machine, so many short blocks tell more than a
-//! few long ones: see `README.md`.
+//! Windows: what no coin can switch is attached in one of the three windows of a block and not in the others.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use waggle_bench_frame::rounds;
-use waggle_calibration::rounds_max;
-use waggle_host::HostTime;
+use waggle_probes::capture::{Tap, TapOptions};
+use waggle_probes::coin::Tosses;
+use waggle_probes::servers::recognise::Recognised;
+use waggle_prove::{Block, Blocks, Phase, Switched, Window};
 use waggle_stats::Random;
 
-use crate::arms::{Arm, Arms};
+use crate::arm::Arm;
 use crate::load::Load;
-use crate::meter::Meter;
 use crate::settings::Settings;
+use crate::subject::Subject;
 
+/// After a switch: statements that began before it are over.
+const SETTLE: Duration = Duration::from_millis(20);
+const WINDOW: Duration = Duration::from_millis(100);
 /// How often the rings are emptied, as in `waggle watch`.
-pub(crate) const DRAIN_EVERY: Duration = Duration::from_millis(20);
-/// A window in which the hypervisor took more than this share of a processor is void, and its
-/// block with it, whatever it shows. The counter has ticks of 10 ms, so one tick is always borne.
-const STEAL_MAX: f64 = 0.05;
+const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
-/// Windows of a block.
-pub(crate) const BLOCK: usize = 4;
-
-/// One window.
-#[derive(Clone, Debug)]
-pub(crate) struct Window {
-    /// Number of the block in the run.
-    pub(crate) block: usize,
+/// What the windows have shown of an arm under a load.
+pub(crate) struct Tried {
     pub(crate) arm: Arm,
     pub(crate) load: Load,
-    /// Whether the arm was attached.
-    pub(crate) on: bool,
-    pub(crate) seconds: f64,
-    /// By the server's own counter.
-    pub(crate) statements: u64,
-    /// By the arm.
+    pub(crate) switched: Switched,
+    /// Statements that it captured and lost in the windows in which it was attached.
     pub(crate) captured: u64,
-    pub(crate) server_ns: u64,
-    pub(crate) agent_ns: u64,
     pub(crate) lost: u64,
-    pub(crate) steal_ticks: u64,
-    /// The block is void.
-    pub(crate) void: bool,
 }
 
-impl Window {
-    fn is_stolen(&self) -> bool {
-        let stolen_seconds = self.steal_ticks.saturating_sub(1) as f64 / HostTime::TICKS_PER_S;
-        stolen_seconds > STEAL_MAX * self.seconds
+impl Tried {
+    /// Captured per statement that came.
+    pub(crate) fn captured_share(&self) -> f64 {
+        let [.., on] = &self.switched.sums;
+        self.captured as f64 / on.statements.max(1) as f64
+    }
+
+    /// Statements per second without it.
+    pub(crate) fn rate_without(&self) -> f64 {
+        let [off, off_again, _] = &self.switched.sums;
+        f64::midpoint(off.rate(), off_again.rate())
     }
 }
 
-/// Measures the blocks of every arm under the load that is at work, as long as some that count are missing. `first` is
-/// the number of the first block.
+/// Tries those of the arms that are tried in windows, under the load that is at work. A tap that collects nothing stays
+/// attached: it counts the statements of each window.
 pub(crate) fn measure(
-    arms: &mut Arms,
-    meter: &mut Meter,
+    target: &Recognised,
+    arms: &[Arm],
     load: Load,
     settings: &Settings,
     random: &mut Random,
-    first: usize,
-) -> Result<Vec<Window>> {
-    let usable = arms.usable();
-    let wanted = settings.blocks_per_load();
-    let counting = |four: &&[Window; BLOCK]| !four[0].void;
-    let wants = |_, fours: &[[Window; BLOCK]]| fours.iter().filter(counting).count() < wanted;
-    let mut number = first;
-    let fours = rounds(usable.len(), rounds_max(wanted), random, wants, |arm, random| {
-        let mut block = Block { arms, meter, settings, arm: usable[arm], load, number };
-        let mut four = block.measure(random.coin())?;
-        // The small form shows that all is measured, not how much it is.
-        let is_void = !settings.options.quick && four.iter().any(Window::is_stolen);
-        four.iter_mut().for_each(|window| window.void = is_void);
-        number += 1;
-        anyhow::Ok(Some(four))
-    })?;
-    let mut windows: Vec<Window> = fours.into_iter().flatten().flatten().collect();
-    windows.sort_by_key(|window| window.block);
-    Ok(windows)
+) -> Result<Vec<Tried>> {
+    let trial = Some(Phase::trial());
+    let mut counting = Tap::new(TapOptions { trial, ..TapOptions::default() })?;
+    counting.attach(&target.instance, &target.layout)?;
+    let tosses = counting.tosses().context("no trial has begun")?;
+    tosses.start();
+    let arms = arms.iter().filter(|arm| arm.is_in_windows());
+    arms.map(|arm| {
+        let subject = Subject::load(target, *arm)?;
+        let trial = Trial { subject, tosses: &tosses, is_on: false, captured: 0, lost: 0 };
+        trial.take(*arm, load, settings.blocks, random).with_context(|| arm.name())
+    })
+    .collect()
 }
 
-/// A block that is under way.
-struct Block<'a> {
-    arms: &'a mut Arms,
-    meter: &'a mut Meter,
-    settings: &'a Settings,
-    arm: Arm,
-    load: Load,
-    number: usize,
+/// A trial of one arm.
+struct Trial<'a> {
+    subject: Subject<'a>,
+    tosses: &'a Tosses,
+    is_on: bool,
+    captured: u64,
+    lost: u64,
 }
 
-impl Block<'_> {
-    fn measure(&mut self, on_first: bool) -> Result<[Window; BLOCK]> {
-        let [outer, inner] = [on_first, !on_first];
-        self.switch(None, outer)?;
-        let first = self.window(outer)?;
-        self.switch(Some(outer), inner)?;
-        let (second, third) = (self.window(inner)?, self.window(inner)?);
-        self.switch(Some(inner), outer)?;
-        let fourth = self.window(outer)?;
-        if outer {
-            self.arms.detach(self.arm);
+impl Trial<'_> {
+    fn take(mut self, arm: Arm, load: Load, count: usize, random: &mut Random) -> Result<Tried> {
+        // The first time takes longer.
+        self.turn(true)?;
+        let mut blocks = Blocks::default();
+        for _ in 0..count {
+            blocks.add(&self.block(random)?);
         }
-        Ok([first, second, third, fourth])
+        self.turn(false)?;
+        let Trial { captured, lost, .. } = self;
+        Ok(Tried { arm, load, switched: blocks.found(), captured, lost })
     }
 
-    /// Attaches or detaches, and lets pass what does not count.
-    fn switch(&mut self, from: Option<bool>, to: bool) -> Result<()> {
-        let arm = self.arm;
-        if to {
-            let attached = self.arms.attach(arm);
-            attached.with_context(|| format!("{arm} could not be attached again"))?;
-        } else if from == Some(true) {
-            self.arms.detach(arm);
+    fn block(&mut self, random: &mut Random) -> Result<Block> {
+        let mut order = Phase::OF_BLOCK;
+        random.shuffle(&mut order);
+        let mut block = Block::default();
+        for phase in order {
+            self.turn(phase.is_on())?;
+            let window = self.window(phase)?;
+            if let Some(of_block) = block.window_mut(phase) {
+                *of_block = window;
+            }
         }
-        drain_for(self.arms, arm, self.settings.settle())?;
+        Ok(block)
+    }
+
+    fn turn(&mut self, on: bool) -> Result<()> {
+        match (self.is_on, on) {
+            (false, true) => self.subject.attach()?,
+            (true, false) => self.subject.detach(),
+            _ => {}
+        }
+        self.is_on = on;
         Ok(())
     }
 
-    fn window(&mut self, on: bool) -> Result<Window> {
-        let arm = self.arm;
-        self.arms.drain(arm)?;
-        let lost = self.arms.lost(arm);
-        let before = self.meter.read()?;
-        let captured = drain_for(self.arms, arm, self.settings.window())?;
-        let after = self.meter.read()?;
-        Ok(Window {
-            block: self.number,
-            arm,
-            load: self.load,
-            on,
-            seconds: (after.at - before.at).as_secs_f64(),
-            statements: after.questions - before.questions,
-            captured,
-            server_ns: after.server_ns - before.server_ns,
-            agent_ns: after.agent_ns - before.agent_ns,
-            lost: self.arms.lost(arm) - lost,
-            steal_ticks: after.steal_ticks - before.steal_ticks,
-            void: false,
-        })
-    }
-}
-
-/// Empties the rings on a timer, as `waggle watch` does. Without an arm the timer runs all the
-/// same, so that only the arm differs.
-pub(crate) fn drain_for(arms: &mut Arms, arm: Arm, time: Duration) -> Result<u64> {
-    let end = Instant::now() + time;
-    let mut captured = 0;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(captured);
+    fn window(&mut self, phase: Phase) -> Result<Window> {
+        self.drain_for(SETTLE)?;
+        let lost = self.subject.lost();
+        let begun = Instant::now();
+        self.tosses.choose(phase.arm());
+        let captured = self.drain_for(WINDOW)?;
+        self.tosses.choose(Phase::Between.arm());
+        let length = begun.elapsed();
+        if phase.is_on() {
+            self.captured += captured;
+            self.lost += self.subject.lost() - lost;
         }
-        thread::sleep(left.min(DRAIN_EVERY));
-        captured += arms.drain(arm)?;
+        Ok(Window { length, times: self.tosses.take(phase.arm()) })
+    }
+
+    /// Empties the rings on a timer, also where nothing is attached, so that nothing else differs. Returns the statements.
+    fn drain_for(&mut self, time: Duration) -> Result<u64> {
+        let end = Instant::now() + time;
+        let mut captured = 0;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(captured);
+            }
+            thread::sleep(left.min(DRAIN_EVERY));
+            captured += self.subject.drain()?;
+        }
     }
 }

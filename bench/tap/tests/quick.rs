@@ -1,12 +1,11 @@
 //! The small form of the bench, whole: on a real server, with every arm.
 #![cfg(test)]
 
-use std::fs;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use waggle_bench_frame::Quick;
+use waggle_bench_frame::{Quick, number};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_waggle-bench");
 /// Two benches at once would starve each other.
@@ -16,76 +15,92 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The entries of a part, by arm.
+fn of_arm<'a>(summary: &'a Value, part: &str, arm: &str) -> Vec<&'a Value> {
+    summary[part].as_array().unwrap().iter().filter(|one| one["arm"] == arm).collect()
+}
+
+/// Each has a price of these collectors and of all together.
+fn assert_priced(prices: &[&Value], collectors: &[&str]) {
+    for price in prices {
+        let json = &price["prove"];
+        let steps = json["steps"].as_array().unwrap();
+        let priced: Vec<_> = steps.iter().map(|step| step["collector"].as_str().unwrap()).collect();
+        assert_eq!(priced, collectors, "{price:#}");
+        for step in steps {
+            assert!(number(step, "/price/half_width_ns").unwrap() > 0.0, "{price:#}");
+        }
+        assert!(number(json, "/total/base_ns").unwrap() > 0.0, "{price:#}");
+    }
+}
+
 #[test]
-fn the_small_form_measures_every_arm_that_loads_and_counts_every_statement() {
+fn the_small_form_prices_every_arm_that_loads() {
     let _alone = alone();
-    let quick = Quick::run(BENCH, &["tap"]).unwrap();
-    let Quick { summary, page, raw, .. } = &quick;
-    let prices = summary["prices"].as_array().unwrap();
-    let refused = summary["refused"].as_array().unwrap();
-    for arm in ["A/A", "waggle send", "waggle syscall", "waggle uprobe", "uprobe pair"] {
-        let of_arm: Vec<_> = prices.iter().filter(|price| price["arm"] == arm).collect();
-        assert_eq!(of_arm.len(), 3, "{arm}: two loads and both of them; refused: {refused:?}");
-        for price in of_arm.iter().filter(|_| arm != "A/A") {
-            // What is captured and what the server counts are read some moments apart, and the
-            // windows are short. That nothing is missing, `waggle verify` proves.
-            let share = price["captured_share"].as_f64().unwrap();
-            assert!((0.5..2.0).contains(&share), "{price:#}");
-            assert_eq!(price["lost"], 0, "{price:#}");
+    let Quick { summary, page, .. } = Quick::run(BENCH, &["tap"]).unwrap();
+    for arm in ["waggle send", "waggle fentry", "waggle syscall"] {
+        let prices = of_arm(&summary, "prices", arm);
+        let refused = of_arm(&summary, "refused", arm);
+        assert!(refused.iter().all(|one| one["why"] != ""), "{refused:?}");
+        let loads = if refused.is_empty() { 2 } else { 0 };
+        assert_eq!(prices.len(), loads, "{arm} is priced or refused with a reason");
+        assert_priced(&prices, &["statements", "long texts", "waits"]);
+    }
+    for arm in ["waggle send", "waggle uprobe", "uprobe pair"] {
+        let windows = of_arm(&summary, "windows", arm);
+        assert_eq!(windows.len(), 2, "{arm}: two loads");
+        for tried in windows {
+            assert_eq!(tried["blocks"], 3, "{tried:#}");
+            assert!(number(tried, "/captured_share").unwrap() > 0.0, "{tried:#}");
+            for name in ["added_ns", "floor_ns", "slower_percent"] {
+                assert!(tried[name]["value"].is_number(), "{tried:#}");
+            }
         }
     }
-    let fentry = refused.iter().any(|one| one["arm"] == "waggle fentry" && one["why"] != "");
-    let is_measured = prices.iter().any(|price| price["arm"] == "waggle fentry");
-    assert!(fentry || is_measured, "fentry is measured or refused with a reason");
-
-    let agent = &summary["agent"];
-    assert!(agent["captured"].as_u64().unwrap() > 0, "{agent}");
-    assert_eq!(agent["lost"], 0);
-    let run_times = summary["run_times"].as_array().unwrap();
-    assert_eq!(run_times.len() % 2, 0);
-    assert!(run_times.iter().all(|one| one["runs"].as_u64().unwrap() > 0), "{run_times:#?}");
-
-    assert!(page.contains("| waggle send |") && page.contains("A/A half-width"), "{page}");
-    let windows = fs::read_to_string(raw.join("windows.csv")).unwrap();
-    let of_loads = prices.iter().filter(|price| !price["load"].is_null());
-    let number = |price: &serde_json::Value, name: &str| price[name].as_u64().unwrap();
-    let blocks: u64 = of_loads.map(|one| number(one, "blocks") + number(one, "void_blocks")).sum();
-    assert_eq!(windows.lines().count() as u64, 1 + 4 * blocks);
+    assert!(number(&summary, "/agent/captured").unwrap() > 0.0, "{summary:#}");
+    assert_eq!(of_arm(&summary, "foreign", "waggle send")[0]["work"], "send");
+    let limits: Vec<_> = summary["verdicts"].as_array().unwrap().iter().collect();
+    assert!(limits.iter().all(|limit| limit["measured"].is_string()), "{limits:#?}");
+    assert!(page.contains("| waggle send |") && page.contains("noise floor"), "{page}");
 }
 
 #[test]
 fn limits_of_texts_are_priced_on_short_and_on_long_statements() {
     let _alone = alone();
-    let quick = Quick::run(BENCH, &["tap", "--texts"]).unwrap();
-    let prices = quick.summary["prices"].as_array().unwrap();
-    for arm in ["A/A", "texts of 4 KiB", "texts of 16 KiB", "texts of 64 KiB"] {
-        let of_arm: Vec<_> = prices.iter().filter(|price| price["arm"] == arm).collect();
-        assert_eq!(of_arm.len(), 3, "{arm}: two loads and both of them");
-        // Long texts may fill the rings: that is what is priced.
-        let is_short = |price: &&&Value| price["load"] == "point select, text";
-        for price in of_arm.iter().filter(is_short).filter(|_| arm != "A/A") {
-            let share = price["captured_share"].as_f64().unwrap();
-            assert!((0.5..2.0).contains(&share) && price["lost"] == 0, "{price:#}");
-        }
+    let Quick { summary, page, .. } = Quick::run(BENCH, &["tap", "--texts"]).unwrap();
+    for arm in ["texts of 4 KiB", "texts of 16 KiB", "texts of 64 KiB"] {
+        let prices = of_arm(&summary, "prices", arm);
+        let loads: Vec<_> = prices.iter().map(|price| price["load"].as_str().unwrap()).collect();
+        assert_eq!(loads, ["point select, text", "texts of 60 KB"], "{arm}");
+        assert_priced(&prices, &["statements", "long texts"]);
     }
+    assert_eq!(summary["windows"], Value::Array(Vec::new()));
+    assert!(page.contains("| texts of 60 KB | texts of 64 KiB |"), "{page}");
 }
 
 #[test]
-fn waits_are_priced_beside_the_tap_without_them() {
+fn waits_are_priced_where_commits_wait_for_the_disk() {
     let _alone = alone();
-    let quick = Quick::run(BENCH, &["tap", "--waits"]).unwrap();
-    for arm in ["A/A", "waggle send", "waggle with waits"] {
-        let is_arm = |price: &&Value| price["arm"] == arm;
-        let of_arm: Vec<_> =
-            quick.summary["prices"].as_array().unwrap().iter().filter(is_arm).collect();
-        assert_eq!(of_arm.len(), 4, "{arm}: three loads and all of them");
-        assert!(of_arm.iter().all(|price| price["lost"] == 0), "{of_arm:#?}");
-    }
-    let limits = quick.summary["verdicts"].as_array().unwrap();
+    let Quick { summary, .. } = Quick::run(BENCH, &["tap", "--waits"]).unwrap();
+    let prices = of_arm(&summary, "prices", "waggle");
+    assert_eq!(prices.len(), 3, "three loads");
+    assert_priced(&prices, &["statements", "long texts", "waits"]);
+    let limits = summary["verdicts"].as_array().unwrap();
     for name in ["waits_us_point_select", "waits_us_read_write", "waits_us_write_only", "switch_ns"]
     {
         let limit = limits.iter().find(|limit| limit["name"] == name).unwrap();
         assert!(limit["measured"].is_string(), "{limit}");
+    }
+}
+
+#[test]
+fn a_part_can_be_asked_for_alone() {
+    let _alone = alone();
+    let Quick { summary, .. } = Quick::run(BENCH, &["tap", "--only", "others"]).unwrap();
+    assert!(!summary["foreign"].as_array().unwrap().is_empty(), "{summary:#}");
+    assert_eq!(summary["agent"], Value::Null);
+    for limit in summary["verdicts"].as_array().unwrap() {
+        assert_eq!((&limit["measured"], &limit["kept"]), (&Value::Null, &Value::Null), "{limit}");
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{
     Link, MapCore, MapFlags, Object, ObjectBuilder, ProgramMut, RingBuffer, RingBufferBuilder,
     UprobeOpts,
@@ -98,20 +96,6 @@ impl Reference {
         let bss = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
         let bytes = bss.and_then(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()?);
         bytes.and_then(|bytes| number(&bytes, 0)).unwrap_or(0)
-    }
-
-    /// How often the programs ran and how long, as far as the kernel keeps statistics.
-    pub(crate) fn run_time(&self) -> (u64, Duration) {
-        let ids: Vec<u32> = PROGRAMS.iter().filter_map(|name| self.id(name)).collect();
-        let mine = ProgInfoIter::default().filter(|program| ids.contains(&program.id));
-        mine.fold((0, Duration::ZERO), |(runs, time), program| {
-            (runs + program.run_cnt, time + Duration::from_nanos(program.run_time_ns))
-        })
-    }
-
-    fn id(&self, name: &str) -> Option<u32> {
-        let program = self.program(name).ok()?;
-        libbpf_rs::Program::id_from_fd(std::os::fd::AsFd::as_fd(&program)).ok()
     }
 
     fn program(&self, name: &str) -> Result<ProgramMut<'_>> {

@@ -4,61 +4,37 @@ use serde_json::{Value, json};
 use waggle_bench_frame::interval;
 
 use super::{Outcome, verdict};
-use crate::estimate::{Price, TRIM};
+use crate::agent::Agent;
 use crate::settings::Settings;
-
-fn price(price: &Price) -> Value {
-    json!({
-        "arm": price.arm.name(),
-        "load": price.load.map(|load| load.name()),
-        "pairs": 2 * price.added_us.count,
-        "blocks": price.added_us.count,
-        "void_blocks": price.void,
-        "server_us_without": price.without_us,
-        "added_us": interval(&price.added_us),
-        "added_us_block_mean": interval(&price.block_mean_us),
-        "added_us_trimmed": interval(&price.trimmed_us),
-        "added_us_bootstrap": price.bootstrap_us,
-        "p_sign_flip": price.p,
-        "lag_one": price.lag_one,
-        "rate_percent": interval(&price.rate_percent),
-        "rate_without": price.rate_without,
-        "agent_cores_per_10k": price.agent_cores_per_10k,
-        "captured_share": price.captured_share,
-        "lost": price.lost,
-    })
-}
+use crate::windows::Tried;
 
 /// How it was measured.
 pub(super) fn settings(settings: &Settings) -> Value {
+    let Settings { texts, waits, seconds, within, blocks, threads, .. } = settings;
     json!({
-        "pairs": settings.pairs,
-        "window_ms": settings.window_ms,
-        "settle_ms": settings.settle_ms,
-        "threads": settings.threads,
-        "placement": settings.placement.name(),
-        "trim": TRIM,
+        "texts": texts,
+        "waits": waits,
+        "seconds": seconds,
+        "within_ns": within,
+        "blocks": blocks,
+        "threads": threads,
     })
 }
 
-/// Everything but the windows.
+/// All that was found.
 pub(super) fn found(outcome: &Outcome) -> Value {
     json!({
-        "void": verdict::is_void(outcome),
         "server": { "version": outcome.server, "build": outcome.build },
         "verdicts": verdict::all(outcome),
-        "prices": outcome.prices.iter().map(price).collect::<Vec<_>>(),
-        "refused": outcome.refused.iter().map(|(arm, why)| {
-            json!({ "arm": arm.name(), "why": why })
+        "refused": outcome.refused.iter().map(|one| {
+            json!({ "arm": one.arm.name(), "why": one.why })
         }).collect::<Vec<_>>(),
-        "run_times": outcome.run_times.iter().map(|one| json!({
+        "prices": outcome.prices.iter().map(|one| json!({
             "arm": one.arm.name(),
             "load": one.load.name(),
-            "ns_per_statement": one.ns_per_statement(),
-            "statements": one.statements,
-            "runs": one.runs,
-            "time_ns": one.time_ns,
+            "prove": one.json,
         })).collect::<Vec<_>>(),
+        "windows": outcome.tried.iter().map(tried).collect::<Vec<_>>(),
         "foreign": outcome.foreign.iter().map(|one| json!({
             "arm": one.arm.name(),
             "work": one.work.name(),
@@ -66,14 +42,35 @@ pub(super) fn found(outcome: &Outcome) -> Value {
             "added_ns": one.added_ns.as_ref().map(interval),
             "program_ns": one.program_ns,
         })).collect::<Vec<_>>(),
-        "agent": outcome.agent.as_ref().map(|agent| json!({
-            "seconds": agent.seconds,
-            "rate": agent.rate(),
-            "cores_per_10k": agent.cores_per_10k(),
-            "rss_bytes": agent.rss_bytes,
-            "rss_peak_bytes": agent.rss_peak_bytes,
-            "captured": agent.captured,
-            "lost": agent.lost,
-        })),
+        "agent": outcome.agent.as_ref().map(agent),
+    })
+}
+
+fn tried(tried: &Tried) -> Value {
+    let found = &tried.switched;
+    json!({
+        "arm": tried.arm.name(),
+        "load": tried.load.name(),
+        "blocks": found.blocks,
+        "base_ns": found.base_ns,
+        "added_ns": found.added_ns.as_ref().map(interval),
+        "floor_ns": found.floor_ns.as_ref().map(interval),
+        "slower_percent": found.slower_percent.as_ref().map(interval),
+        "is_unsound": found.is_unsound,
+        "rate_without": tried.rate_without(),
+        "captured_share": tried.captured_share(),
+        "lost": tried.lost,
+    })
+}
+
+fn agent(agent: &Agent) -> Value {
+    json!({
+        "seconds": agent.seconds,
+        "rate": agent.rate(),
+        "cores_per_10k": agent.cores_per_10k(),
+        "rss_bytes": agent.rss_bytes,
+        "rss_peak_bytes": agent.rss_peak_bytes,
+        "captured": agent.captured,
+        "lost": agent.lost,
     })
 }
