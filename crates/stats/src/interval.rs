@@ -135,33 +135,21 @@ pub fn trimmed_interval(values: &[f64], trim: f64, confidence: f64) -> Option<Es
 
 /// How far the second of two independent means is above the first, with the interval of Welch ("The
 /// generalization of Student's problem when several different population variances are involved",
-/// Biometrika 1947) and the degrees of freedom of Satterthwaite (see [`stratified`]). `None` where
-/// `confidence` is no share.
+/// Biometrika 1947) and the degrees of freedom of Satterthwaite ("An approximate distribution of
+/// estimates of variance components", Biometrics Bulletin 1946). `None` where `confidence` is no share.
 pub fn difference(first: &Estimate, second: &Estimate, confidence: f64) -> Option<Estimate> {
-    let (variance, freedom) = sum_of_errors(&[(1.0, first), (1.0, second)])?;
+    let (variance, freedom) = sum_of_errors([first, second]);
     let count = first.count + second.count;
     Estimate::new(count, second.value - first.value, variance.sqrt(), freedom, confidence)
 }
 
-/// The variance of a weighted sum of independent estimates, and its degrees of freedom.
-fn sum_of_errors(parts: &[(f64, &Estimate)]) -> Option<(f64, f64)> {
-    let each = || parts.iter().map(|(weight, one)| ((one.error * weight).powi(2), one.freedom));
-    let variance: f64 = each().map(|(part, _)| part).sum();
-    let spread: f64 = each().map(|(part, freedom)| part * part / freedom).sum();
-    let fewest = each().map(|(_, freedom)| freedom).reduce(f64::min)?;
-    Some((variance, if spread > 0.0 { variance * variance / spread } else { fewest }))
-}
-
-/// The mean of the means of several strata, each with the same weight whatever its size, with the
-/// degrees of freedom of Welch and Satterthwaite ("An approximate distribution of estimates of
-/// variance components", Biometrics Bulletin 1946). `None` if there is no stratum.
-pub fn stratified(strata: &[Estimate], confidence: f64) -> Option<Estimate> {
-    let weight = 1.0 / strata.len() as f64;
-    let value = strata.iter().map(|one| one.value * weight).sum();
-    let parts: Vec<(f64, &Estimate)> = strata.iter().map(|one| (weight, one)).collect();
-    let (variance, freedom) = sum_of_errors(&parts)?;
-    let count = strata.iter().map(|one| one.count).sum();
-    Estimate::new(count, value, variance.sqrt(), freedom, confidence)
+/// The variance of a sum of independent estimates, and its degrees of freedom.
+fn sum_of_errors(parts: [&Estimate; 2]) -> (f64, f64) {
+    let each = parts.map(|one| (one.error.powi(2), one.freedom));
+    let variance: f64 = each.iter().map(|(part, _)| part).sum();
+    let spread: f64 = each.iter().map(|(part, freedom)| part * part / freedom).sum();
+    let fewest = each[0].1.min(each[1].1);
+    (variance, if spread > 0.0 { variance * variance / spread } else { fewest })
 }
 
 /// The correlation of each value with the next (Box, Jenkins and Reinsel, "Time series analysis",
@@ -263,17 +251,6 @@ mod tests {
     }
 
     #[test]
-    fn strata_of_one_size_give_the_error_of_welch() {
-        let first = mean_interval(&SLEEP, 0.95).unwrap();
-        let second = Estimate { value: 3.58, ..first };
-        let both = stratified(&[first, second], 0.95).unwrap();
-        close(both.value, 2.58);
-        close(both.error, first.error / 2.0_f64.sqrt());
-        close(both.freedom, 18.0);
-        close(stratified(&[first], 0.95).unwrap().high, first.high);
-    }
-
-    #[test]
     fn the_two_halves_of_students_sleep_data_differ_as_welch_has_it() {
         // t.test(extra ~ group, sleep) of R: df = 17.776, p = 0.07939, -3.3654832 to 0.2054832.
         let first = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
@@ -293,7 +270,6 @@ mod tests {
         assert_eq!(mean_interval(&[1.0], 0.95), None);
         assert_eq!(mean_interval(&[1.0, 2.0], 1.0), None);
         assert_eq!(trimmed_interval(&[1.0, 2.0, 3.0], 0.4, 0.95), None);
-        assert_eq!(stratified(&[], 0.95), None);
         assert_eq!(lag_one(&[1.0, 1.0, 1.0]), None);
     }
 

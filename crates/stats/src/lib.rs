@@ -31,14 +31,13 @@ pub use arms::{ArmDifference, Groups, arm_difference, trimmed_mean};
 pub use chance::most_by_chance;
 pub use equivalence::smallest_margin;
 pub use interval::{
-    Estimate, difference, lag_one, mean_interval, median, ratio_interval, stratified,
-    trimmed_interval,
+    Estimate, difference, lag_one, mean_interval, median, ratio_interval, trimmed_interval,
 };
 pub use multiple::holm;
 pub use pooled::block_means;
 pub use power::detectable;
 pub use random::Random;
 pub use ratio::{log_ratios, percent};
-pub use resample::{bootstrap_interval, sign_flip, studentised_interval};
+pub use resample::{sign_flip, studentised_interval};
 pub use sequential::Watch;
 pub use typical::sign_flip_interval;
