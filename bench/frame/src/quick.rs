@@ -1,12 +1,10 @@
 //! The small form of a bench, for its test.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// What a bench kept.
 pub struct Quick {
@@ -14,9 +12,6 @@ pub struct Quick {
     pub summary: Value,
     /// For people.
     pub page: String,
-    /// The directory of its raw data, where it has some.
-    pub raw: PathBuf,
-    _place: TempDir,
 }
 
 impl Quick {
@@ -26,13 +21,11 @@ impl Quick {
     /// The bench failed, or did not keep what it should.
     pub fn run(program: &str, words: &[&str]) -> Result<Quick> {
         let place = tempfile::tempdir()?;
-        let [output, raw] = ["results", "raw"].map(|name| place.path().join(name));
+        let output = place.path().join("results");
         let bench = Command::new(program)
             .args(words)
             .args(["--quick", "--seed", "7", "--name", "quick", "--output"])
             .arg(&output)
-            .arg("--raw")
-            .arg(&raw)
             .output()?;
         let said = String::from_utf8_lossy(&bench.stderr);
         ensure!(bench.status.success(), "the bench failed; see the last line:\n{said}");
@@ -41,6 +34,6 @@ impl Quick {
         let summary: Value = serde_json::from_slice(&summary)?;
         ensure!(summary["settings"]["seed"] == 7, "the summary says what was asked: {summary:#}");
         let page = fs::read_to_string(made.path().join("README.md"))?;
-        Ok(Quick { summary, page, raw: raw.join(made.file_name()), _place: place })
+        Ok(Quick { summary, page })
     }
 }

@@ -83,13 +83,12 @@ impl Run {
     }
 
     /// Keeps what was found: a summary for programs and a page for people, in a new directory that it names on standard
-    /// output. On what it was measured, how long it took and what every bench is told are added to the summary. The
-    /// directory for raw data is returned; it is not made.
+    /// output. On what it was measured, how long it took and what every bench is told are added to the summary.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn keep(&self, settings: Value, found: Value, page: &str) -> Result<PathBuf> {
-        let Options { quick, seed, raw, .. } = &self.options;
+    pub fn keep(&self, settings: Value, found: Value, page: &str) -> Result<()> {
+        let Options { quick, seed, .. } = &self.options;
         let common = json!({ "quick": quick, "seed": seed, "confidence": CONFIDENCE });
         let summary = both(
             found,
@@ -102,7 +101,7 @@ impl Run {
         let directory = self.new_directory()?;
         write(&directory, &summary, page)?;
         writeln!(io::stdout(), "{}", directory.join("README.md").display())?;
-        Ok(raw.join(directory.file_name().unwrap_or_default()))
+        Ok(())
     }
 }
 

@@ -51,5 +51,5 @@ fn run(settings: Settings) -> Result<()> {
         }
     }
     let outcome = Outcome { settings, looks, in_memory, version, effects };
-    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run)).map(drop)
+    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run))
 }

@@ -8,7 +8,7 @@ use waggle_bench_frame::Quick;
 
 #[test]
 fn the_small_form_times_looks_and_measures_what_they_do_to_a_load() {
-    let Quick { summary, page, .. } =
+    let Quick { summary, page } =
         Quick::run(env!("CARGO_BIN_EXE_waggle-bench-locks"), &[]).unwrap();
     let looks = summary["looks"].as_array().unwrap();
     let statements: Vec<u64> =

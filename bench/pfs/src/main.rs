@@ -58,7 +58,7 @@ fn run(settings: Settings) -> Result<()> {
     }
     let version = subject.server.version_string().to_owned();
     let outcome = Outcome { version, prices, predictions, filtering, applying, settings };
-    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run)).map(drop)
+    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run))
 }
 
 /// Every profile under every load.

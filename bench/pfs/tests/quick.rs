@@ -8,7 +8,7 @@ const BENCH: &str = env!("CARGO_BIN_EXE_waggle-bench-pfs");
 
 #[test]
 fn the_small_form_predicts_measures_filters_and_applies() {
-    let Quick { summary, page, .. } = Quick::run(BENCH, &[]).unwrap();
+    let Quick { summary, page } = Quick::run(BENCH, &[]).unwrap();
     let list = |name: &str| summary[name].as_array().unwrap().clone();
     let profiles: Vec<Value> =
         list("predictions").iter().map(|one| one["profile"].clone()).collect();

@@ -33,5 +33,5 @@ fn run(settings: Settings) -> Result<()> {
         false => Vec::new(),
     };
     let outcome = Outcome { settings, truth, prices };
-    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run)).map(drop)
+    run.keep(outcome.settings(), outcome.found(), &outcome.page(&run))
 }

@@ -5,7 +5,7 @@ use waggle_bench_frame::Quick;
 
 #[test]
 fn the_small_form_injects_costs_and_prices_waggle() {
-    let Quick { summary, page, .. } =
+    let Quick { summary, page } =
         Quick::run(env!("CARGO_BIN_EXE_waggle-bench-prove"), &[]).unwrap();
     let truth = summary["truth"].as_array().unwrap();
     let costs: Vec<_> = truth.iter().map(|one| one["cost_ns"].as_u64()).collect();

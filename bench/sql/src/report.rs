@@ -24,7 +24,7 @@ pub(crate) fn keep(
     let asked = json!({ "rounds": settings.rounds, "kib": settings.kib, "trim": TRIM });
     let head =
         run.head("Digests and fingerprints", &format!("{version}; {} rounds", settings.rounds));
-    run.keep(asked, found, &(head + &page(settings, results, allocations))).map(drop)
+    run.keep(asked, found, &(head + &page(settings, results, allocations)))
 }
 
 /// Allocations per statement; nobody counts those of the tool.

@@ -9,8 +9,7 @@ use waggle_bench_frame::Quick;
 fn the_small_form_measures_every_subject_and_ours_allocate_nothing() {
     // It is built with the tests of this package, and the bench looks for it beside itself.
     assert!(fs::exists(env!("CARGO_BIN_EXE_waggle-bench-sql-allocations")).unwrap());
-    let Quick { summary, page, .. } =
-        Quick::run(env!("CARGO_BIN_EXE_waggle-bench-sql"), &[]).unwrap();
+    let Quick { summary, page } = Quick::run(env!("CARGO_BIN_EXE_waggle-bench-sql"), &[]).unwrap();
     let results = summary["results"].as_array().unwrap();
     assert_eq!(results.len(), 2 * 5, "{summary:#}");
     for one in results {

@@ -37,7 +37,7 @@ fn assert_priced(prices: &[&Value], collectors: &[&str]) {
 #[test]
 fn the_small_form_prices_every_arm_that_loads() {
     let _alone = alone();
-    let Quick { summary, page, .. } = Quick::run(BENCH, &["tap"]).unwrap();
+    let Quick { summary, page } = Quick::run(BENCH, &["tap"]).unwrap();
     for arm in ["waggle send", "waggle fentry", "waggle syscall"] {
         let prices = of_arm(&summary, "prices", arm);
         let refused = of_arm(&summary, "refused", arm);
@@ -67,7 +67,7 @@ fn the_small_form_prices_every_arm_that_loads() {
 #[test]
 fn limits_of_texts_are_priced_on_short_and_on_long_statements() {
     let _alone = alone();
-    let Quick { summary, page, .. } = Quick::run(BENCH, &["tap", "--texts"]).unwrap();
+    let Quick { summary, page } = Quick::run(BENCH, &["tap", "--texts"]).unwrap();
     for arm in ["texts of 4 KiB", "texts of 16 KiB", "texts of 64 KiB"] {
         let prices = of_arm(&summary, "prices", arm);
         let loads: Vec<_> = prices.iter().map(|price| price["load"].as_str().unwrap()).collect();

@@ -35,6 +35,6 @@ impl Outcome {
     /// Where something cannot be written.
     pub(crate) fn keep(&self, run: &Run) -> Result<()> {
         let page = markdown::page(self, run);
-        run.keep(json::settings(&self.settings), json::found(self), &page).map(drop)
+        run.keep(json::settings(&self.settings), json::found(self), &page)
     }
 }
