@@ -115,6 +115,7 @@ impl Settings {
         if !self.options.quick {
             return self;
         }
-        Settings { seconds: 3, blocks: 3, ..self }
+        // Until each arm has some statements, however slow the disk is.
+        Settings { seconds: 30, within: 20_000, blocks: 3, ..self }
     }
 }
