@@ -44,7 +44,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "NS", default_value_t = 100)]
     pub(crate) within: u32,
     /// Blocks of three windows, of every arm that is tried in windows under every load.
-    #[arg(long, value_name = "N", default_value_t = 80)]
+    #[arg(long, value_name = "N", default_value_t = 40)]
     pub(crate) blocks: usize,
     /// Threads of sysbench.
     #[arg(long, value_name = "N", default_value_t = 4)]
