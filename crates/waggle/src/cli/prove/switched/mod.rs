@@ -72,13 +72,19 @@ trait Switch {
     fn shown_by(&self) -> Option<&'static str>;
 }
 
-/// What a server has counted so far.
-#[derive(Clone, Copy, Debug, Default)]
+/// What a server has counted so far: a number for each of its counters, always in the same order.
+#[derive(Clone, Debug, Default)]
 struct Count {
     /// Of what only counts while it is on.
-    when_on: u64,
+    when_on: Vec<u64>,
     /// Of what only counts while it is off.
-    when_off: u64,
+    when_off: Vec<u64>,
+}
+
+/// By how much counters have grown. Some are no counts but levels, and fall.
+fn grown(before: &[u64], after: &[u64]) -> u64 {
+    let grown = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before));
+    grown.fold(0, u64::saturating_add)
 }
 
 /// What was counted in windows that were on and in as many that were off.
@@ -91,9 +97,9 @@ struct Witness {
 }
 
 impl Witness {
-    fn add(&mut self, is_on: bool, before: Count, after: Count) {
-        let on = after.when_on.saturating_sub(before.when_on);
-        let off = after.when_off.saturating_sub(before.when_off);
+    fn add(&mut self, is_on: bool, before: &Count, after: &Count) {
+        let on = grown(&before.when_on, &after.when_on);
+        let off = grown(&before.when_off, &after.when_off);
         let (wanted, unwanted) = if is_on { (on, off) } else { (off, on) };
         self.wanted += wanted;
         self.unwanted += unwanted;
@@ -196,7 +202,7 @@ impl<S: Switch> Trial<'_, S> {
                 && let Some(after) = self.switch.count()?
             {
                 let witness = self.witness.get_or_insert_default();
-                witness.add(phase.is_on(), before, after);
+                witness.add(phase.is_on(), &before, &after);
             }
             if self.is_stopped() {
                 return Ok(None);
@@ -334,16 +340,20 @@ mod tests {
 
     #[test]
     fn what_counts_as_it_should_is_switched() {
-        let count = |when_on, when_off| Count { when_on, when_off };
+        // Beside each counter stands a level that falls.
+        let count = |when_on, when_off| Count {
+            when_on: vec![when_on, 9_000 - when_on],
+            when_off: vec![9_000 - when_off, when_off],
+        };
         let mut witness = Witness::default();
         assert!(!witness.is_switched(), "nothing was seen");
-        witness.add(true, count(5, 5), count(105, 6));
-        witness.add(false, count(105, 6), count(107, 56));
+        witness.add(true, &count(5, 5), &count(105, 6));
+        witness.add(false, &count(105, 6), &count(107, 56));
         assert_eq!(witness, Witness { wanted: 150, unwanted: 3 });
         assert!(witness.is_switched());
         let mut still = Witness::default();
-        still.add(true, count(0, 0), count(100, 0));
-        still.add(false, count(100, 0), count(200, 0));
+        still.add(true, &count(0, 0), &count(100, 0));
+        still.add(false, &count(100, 0), &count(200, 0));
         assert!(!still.is_switched(), "{still:?}");
     }
 }

@@ -314,11 +314,10 @@ impl Switch for Settings {
             return Ok(None);
         }
         let Some(counted) = self.counted()? else { return Ok(None) };
-        let sum = |names: &BTreeSet<String>| {
-            let counts = names.iter().filter_map(|name| counted.get(name));
-            counts.fold(0_u64, |sum, count| sum.saturating_add(*count))
+        let of = |names: &BTreeSet<String>| {
+            names.iter().map(|name| counted.get(name).copied().unwrap_or_default()).collect()
         };
-        let [when_on, when_off] = self.counts.each_ref().map(sum);
+        let [when_on, when_off] = self.counts.each_ref().map(of);
         Ok(Some(Count { when_on, when_off }))
     }
 
