@@ -41,7 +41,7 @@ pub fn price(price: &Value) -> String {
     }
 }
 
-/// A number of it with so many digits, for people; a dash where it is not there.
+/// A number for people, with this many digits after the point; a dash where there is none.
 pub fn rounded(value: &Value, digits: usize) -> String {
     value.as_f64().map_or("-".to_owned(), |value| format!("{value:.digits$}"))
 }

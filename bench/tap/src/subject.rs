@@ -26,7 +26,7 @@ pub(crate) struct Refused {
     pub(crate) why: String,
 }
 
-/// Tries every arm once; those that work and those that do not.
+/// Attaches and detaches every arm once. Gives those that can be tried, and those that cannot.
 pub(crate) fn tried_once(target: &Recognised, wanted: &[Arm]) -> (Vec<Arm>, Vec<Refused>) {
     let (mut usable, mut refused) = (Vec::new(), Vec::new());
     for arm in wanted {

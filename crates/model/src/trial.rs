@@ -154,9 +154,7 @@ pub struct Tossed {
     pub latency: Vec<Times>,
     /// How long the program idled in all, nanoseconds, by arm.
     pub injected_ns: Vec<u64>,
-    /// Where the trial has shapes: what was counted of each.
-    pub shapes: Vec<ShapeTimes>,
-    /// Statements whose shape had no room among them.
+    /// Where the trial has shapes: statements whose shape had no room among those that are counted.
     pub without_room: u64,
 }
 

@@ -20,9 +20,11 @@ pub struct DigestPrice<K> {
     pub price: Option<Price>,
 }
 
-/// The prices of the digests. The one that used the processors most comes first. `digests_of` says which digests were met of a
-/// shape; shapes without any are left out, and those that share a digest are put together.
-pub fn by_digest<K: Ord + Clone>(
+/// The prices of the digests; the one that used the processors most comes first.
+///
+/// `digests_of` says which digests were met among the texts of a shape. A shape of which none was met is left out. Shapes that
+/// share a digest are one row: it cannot be told which of the digests their statements had.
+pub fn by_digest<K: Ord>(
     shapes: &[ShapeTimes],
     digests_of: impl Fn(u64) -> BTreeSet<K>,
 ) -> Vec<DigestPrice<K>> {

@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use libbpf_rs::{Link, MapHandle, Object};
+use libbpf_rs::{Link, MapCore, MapHandle, Object};
 use waggle_model::{Arm, ArmTimes, Bucket, Chooser, ShapeTimes, Times, Tossed, Trial};
 
 use crate::carrier::{self, Carrier, CarrierError, Mapped, Plan, kernel_error};
@@ -22,8 +22,6 @@ const WHAT: &str = "the program of the trial";
 const COUNTERS: &str = "the counters of the trial";
 const SWITCHES: &str = "on_turn";
 const BUCKETS: usize = size_of::<types::times>() / size_of::<types::bucket>();
-/// As in `shared.h`.
-const SHAPES_MAX: usize = 128;
 const TIME_SHIFT: usize = 5;
 const TIME_FIRST: usize = 6;
 const _: () = assert!(
@@ -52,8 +50,15 @@ struct Loaded {
 #[derive(Clone)]
 pub struct Tosses {
     memory: Counters,
-    shapes: Option<Counters>,
+    shapes: Option<Shapes>,
     arms: usize,
+}
+
+/// The shapes that are counted, and how many have room.
+#[derive(Clone)]
+struct Shapes {
+    memory: Counters,
+    room: usize,
 }
 
 /// Memory in which the kernel counts.
@@ -118,14 +123,10 @@ impl Probe {
 
 impl Tosses {
     fn begin(maps: &[(&str, MapHandle)], trial: &Trial) -> Result<Tosses, CarrierError> {
-        let mapped = |name: &str, bytes| {
-            let map = maps.iter().find(|(map, _)| *map == name);
-            map.map(|(_, map)| Counters::of(map, bytes)).transpose()
-        };
-        let memory = mapped("trials", size_of::<types::trial>())?;
-        let memory =
-            memory.ok_or(CarrierError::Kernel { what: COUNTERS, why: "no map".to_owned() })?;
-        let shapes = mapped("shapes", SHAPES_MAX * size_of::<types::shape>())?;
+        let map = |name| maps.iter().find(|(map, _)| *map == name).map(|(_, map)| map);
+        let none = || CarrierError::Kernel { what: COUNTERS, why: "no map".to_owned() };
+        let memory = Counters::of(map("trials").ok_or_else(none)?, size_of::<types::trial>())?;
+        let shapes = map("shapes").map(Shapes::of).transpose()?;
         let tosses = Tosses { memory, shapes, arms: trial.arms.len() };
         tosses.end();
         let mut before = 0.0;
@@ -186,14 +187,15 @@ impl Tosses {
             latency: (0..self.arms).map(|arm| self.memory.times(latency_of(arm), load)).collect(),
             injected_ns: (0..self.arms).map(injected_ns).collect(),
             without_room: load(self.number(offset_of!(types::trial, without_room))),
-            shapes: self
-                .shapes
-                .iter()
-                .flat_map(|shapes| {
-                    (0..SHAPES_MAX).filter_map(|place| shapes.shape(place, self.arms))
-                })
-                .collect(),
         }
+    }
+
+    /// What it has counted so far of each shape; nothing in a trial without shapes.
+    pub fn shapes(&self) -> Vec<ShapeTimes> {
+        let all = |shapes: &Shapes| -> Vec<ShapeTimes> {
+            (0..shapes.room).filter_map(|place| shapes.memory.shape(place, self.arms)).collect()
+        };
+        self.shapes.as_ref().map_or(Vec::new(), all)
     }
 
     fn number(&self, offset: usize) -> &AtomicU64 {
@@ -202,6 +204,13 @@ impl Tosses {
 
     fn half(&self, offset: usize) -> &AtomicU32 {
         self.memory.half(offset)
+    }
+}
+
+impl Shapes {
+    fn of(map: &MapHandle) -> Result<Shapes, CarrierError> {
+        let room = map.max_entries() as usize;
+        Ok(Shapes { memory: Counters::of(map, room * size_of::<types::shape>())?, room })
     }
 }
 

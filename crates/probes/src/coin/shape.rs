@@ -31,6 +31,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_kernel_makes_it_of_as_many_bytes() {
+        let kernel = include_str!("../carrier/shared.h");
+        assert!(kernel.contains(&format!("#define SHAPE_BYTES {SHAPE_BYTES}\n")));
+        assert!(kernel.contains(&format!("#define SHAPE_FACTOR {SHAPE_FACTOR:#x}ULL ")));
+    }
+
+    #[test]
     fn numbers_and_what_is_quoted_make_no_difference_and_names_do() {
         let same = |one: &str, other: &str| shape_of(one.as_bytes()) == shape_of(other.as_bytes());
         assert!(same("SELECT c FROM t1 WHERE id=5", "SELECT c FROM t1 WHERE id=4711"));

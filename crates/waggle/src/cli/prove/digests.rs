@@ -1,30 +1,25 @@
 //! Which digests the texts have that begin alike.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
 
 use waggle_account::{Digests, Grouping};
-use waggle_model::{DigestKey, DigestName, Server, Statement, Times, Tossed};
+use waggle_model::{DigestKey, DigestName, Server, ShapeTimes, Statement, Times, Tossed};
 use waggle_observe::StatementSink;
 use waggle_probes::coin::shape_of;
 use waggle_prove::{DigestPrice, by_digest};
 
-/// So many are shown.
+/// How many digests get a row.
 const SHOWN_MAX: usize = 10;
-/// The kernel counts fewer shapes; those that come first.
+/// How many shapes are remembered: many more than the kernel has room for, so that each of its shapes is among them.
 const SHAPES_MAX: usize = 4096;
-/// The first statements of a shape are all looked at, and then one of so many.
+/// To make a digest costs much more than a shape: it is made of the first statements of a shape, then of one in `ONE_OF`.
 const FIRST: u64 = 16;
 const ONE_OF: u64 = 64;
 /// So many digests of one shape are told apart.
 const DIGESTS_MAX: usize = 8;
 
-/// A sink; its clones are the same.
-#[derive(Clone)]
-pub(super) struct Met(Rc<RefCell<Known>>);
-
-struct Known {
+/// The digests that were met, by the shapes of their texts.
+pub(super) struct Met {
     digests: Digests,
     shapes: HashMap<u64, Shape>,
     names: BTreeMap<DigestKey, DigestName>,
@@ -52,24 +47,19 @@ impl Met {
     /// Nothing yet, of this server.
     pub(super) fn of(server: &Server) -> Met {
         let digests = Digests::of(server, Grouping::Digest);
-        Met(Rc::new(RefCell::new(Known {
-            digests,
-            shapes: HashMap::new(),
-            names: BTreeMap::new(),
-        })))
+        Met { digests, shapes: HashMap::new(), names: BTreeMap::new() }
     }
 
     /// What a trial has shown of them.
-    pub(super) fn price(&self, tossed: &Tossed) -> ByDigest {
-        let known = self.0.borrow();
+    pub(super) fn price(&self, tossed: &Tossed, shapes: &[ShapeTimes]) -> ByDigest {
         let digests_of =
-            |shape| known.shapes.get(&shape).map_or(BTreeSet::new(), |shape| shape.met.clone());
-        let mut prices = by_digest(&tossed.shapes, digests_of);
+            |shape| self.shapes.get(&shape).map_or(BTreeSet::new(), |shape| shape.met.clone());
+        let mut prices = by_digest(shapes, digests_of);
         prices.truncate(SHOWN_MAX);
         let all: u64 = tossed.processor.iter().flatten().map(Times::count).sum();
         let shown: u64 = prices.iter().map(|price| price.statements).sum();
         let named = |price: DigestPrice<DigestKey>| {
-            let names = price.digests.iter().filter_map(|digest| known.names.get(digest));
+            let names = price.digests.iter().filter_map(|digest| self.names.get(digest));
             let names = names.cloned().collect();
             (price, names)
         };
@@ -84,7 +74,7 @@ impl Met {
 impl StatementSink for Met {
     fn ended(&mut self, statement: &Statement<'_>) {
         let Some(text) = statement.text.filter(|text| !text.bytes.is_empty()) else { return };
-        let Known { digests, shapes, names } = &mut *self.0.borrow_mut();
+        let Met { digests, shapes, names } = self;
         let place = shape_of(text.bytes);
         if shapes.len() >= SHAPES_MAX && !shapes.contains_key(&place) {
             return;

@@ -312,7 +312,7 @@ fn take(asked: Asked, capture: Capture, is_stopped: &mut dyn FnMut() -> bool) ->
     let length = begun.elapsed();
     let tossed = tosses.read();
     let proof = Proof::of(&trial, &tossed);
-    let by_digest = met.map(|met| met.price(&tossed));
+    let by_digest = met.map(|met| met.price(&tossed, &tosses.shapes()));
     let entry = entry(observer.capture(), server.pid);
     drop(observer);
     let seen = seen.sums().clone();

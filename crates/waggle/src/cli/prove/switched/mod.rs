@@ -30,13 +30,14 @@ pub(super) use settings::{InnodbArgs, PfsArgs, VariableArgs, run_innodb, run_pfs
 
 /// After a switch: statements that began before it are over.
 const SETTLE: Duration = Duration::from_millis(20);
-/// A window is at least as long as a switch, and as long as so many statements take, but within these.
+/// A window lasts as long as a switch or as this many statements, whichever is longer.
+const STATEMENTS: f64 = 200.0;
+/// It is never shorter or longer than these.
 const WINDOW_MIN: Duration = Duration::from_millis(100);
 const WINDOW_MAX: Duration = Duration::from_secs(2);
-const STATEMENTS: f64 = 200.0;
 /// How often a signal is looked for in a window.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The effects of the switch are counted in so many blocks, and go on being counted until one is seen.
+/// In the first blocks it is counted what the switch does, to show that it works. While nothing was seen of it, that goes on.
 const WITNESSED: usize = 3;
 
 /// How long, and when it ends earlier.
