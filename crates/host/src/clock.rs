@@ -2,9 +2,12 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// `CLOCK_MONOTONIC`, nanoseconds.
+use crate::time_namespace::own_monotonic_ahead_ns;
+
+/// `CLOCK_MONOTONIC` of the kernel, nanoseconds: the clock of all that the kernel stamps, also where waggle is in a time
+/// namespace.
 pub fn monotonic_ns() -> u64 {
-    nanoseconds(ClockId::Monotonic)
+    nanoseconds(ClockId::Monotonic).saturating_add_signed(-own_monotonic_ahead_ns())
 }
 
 /// `CLOCK_REALTIME`, nanoseconds since 1970 (UTC).

@@ -13,6 +13,7 @@ mod meter;
 mod process;
 pub mod processors;
 mod sockets;
+mod time_namespace;
 mod waited;
 mod whole_state;
 

@@ -13,6 +13,7 @@ impl Process {
         match self.state() {
             // A signal stops all threads of a process.
             Reading::Value('T') => Reading::Value(ProcessState::Stopped),
+            Reading::Value('Z' | 'X') => Reading::absent("the process has ended"),
             Reading::Value('t') if self.is_all_traced() => self.tracer(),
             Reading::Value(_) => self.frozen(),
             Reading::Absent(why) => Reading::Absent(why),
@@ -82,6 +83,18 @@ mod tests {
         awaited(&process, &ProcessState::Stopped);
         kill_process(pid, Signal::CONT).unwrap();
         awaited(&process, &ProcessState::Runs);
+    }
+
+    #[test]
+    fn a_process_that_is_dead_and_not_waited_for_does_not_run() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let process = Process::of(child.id());
+        let begun = Instant::now();
+        while process.whole_state().why() != Some("the process has ended") {
+            assert!(begun.elapsed().as_secs() < 120, "{:?}", process.whole_state());
+            sleep(Duration::from_millis(1));
+        }
+        child.wait().unwrap();
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub struct DigestTotals {
     pub latency_ns: Histogram,
     /// Time of these statements inside the interval, nanoseconds, those still running included.
     pub active_ns: u64,
+    /// Statements that ended or ran of which the start is not known, so that their time is not in `active_ns`.
+    pub starts_unknown: u64,
     /// Where their time went.
     pub spent: Spent,
     /// Calls by user.
@@ -102,7 +104,31 @@ pub struct DigestTotals {
     pub server_digest: Option<Reading<Arc<str>>>,
 }
 
+/// The time of a statement inside an interval.
+#[derive(Clone, Copy)]
+struct Inside {
+    ns: u64,
+    /// Its start is not known.
+    is_unknown: bool,
+}
+
+/// The average number of active sessions over this time; `None` where that is not known.
+fn load(active_ns: u64, starts_unknown: u64, length_ns: u64) -> Option<f64> {
+    (length_ns > 0 && starts_unknown == 0).then(|| active_ns as f64 / length_ns as f64)
+}
+
 impl DigestTotals {
+    /// The average number of sessions that ran it in an interval of this length; `None` where the start of one of its
+    /// statements is not known.
+    pub fn active_sessions(&self, length_ns: u64) -> Option<f64> {
+        load(self.active_ns, self.starts_unknown, length_ns)
+    }
+
+    fn add(&mut self, inside: Inside) {
+        self.active_ns += inside.ns;
+        self.starts_unknown += u64::from(inside.is_unknown);
+    }
+
     fn count(&mut self, statement: &Statement<'_>, keep: impl Fn(&Statement<'_>) -> Sample) {
         self.calls += 1;
         self.errors.add(statement.error.map(|number| u64::from(number != 0)));
@@ -145,6 +171,7 @@ impl DigestTotals {
         self.no_index.merge(&other.no_index);
         self.latency_ns.merge(&other.latency_ns);
         self.active_ns += other.active_ns;
+        self.starts_unknown += other.starts_unknown;
         self.spent.merge(&other.spent);
         for (user, calls) in &other.users {
             self.count_user(user, *calls);
@@ -173,6 +200,8 @@ pub struct Interval {
     /// Time of all statements inside the interval, nanoseconds: divided by its length it is the
     /// average number of active sessions (the DB load).
     pub active_ns: u64,
+    /// Statements that ended or ran of which the start is not known: of a part of the load nobody can say that it is all.
+    pub starts_unknown: u64,
     /// Latency of all statements, nanoseconds.
     pub latency_ns: Histogram,
     /// Where their time went. What was told after a reply is in it also where no digest has it: it is not known
@@ -232,14 +261,13 @@ impl Interval {
         }
         self.spent.count(statement);
         self.lock_waits.add(statement, key);
-        let inside_ns = self.overlap(statement.start_ns(), statement.end_ns);
-        let inside = parts_inside(statement, inside_ns);
-        self.active_ns += inside_ns;
-        self.spent.book(statement, inside.as_ref());
+        let inside = self.inside(statement.start_ns(), statement.end_ns);
+        let parts = parts_inside(statement, inside.ns);
+        self.spent.book(statement, parts.as_ref());
         let totals = self.totals(key, limit, name);
         totals.count(statement, keep);
-        totals.active_ns += inside_ns;
-        totals.spent.book(statement, inside.as_ref());
+        totals.add(inside);
+        totals.spent.book(statement, parts.as_ref());
     }
 
     pub(crate) fn totals(
@@ -268,16 +296,15 @@ impl Interval {
         limit: DigestsMax,
         name: impl FnOnce() -> DigestName,
     ) {
-        let active_ns = self.overlap(start_ns, until_ns);
-        self.active_ns += active_ns;
-        self.totals(key, limit, name).active_ns += active_ns;
+        let inside = self.inside(start_ns, until_ns);
+        self.totals(key, limit, name).add(inside);
     }
 
     /// Books what a statement that runs beyond the end of this interval does there, since it began to do that:
     /// of the time that [`Interval::book_time`] has booked.
     pub fn book_now(&mut self, now: NowWait, start_ns: Option<u64>, until_ns: u64, key: DigestKey) {
         let Some(start_ns) = start_ns else { return };
-        let ns = self.overlap(Some(start_ns.max(now.since_ns)), until_ns);
+        let ns = self.overlap(start_ns.max(now.since_ns), until_ns);
         self.spent.book_now(now.class, ns);
         self.digests.get_mut(&key).unwrap_or(&mut self.other).spent.book_now(now.class, ns);
     }
@@ -291,13 +318,12 @@ impl Interval {
         limit: DigestsMax,
         name: impl FnOnce() -> DigestName,
     ) {
-        let inside_ns = self.overlap(statement.start_ns(), until_ns);
-        let inside = parts_inside(statement, inside_ns);
-        self.active_ns += inside_ns;
-        self.spent.book(statement, inside.as_ref());
+        let inside = self.inside(statement.start_ns(), until_ns);
+        let parts = parts_inside(statement, inside.ns);
+        self.spent.book(statement, parts.as_ref());
         let totals = self.totals(key, limit, name);
-        totals.active_ns += inside_ns;
-        totals.spent.book(statement, inside.as_ref());
+        totals.add(inside);
+        totals.spent.book(statement, parts.as_ref());
     }
 
     /// Books what the thread of a session worked after the reply of its statement before, nanoseconds. `digest` is
@@ -309,8 +335,19 @@ impl Interval {
         }
     }
 
-    fn overlap(&self, start_ns: Option<u64>, end_ns: u64) -> u64 {
-        start_ns.map_or(0, |start| end_ns.saturating_sub(start.max(self.start_ns)))
+    /// Counts the time of a statement inside this interval.
+    fn inside(&mut self, start_ns: Option<u64>, end_ns: u64) -> Inside {
+        let inside = match start_ns {
+            Some(start_ns) => Inside { ns: self.overlap(start_ns, end_ns), is_unknown: false },
+            None => Inside { ns: 0, is_unknown: true },
+        };
+        self.active_ns += inside.ns;
+        self.starts_unknown += u64::from(inside.is_unknown);
+        inside
+    }
+
+    fn overlap(&self, start_ns: u64, end_ns: u64) -> u64 {
+        end_ns.saturating_sub(start_ns.max(self.start_ns))
     }
 
     /// Bytes of the texts in it: of its digests and their samples.
@@ -325,10 +362,11 @@ impl Interval {
         self.digests.values().map(of_digest).sum::<usize>() + self.lock_waits.text_bytes() + nested
     }
 
-    /// The average number of active sessions; `None` while the interval goes on.
+    /// The average number of active sessions; `None` while the interval goes on, and where the start of a statement is
+    /// not known.
     pub fn active_sessions(&self) -> Option<f64> {
-        let length = self.end_ns.checked_sub(self.start_ns).filter(|length| *length > 0)?;
-        Some(self.active_ns as f64 / length as f64)
+        let length = self.end_ns.checked_sub(self.start_ns)?;
+        load(self.active_ns, self.starts_unknown, length)
     }
 }
 

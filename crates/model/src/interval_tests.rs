@@ -165,3 +165,18 @@ fn merged_digests_keep_what_a_server_calls_them() {
         }
     }
 }
+
+#[test]
+fn a_start_that_is_not_known_makes_the_load_not_known_and_is_counted() {
+    let key = |text| DigestKey { text, schema: 0 };
+    let mut interval = Interval::begin(1_000);
+    for (text, latency_ns) in [(1, Some(100)), (2, None)] {
+        let statement = Statement { latency_ns, ..Statement::unread(1_900, &NOBODY) };
+        interval.count(&statement, key(text), LIMIT, name, |one| Sample::of(one, None));
+    }
+    interval.book_time(None, 2_000, key(3), LIMIT, name);
+    interval.end_ns = 2_000;
+    assert_eq!((interval.starts_unknown, interval.active_sessions()), (2, None));
+    let loads = [1, 2, 3].map(|text| interval.digests[&key(text)].active_sessions(1_000));
+    assert_eq!(loads, [Some(0.1), None, None]);
+}

@@ -33,7 +33,18 @@ pub struct Record {
     /// What watching cost, all servers together.
     pub cost: Reading<Cost>,
     /// Nothing follows of it: the server has ended, or is watched no more.
-    pub ended: bool,
+    pub ended: Option<Ending>,
+}
+
+/// The end of the watch over a server.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    /// Why nothing follows.
+    pub why: String,
+    /// When its sessions were looked at the last time, nanoseconds since 1970 (UTC); `None`: never.
+    pub looked_wall_ns: Option<u64>,
+    /// What ran at that look and was not seen to end. What began later is not known.
+    pub ran: Vec<RunningStatement>,
 }
 
 impl Record {
@@ -51,7 +62,8 @@ impl Record {
 
     /// Bytes of the texts in it: most of what it takes.
     pub fn text_bytes(&self) -> usize {
-        let running = self.running.value().into_iter().flatten();
+        let ran = self.ended.iter().flat_map(|ended| &ended.ran);
+        let running = self.running.value().into_iter().flatten().chain(ran);
         let bytes = |statement: &RunningStatement| {
             let blocked = statement.blocked.as_ref().map_or(0, Blocked::text_bytes);
             statement.text.as_ref().map_or(0, Vec::len) + blocked

@@ -2,7 +2,7 @@
 
 use waggle_account::Books;
 use waggle_host::ProcessorTimes;
-use waggle_model::Reading;
+use waggle_model::{Reading, RunningStatement};
 use waggle_probes::servers::durable_name;
 use waggle_sql::stable_hash;
 
@@ -21,6 +21,8 @@ pub(crate) struct Account {
     pub(crate) silence: Silence,
     pub(crate) processors: Processors,
     pub(crate) storage: Storage,
+    /// What ran at the last look, and when that was, nanoseconds of `CLOCK_MONOTONIC`; `None` before the first one.
+    pub(crate) looked: Option<(u64, Vec<RunningStatement>)>,
 }
 
 impl Account {
@@ -34,8 +36,16 @@ impl Account {
         let processors = Processors::open(pid, &ProcessorTimes::read());
         let silence = Silence::default();
         let storage = Storage::open(pid);
-        let mut account =
-            Account { books, identity: 0, starts_known, parts, silence, processors, storage };
+        let mut account = Account {
+            books,
+            identity: 0,
+            starts_known,
+            parts,
+            silence,
+            processors,
+            storage,
+            looked: None,
+        };
         account.identify(pid);
         account
     }

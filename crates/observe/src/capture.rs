@@ -6,7 +6,7 @@ mod locks;
 pub use arrival::{Missing, WhyMissing};
 pub(crate) use locks::LockQuestion;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use waggle_probes::servers::x_protocol::XProtocol;
 use waggle_probes::sessions::{
     Limits, LockReader, Sampler, Sessions, TEXT_LIMIT, TEXTS_LIMIT, fits,
 };
-use waggle_probes::tap::{Event, Hook, TapError};
+use waggle_probes::tap::{Event, Hook, ServerClock, TapError};
 use waggle_probes::waits::Waits;
 
 use crate::cost::KernelTime;
-use crate::news::{Gone, News};
+use crate::news::{ENDED, Gone, News};
 use crate::places::{Place, refusal};
 use crate::refused::{RefusedServers, Told};
 
@@ -308,9 +308,22 @@ impl Capture {
         self.builds.forget(pid);
         if self.watched.contains_key(&pid) {
             self.tap.drain(Amount::UpToNow, &mut *consume);
+            let ran = self.tap.unanswered(pid);
             self.tap.settle(pid, &[], monotonic_ns(), consume);
-            news.extend(self.let_go(pid, None).map(News::Gone));
+            let gone = self.let_go(pid, None);
+            news.extend(gone.map(|gone| News::Gone(Box::new(Gone { ran, ..*gone }))));
         }
+    }
+
+    /// Ends the watch over servers that have ended. Hands over what they ran.
+    pub fn let_ended_go(&mut self, consume: &mut dyn FnMut(&Statement<'_>)) -> Vec<News> {
+        let ended = |(pid, watched): (&u32, &Watched)| watched.found.has_ended().then_some(*pid);
+        let ended: Vec<u32> = self.watched.iter().filter_map(ended).collect();
+        let mut news = Vec::new();
+        for pid in ended {
+            self.forget(pid, &mut news, consume);
+        }
+        news
     }
 
     /// Ends the watch over a server whose statements were handed over.
@@ -318,7 +331,7 @@ impl Capture {
         let server = self.watched.remove(&pid)?.server;
         // Another server may get its pid by the time that this is read.
         let losses = self.tap.detach(pid);
-        Some(Box::new(Gone { server, losses, why }))
+        Some(Box::new(Gone { server, losses, ran: HashSet::new(), why }))
     }
 
     /// Ends the watch over servers that the last look has shown to have nothing by which to watch them. Hands over
@@ -390,12 +403,12 @@ impl Capture {
     fn sample_one(&mut self, pid: u32, texts: RunningTexts) -> Option<Running> {
         let texts_of_each = TEXTS_LIMIT / self.watched.len().max(1) as u64;
         let Capture { tap, sampler, watched, text_limit, .. } = self;
-        let Watched { layout, instance, sessions, .. } = watched.get_mut(&pid)?;
+        let Watched { found, layout, instance, sessions, .. } = watched.get_mut(&pid)?;
         let text = match texts {
             RunningTexts::Shown => TEXT_LIMIT,
             RunningTexts::AsCaptured => TEXT_LIMIT.max(*text_limit),
         };
-        let clock = layout.clock;
+        let clock = ServerClock::of(layout, instance);
         let limits = Limits {
             text,
             texts: texts_of_each,
@@ -406,6 +419,10 @@ impl Capture {
             (Err(why), _) | (_, Err(why)) => return Some(Err(why.clone())),
         };
         let sample = sampler.sample(instance, sessions, limits);
+        // Of a process that has ended nothing runs, which is not what a reader wants to know.
+        if found.has_ended() {
+            return Some(Err(ENDED.to_owned()));
+        }
         Some(sample.map(|sample| sample.running).map_err(|error| error.to_string()))
     }
 

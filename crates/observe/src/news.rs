@@ -1,9 +1,13 @@
 //! What happens to servers.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use waggle_model::{Losses, Server};
+use waggle_model::{Losses, Server, StatementKey};
 use waggle_probes::servers::owner::Owner;
+
+/// Why nothing is known of a server that is there no more.
+pub(crate) const ENDED: &str = "the server has ended";
 
 /// What happened to a server.
 pub enum News {
@@ -24,6 +28,8 @@ pub struct Gone {
     pub server: Server,
     /// What was lost of it since it was attached.
     pub losses: Losses,
+    /// What ran at the last look and was not seen to end; nothing where it runs on.
+    pub ran: HashSet<StatementKey>,
     /// Why it is watched no more, although it runs; `None`: it has ended.
     pub why: Option<String>,
 }
@@ -33,7 +39,7 @@ impl Gone {
     pub fn reason(&self) -> String {
         match &self.why {
             Some(why) => format!("not watched any more: {why}"),
-            None => "the server has ended".to_owned(),
+            None => ENDED.to_owned(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use waggle_account::{Books, Grouping};
 use waggle_host::{Process, ProcessorTimes, monotonic_ns};
 use waggle_model::{
-    Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
+    Ending, Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
 };
 use waggle_probes::capture::Amount;
 use waggle_probes::servers::layout::Field;
@@ -266,9 +266,19 @@ impl Observer {
         self.tell_losses(server, losses, sinks);
         if let Some(mut account) = self.accounts.remove(&server.pid) {
             account.books.iter_mut().for_each(|books| books.begin_closing(monotonic_ns()));
-            let running = Reading::absent(gone.reason());
-            let record = self.close(server, &mut account, running, losses, sinks);
-            let record = record.map(|record| Arc::new(Record { ended: true, ..record }));
+            let (looked_ns, mut ran) = account.looked.take().unzip();
+            let ran = ran.get_or_insert_default();
+            ran.retain(|running| gone.ran.contains(&running.key()));
+            let record = self.close(server, &mut account, ran, losses, sinks);
+            let ending = |ran: &mut Vec<RunningStatement>| Ending {
+                why: gone.reason(),
+                looked_wall_ns: looked_ns.map(|ns| self.clocks.wall_ns(ns)),
+                ran: std::mem::take(ran),
+            };
+            let record = record.map(|record| {
+                let running = Reading::absent(gone.reason());
+                Arc::new(Record { running, ended: Some(ending(ran)), ..record })
+            });
             sinks.take(record.as_slice());
         }
         self.blockers.forget(server.pid);
@@ -277,6 +287,7 @@ impl Observer {
 
     /// Looks at what runs, and closes the interval of every server.
     fn close_interval(&mut self, length: Duration, sinks: &mut Sinks<'_>) {
+        self.let_ended_go(sinks);
         let looked_ns = monotonic_ns();
         self.clocks = Clocks::look();
         let are_wanted = sinks.statements.iter().any(|sink| sink.wants_whole_texts());
@@ -305,13 +316,21 @@ impl Observer {
             let losses = self.judge(server, losses, sinks);
             self.tell_losses(server, losses, sinks);
             let Some(mut account) = self.accounts.remove(&server.pid) else { continue };
-            let running = match samples.remove(&server.pid) {
+            let mut running = match samples.remove(&server.pid) {
                 Some(Ok(running)) => Reading::Value(running),
                 Some(Err(why)) => Reading::Absent(why),
                 None => Reading::absent("the server is not watched any more"),
             };
             account.processors.look(&times);
-            records.extend(self.close(server, &mut account, running, losses, sinks));
+            let running_now = match &mut running {
+                Reading::Value(running) => running.as_mut_slice(),
+                Reading::Absent(_) => &mut [],
+            };
+            let record = self.close(server, &mut account, running_now, losses, sinks);
+            if let Reading::Value(running) = &running {
+                account.looked = Some((looked_ns, running.clone()));
+            }
+            records.extend(record.map(|record| Record { running, ..record }));
             self.accounts.insert(server.pid, account);
         }
         let statements = records.iter().map(|record| record.interval.statements).sum();
@@ -358,23 +377,27 @@ impl Observer {
         sinks.statements.iter_mut().for_each(|sink| sink.turn());
     }
 
-    /// Closes the books of one server, where it has some, with what runs at the end.
+    /// Closes the interval of servers that have ended since it was looked for servers: what they ran is not 0.
+    fn let_ended_go(&mut self, sinks: &mut Sinks<'_>) {
+        let Observer { capture, accounts, blockers, .. } = self;
+        let news =
+            capture.let_ended_go(&mut |statement| count(accounts, blockers, sinks, statement));
+        self.take_news(news, sinks);
+    }
+
+    /// Closes the books of one server, where it has some, with what runs at the end. The record does not have that yet.
     fn close(
         &mut self,
         server: &Server,
         account: &mut Account,
-        mut running: Reading<Vec<RunningStatement>>,
+        running: &mut [RunningStatement],
         losses: Losses,
         sinks: &Sinks<'_>,
     ) -> Option<Record> {
         account.identify(server.pid);
         let books = account.books.as_mut()?;
-        let running_now = match &mut running {
-            Reading::Value(running) => running.as_mut_slice(),
-            Reading::Absent(_) => &mut [],
-        };
-        let mut interval = books.close(running_now, losses);
-        running_now.iter_mut().for_each(shorten);
+        let mut interval = books.close(running, losses);
+        running.iter_mut().for_each(shorten);
         if let Some(companion) = &sinks.companion {
             companion.complete(server.pid, &mut interval);
         }
@@ -389,11 +412,11 @@ impl Observer {
             processors: account.processors.used(),
             storage: account.storage.read(),
             interval,
-            running,
+            running: Reading::absent("it was not looked"),
             starts_known: account.starts_known,
             parts: account.parts.clone(),
             cost: Reading::absent("it is measured over whole intervals"),
-            ended: false,
+            ended: None,
         })
     }
 

@@ -1,8 +1,12 @@
 //! Puts the probes together: one carrier, the tap, and the probes that are asked for beside it. No
 //! probe knows another; what one must know of the other passes through here.
 
+use std::collections::HashSet;
+
 use waggle_host::monotonic_ns;
-use waggle_model::{Losses, ProcessorSample, RunningStatement, SessionSettings, Statement, Trial};
+use waggle_model::{
+    Losses, ProcessorSample, RunningStatement, SessionSettings, Statement, StatementKey, Trial,
+};
 
 pub use crate::carrier::Amount;
 use crate::carrier::{
@@ -302,6 +306,11 @@ impl Tap {
                 consume(statement);
             }
         });
+    }
+
+    /// The statements that ran at the last look at a process and were not seen to end.
+    pub fn unanswered(&self, pid: u32) -> HashSet<StatementKey> {
+        self.tap.unanswered(pid)
     }
 
     /// What the session of a running statement has set; `None` if that is not known.

@@ -8,6 +8,7 @@ use waggle_model::{Reading, RunningStatement, SeenLocks, SeenRowWait, TimeClass}
 use waggle_probes::servers::Instance;
 use waggle_probes::servers::layout::Layout;
 use waggle_probes::sessions::LockReader;
+use waggle_probes::tap::ServerClock;
 
 use super::{Capture, RunningTexts, Watched};
 
@@ -118,7 +119,8 @@ impl Capture {
 
     /// A start that a server noted, in nanoseconds of `CLOCK_MONOTONIC`.
     pub fn start_ns(&self, pid: u32, noted_us: u64) -> Option<u64> {
-        let clock = self.watched.get(&pid)?.layout.clock;
+        let Watched { layout, instance, .. } = self.watched.get(&pid)?;
+        let clock = ServerClock::of(layout, instance);
         self.tap.clocks().start_ns(clock, noted_us, monotonic_ns())
     }
 }

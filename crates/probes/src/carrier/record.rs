@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use waggle_model::{
-    Clock, Command, Flavour, Identity, Loss, Losses, Origin, ServerStatus, Statement, StatementKey,
-    Text,
+    Command, Flavour, Identity, Loss, Losses, Origin, ServerStatus, Statement, StatementKey, Text,
 };
 
 use super::plan::Plan;
@@ -24,7 +23,6 @@ pub(crate) const RECORD_RESTS: u32 = 8;
 /// The facts of a build that turn the bytes of a record into numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Meaning {
-    pub(crate) clock: Clock,
     lock_time: Option<LockTime>,
     pub(crate) codes: DiagnosticsCodes,
     /// MariaDB calls `log_slow_statement` of a prepared statement once, before the reply
@@ -43,7 +41,6 @@ impl Meaning {
     pub(crate) fn of(layout: &Layout) -> Self {
         let knows = |fields: [Field; 2]| fields.iter().all(|field| layout.offset(*field).is_some());
         Self {
-            clock: layout.clock,
             lock_time: layout.lock_time.value().copied(),
             codes: layout.diagnostics,
             logs_early: layout.flavour == Flavour::Mariadb,

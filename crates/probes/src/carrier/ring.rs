@@ -37,6 +37,8 @@ const BYTES_MAX: usize = 2 * 1024 * 1024;
 const START: usize = size_of::<types::ring>();
 const RESERVED: usize = std::mem::offset_of!(types::ring, reserved);
 const CONSUMED: usize = std::mem::offset_of!(types::ring, consumed);
+/// A record is written before it is read. One that is stamped this much later, nanoseconds, has another clock than waggle.
+const OTHER_CLOCK_NS: u64 = 1_000_000_000;
 /// An empty ring starts from its beginning once one part in this many was used.
 const REWIND_PART: u64 = 4;
 
@@ -182,6 +184,10 @@ impl Rings {
     /// Notes what lies at the front of a ring, and returns up to when records may be read.
     fn look(&mut self, ring: usize, now_ns: u64) -> u64 {
         match self.front(ring) {
+            // Else it would stand in the way of all that follow, until its time has come.
+            Front::Record(time) if time > now_ns.saturating_add(OTHER_CLOCK_NS) => {
+                self.fronts.push(Reverse((now_ns.saturating_sub(1), ring)));
+            }
             Front::Record(time) => self.fronts.push(Reverse((time, ring))),
             Front::Nothing => {
                 self.cursors[ring].free_ns = now_ns;

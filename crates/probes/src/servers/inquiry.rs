@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use waggle_host::Process;
 use waggle_model::Reading;
 
 use super::opened::Opened;
@@ -147,6 +148,7 @@ impl Answer {
             current_thd,
             breakpoints,
             waiting,
+            monotonic_ahead_ns: Process::of(pid).monotonic_ahead_ns(),
         };
         let digest_length = match digest_length {
             Ok(length) if length <= digest_length::LONGEST => Reading::Value(length),

@@ -56,6 +56,9 @@ pub struct Instance {
     pub breakpoints: Breakpoints,
     /// What tells why its threads wait.
     pub waiting: Waiting,
+    /// By how much its monotonic clock is ahead of the kernel's, nanoseconds: in a time namespace. `None` where that
+    /// cannot be told.
+    pub monotonic_ahead_ns: Option<i64>,
 }
 
 /// Why a process cannot be looked into.

@@ -11,7 +11,9 @@ use crate::servers::{Instance, Place, ProcessMemory};
 /// what does not fit must do so twice.
 pub fn fits(layout: &Layout, instance: &Instance, running: &RunningStatement) -> Option<Layout> {
     let mut memory = ProcessMemory::of(instance.pid);
-    let now = Now { wall_us: wall_ns() / 1000, monotonic_us: monotonic_ns() / 1000 };
+    let monotonic_ns =
+        monotonic_ns().saturating_add_signed(instance.monotonic_ahead_ns.unwrap_or(0));
+    let now = Now { wall_us: wall_ns() / 1000, monotonic_us: monotonic_ns / 1000 };
     let checked = layout.validate(running.thd, now, |address, bytes| {
         let read = memory.read_one(Place::new(address, bytes.len() as u64));
         let Ok(Some(read)) = read else { return false };
@@ -52,6 +54,7 @@ mod tests {
             current_thd: CurrentThdAt::ThreadLocal { offset: i64::MIN },
             breakpoints: Breakpoints::none(),
             waiting: Waiting::none(),
+            monotonic_ahead_ns: Some(0),
         };
         for thd in [u64::MAX, u64::MAX - (1 << 20) + 1, 1 << 63, 8] {
             let running = RunningStatement { thd, ..RunningStatement::default() };

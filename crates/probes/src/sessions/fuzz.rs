@@ -106,6 +106,7 @@ impl Look {
             current_thd,
             breakpoints: Breakpoints::none(),
             waiting: Waiting::none(),
+            monotonic_ahead_ns: Some(0),
         };
         for running in &sample.running {
             let fitting = fits(layout, &instance, running);

@@ -1,12 +1,16 @@
-//! Converts the server's clock to the monotonic one.
+//! Converts the server's clock to the monotonic one of the kernel.
 //!
 //! MySQL notes a statement's start in wall-clock time, which can be stepped. The kernel stamps its
 //! end in monotonic time. So waggle keeps a history of the distance between the two clocks, and
-//! converts each start with the distance that held at that time.
+//! converts each start with the distance that held at that time. MariaDB notes it in monotonic time,
+//! which in a time namespace is not the kernel's.
 
 use std::collections::VecDeque;
 
 use waggle_model::Clock;
+
+use crate::servers::Instance;
+use crate::servers::layout::Layout;
 
 /// A change of the distance by more than this within one reading is a step, less is a drift.
 const STEP_NS: i64 = 1_000_000;
@@ -22,6 +26,21 @@ struct Epoch {
     from_ns: i64,
     /// Wall clock less monotonic clock, nanoseconds.
     distance_ns: i64,
+}
+
+/// The clock in which a server notes when its statements begin.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerClock {
+    pub(super) clock: Clock,
+    /// Of its monotonic clock, as [`Instance::monotonic_ahead_ns`].
+    pub(super) ahead_ns: Option<i64>,
+}
+
+impl ServerClock {
+    /// That of a server of this build.
+    pub fn of(layout: &Layout, instance: &Instance) -> ServerClock {
+        ServerClock { clock: layout.clock, ahead_ns: instance.monotonic_ahead_ns }
+    }
 }
 
 /// The distance between the wall clock and the monotonic one over time.
@@ -47,14 +66,14 @@ impl Clocks {
         }
     }
 
-    /// The start of a statement as `CLOCK_MONOTONIC` nanoseconds, from what the server noted
-    /// (microseconds of `clock`) and the time at which it ended or was seen. `None` if no
-    /// distance that was in force makes sense of it.
-    pub fn start_ns(&self, clock: Clock, start_us: u64, seen_ns: u64) -> Option<u64> {
+    /// The start of a statement as nanoseconds of the kernel's `CLOCK_MONOTONIC`, from what the server
+    /// noted (microseconds of its clock) and the time at which it ended or was seen. `None` if no
+    /// distance that was in force makes sense of it, or none is known.
+    pub fn start_ns(&self, server: ServerClock, start_us: u64, seen_ns: u64) -> Option<u64> {
         let start_ns = i64::try_from(start_us).ok()?.checked_mul(1000)?;
         let seen_ns = i64::try_from(seen_ns).ok()?;
-        let start = match clock {
-            Clock::Monotonic => start_ns,
+        let start = match server.clock {
+            Clock::Monotonic => start_ns.checked_sub(server.ahead_ns?)?,
             Clock::Wall => self.wall_to_monotonic(start_ns, seen_ns)?,
         };
         // A microsecond of rounding may put the start after the end.
@@ -81,6 +100,11 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
     const WALL: i64 = 1_700_000_000 * S;
+    const IN_WALL: ServerClock = ServerClock { clock: Clock::Wall, ahead_ns: None };
+
+    fn monotonic(ahead_ns: i64) -> ServerClock {
+        ServerClock { clock: Clock::Monotonic, ahead_ns: Some(ahead_ns) }
+    }
 
     fn wall_us(monotonic_ns: i64, distance: i64) -> u64 {
         ((monotonic_ns + distance) / 1000) as u64
@@ -92,7 +116,7 @@ mod tests {
         clocks.tick(S, WALL);
         let ends = [0, 1, i64::MAX as u64 / 1000, i64::MAX as u64 - 1, i64::MAX as u64, u64::MAX];
         for (start_us, seen_ns) in ends.iter().flat_map(|one| ends.map(|other| (*one, other))) {
-            for clock in [Clock::Wall, Clock::Monotonic] {
+            for clock in [IN_WALL, monotonic(0), monotonic(i64::MIN), monotonic(i64::MAX)] {
                 let start = clocks.start_ns(clock, start_us, seen_ns);
                 assert!(start.is_none_or(|start| start <= seen_ns), "{start_us} {seen_ns}");
             }
@@ -106,7 +130,7 @@ mod tests {
             (0..100).for_each(|i| clocks.tick(i * S / 50, WALL + i * S / 50));
             (100..200).for_each(|i| clocks.tick(i * S / 50, WALL + step + i * S / 50));
             let read = |start_us, seen: i64| {
-                clocks.start_ns(Clock::Wall, start_us, seen as u64).unwrap() as i64
+                clocks.start_ns(IN_WALL, start_us, seen as u64).unwrap() as i64
             };
             // Began and ended before the step, spanned it, began after it.
             assert_eq!(read(wall_us(S, WALL), S + 5000), S);
@@ -125,10 +149,21 @@ mod tests {
     #[test]
     fn a_monotonic_start_needs_no_reading_and_never_lies_behind_the_end() {
         let clocks = Clocks::default();
-        assert_eq!(clocks.start_ns(Clock::Monotonic, 5, 9_000), Some(5_000));
-        assert_eq!(clocks.start_ns(Clock::Monotonic, 9, 8_500), Some(8_500));
-        assert_eq!(clocks.start_ns(Clock::Monotonic, 9_000_000, 8_500), None);
-        assert_eq!(clocks.start_ns(Clock::Wall, 5, 9_000), None);
+        assert_eq!(clocks.start_ns(monotonic(0), 5, 9_000), Some(5_000));
+        assert_eq!(clocks.start_ns(monotonic(0), 9, 8_500), Some(8_500));
+        assert_eq!(clocks.start_ns(monotonic(0), 9_000_000, 8_500), None);
+        assert_eq!(clocks.start_ns(IN_WALL, 5, 9_000), None);
+    }
+
+    #[test]
+    fn a_start_in_a_time_namespace_is_one_of_the_kernel_or_none() {
+        let clocks = Clocks::default();
+        let read =
+            |ahead_ns, start_us| clocks.start_ns(monotonic(ahead_ns), start_us, 9 * S as u64);
+        assert_eq!(read(86_400 * S, 86_408_000_000), Some(8 * S as u64));
+        assert_eq!(read(-5 * S, 3_000_000), Some(8 * S as u64));
+        let unknown = ServerClock { clock: Clock::Monotonic, ahead_ns: None };
+        assert_eq!(clocks.start_ns(unknown, 3_000_000, 9 * S as u64), None);
     }
 
     #[test]

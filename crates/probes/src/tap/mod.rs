@@ -20,7 +20,7 @@ use waggle_model::{
     Statement, StatementKey,
 };
 
-pub use clock::Clocks;
+pub use clock::{Clocks, ServerClock};
 pub use hook::Hook;
 
 use crate::carrier::{Carrier, CarrierError, Meaning, Plan, RunTime, Session, Target};
@@ -86,6 +86,7 @@ pub struct Ready {
 struct Tapped {
     target: Target,
     hook: Hook,
+    clock: ServerClock,
     /// A statement need not have a thread, so its parts are not known.
     is_pooled: bool,
     /// From when on the parts of statements are measured, nanoseconds of `CLOCK_MONOTONIC`; `None` if they are not.
@@ -116,7 +117,10 @@ impl Probe {
     pub(crate) fn reading(pid: u32, target: Target, hook: Hook, layout: &Layout) -> Probe {
         let mut probe = Probe::new(None);
         probe.emitter.settings.watch(pid, layout);
-        probe.targets.insert(pid, Tapped { target, hook, is_pooled: false, parts_since_ns: None });
+        let clock = ServerClock { clock: layout.clock, ahead_ns: Some(0) };
+        let (is_pooled, parts_since_ns) = (false, None);
+        let tapped = Tapped { target, hook, clock, is_pooled, parts_since_ns };
+        probe.targets.insert(pid, tapped);
         probe
     }
 
@@ -132,7 +136,8 @@ impl Probe {
         self.emitter.settings.watch(instance.pid, layout);
         let target = Target { program, plan, meaning: Meaning::of(layout) };
         let is_pooled = instance.waiting.is_pooled;
-        let tapped = Tapped { target, hook, is_pooled, parts_since_ns: None };
+        let clock = ServerClock::of(layout, instance);
+        let tapped = Tapped { target, hook, clock, is_pooled, parts_since_ns: None };
         self.targets.insert(instance.pid, tapped);
         Ok(hook)
     }
@@ -153,6 +158,7 @@ impl Probe {
     pub(crate) fn narrow(&mut self, pid: u32, target: Target, layout: &Layout) {
         let Some(tapped) = self.targets.get_mut(&pid) else { return };
         tapped.target = target;
+        tapped.clock.clock = layout.clock;
         self.fold.distrust(pid, |told| tapped.target.meaning.trusted(told));
         self.emitter.settings.watch(pid, layout);
     }
@@ -232,6 +238,12 @@ impl Probe {
         for (held, whole) in over {
             emitter.held(tapped, &held, whole, consume);
         }
+    }
+
+    /// The statements that ran at the last look at a process and were not seen to end.
+    pub(crate) fn unanswered(&self, pid: u32) -> HashSet<StatementKey> {
+        let ran = self.emitter.running.get(&pid).into_iter().flatten();
+        ran.filter(|statement| !self.fold.saw_end(pid, **statement)).copied().collect()
     }
 
     /// What the session of a running statement has set; `None` if that is not known.

@@ -198,10 +198,10 @@ fn statement_of<'a>(
     clocks: &Clocks,
     identity: &'a Identity,
 ) -> Statement<'a> {
-    let Tapped { target, hook, .. } = tapped;
+    let Tapped { target, hook, clock, .. } = tapped;
     let end_ns = reply.head.end_ns;
     let start_ns = match reply.get(Field::StartTime) {
-        Some(us) => clocks.start_ns(target.meaning.clock, us, end_ns),
+        Some(us) => clocks.start_ns(*clock, us, end_ns),
         None => Some(whole.request_ns).filter(|at| *at != 0),
     };
     let since_start = |at: u64| start_ns.map(|start| at.saturating_sub(start));

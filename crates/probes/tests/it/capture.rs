@@ -10,6 +10,7 @@ use waggle_probes::capture::{Amount, Tap, TapOptions};
 use waggle_probes::servers::layout::Layout;
 use waggle_probes::servers::recognise::Recognised;
 use waggle_probes::sessions::{Limits, Sampler, Sessions, TEXT_LIMIT, TEXTS_LIMIT};
+use waggle_probes::tap::ServerClock;
 use waggle_testkit::{Server, wait_showing};
 
 use crate::recognised;
@@ -111,7 +112,8 @@ impl Capture {
     /// What runs now; daemons of the server and readers of its binary log are no statements.
     pub(crate) fn running(&mut self) -> Vec<RunningStatement> {
         let sessions = self.sessions.as_mut().expect("the layout shows no sessions");
-        let (clocks, clock) = (self.tap.clocks(), self.recognised.layout.clock);
+        let Recognised { layout, instance, .. } = &self.recognised;
+        let (clocks, clock) = (self.tap.clocks(), ServerClock::of(layout, instance));
         let limits = Limits {
             text: TEXT_LIMIT,
             texts: TEXTS_LIMIT,

@@ -46,7 +46,7 @@ pub(crate) struct Row {
     pub(crate) key: DigestKey,
     pub(crate) name: Arc<Name>,
     /// Average active sessions.
-    pub(crate) load: f32,
+    pub(crate) load: Measured,
     pub(crate) calls: u64,
     pub(crate) errors: Measured,
     pub(crate) rows_examined: Measured,
@@ -79,7 +79,7 @@ impl Row {
         Row {
             key,
             name,
-            load: (totals.active_ns as f64 / length_ns.max(1) as f64) as f32,
+            load: Measured::of(totals.active_sessions(length_ns)),
             calls: totals.calls,
             errors: Measured::count(totals.errors.get()),
             rows_examined: Measured::count(totals.rows_examined.get()),
@@ -174,8 +174,10 @@ pub(crate) struct Frame {
     pub(crate) rows_left_out: usize,
     /// Statements of digests beyond the limit of an interval.
     pub(crate) other_calls: u64,
-    /// The blocked and the oldest first.
+    /// The blocked and the oldest first. In the last interval of a server, those that ran at the last look.
     pub(crate) sessions: Vec<Session>,
+    /// How long before the end of a server that look was, nanoseconds; `None` where it goes on, or nobody has looked.
+    pub(crate) last_look_ns: Option<u64>,
     /// Of digests, while this is the newest interval.
     pub(crate) details: HashMap<DigestKey, Details>,
 }
@@ -191,8 +193,13 @@ impl Frame {
         let is_measured = record.parts.value().is_some();
         let spent_absent = record.parts_absent().unwrap_or_default().into();
         let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
+        let ending = record.ended.as_ref();
+        let last_look_ns =
+            ending.and_then(|ending| record.end_wall_ns.checked_sub(ending.looked_wall_ns?));
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();
+        let ran = ending.map(|ending| &ending.ran);
+        let seen = running.or(ran).map_or(&[][..], Vec::as_slice);
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let overview = Overview {
             statements: interval.statements,
@@ -237,7 +244,8 @@ impl Frame {
             rows,
             rows_left_out: 0,
             other_calls: interval.other.calls,
-            sessions: sessions(running.map_or(&[], Vec::as_slice), interval.end_ns, literals),
+            sessions: sessions(seen, interval.end_ns, literals),
+            last_look_ns,
             details,
         }
     }
@@ -302,17 +310,17 @@ impl Frame {
         self.rows.get(at)
     }
 
-    /// The load of a digest: 0 if it did not run, `None` if that is not known any more.
+    /// The load of a digest: 0 if it did not run, `None` if that is not known, or not any more.
     pub(crate) fn load_of(&self, key: &DigestKey) -> Option<f64> {
         match self.row(key) {
-            Some(row) => Some(f64::from(row.load)),
+            Some(row) => row.load.get(),
             None => (self.rows_left_out == 0).then_some(0.0),
         }
     }
 
-    /// The sum of the load of all digests: what shares are shares of.
+    /// The sum of the load of all digests of which it is known: what shares are shares of.
     pub(crate) fn load_of_all(&self) -> f64 {
-        self.rows.iter().map(|row| f64::from(row.load)).sum()
+        self.rows.iter().filter_map(|row| row.load.get()).sum()
     }
 
     /// Bytes that it takes, names apart.

@@ -99,7 +99,7 @@ impl App {
     /// Takes an interval that has ended.
     pub fn take(&mut self, snapshot: Snapshot) {
         let at = self.place_of(&snapshot.record.server);
-        let ended = snapshot.record.ended;
+        let ended = snapshot.record.ended.is_some();
         let budget = self.budget.min(BUDGET_OF_ALL / self.servers.len().max(1));
         if let Some(server) = self.servers.get_mut(at) {
             server.take(snapshot, self.options.literals, budget);

@@ -53,7 +53,7 @@ impl Sort {
 
     fn of(self, row: &Row) -> Option<f64> {
         match self {
-            Sort::Load => Some(f64::from(row.load)),
+            Sort::Load => row.load.get(),
             Sort::Calls => Some(row.calls as f64),
             Sort::P95 => row.p95_ns.get(),
             Sort::P99 => row.p99_ns.get(),
@@ -67,7 +67,8 @@ impl Sort {
     /// not jump.
     fn compare(self, one: &Row, other: &Row) -> Ordering {
         let value = |row: &Row| self.of(row).unwrap_or(f64::NEG_INFINITY);
-        let ties = || other.load.total_cmp(&one.load).then(other.calls.cmp(&one.calls));
+        let load = |row: &Row| row.load.get().unwrap_or(f64::NEG_INFINITY);
+        let ties = || load(other).total_cmp(&load(one)).then(other.calls.cmp(&one.calls));
         value(other).total_cmp(&value(one)).then_with(ties).then_with(|| one.key.cmp(&other.key))
     }
 }

@@ -34,14 +34,19 @@ impl Missed {
     /// One interval.
     pub fn of(record: &Record) -> Missed {
         let Record { server, interval, ended, .. } = record;
-        Missed { server: server.clone(), intervals: 1, losses: interval.losses, ended: *ended }
+        Missed {
+            server: server.clone(),
+            intervals: 1,
+            losses: interval.losses,
+            ended: ended.is_some(),
+        }
     }
 
     /// Adds an interval of the same server.
     pub fn add(&mut self, record: &Record) {
         self.intervals += 1;
         self.losses = self.losses.plus(&record.interval.losses);
-        self.ended |= record.ended;
+        self.ended |= record.ended.is_some();
     }
 
     /// Whether they are of this life of a server.

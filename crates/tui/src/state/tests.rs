@@ -2,7 +2,7 @@
 
 mod servers;
 
-use waggle_model::{DigestKey, DigestName, Loss, Reading, TimeClass};
+use waggle_model::{DigestKey, DigestName, Ending, Loss, Reading, TimeClass};
 
 use super::{App, Filter, Missed, Options, Sort};
 pub(crate) use servers::{
@@ -87,7 +87,7 @@ fn the_load_of_every_digest_by_class_sums_to_its_load_and_to_that_of_all() {
     assert!((not_told - 0.3).abs() < 1e-3, "{not_told}: one still runs, and has slept since");
     for row in frame.rows.iter().filter(|row| row.calls > 0) {
         let sum = row.load_by().unwrap().sum();
-        assert!((sum - f64::from(row.load)).abs() < 1e-4, "{}: {sum}", row.name.text);
+        assert!((sum - row.load.get().unwrap()).abs() < 1e-4, "{}: {sum}", row.name.text);
     }
 }
 
@@ -205,7 +205,7 @@ fn few_of_the_servers_that_ended_are_kept_and_the_one_in_front_stays() {
     let mut app = App::new(Options { cpus: 2, literals: false });
     for pid in 1..20 {
         let mut last = second_of(pid, 0, &[]);
-        last.record.ended = true;
+        last.record.ended = Some(Ending::default());
         app.take(last);
         app.take(second_of(100, u64::from(pid), &[]));
     }
@@ -235,7 +235,7 @@ fn what_the_view_did_not_get_is_counted_and_its_losses_are() {
     app.take(second_of(2, 3, &[]));
     let server = app.server().unwrap();
     assert_eq!((server.missed, server.lost.statements(), server.ended), (2, 10, false));
-    snapshot.record.ended = true;
+    snapshot.record.ended = Some(Ending::default());
     app.miss(&Missed::of(&snapshot.record));
     assert!(app.server().unwrap().ended);
 }

@@ -88,7 +88,7 @@ impl Watched {
     pub(crate) fn take(&mut self, snapshot: Snapshot, literals: bool, budget: usize) {
         self.uptime = snapshot.uptime.or(self.uptime);
         self.price.clone_from(&snapshot.price);
-        self.ended = snapshot.record.ended;
+        self.ended = snapshot.record.ended.is_some();
         self.lost = self.lost.plus(&snapshot.record.interval.losses);
         let frame = Frame::of(snapshot, literals, |key| self.history.name(key));
         self.history.push(frame, budget);

@@ -170,10 +170,10 @@ fn cell(
 ) -> Vec<Span<'static>> {
     let calls = row.calls as f64;
     let per_call = |sum: Option<f64>| plain(sum.filter(|_| calls > 0.0).map(|sum| sum / calls));
-    let load = f64::from(row.load);
-    let share = if all > 0.0 { load / all } else { 0.0 };
+    let load = row.load.get();
+    let share = load.map(|load| if all > 0.0 { load / all } else { 0.0 });
     let text = match column.what {
-        What::Load => plain(Some(load)),
+        What::Load => plain(load),
         What::Calls => plain(Some(frame.rate(calls))),
         What::Average => ms(row.avg_ns.get()),
         What::P95 => ms(row.p95_ns.get()),
@@ -197,12 +197,12 @@ fn cell(
 }
 
 /// The share of a digest in the load of all, by class where that was measured.
-fn share_bar(row: &Row, all: f64, share: f64, width: usize) -> Vec<Span<'static>> {
-    let (width, percent) = (width - PERCENT_WIDTH, right(&percent(Some(share)), PERCENT_WIDTH));
-    let Some(by) = row.load_by() else {
+fn share_bar(row: &Row, all: f64, share: Option<f64>, width: usize) -> Vec<Span<'static>> {
+    let (width, percent) = (width - PERCENT_WIDTH, right(&percent(share), PERCENT_WIDTH));
+    let (share, load) = (share.unwrap_or(0.0), row.load.get());
+    let Some((by, load)) = row.load_by().zip(load) else {
         return vec![Span::styled(bar(share, width) + &percent, BAR)];
     };
-    let load = f64::from(row.load);
     // What is told in percent has a column at least.
     let whole = if share >= 0.005 { all.min(load * width as f64) } else { all };
     let mut spans = classes::bar(&classes::parts(by, load), whole, width, None);

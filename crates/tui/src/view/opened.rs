@@ -158,8 +158,8 @@ fn numbers(frame: &Frame, row: Option<&Row>, past: &Past, width: usize) -> Vec<L
     ));
     lines.push(line(
         "load",
-        plain(Some(row.map_or(0.0, |row| f64::from(row.load)))),
-        plain(rate(past.seconds, past.load_seconds)),
+        plain(row.map_or(Some(0.0), |row| row.load.get())),
+        plain(past.load_seconds.and_then(|seconds| rate(past.seconds, seconds))),
     ));
     lines.push(line("avg ms", ms(of(|row| row.avg_ns)), ms(past.per_call(past.time_ns))));
     lines.push(line("p50 ms", ms(of(|row| row.p50_ns)), String::new()));

@@ -80,7 +80,14 @@ pub(crate) fn lines(
 
 fn title(one: &Watched, frame: &Frame) -> String {
     let Some(running) = frame.overview.running else {
-        return "RUNNING: not measured".to_owned();
+        return match frame.last_look_ns {
+            None => "RUNNING: not measured".to_owned(),
+            Some(before) => format!(
+                "RAN AT THE LAST LOOK, {} before the end: {}; what began later is not known",
+                age(before),
+                frame.sessions.len()
+            ),
+        };
     };
     let blocked = frame.sessions.iter().filter(|session| session.wait != Wait::None).count();
     let shown = one.sessions.len();

@@ -7,7 +7,7 @@ mod times;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Color;
-use waggle_model::{DigestKey, DigestName, DigestsMax, Loss, Reading};
+use waggle_model::{DigestKey, DigestName, DigestsMax, Ending, Loss, Reading};
 
 use super::{Look, draw, picture};
 use crate::input::Key;
@@ -76,8 +76,12 @@ fn both_lists() {
 fn two_servers_of_which_one_ended_and_the_sessions_in_front() {
     let mut app = watching(&[2, 3], 5);
     let mut last = second_of(3, 5, &KINDS);
-    last.record.ended = true;
-    last.record.running = Reading::absent("the server has ended");
+    let running = std::mem::replace(&mut last.record.running, Reading::absent(""));
+    last.record.ended = Some(Ending {
+        why: "the server has ended".to_owned(),
+        looked_wall_ns: Some(last.record.begin_wall_ns),
+        ran: running.value().cloned().unwrap_or_default(),
+    });
     last.record.interval.losses.add(Loss::RingFull, 12);
     app.take(last);
     app.on_key(Key::Char('r'));

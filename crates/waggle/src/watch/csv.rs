@@ -148,7 +148,7 @@ impl<'a> Row<'a> {
             digest_text: name.map(|name| in_cell(&name.text)),
             calls: totals.calls,
             errors: totals.errors.get(),
-            active_sessions: (length_ns > 0).then(|| totals.active_ns as f64 / length_ns as f64),
+            active_sessions: totals.active_sessions(length_ns),
             latency_sum_us: (latency.count() > 0).then(|| latency.sum() / 1000),
             latency_p50_us: us(latency.quantile(0.50)),
             latency_p95_us: us(latency.quantile(0.95)),

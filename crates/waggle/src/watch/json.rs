@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waggle_model::{
-    DigestTotals, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record, RunningStatement,
-    Sample, StorageWaits,
+    DigestTotals, Ending, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record,
+    RunningStatement, Sample, StorageWaits,
 };
 
 use super::blocker::{self, BlockerJson};
@@ -41,6 +41,7 @@ pub(super) struct Line {
     statements: u64,
     running: Option<usize>,
     active_sessions: Option<f64>,
+    starts_unknown: u64,
     errors: Option<u64>,
     latency_us: Latency,
     /// From what latencies run: `start`, as the server notes it, or `request`.
@@ -56,10 +57,22 @@ pub(super) struct Line {
     other: DigestJson,
     nested: Option<NestedJson>,
     sessions: Option<Vec<SessionJson>>,
+    /// The last line of a server has it.
+    ended: Option<EndedJson>,
     /// The longest waits for locks of the statements that ended, each by itself.
     lock_waits: Option<Vec<LockWaitJson>>,
     lock_waits_left_out: u64,
     cost: CostJson,
+}
+
+/// The end of the watch over a server.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct EndedJson {
+    why: String,
+    last_look: Option<String>,
+    /// What ran at the last look and was not seen to end.
+    ran: Vec<SessionJson>,
 }
 
 /// In cores: 1 is a whole processor all the time.
@@ -210,7 +223,8 @@ impl Line {
             |(key, totals)| DigestJson::new(Some(key), totals, interval, shown.redact, is_measured);
         let mut spent = SpentJson::new(&interval.spent, interval.active_ns, length_ns, is_measured);
         // Of a part of the load nobody can say that it is all.
-        spent.active_sessions_by = spent.active_sessions_by.filter(|_| running.is_some());
+        let load = interval.active_sessions().filter(|_| running.is_some());
+        spent.active_sessions_by = spent.active_sessions_by.filter(|_| load.is_some());
         Line {
             time: time_of(record.end_wall_ns).to_string(),
             server: server.into(),
@@ -224,7 +238,8 @@ impl Line {
             intervals_left_out: entry.left_out,
             statements: interval.statements,
             running: running.map(Vec::len),
-            active_sessions: interval.active_sessions().filter(|_| running.is_some()),
+            active_sessions: load,
+            starts_unknown: interval.starts_unknown,
             errors: interval.errors.get(),
             latency_us: Latency::of(&interval.latency_ns),
             latency_from: if record.starts_known { "start" } else { "request" },
@@ -240,6 +255,7 @@ impl Line {
                 let session = |one| SessionJson::new(one, record, shown.redact);
                 running.iter().map(session).collect()
             }),
+            ended: record.ended.as_ref().map(|ended| EndedJson::new(ended, record, shown.redact)),
             lock_waits: lock_waits::of(record, shown.redact),
             lock_waits_left_out: interval.lock_waits.left_out(),
             cost: CostJson {
@@ -249,6 +265,16 @@ impl Line {
                 rss_bytes: cost.rss_bytes,
                 host_sends_per_s: cost.host_sends_per_s,
             },
+        }
+    }
+}
+
+impl EndedJson {
+    fn new(ended: &Ending, record: &Record, redact: bool) -> EndedJson {
+        EndedJson {
+            why: ended.why.clone(),
+            last_look: ended.looked_wall_ns.map(|ns| time_of(ns).to_string()),
+            ran: ended.ran.iter().map(|one| SessionJson::new(one, record, redact)).collect(),
         }
     }
 }
@@ -320,7 +346,7 @@ impl DigestJson {
             no_index: totals.no_index.get(),
             lock_us: totals.lock_ns.get().map(|ns| ns / 1000),
             latency_us: Latency::of(&totals.latency_ns),
-            active_sessions: (length_ns > 0).then(|| totals.active_ns as f64 / length_ns as f64),
+            active_sessions: totals.active_sessions(length_ns),
             spent: SpentJson::new(&totals.spent, totals.active_ns, length_ns, is_measured),
             users: totals.users.iter().map(|(name, calls)| (user(name), *calls)).collect(),
             samples: SamplesJson {

@@ -90,7 +90,7 @@ impl<W: Write> Table<W> {
 
 impl<W: Write + Send> Output for Table<W> {
     fn take(&mut self, entries: &[Entry]) -> io::Result<()> {
-        let goes_on = entries.iter().any(|entry| !entry.record.ended);
+        let goes_on = entries.iter().any(|entry| entry.record.ended.is_none());
         if self.refresh && goes_on {
             self.out.styled(TOP_OF_AN_EMPTY_SCREEN)?;
         }
@@ -200,7 +200,7 @@ impl RecordSink for Written {
         let is_taken = self.queue.offer(Item::Entries(entries), size);
         for record in records {
             let life = life_of(record);
-            if is_taken || record.ended {
+            if is_taken || record.ended.is_some() {
                 self.left_out.remove(&life);
             } else {
                 *self.left_out.entry(life).or_default() += 1;
@@ -275,7 +275,7 @@ pub(super) mod tests {
             starts_known: true,
             parts: Reading::absent(""),
             cost: Reading::absent(""),
-            ended: false,
+            ended: None,
         })
     }
 

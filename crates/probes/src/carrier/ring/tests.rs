@@ -62,6 +62,16 @@ fn drain(rings: &mut Rings, now_ns: u64, limit: usize) -> Vec<u64> {
 }
 
 #[test]
+fn a_record_of_another_clock_is_in_nobodys_way() {
+    let (kernel, mut rings) = Kernel::new();
+    let day_ns = 86_400_000_000_000;
+    kernel.record(0, day_ns, 80, 1);
+    kernel.record(0, day_ns + 1, 80, 2);
+    kernel.record(1, 10, 80, 3);
+    assert_eq!(drain(&mut rings, 20, usize::MAX), [3, 1, 2]);
+}
+
+#[test]
 fn reading_ends_also_where_every_record_that_is_read_brings_another() {
     let (kernel, mut rings) = Kernel::new();
     kernel.record(0, 10, 80, 10);

@@ -293,7 +293,7 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
             rss_bytes: Some(14_470_348),
             host_sends_per_s: Some(25_000.0),
         }),
-        ended: false,
+        ended: None,
     };
     Snapshot {
         record,

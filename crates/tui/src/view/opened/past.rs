@@ -10,7 +10,7 @@ pub(super) struct Past {
     /// Intervals where it is not known whether the digest ran.
     pub(super) unknown: usize,
     pub(super) calls: u64,
-    pub(super) load_seconds: f64,
+    pub(super) load_seconds: Option<f64>,
     /// In the order of [`sums`].
     pub(super) sums: [Measured; 7],
     pub(super) time_ns: f64,
@@ -42,7 +42,7 @@ impl Past {
             seconds: 0.0,
             unknown: 0,
             calls: 0,
-            load_seconds: 0.0,
+            load_seconds: Some(0.0),
             sums: [Measured::count(Some(0)); 7],
             time_ns: 0.0,
             max_ns: 0.0,
@@ -64,7 +64,8 @@ impl Past {
     fn add(&mut self, row: &Row, seconds: f64) {
         self.seconds += seconds;
         self.calls += row.calls;
-        self.load_seconds += f64::from(row.load) * seconds;
+        self.load_seconds =
+            self.load_seconds.zip(row.load.get()).map(|(sum, load)| sum + load * seconds);
         for (sum, more) in self.sums.iter_mut().zip(sums(row)) {
             *sum = Measured::of(sum.get().zip(more.get()).map(|(sum, more)| sum + more));
         }

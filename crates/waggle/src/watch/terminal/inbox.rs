@@ -109,7 +109,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use waggle_model::{BuildKey, Flavour, Interval, Loss, Losses, Reading, Server};
+    use waggle_model::{BuildKey, Ending, Flavour, Interval, Loss, Losses, Reading, Server};
 
     use super::*;
 
@@ -142,7 +142,7 @@ mod tests {
             starts_known: true,
             parts: Reading::absent(""),
             cost: Reading::absent(""),
-            ended,
+            ended: ended.then(Ending::default),
         })
     }
 
