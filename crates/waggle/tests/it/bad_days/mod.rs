@@ -11,3 +11,4 @@ mod leaving;
 mod modes;
 mod refusals;
 mod standstill;
+mod time_namespace;
