@@ -17,8 +17,10 @@ pub enum WaitsFor {
     EarlierCommit,
     /// Workers of replication that are busy.
     Workers,
-    /// Somebody whom the server does not name; in words, who that is.
+    /// The holder of a lock whom the server does not name; in words, who that is.
     Unnamed(&'static str),
+    /// No lock, but somebody or something else; in words, who or what that is.
+    NoLock(&'static str),
     /// Nobody who could be ended: for work, for a time, or for another server of replication.
     Nobody,
     /// The state says that it waits, and is not known here.
@@ -26,7 +28,7 @@ pub enum WaitsFor {
 }
 
 use WaitsFor::{
-    EarlierCommit, MetadataLock, Nobody, OldTables, TableLock, Unknown, Unnamed, Workers,
+    EarlierCommit, MetadataLock, NoLock, Nobody, OldTables, TableLock, Unknown, Unnamed, Workers,
 };
 
 /// Every state that is known. Case does not count.
@@ -55,33 +57,35 @@ const STATES: &[(&str, WaitsFor)] = &[
     // `wait_for_lock` in mysys/thr_lock.c; the second is of MariaDB before 10.0.
     ("Waiting for table level lock", TableLock),
     ("Table lock", TableLock),
+    // `stage_waiting_on_row_lock` in storage/rocksdb/ha_rocksdb.cc.
+    ("Waiting for row lock", Unnamed("a transaction that has locked the row, in MyRocks")),
     // `TABLE_SHARE::wait_for_old_version` in sql/table.cc.
     ("Waiting for table flush", OldTables),
     // `Query_cache::try_lock` in sql/sql_cache.cc.
-    ("Waiting for query cache lock", Unnamed("a session that changes the query cache")),
+    ("Waiting for query cache lock", Unnamed(QUERY_CACHE)),
     // INSERT DELAYED, in sql/sql_insert.cc.
     ("Waiting for INSERT", Nobody),
     ("Waiting for delay_list", Unnamed("a session that begins an INSERT DELAYED")),
-    ("Waiting for handler insert", Unnamed("the thread of INSERT DELAYED")),
+    ("Waiting for handler insert", NoLock("the thread of INSERT DELAYED")),
     ("Waiting for handler lock", Unnamed("the thread of INSERT DELAYED")),
-    ("Waiting for handler open", Unnamed("the thread of INSERT DELAYED")),
+    ("Waiting for handler open", NoLock("the thread of INSERT DELAYED")),
     // sql/backup.cc of MariaDB, and the lock of NDB for all its schemas.
-    ("Waiting for DDLs", Unnamed("DDL statements that began before the backup")),
-    ("Waiting for non trans tables to be flushed", Unnamed(NON_TRANSACTIONAL)),
+    ("Waiting for DDLs", NoLock("DDL statements that began before the backup")),
+    ("Waiting for non trans tables to be flushed", NoLock(NON_TRANSACTIONAL)),
     ("Waiting for ndbcluster global schema lock", Unnamed("a DDL statement on a node of NDB")),
     // The commit: sql/binlog.cc, sql/rpl_gtid_state.cc, sql/rpl_gtid_execution.cc, plugin/semisync.
     ("waiting for handler commit", Nobody),
-    ("Waiting for Binlog Group Commit ticket", Unnamed("transactions that commit before it")),
-    ("Waiting for GTID to be committed", Unnamed(GTID)),
-    ("Waiting for GTID to be written to binary log", Unnamed(GTID)),
-    ("Waiting for semi-sync ACK from slave", Unnamed(ACKNOWLEDGE)),
-    ("Waiting for semi-sync ACK from replica", Unnamed(ACKNOWLEDGE)),
+    ("Waiting for Binlog Group Commit ticket", NoLock("transactions that commit before it")),
+    ("Waiting for GTID to be committed", NoLock(GTID)),
+    ("Waiting for GTID to be written to binary log", NoLock(GTID)),
+    ("Waiting for semi-sync ACK from slave", NoLock(ACKNOWLEDGE)),
+    ("Waiting for semi-sync ACK from replica", NoLock(ACKNOWLEDGE)),
     ("Waiting for semi-sync slave connection", Nobody),
     ("Waiting for semi-sync replica connection", Nobody),
-    ("Executing hook on transaction begin.", Unnamed("transactions of its replication group")),
+    ("Executing hook on transaction begin.", NoLock("transactions of its replication group")),
     // A full disk: mysys/errors.c.
-    ("Waiting for disk space", Unnamed(DISK)),
-    ("Waiting for someone to free space", Unnamed(DISK)),
+    ("Waiting for disk space", NoLock(DISK)),
+    ("Waiting for someone to free space", NoLock(DISK)),
     // Workers of replication: sql/rpl_rli_pdb.cc, sql/rpl_replica_commit_order_manager.cc and
     // sql/rpl_mta_submode.cc of MySQL, sql/rpl_parallel.cc of MariaDB.
     ("Waiting for preceding transaction to commit", EarlierCommit),
@@ -100,28 +104,28 @@ const STATES: &[(&str, WaitsFor)] = &[
     ("Waiting for room in worker thread event queue", Workers),
     ("Waiting for worker threads to be idle", Workers),
     ("Waiting for worker threads to pause for global read lock", Workers),
-    ("Waiting while replication worker thread pool is busy", Unnamed(POOL)),
+    ("Waiting while replication worker thread pool is busy", NoLock(POOL)),
     ("Waiting due to global read lock", Unnamed("a session with FLUSH TABLES WITH READ LOCK")),
-    ("Waiting for parallel replication deadlock handling to complete", Unnamed("a KILL")),
-    ("Waiting for other master connection to process the same GTID", Unnamed(CONNECTION)),
+    ("Waiting for parallel replication deadlock handling to complete", NoLock("a KILL")),
+    ("Waiting for other master connection to process the same GTID", NoLock(CONNECTION)),
     ("Waiting for an event from Coordinator", Nobody),
     ("Waiting for work from SQL thread", Nobody),
     ("Waiting for work from main SQL threads", Nobody),
     // Other threads of replication, and who waits for them: sql/rpl_replica.cc, sql/slave.cc,
     // sql/rpl_rli.cc, sql/rpl_gtid.cc.
-    ("Killing slave", Unnamed(APPLIER_END)),
-    ("Killing replica", Unnamed(APPLIER_END)),
-    ("Waiting for slave mutex on exit", Unnamed(APPLIER_END)),
-    ("Waiting for replica mutex on exit", Unnamed(APPLIER_END)),
-    ("Waiting for slave thread to start", Unnamed("a thread of replication that begins")),
-    ("Waiting for replica thread to start", Unnamed("a thread of replication that begins")),
-    ("Waiting for no channel reference.", Unnamed("sessions that read the state of the channel")),
-    ("Waiting for the slave SQL thread to advance position", Unnamed(APPLIER)),
-    ("Waiting for the replica SQL thread to advance position", Unnamed(APPLIER)),
-    ("Waiting in MASTER_GTID_WAIT()", Unnamed(APPLIER)),
-    ("Waiting in MASTER_GTID_WAIT() (primary waiter)", Unnamed(APPLIER)),
-    ("Waiting for the slave SQL thread to free enough relay log space", Unnamed(APPLIER)),
-    ("Waiting for the replica SQL thread to free relay log space", Unnamed(APPLIER)),
+    ("Killing slave", NoLock(APPLIER_END)),
+    ("Killing replica", NoLock(APPLIER_END)),
+    ("Waiting for slave mutex on exit", NoLock(APPLIER_END)),
+    ("Waiting for replica mutex on exit", NoLock(APPLIER_END)),
+    ("Waiting for slave thread to start", NoLock("a thread of replication that begins")),
+    ("Waiting for replica thread to start", NoLock("a thread of replication that begins")),
+    ("Waiting for no channel reference.", NoLock("sessions that read the state of the channel")),
+    ("Waiting for the slave SQL thread to advance position", NoLock(APPLIER)),
+    ("Waiting for the replica SQL thread to advance position", NoLock(APPLIER)),
+    ("Waiting in MASTER_GTID_WAIT()", NoLock(APPLIER)),
+    ("Waiting in MASTER_GTID_WAIT() (primary waiter)", NoLock(APPLIER)),
+    ("Waiting for the slave SQL thread to free enough relay log space", NoLock(APPLIER)),
+    ("Waiting for the replica SQL thread to free relay log space", NoLock(APPLIER)),
     ("Waiting for master update", Nobody),
     ("Waiting for source update", Nobody),
     ("Waiting for master to send event", Nobody),
@@ -142,13 +146,13 @@ const STATES: &[(&str, WaitsFor)] = &[
     // The event scheduler: sql/events.cc, sql/event_queue.cc.
     ("Waiting on empty queue", Nobody),
     ("Waiting for next activation", Nobody),
-    ("Waiting for the scheduler to stop", Unnamed("the event scheduler, which has to end")),
+    ("Waiting for the scheduler to stop", NoLock("the event scheduler, which has to end")),
     // Galera: `stage_waiting_isolation` and the following in sql/mysqld.cc of MariaDB.
-    ("Waiting to execute in isolation", Unnamed(CLUSTER)),
-    ("Waiting for TOI DDL", Unnamed("a DDL statement that runs on all nodes of the cluster")),
-    ("Waiting for flow control", Unnamed("a node of the cluster that is behind")),
-    ("Waiting for certification", Unnamed(CLUSTER)),
-    ("Waiting to reach ready state", Unnamed(CLUSTER)),
+    ("Waiting to execute in isolation", NoLock(CLUSTER)),
+    ("Waiting for TOI DDL", NoLock("a DDL statement that runs on all nodes of the cluster")),
+    ("Waiting for flow control", NoLock("a node of the cluster that is behind")),
+    ("Waiting for certification", NoLock(CLUSTER)),
+    ("Waiting to reach ready state", NoLock(CLUSTER)),
     // `wt_thd_cond_timedwait` in storage/maria/ma_write.c.
     ("Waiting for a resource", Unnamed("another transaction of Aria")),
 ];
@@ -162,6 +166,8 @@ const DISK: &str = "free space: a disk is full";
 const GTID: &str =
     "the session that has the GTID (SELECT @@GLOBAL.gtid_owned) or a later transaction";
 const NON_TRANSACTIONAL: &str = "statements on tables without transactions";
+const QUERY_CACHE: &str = "a session that changes the query cache, or sends a result from it to a client that does \
+                           not read (state: sending cached result to client)";
 const POOL: &str =
     "a session that changes slave_parallel_threads, or stops the workers for a global read lock";
 

@@ -45,7 +45,8 @@ impl Waiting {
 /// Where the states of the sessions are read.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// `performance_schema.threads`: no lock is taken, all sessions are seen.
+    /// `performance_schema.threads`: no lock is taken, all sessions are seen. MariaDB does not tell there what its engines
+    /// wait for (`set_thd_proc_info` in `sql/sql_class.cc` tells `PROCESSLIST` alone).
     Threads,
     /// `information_schema.PROCESSLIST`: takes a mutex of each session for an instant.
     Processlist,
@@ -85,8 +86,21 @@ impl Source {
         }
     }
 
+    /// What the states there leave out; `None` where they tell of every wait.
+    pub(super) fn leaves_out(&self, connection: &Connection) -> Option<String> {
+        let is_mariadb = connection.server_identity().flavour == Flavour::Mariadb;
+        (is_mariadb && matches!(self, Source::Threads)).then(|| {
+            let grant = grant_process(connection);
+            format!("waits in engines other than InnoDB are told in PROCESSLIST only; run {grant}")
+        })
+    }
+
     /// Finds out what this account may read.
     pub(super) fn find(connection: &mut Connection) -> Result<Source, ConnectionError> {
+        let is_mariadb = connection.server_identity().flavour == Flavour::Mariadb;
+        if is_mariadb && may_see_processes(connection)? {
+            return Ok(Source::Processlist);
+        }
         if connection.server_identity().performance_schema {
             let rows = connection
                 .rows(&format!("SELECT 1 AS {MARK} FROM performance_schema.threads LIMIT 1"));

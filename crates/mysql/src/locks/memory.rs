@@ -12,6 +12,7 @@ use super::compatible::{BACKUP_MODES, INTENTION, OBJECT_MODES};
 use super::metadata::{Request, from_requests};
 use super::poll::Locks;
 use super::sessions::{LastStatement, Session, SessionKind};
+use super::told;
 use super::tree::Tree;
 use super::wait::{Key, Lock, LockKind, Source, Unknown, Wait};
 use crate::connection::ServerIdentity;
@@ -157,6 +158,7 @@ fn others(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
             WaitsFor::TableLock => LockKind::Table,
             WaitsFor::OldTables => LockKind::Flush,
             WaitsFor::EarlierCommit | WaitsFor::Workers => LockKind::Replication,
+            WaitsFor::NoLock(_) => LockKind::None,
             WaitsFor::Unnamed(_) | WaitsFor::Unknown => LockKind::Other,
         };
         let mut wait = Wait {
@@ -175,7 +177,9 @@ fn others(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
                 metadata(&mut wait, session.connection_id, &state, locks, flavour);
             }
             (WaitsFor::MetadataLock, Reading::Absent(why)) => wait.leave_unknown(why),
-            (WaitsFor::Unnamed(who), _) => wait.leave_unknown(format!("it waits for {who}")),
+            (WaitsFor::Unnamed(who) | WaitsFor::NoLock(who), _) => {
+                wait.leave_unknown(told::waits_for(who))
+            }
             _ => wait.leave_unknown(NOT_IN_MEMORY),
         }
         waits.push(wait);

@@ -1,3 +1,4 @@
+use super::super::poll::SomebodyWaits;
 use super::*;
 
 fn session(connection_id: u64, state: Option<&str>) -> SeenSession {
@@ -100,7 +101,7 @@ fn an_unknown_row_wait_takes_no_holder_from_its_neighbour() {
     let locks = in_memory(&seen, Flavour::Mysql, &|_| About::default());
     assert_eq!(locks.tree.undetermined.len(), 1);
     assert_eq!(locks.row_waiters, Some(2));
-    assert_eq!(locks.somebody_waits(), Some(true));
+    assert_eq!(locks.somebody_waits(), SomebodyWaits::ForLock);
     let wait = locks.tree.roots[0].waiters[0].wait.as_ref().unwrap();
     assert_eq!(wait.lock.mode.as_deref(), Some("X,REC_NOT_GAP"));
 }
@@ -109,7 +110,7 @@ fn an_unknown_row_wait_takes_no_holder_from_its_neighbour() {
 fn waits_that_could_not_be_read_are_not_nobody() {
     let mut seen = seen(vec![session(1, None)], Vec::new());
     let about = &|_: &SeenSession| About::default();
-    assert_eq!(in_memory(&seen, Flavour::Mysql, about).somebody_waits(), Some(false));
+    assert_eq!(in_memory(&seen, Flavour::Mysql, about).somebody_waits(), SomebodyWaits::No);
     seen.rows = Reading::absent("more than one place");
-    assert_eq!(in_memory(&seen, Flavour::Mysql, about).somebody_waits(), None);
+    assert_eq!(in_memory(&seen, Flavour::Mysql, about).somebody_waits(), SomebodyWaits::NotKnown);
 }

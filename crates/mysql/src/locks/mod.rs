@@ -28,7 +28,7 @@ pub use deadlock::{Deadlock, HeldLock, Party, last_deadlock};
 pub use gate::RowWaits;
 pub use memory::{About, in_memory, server_in_memory, waits_in_memory};
 pub use metadata::read_lock_holders;
-pub use poll::{Locks, Memory, Poller};
+pub use poll::{Locks, Memory, Poller, SomebodyWaits};
 pub use remedy::Remedy;
 pub use sessions::{LastStatement, Session, SessionKind, Transaction};
 pub use tree::{Node, Tree};

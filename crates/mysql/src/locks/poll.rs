@@ -7,7 +7,7 @@ use waggle_model::Reading;
 
 use super::gate::{self, RowWaits, Source};
 use super::sessions::{self, Session};
-use super::tree::Tree;
+use super::tree::{Node, Tree};
 use super::wait::{Key, LockKind, Wait};
 use super::{WAITERS_MAX, both, rows, told};
 use crate::connection::{Connection, ConnectionError, IDLE_MAX_S};
@@ -20,7 +20,7 @@ pub struct Locks {
     /// Transactions seen waiting for a row lock, at most [`WAITERS_MAX`]; `None` if this poll did
     /// not need them, or the account may not see them.
     pub row_waiters: Option<usize>,
-    /// Sessions whose state says that they wait for somebody; at most one more than [`WAITERS_MAX`].
+    /// Sessions whose state says that they wait, for a lock or for something else; at most one more than [`WAITERS_MAX`].
     pub other_waits: Reading<usize>,
     /// Who blocks whom.
     pub tree: Tree,
@@ -40,17 +40,47 @@ pub struct Locks {
 pub type Memory = Result<Locks, String>;
 
 impl Locks {
-    /// Whether somebody waits; `None` if nobody was found, and not everywhere could be looked.
-    pub fn somebody_waits(&self) -> Option<bool> {
+    /// Whether somebody waits.
+    pub fn somebody_waits(&self) -> SomebodyWaits {
         let by_gauge = || self.row_waits.value().is_some_and(|waits| waits.now > 0);
         let rows = self.row_waiters.map_or_else(by_gauge, |waiters| waiters > 0);
-        let other = self.other_waits.value().is_some_and(|waits| *waits > 0);
-        let is_empty = self.tree.roots.is_empty() && self.tree.undetermined.is_empty();
-        match rows || other || !is_empty {
-            true => Some(true),
-            false => self.not_known.is_empty().then_some(false),
+        let without_lock = self.waits_without_lock();
+        let other = self.other_waits.value().is_some_and(|waits| *waits > without_lock);
+        let undetermined = self.tree.undetermined.len() > without_lock;
+        if rows || other || undetermined || !self.tree.roots.is_empty() {
+            return SomebodyWaits::ForLock;
+        }
+        match (without_lock, self.not_known.is_empty()) {
+            (1.., _) => SomebodyWaits::NotForLock(without_lock),
+            (0, true) => SomebodyWaits::No,
+            (0, false) => SomebodyWaits::NotKnown,
         }
     }
+
+    /// Sessions that wait, but for no lock.
+    pub fn waits_without_lock(&self) -> usize {
+        let is_none =
+            |node: &Node| node.wait.as_ref().is_some_and(|wait| wait.lock.kind == LockKind::None);
+        self.tree.undetermined.iter().filter(|(_, node)| is_none(node)).count()
+    }
+
+    /// Sessions that wait for a lock that is none of rows; `None` where that is not known.
+    pub fn other_lock_waits(&self) -> Option<usize> {
+        Some(self.other_waits.value()?.saturating_sub(self.waits_without_lock()))
+    }
+}
+
+/// What is known of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SomebodyWaits {
+    /// Somebody waits for a lock.
+    ForLock,
+    /// Nobody does, but this many sessions wait for something else.
+    NotForLock(usize),
+    /// Nobody waits.
+    No,
+    /// Nobody was found, and not everywhere could be looked.
+    NotKnown,
 }
 
 /// InnoDB renews its copy of the transactions only if nobody has read it for a tenth of a second
@@ -138,6 +168,7 @@ impl Poller {
         let row_waits = gate::row_waits(connection)?;
         let waiting = gate::waiting(connection, &self.source)?;
         not_known.extend(row_waits.why().into_iter().chain(waiting.why()).map(str::to_owned));
+        not_known.extend(self.source.leaves_out(connection));
         let mut waits: Vec<Wait> = Vec::new();
         let found = self.row_waits(connection, row_waits.value())?;
         let row_waiters = found.as_ref().and_then(Reading::value).map(Vec::len);
@@ -295,9 +326,12 @@ mod tests {
             over: Instant::now(),
             statements: 2,
         };
-        assert_eq!(locks(1, None).somebody_waits(), Some(true));
-        assert_eq!(locks(1, Some(0)).somebody_waits(), Some(false), "it has drifted");
-        assert_eq!(locks(0, Some(1)).somebody_waits(), Some(true), "it has drifted");
-        assert_eq!(locks(0, None).somebody_waits(), Some(false));
+        let (yes, no) = (SomebodyWaits::ForLock, SomebodyWaits::No);
+        assert_eq!(locks(1, None).somebody_waits(), yes);
+        assert_eq!(locks(1, Some(0)).somebody_waits(), no, "it has drifted");
+        assert_eq!(locks(0, Some(1)).somebody_waits(), yes, "it has drifted");
+        assert_eq!(locks(0, None).somebody_waits(), no);
+        let not_known = Locks { not_known: vec!["no right".to_owned()], ..locks(0, None) };
+        assert_eq!(not_known.somebody_waits(), SomebodyWaits::NotKnown);
     }
 }

@@ -21,10 +21,11 @@ pub(super) fn read(
             WaitsFor::MetadataLock | WaitsFor::TableLock => locks.push(one),
             WaitsFor::OldTables => flushes.push(one),
             WaitsFor::EarlierCommit | WaitsFor::Workers => replicating.push(one),
-            WaitsFor::Unnamed(who) => waits.push(unknown(one, format!("it waits for {who}"))),
+            WaitsFor::Unnamed(who) => waits.push(unknown(one, LockKind::Other, waits_for(who))),
+            WaitsFor::NoLock(who) => waits.push(unknown(one, LockKind::None, waits_for(who))),
             WaitsFor::Unknown => {
                 let why = "waggle does not know this state, and the server does not name anybody";
-                waits.push(unknown(one, why.to_owned()));
+                waits.push(unknown(one, LockKind::Other, why.to_owned()));
             }
             WaitsFor::Nobody => {}
         }
@@ -41,8 +42,13 @@ pub(super) fn read(
     Ok(waits)
 }
 
-fn unknown(one: &Waiting, why: String) -> Wait {
-    let mut wait = one.wait(LockKind::Other);
+/// Why it is not known who holds a session up, where its state says who that may be.
+pub(super) fn waits_for(who: &str) -> String {
+    format!("it waits for {who}")
+}
+
+fn unknown(one: &Waiting, kind: LockKind, why: String) -> Wait {
+    let mut wait = one.wait(kind);
     wait.leave_unknown(why);
     wait
 }

@@ -58,7 +58,9 @@ pub enum LockKind {
     Flush,
     /// No lock: other workers of replication.
     Replication,
-    /// Something else; the state says what.
+    /// No lock: somebody or something else, as the state says.
+    None,
+    /// A lock of another kind; the state says which.
     Other,
 }
 

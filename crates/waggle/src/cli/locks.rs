@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use waggle_model::Reading;
-use waggle_mysql::locks::{Deadlock, Locks, Poller, TURN, last_deadlock};
+use waggle_mysql::locks::{Deadlock, Locks, Poller, SomebodyWaits, TURN, last_deadlock};
 use waggle_mysql::{Connection, ServerIdentity};
 
 use super::account::AccountArgs;
@@ -22,8 +22,8 @@ const AFTER_HELP: &str = "\
 Without an account waggle reads the memory of the servers of this host; --watch remembers what their \
 sessions run, so that it can tell the last statement of an idle one.
 
-Exit code 1 where somebody waits, 0 where nobody does; with --watch always 0. 4 where nobody was found, \
-but not everything could be read.
+Exit code 1 where somebody waits for a lock, 0 where nobody waits; with --watch always 0. 4 where nobody was \
+found to wait for a lock, but somebody waits for something else, or not everything could be read.
 
 Example: waggle locks --watch 1s --defaults-file /etc/mysql/waggle.cnf";
 
@@ -149,11 +149,14 @@ fn show(args: &Args, connection: &mut Connection, locks: &Locks) -> Result<(), F
 }
 
 fn outcome(locks: &Locks) -> Result<Outcome, Failure> {
-    match locks.somebody_waits() {
-        Some(true) => Ok(Outcome::No),
-        Some(false) => Ok(Outcome::Done),
-        None => Err(Failure::Cannot(anyhow::anyhow!("{}", locks.not_known.join("; ")))),
-    }
+    let why = match locks.somebody_waits() {
+        SomebodyWaits::ForLock => return Ok(Outcome::No),
+        SomebodyWaits::No => return Ok(Outcome::Done),
+        SomebodyWaits::NotForLock(1) => "1 session waits, not for a lock".to_owned(),
+        SomebodyWaits::NotForLock(count) => format!("{count} sessions wait, not for a lock"),
+        SomebodyWaits::NotKnown => locks.not_known.join("; "),
+    };
+    Err(Failure::Cannot(anyhow::anyhow!("{why}")))
 }
 
 /// `false` if a signal came.

@@ -90,7 +90,7 @@ fn flush_unseen(version: Version) {
     kill(&scene, "KILL", &long);
 }
 
-/// The server names nobody; that somebody waits is told all the same.
+/// The server names nobody, and it is no lock; that somebody waits is told all the same.
 fn unnamed(version: Version) {
     let scene = Scene::of(version);
     let waiter = scene.waiting(&["SELECT MASTER_GTID_WAIT('0-1-100', 60)"]);
@@ -99,12 +99,15 @@ fn unnamed(version: Version) {
         (waiting["connection_id"] == waiter.connection_id()).then(|| look.clone())
     });
     let waits_for = &look["undetermined"][0]["waiter"]["waits_for"];
-    assert_eq!(waits_for["kind"], "other", "{look:#}");
+    assert_eq!(waits_for["kind"], "none", "{look:#}");
     let state = waits_for["state"].as_str().unwrap();
     assert!(state.starts_with("Waiting in MASTER_GTID_WAIT()"), "{look:#}");
     let why = look["undetermined"][0]["why"].as_str().unwrap();
     assert!(why.contains("applier"), "{version}: {why}");
-    assert_eq!(scene.look(&[]).1, Some(1), "{version}");
+    assert_eq!((&look["somebody_waits"], &look["waits_without_lock"]), (&true.into(), &1.into()));
+    assert_eq!(scene.look(&[]).1, Some(4), "{version}");
+    let text = scene.text(&[]);
+    assert!(text.contains("1 session waits, not for a lock"), "{version}: {text}");
 }
 
 fn known(version: Version) {

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use waggle_model::Reading;
-use waggle_mysql::locks::{Deadlock, Key, Lock, Node, Remedy, Session, Source, Unknown};
+use waggle_mysql::locks::{
+    Deadlock, Key, Lock, Node, Remedy, Session, SomebodyWaits, Source, Unknown,
+};
 use waggle_sql::printable;
 
 use super::Look;
@@ -17,6 +19,7 @@ pub(super) struct LookJson {
     row_lock_waiters: Option<usize>,
     row_lock_waits_since_start: Option<u64>,
     other_lock_waits: Option<usize>,
+    waits_without_lock: usize,
     blockers: Vec<NodeJson>,
     undetermined: Vec<UndeterminedJson>,
     not_known: Vec<String>,
@@ -62,11 +65,16 @@ pub(super) fn of(look: &Look<'_>) -> LookJson {
         at: look.at.to_string(),
         server: look.server.version.clone(),
         pid: look.pid,
-        somebody_waits: locks.somebody_waits(),
+        somebody_waits: match locks.somebody_waits() {
+            SomebodyWaits::ForLock | SomebodyWaits::NotForLock(_) => Some(true),
+            SomebodyWaits::No => Some(false),
+            SomebodyWaits::NotKnown => None,
+        },
         row_lock_waits: locks.row_waits.value().map(|waits| waits.now),
         row_lock_waiters: locks.row_waiters,
         row_lock_waits_since_start: locks.row_waits.value().map(|waits| waits.since_start),
-        other_lock_waits: locks.other_waits.value().copied(),
+        other_lock_waits: locks.other_lock_waits(),
+        waits_without_lock: locks.waits_without_lock(),
         blockers: locks.tree.roots.iter().map(|one| node(one, look, true)).collect(),
         undetermined: undetermined
             .map(|(unknown, waiter)| UndeterminedJson {

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use waggle_model::Reading;
 use waggle_model::visible::on_a_line;
 use waggle_mysql::locks::{
-    Deadlock, HeldLock, Key, LockKind, Node, Remedy, Session, SessionKind, Source, Transaction,
-    Unknown, Wait,
+    Deadlock, HeldLock, Key, LockKind, Node, Remedy, Session, SessionKind, SomebodyWaits, Source,
+    Transaction, Unknown, Wait,
 };
 use waggle_sql::printable;
 
@@ -68,11 +68,20 @@ impl Page<'_> {
         let by_gauge = locks.row_waits.value().map(|waits| waits.now);
         let row = locks.row_waiters.map(|waiters| waiters as u64).or(by_gauge);
         let row = row.map_or("?".to_owned(), |waits| waits.to_string());
-        let other = locks.other_waits.value().map_or("?".to_owned(), usize::to_string);
-        let what = match locks.somebody_waits() {
-            Some(true) => format!("waits: {row} for row locks, {other} other"),
-            Some(false) => "nobody waits for a lock".to_owned(),
-            None => "nobody was found to wait, but not everywhere could be looked".to_owned(),
+        let other = locks.other_lock_waits().map_or("?".to_owned(), |waits| waits.to_string());
+        let what = match (locks.somebody_waits(), locks.waits_without_lock()) {
+            (SomebodyWaits::ForLock, 0) => format!("waits: {row} for row locks, {other} other"),
+            (SomebodyWaits::ForLock, count) => {
+                format!("waits: {row} for row locks, {other} for others, {count} not for a lock")
+            }
+            (SomebodyWaits::NotForLock(1), _) => "1 session waits, not for a lock".to_owned(),
+            (SomebodyWaits::NotForLock(count), _) => {
+                format!("{count} sessions wait, not for a lock")
+            }
+            (SomebodyWaits::No, _) => "nobody waits".to_owned(),
+            (SomebodyWaits::NotKnown, _) => {
+                "nobody was found to wait, but not everywhere could be looked".to_owned()
+            }
         };
         let at = self.look.at.strftime("%Y-%m-%dT%H:%M:%SZ");
         let version = &self.look.server.version;
@@ -300,10 +309,12 @@ fn waits_for(wait: &Wait, redact: bool) -> String {
         LockKind::Table => "for the lock of a table",
         LockKind::Flush => "for the end of a flush",
         LockKind::Replication => "for another worker of replication",
-        LockKind::Other => "in the state",
+        LockKind::Other | LockKind::None => "in the state",
     };
     let mut text = format!("{} {kind}", seconds(wait.waited_s));
-    if let (LockKind::Other | LockKind::Replication, Some(state)) = (lock.kind, &lock.state) {
+    if let (LockKind::Other | LockKind::None | LockKind::Replication, Some(state)) =
+        (lock.kind, &lock.state)
+    {
         let _ = write!(text, " \"{state}\"");
     }
     let parts = [("", &lock.mode), ("on ", &lock.object), ("", &lock.index)];
