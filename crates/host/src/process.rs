@@ -25,7 +25,7 @@ pub fn pids(proc_root: &Path) -> impl Iterator<Item = u32> {
 /// A process, by its folder in `/proc`.
 #[derive(Clone, Debug)]
 pub struct Process {
-    pid: u32,
+    pub(crate) pid: u32,
     pub(crate) folder: PathBuf,
 }
 

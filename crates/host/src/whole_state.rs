@@ -20,6 +20,11 @@ impl Process {
         }
     }
 
+    /// Why nothing goes on in it, and what helps; `None` where it may run, or that is not known.
+    pub fn standstill(&self) -> Option<String> {
+        self.whole_state().value()?.standstill(self.pid)
+    }
+
     /// Whether no thread of it runs: a debugger holds those in state `t`, a signal those in `T` (proc_pid_stat(5)).
     fn is_all_traced(&self) -> bool {
         let tasks = fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten();

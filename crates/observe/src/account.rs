@@ -16,6 +16,7 @@ pub(crate) struct Account {
     pub(crate) books: Option<Books>,
     pub(crate) identity: u64,
     pub(crate) starts_known: bool,
+    pub(crate) is_pooled: bool,
     /// Whether statements have parts.
     pub(crate) parts: Reading<()>,
     pub(crate) silence: Silence,
@@ -30,7 +31,7 @@ impl Account {
     pub(crate) fn open(
         pid: u32,
         books: Option<Books>,
-        starts_known: bool,
+        [starts_known, is_pooled]: [bool; 2],
         parts: Reading<()>,
     ) -> Account {
         let processors = Processors::open(pid, &ProcessorTimes::read());
@@ -40,6 +41,7 @@ impl Account {
             books,
             identity: 0,
             starts_known,
+            is_pooled,
             parts,
             silence,
             processors,

@@ -75,6 +75,11 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Whether a pool of threads serves its sessions.
+    pub fn is_pooled(&self) -> bool {
+        self.instance.waiting.is_pooled
+    }
+
     /// Its process.
     pub fn found(&self) -> &Found {
         &self.found

@@ -220,7 +220,8 @@ impl Observer {
             let books = (!sinks.records.is_empty()).then(open);
             let starts_known = watched.layout.offset(Field::StartTime).is_some();
             let parts = self.capture.parts(*pid);
-            self.accounts.insert(*pid, Account::open(*pid, books, starts_known, parts));
+            let known = [starts_known, watched.is_pooled()];
+            self.accounts.insert(*pid, Account::open(*pid, books, known, parts));
         }
     }
 
@@ -414,6 +415,7 @@ impl Observer {
             interval,
             running: Reading::absent("it was not looked"),
             starts_known: account.starts_known,
+            is_pooled: account.is_pooled,
             parts: account.parts.clone(),
             cost: Reading::absent("it is measured over whole intervals"),
             ended: None,

@@ -46,13 +46,17 @@ struct row {
 };
 _Static_assert(sizeof(struct row) == 40, "threads.rs reads rows of 40 bytes");
 
+/* S and D of proc_pid_stat(5). What is stopped, traced, frozen or dead does not wait for anything. */
+#define TASK_INTERRUPTIBLE 1
+#define TASK_UNINTERRUPTIBLE 2
+
 static bool is_asleep(struct task_struct___iter *task)
 {
 	struct task_struct___old *old = (void *)task;
+	long state = bpf_core_field_exists(task->__state) ? task->__state
+							   : BPF_CORE_READ(old, state);
 
-	if (bpf_core_field_exists(task->__state))
-		return task->__state != 0;
-	return BPF_CORE_READ(old, state) != 0;
+	return state & (TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE);
 }
 
 SEC("iter/task")

@@ -149,6 +149,8 @@ pub(crate) struct Overview {
     /// Sessions that ran something at its end; `None` if they could not be read.
     pub(crate) running: Option<usize>,
     pub(crate) losses: Losses,
+    /// A pool of threads serves the sessions.
+    pub(crate) is_pooled: bool,
 }
 
 /// One interval of one server.
@@ -210,6 +212,7 @@ impl Frame {
             p99_ns: interval.latency_ns.quantile(0.99),
             running: running.map(Vec::len),
             losses: interval.losses,
+            is_pooled: record.is_pooled,
         };
         let mut waits_now = WaitsNow::of(running.map_or(&[], Vec::as_slice), interval.end_ns);
         let mut rows = Vec::with_capacity(interval.digests.len());

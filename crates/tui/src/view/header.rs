@@ -209,6 +209,9 @@ fn numbers(one: &Watched, frame: &Frame) -> Vec<(String, Style)> {
         (format!("running {}", count(running)), PLAIN),
         lost,
     ];
+    if overview.is_pooled {
+        parts.insert(3, ("without the queue of the pool".to_owned(), WARN));
+    }
     if one.lost.get(Loss::ReadWrongly) > 0 {
         parts.push(("READ WRONGLY: run waggle verify".to_owned(), BAD));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
+use waggle_host::Process;
 use waggle_model::visible::on_a_line;
 use waggle_model::{Flavour, Reading};
 use waggle_observe::{Capture, CaptureOptions, RunningTexts, hidden_servers, no_server};
@@ -85,6 +86,8 @@ struct ServerJson {
     waits: Vec<String>,
     nested: Vec<String>,
     blind_spots: Vec<&'static str>,
+    /// Why nothing goes on in it.
+    standstill: Option<String>,
 }
 
 /// What no field and no hook shows, and the only family where that is so.
@@ -105,10 +108,14 @@ const BLIND_SPOTS: [(Option<Flavour>, &str); 4] = [
     ),
     (None, "COM_QUIT, COM_STMT_CLOSE and COM_STMT_SEND_LONG_DATA have no reply"),
 ];
+/// The same of a server with a pool of threads.
+const POOL: &str = "how long a request lies in the queue of the pool of threads: no latency and no load has it, and clients \
+                    may wait far longer than is shown";
 
-fn blind_spots(flavour: Flavour) -> Vec<&'static str> {
+fn blind_spots(flavour: Flavour, is_pooled: bool) -> Vec<&'static str> {
     let is_of = |only: Option<Flavour>| only.is_none_or(|only| only == flavour);
-    BLIND_SPOTS.iter().filter(|(only, _)| is_of(*only)).map(|(_, spot)| *spot).collect()
+    let of_all = BLIND_SPOTS.iter().filter(|(only, _)| is_of(*only)).map(|(_, spot)| *spot);
+    of_all.chain(is_pooled.then_some(POOL)).collect()
 }
 
 pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
@@ -127,7 +134,8 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
     }
     print(args.json, &report, || in_words(&report, args.verbose))?;
     let is_hidden = args.pid.is_none() && report.hidden.is_some();
-    let all_well = !is_hidden && report.servers.iter().all(|server| server.watchable);
+    let is_well = |server: &ServerJson| server.watchable && server.standstill.is_none();
+    let all_well = !is_hidden && report.servers.iter().all(is_well);
     Ok(if all_well { Outcome::Done } else { Outcome::No })
 }
 
@@ -202,6 +210,8 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
             layout_checked: watched.checked,
             waits: capture.waits(watched.server.pid).map(waits_in_words).unwrap_or_default(),
             nested: capture.nested(watched.server.pid).map(nested_in_words).unwrap_or_default(),
+            blind_spots: blind_spots(watched.server.flavour, watched.is_pooled()),
+            standstill: Process::of(watched.server.pid).standstill(),
             ..of_layout(&watched.layout)
         })
         .collect();
@@ -305,7 +315,6 @@ fn of_layout(layout: &Layout) -> ServerJson {
         lock_time: Some(lock_time),
         current_thd: Some(current_thd),
         fields: Field::ALL.map(|one| (one.name(), field(one))).into(),
-        blind_spots: blind_spots(layout.flavour),
         ..ServerJson::default()
     }
 }
@@ -385,6 +394,9 @@ fn server_in_words(server: &ServerJson, verbose: bool) -> String {
     for nested in &server.nested {
         text.push_str(&format!("  with --nested        {}\n", on_a_line(nested)));
     }
+    if let Some(why) = &server.standstill {
+        text.push_str(&format!("  stands still         {}\n", on_a_line(why)));
+    }
     for spot in &server.blind_spots {
         text.push_str(&format!("  not seen: {spot}\n"));
     }
@@ -397,8 +409,10 @@ mod tests {
 
     #[test]
     fn a_blind_spot_of_one_family_is_not_told_of_the_other() {
-        let (mysql, mariadb) = (blind_spots(Flavour::Mysql), blind_spots(Flavour::Mariadb));
+        let (mysql, mariadb) =
+            (blind_spots(Flavour::Mysql, false), blind_spots(Flavour::Mariadb, false));
         assert_eq!((mysql.len(), mariadb.len()), (4, 2));
+        assert_eq!(blind_spots(Flavour::Mariadb, true).last(), Some(&POOL));
         assert!(!mariadb.concat().contains("MySQL"), "{mariadb:?}");
     }
 

@@ -44,6 +44,8 @@ struct Row {
     user: Option<String>,
     confined: Option<String>,
     attachable: bool,
+    /// Why nothing goes on in it.
+    standstill: Option<String>,
     why_not: Option<String>,
     /// Further processes of its user that look like servers, cannot be attached, and have no row.
     more_of_user: usize,
@@ -151,6 +153,7 @@ fn row(found: &Found, recognised: Option<&Recognised>, why_not: Option<String>) 
         },
         confined: confined(&process.confinement()),
         attachable: why_not.is_none(),
+        standstill: process.standstill(),
         why_not,
         more_of_user: 0,
     }
@@ -202,6 +205,9 @@ fn in_words(row: &Row) -> String {
     text.push_str(&format!("  user            {}\n", or_unknown(&row.user)));
     if let Some(confined) = &row.confined {
         text.push_str(&format!("  inside          {}\n", on_a_line(confined)));
+    }
+    if let Some(why) = &row.standstill {
+        text.push_str(&format!("  stands still    {}\n", on_a_line(why)));
     }
     match &row.why_not {
         None => text.push_str("  attachable      yes\n"),

@@ -46,6 +46,8 @@ pub(super) struct Line {
     latency_us: Latency,
     /// From what latencies run: `start`, as the server notes it, or `request`.
     latency_from: &'static str,
+    /// What clients wait for and no latency has: `pool_queue`.
+    latency_leaves_out: Vec<&'static str>,
     #[serde(flatten)]
     spent: SpentJson,
     /// Why there is no `time_us`.
@@ -243,6 +245,7 @@ impl Line {
             errors: interval.errors.get(),
             latency_us: Latency::of(&interval.latency_ns),
             latency_from: if record.starts_known { "start" } else { "request" },
+            latency_leaves_out: record.is_pooled.then_some("pool_queue").into_iter().collect(),
             spent,
             time_us_absent: record.parts_absent().map(str::to_owned),
             lost: Loss::ALL.map(|kind| (kind.name(), interval.losses.get(kind))).into(),

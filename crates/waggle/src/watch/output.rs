@@ -273,6 +273,7 @@ pub(super) mod tests {
             interval: Interval::default(),
             running: Reading::absent(""),
             starts_known: true,
+            is_pooled: false,
             parts: Reading::absent(""),
             cost: Reading::absent(""),
             ended: None,

@@ -285,6 +285,7 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
         interval,
         running: Reading::Value(running),
         starts_known: true,
+        is_pooled: false,
         parts: Reading::absent("the kernel has no tracepoint sched_switch"),
         cost: Reading::Value(Cost {
             bpf_ns_per_statement: Some(1741.0),

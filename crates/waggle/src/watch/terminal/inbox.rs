@@ -140,6 +140,7 @@ mod tests {
             interval: Interval { losses, ..Interval::default() },
             running: Reading::absent(""),
             starts_known: true,
+            is_pooled: false,
             parts: Reading::absent(""),
             cost: Reading::absent(""),
             ended: ended.then(Ending::default),

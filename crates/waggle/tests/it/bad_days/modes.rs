@@ -2,7 +2,7 @@
 
 use std::{fs, thread};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use waggle_testkit::{Account, Client, PerformanceSchema, Server, Transport, Version};
 
 use crate::verified::Verified;
@@ -21,6 +21,25 @@ fn a_pool_of_threads_is_captured_exactly() {
         });
         size::keep(&verified.row("pool_of_threads", &server, "tcp+unix+tls", "text+prepared"));
         verified.assert_exact(&format!("{version}, pool of threads"), sent);
+    }
+}
+
+#[test]
+fn of_a_pool_of_threads_it_is_said_that_its_queue_is_in_no_number() {
+    let pool = Server::builder(Version::Mariadb1011).arg("--thread-handling=pool-of-threads");
+    let pool = pool.start().unwrap();
+    let plain = Server::start(Version::Mariadb1011).unwrap();
+    for (server, left_out) in [(&pool, json!(["pool_queue"])), (&plain, json!([]))] {
+        let waggle = Waggle::watch(server, &["--interval", "300ms"]);
+        assert_eq!(waggle.lines()[0]["latency_leaves_out"], left_out);
+        let (pid, is_pooled) = (server.pid().to_string(), left_out != json!([]));
+        for (arguments, words) in [
+            (&["watch", "--table", "--for", "1s", "--pid"][..], "without the queue of the pool"),
+            (&["doctor", "--pid"], "in the queue of the pool of threads"),
+        ] {
+            let ended = Waggle::start(&[arguments, &[&pid]].concat()).end();
+            assert_eq!(ended.out.contains(words), is_pooled, "{arguments:?}: {}", ended.out);
+        }
     }
 }
 

@@ -48,6 +48,12 @@ fn is_told(server: &Server, waggle: &mut Waggle, state: &str, words: &str) {
     let locks = Waggle::start(&["locks", "--pid", &pid]).end();
     assert_eq!((locks.code, &*locks.out), (Some(4), ""), "{}", locks.err);
     assert!(locks.err.contains(words), "{}", locks.err);
+    let doctor = Waggle::start(&["doctor", "--pid", &pid]).end();
+    assert_eq!(doctor.code, Some(1), "{}", doctor.err);
+    assert!(doctor.out.contains(words), "{}", doctor.out);
+    let servers = Waggle::start(&["servers", "--json"]).end().lines();
+    let row = servers.iter().find(|row| row["pid"] == server.pid()).unwrap();
+    assert!(row["standstill"].as_str().unwrap().contains(words), "{row}");
 }
 
 /// A server at work, and who watches it.
