@@ -1,12 +1,12 @@
 //! Texts from outside as they may be shown: names, statements and messages hold whatever somebody put
 //! into them, and a terminal obeys escape sequences, also where it prints a file.
 //!
-//! One character stands for one character, so that two names that differ never look the same because
-//! something of them is left out. JSON keeps every character, as an escape.
+//! What may not be shown stands there by its number, so that two names that differ never look the same. JSON
+//! keeps every character, as an escape.
 
 use std::borrow::Cow;
 
-/// What is shown for `c`: a blank for what moves to another line or column, U+FFFD for every other control
+/// What is shown for `c` where there is room for one character: a blank for what moves to another line or column, U+FFFD for every other control
 /// character (C0, DEL and C1, ECMA-48) and for what is not seen by itself, `c` for all else.
 pub fn visible(c: char) -> char {
     match c {
@@ -27,9 +27,34 @@ fn is_unseen(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// A text on one line: every character as it may be shown.
+/// A text on one line: a blank for what moves to another line or column, and the number of every other
+/// character that may not be shown: `<U+202E>`.
 pub fn on_a_line(text: &str) -> Cow<'_, str> {
-    replaced(text, |c| visible(c) == c, |c, shown| shown.push(visible(c)))
+    replaced(
+        text,
+        |c| visible(c) == c,
+        |c, shown| match visible(c) {
+            ' ' => shown.push(' '),
+            _ => number(c, shown),
+        },
+    )
+}
+
+/// A name on one line, with the numbers of all that may not be shown and of every white space but the blank. What
+/// looks like such a number has one, too: no other name is shown in the same way.
+pub fn name(name: &str) -> Cow<'_, str> {
+    const NUMBER: &str = "<U+";
+    let stays = |c: char| c == ' ' || visible(c) == c && !c.is_whitespace();
+    match name.contains(NUMBER) {
+        false => replaced(name, stays, number),
+        true => {
+            Cow::Owned(replaced(&name.replace(NUMBER, "<U+003C>U+"), stays, number).into_owned())
+        }
+    }
+}
+
+fn number(c: char, shown: &mut String) {
+    shown.push_str(&format!("<U+{:04X}>", u32::from(c)));
 }
 
 /// A text that has lines of its own: its ends of lines and tabs stay.
@@ -38,11 +63,14 @@ pub fn in_lines(text: &str) -> Cow<'_, str> {
     replaced(text, stays, |c, shown| shown.push(visible(c)))
 }
 
+/// How a cell begins that a spreadsheet takes for a formula, in any of its languages.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
 /// A text in a cell of CSV: on one line, and behind an apostrophe where a spreadsheet would take it for a
-/// formula (`=`, `+`, `-`, `@`).
+/// formula. One that has an apostrophe there gets a second one, so that it stays another text.
 pub fn in_cell(text: &str) -> Cow<'_, str> {
     let line = on_a_line(text);
-    match line.starts_with(['=', '+', '-', '@']) {
+    match line.trim_start_matches(['\'', ' ', '\u{a0}']).starts_with(FORMULA) {
         true => Cow::Owned(format!("'{line}")),
         false => line,
     }
@@ -81,6 +109,8 @@ fn replaced(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// A title, a C1 sequence, a line that goes back, a turn of direction, what is not seen, and a second line.
@@ -92,9 +122,8 @@ mod tests {
         let line = on_a_line(EVIL);
         assert_eq!(
             line,
-            "a\u{fffd}]0;t\u{fffd}\u{fffd}2J \u{fffd}b\u{fffd}c\u{fffd}\u{fffd}d\u{fffd} e\u{fffd}   f"
+            "a<U+001B>]0;t<U+0007><U+009B>2J <U+202E>b<U+2066>c<U+200B><U+E0041>d<U+007F> e<U+00AD>   f"
         );
-        assert_eq!(line.chars().count(), EVIL.chars().count());
         for c in '\0'..=char::MAX {
             assert_eq!(visible(visible(c)), visible(c), "{c:?}");
             assert!(!visible(c).is_control(), "{c:?}");
@@ -110,6 +139,38 @@ mod tests {
     }
 
     #[test]
+    fn two_names_stay_two() {
+        let names = [
+            "ab",
+            "a b",
+            "a\tb",
+            "a\nb",
+            "a\u{2028}b",
+            "a\u{a0}b",
+            "a\u{3000}b",
+            "a\u{200b}b",
+            "a\u{202e}b",
+            "a\u{fffd}b",
+            "a<U+202E>b",
+            "a<U+003C>U+202E>b",
+            "a'b",
+            "'=a",
+            "=a",
+            "''=a",
+            " =a",
+            "\t=a",
+            "＝a",
+        ];
+        let of = |shown: fn(&str) -> Cow<'_, str>| {
+            names.iter().map(|name| shown(name).into_owned()).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(of(name).len(), names.len());
+        assert_eq!(of(|text| Cow::Owned(in_cell(&name(text)).into_owned())).len(), names.len());
+        assert_eq!(name("a<U+202E>b"), "a<U+003C>U+202E>b");
+        assert!(of(name).iter().flat_map(|shown| shown.chars()).all(|c| visible(c) == c));
+    }
+
+    #[test]
     fn a_text_keeps_its_lines_and_tabs() {
         assert_eq!(in_lines("a\n\tb\r\nc\x1b[m"), "a\n\tb \nc\u{fffd}[m");
     }
@@ -121,7 +182,10 @@ mod tests {
             ("@a := ?", "'@a := ?"),
             ("+1", "'+1"),
             ("-1", "'-1"),
-            ("\t=1", " =1"),
+            ("\t=1", "' =1"),
+            ("＝1", "'＝1"),
+            ("'=1", "''=1"),
+            ("'a'", "'a'"),
             ("SELECT ?", "SELECT ?"),
         ] {
             assert_eq!(in_cell(text), cell);

@@ -204,7 +204,7 @@ fn folded_lines_hold_nothing_that_a_reader_would_take_for_something_else() {
     let line = folded(&profile);
     assert_eq!(
         line,
-        "select ?: \u{fffd}[2J;start_thread;my_charset: odd ;[kernel]_[k];do_syscall_64_[k] 1\n"
+        "select ?: <U+001B>[2J;start_thread;my_charset: odd ;[kernel]_[k];do_syscall_64_[k] 1\n"
     );
     assert_eq!(profile.in_kernel(), 1);
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use waggle_model::visible;
 use waggle_model::{
     CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Losses, ProcessorUse, Reading, Record,
     Samples, StatementLockWait, StorageWaits, TimeClass,
@@ -36,7 +37,8 @@ pub(crate) struct Name {
 impl Name {
     pub(crate) fn of(name: &DigestName) -> Name {
         let kind = waggle_sql::kind(name.text.as_bytes());
-        Name { text: name.text.clone(), schema: name.schema.clone(), kind }
+        let schema = name.schema.as_deref().map(|schema| visible::name(schema).into());
+        Name { text: name.text.clone(), schema, kind }
     }
 }
 

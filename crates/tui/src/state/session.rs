@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use waggle_model::visible;
 use waggle_model::{Blocked, Blocker, RunningStatement, SessionSettings, TimeClass};
 use waggle_sql::SqlModes;
 
@@ -73,7 +74,7 @@ pub(crate) fn modes(settings: Option<SessionSettings>) -> SqlModes {
 }
 
 fn lossy(bytes: Option<&[u8]>) -> Box<str> {
-    String::from_utf8_lossy(bytes.unwrap_or_default()).into()
+    visible::name(&String::from_utf8_lossy(bytes.unwrap_or_default())).into()
 }
 
 /// Bytes that it takes, as if nobody shared what it knows.

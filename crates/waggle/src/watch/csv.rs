@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
-use waggle_model::visible::in_cell;
+use waggle_model::visible::{self, in_cell};
 use waggle_model::{DigestTotals, Record, Server};
 
 use super::output::{Entry, Output};
@@ -144,7 +144,7 @@ impl<'a> Row<'a> {
             version: in_cell(&server.version),
             interval_s: length_ns as f64 / 1e9,
             digest: hash.map(|hash| format!("{hash:016x}")),
-            schema: name.and_then(|name| name.schema.as_deref()).map(in_cell),
+            schema: name.and_then(|name| name.schema.as_deref()).map(name_in_cell),
             digest_text: name.map(|name| in_cell(&name.text)),
             calls: totals.calls,
             errors: totals.errors.get(),
@@ -169,6 +169,11 @@ impl<'a> Row<'a> {
             spent: spent::cells(&totals.spent),
         }
     }
+}
+
+/// A name in a cell.
+fn name_in_cell(name: &str) -> Cow<'_, str> {
+    Cow::Owned(in_cell(&visible::name(name)).into_owned())
 }
 
 #[cfg(test)]

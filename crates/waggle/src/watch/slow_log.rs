@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use waggle_host::monotonic_ns;
-use waggle_model::visible::{in_lines, on_a_line};
+use waggle_model::visible::{self, in_lines};
 use waggle_model::{Origin, Statement};
 use waggle_observe::{Clocks, Queue, Room, Size, Standing, StatementSink};
 
@@ -244,7 +244,7 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 
 /// A name as one word of a line: blanks would begin something else.
 fn word(name: &[u8]) -> String {
-    on_a_line(&String::from_utf8_lossy(name)).replace(char::is_whitespace, "_")
+    visible::name(&String::from_utf8_lossy(name)).replace(' ', "<U+0020>")
 }
 
 /// A text in which no line looks like the head of an entry.

@@ -136,7 +136,7 @@ mod tests {
             let (statement, last) = ("SELECT\u{1b} *".to_owned(), "12:00".to_owned());
             in_words(&Reader { statement, times: 3, last, accounts })
         };
-        let two = "3 times, last at 12:00, by ann@db1, b\u{fffd}en@db2: SELECT\u{fffd} *";
+        let two = "3 times, last at 12:00, by ann@db1, b<U+001B>en@db2: SELECT<U+001B> *";
         assert_eq!(of(&["ann@db1", "b\u{1b}en@db2"]), two);
         let many = of(&["a", "b", "c", "d", "e", "f", "g"]);
         assert!(many.contains("by a, b, c, d, e and 2 more:"), "{many}");

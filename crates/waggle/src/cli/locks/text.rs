@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use waggle_model::Reading;
-use waggle_model::visible::on_a_line;
+use waggle_model::visible::{name, on_a_line};
 use waggle_mysql::locks::{
     Deadlock, HeldLock, Key, LockKind, Node, Remedy, Session, SessionKind, SomebodyWaits, Source,
     Transaction, Unknown, Wait,
@@ -196,11 +196,12 @@ impl Page<'_> {
         if let Some(what) = thread(session) {
             let _ = write!(text, " {what}");
         } else if session.user.is_some() {
-            let name = |part: &Option<String>| part.clone().unwrap_or_default();
-            let _ = write!(text, " {}@{}", name(&session.user), name(&session.host));
+            let part =
+                |part: &Option<String>| name(part.as_deref().unwrap_or_default()).into_owned();
+            let _ = write!(text, " {}@{}", part(&session.user), part(&session.host));
         }
         if let Some(db) = &session.db {
-            let _ = write!(text, " {db}");
+            let _ = write!(text, " {}", name(db));
         }
         text.push_str(&activity(session));
         text.extend(session.transaction.as_ref().map(in_words));
@@ -320,7 +321,7 @@ fn waits_for(wait: &Wait, redact: bool) -> String {
     let parts = [("", &lock.mode), ("on ", &lock.object), ("", &lock.index)];
     for (word, part) in parts {
         if let Some(part) = part {
-            let _ = write!(text, " {word}{part}");
+            let _ = write!(text, " {word}{}", name(part));
         }
     }
     if let Some(record) = &lock.record {

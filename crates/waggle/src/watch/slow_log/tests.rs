@@ -42,7 +42,7 @@ fn an_entry_has_the_lines_that_readers_of_slow_logs_know() {
     let identity = identity();
     let text = written(Duration::ZERO, true, &[statement("SELECT 'x' FROM t;", &identity)]);
     let expected = "# Time: 2026-01-02T03:04:04.500000Z\n\
-                    # User@Host: app[app] @ web_1 []\n\
+                    # User@Host: app[app] @ web<U+0020>1 []\n\
                     # Query_time: 0.001500  Lock_time: 0.000002  Rows_sent: 1  Rows_examined: 43  \
                     Thread_id: 8  Schema: shop  Last_errno: 0\n\
                     SET timestamp=1767323044;\n\
