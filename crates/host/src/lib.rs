@@ -2,6 +2,7 @@
 //! fact has one function.
 #![forbid(unsafe_code)]
 
+mod call_filter;
 mod child;
 mod clock;
 mod confined;

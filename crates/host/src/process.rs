@@ -335,7 +335,7 @@ fn storage(io: &str) -> Option<Storage> {
 }
 
 /// What is wrong and what helps.
-fn why_not(path: &Path, error: &io::Error) -> String {
+pub(crate) fn why_not(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             format!("{} may not be read; run as root or give CAP_SYS_PTRACE", path.display())

@@ -90,13 +90,18 @@ fn kernel_version(proc_root: &Path) -> Fact {
         Ok(release) => release,
         Err(error) => return Fact::new(NAME, State::Unknown, error.to_string()),
     };
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
-    let state = match (numbers.next(), numbers.next()) {
-        (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= OLDEST => State::Yes,
-        (Some(Ok(_)), Some(Ok(_))) => State::No,
-        _ => State::Unknown,
+    let state = match version(&release) {
+        Some(version) if version >= OLDEST => State::Yes,
+        Some(_) => State::No,
+        None => State::Unknown,
     };
     Fact::new(NAME, state, format!("Linux {release}")).or("use a kernel of 5.13 or later")
+}
+
+/// The first two numbers of a release of the kernel.
+pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The type information of the kernel, and what it says of the tracepoint of the tap.

@@ -3,6 +3,7 @@
 //!
 //! `README.md` in this folder has cost, requirements and blind spots.
 
+mod deadly;
 mod record;
 mod skeleton;
 
@@ -133,6 +134,7 @@ fn load(
     target: &Target,
     instance: &Instance,
 ) -> Result<(Loaded, Coverage), CarrierError> {
+    deadly::refuse(instance.pid)?;
     let mut open = carrier::open(skeleton::OBJECT, "the programs for nested statements")?;
     let mut plan = target.plan.clone();
     plan.config.instruction_text = instance.breakpoints.instruction_text.unwrap_or(0);
