@@ -13,6 +13,7 @@ pub mod memory;
 mod meter;
 mod process;
 pub mod processors;
+mod rights;
 mod sockets;
 mod time_namespace;
 mod waited;
@@ -26,6 +27,7 @@ pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};
 pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
+pub use rights::{Need, Right, Rights};
 pub use sockets::Endpoint;
 pub use waited::Waited;
 

@@ -13,6 +13,7 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use waggle_model::Reading;
 
 use crate::file_at::FileAt;
+use crate::rights::Need;
 use crate::sockets::{Endpoint, listening};
 use crate::{bytes, value};
 
@@ -338,7 +339,10 @@ fn storage(io: &str) -> Option<Storage> {
 pub(crate) fn why_not(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            format!("{} may not be read; run as root or give CAP_SYS_PTRACE", path.display())
+            // These two are for the user of the process alone, by their modes.
+            let is_private = ["fd", "io"].iter().any(|name| path.ends_with(name));
+            let need = if is_private { Need::Open } else { Need::Look };
+            format!("{} may not be read; {}", path.display(), need.remedy())
         }
         io::ErrorKind::NotFound => format!("{}: the process has ended", path.display()),
         _ => format!("{}: {error}", path.display()),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use waggle_host::Need;
 use waggle_probes::servers::discover::{Hidden, hidden};
 
 /// What may hide servers from us, with the remedy; `None` if nothing does.
@@ -14,7 +15,7 @@ pub fn hidden_servers() -> Option<String> {
         Hidden { listed: 1, .. } => "1 process may not be looked at".to_owned(),
         Hidden { listed, .. } => format!("{listed} processes may not be looked at"),
     };
-    Some(format!("{what}: servers may be among them; run as root or give CAP_SYS_PTRACE"))
+    Some(format!("{what}: servers may be among them; {}", Need::Look.remedy()))
 }
 
 /// That no server was found, or may be read.

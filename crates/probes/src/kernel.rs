@@ -7,6 +7,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use libbpf_rs::MapType;
+use waggle_host::{Right, Rights};
 
 /// Whether the kernel, or our rights, give a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,59 +124,45 @@ fn types(sys_root: &Path) -> [Fact; 2] {
     [types, tracepoint]
 }
 
-/// Capabilities by their number in `include/uapi/linux/capability.h`, and what each is for.
-/// `CAP_SYS_ADMIN` includes those for BPF.
-const CAPABILITIES: [(&str, &str, u32, &str); 5] = [
-    ("cap_bpf", "CAP_BPF", 39, "run as root or give CAP_BPF: programs cannot be loaded"),
-    ("cap_perfmon", "CAP_PERFMON", 38, "run as root or give CAP_PERFMON: programs cannot trace"),
+/// Each right, and what it is for.
+const CAPABILITIES: [(&str, Right, &str); 6] = [
+    ("cap_bpf", Right::Bpf, "run as root or give CAP_BPF: programs cannot be loaded"),
+    ("cap_perfmon", Right::Perfmon, "run as root or give CAP_PERFMON: programs cannot trace"),
     (
         "cap_sys_ptrace",
-        "CAP_SYS_PTRACE",
-        19,
+        Right::SysPtrace,
         "run as root or give CAP_SYS_PTRACE: servers of other users cannot be read",
     ),
     (
+        "cap_dac_read_search",
+        Right::DacReadSearch,
+        "only for servers of other users whose program others may not read (mode 0750), and for MySQL 5.7: run as root or \
+         give CAP_DAC_READ_SEARCH",
+    ),
+    (
         "cap_sys_nice",
-        "CAP_SYS_NICE",
-        23,
+        Right::SysNice,
         "give CAP_SYS_NICE, or statements are lost where all CPUs are busy",
     ),
     (
         "cap_sys_admin",
-        "CAP_SYS_ADMIN",
-        SYS_ADMIN,
-        "none needed where CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE are held",
+        Right::SysAdmin,
+        "only for --nested and --hook uprobe, on kernels since the middle of 2025, and for the run time of the programs: run as \
+         root or give CAP_SYS_ADMIN",
     ),
 ];
-const SYS_ADMIN: u32 = 21;
 
 fn capabilities(proc_root: &Path) -> Vec<Fact> {
-    let status = read_text(&proc_root.join("self/status")).unwrap_or_default();
-    let held = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-    let of = |(name, word, bit, remedy): (&'static str, &str, u32, &'static str)| {
-        let has = |bit: u32| held.map(|held| held >> bit & 1 == 1);
-        let by_admin = bit >= 38 && has(SYS_ADMIN) == Some(true);
-        let (state, why) = match has(bit) {
-            Some(true) => (State::Yes, format!("{word} is held")),
-            Some(false) if by_admin => (State::Yes, "CAP_SYS_ADMIN is held".to_owned()),
-            Some(false) => (State::No, format!("{word} is not held")),
+    let rights = Rights::below(proc_root);
+    let of = |(name, right, remedy): (&'static str, Right, &'static str)| {
+        let (state, why) = match rights.map(|rights| rights.by(right)) {
+            Some(Some(by)) => (State::Yes, format!("{} is held", by.name())),
+            Some(None) => (State::No, format!("{} is not held", right.name())),
             None => (State::Unknown, "/proc/self/status has no CapEff line".to_owned()),
         };
         Fact::new(name, state, why).or(remedy)
     };
     CAPABILITIES.into_iter().map(of).collect()
-}
-
-/// The capabilities that we need and lack, in one line; `None` if we hold them all.
-pub(crate) fn rights_missing() -> Option<String> {
-    let facts = capabilities(Path::new("/proc"));
-    let lacking = facts.iter().filter(|fact| {
-        fact.state == State::No && !matches!(fact.name, "cap_sys_admin" | "cap_sys_nice")
-    });
-    let names: Vec<String> = lacking.map(|fact| fact.name.to_uppercase()).collect();
-    (!names.is_empty()).then(|| names.join(", "))
 }
 
 /// In a user namespace of its own, a full set of capabilities is worth nothing to the kernel.
@@ -363,6 +350,8 @@ mod tests {
             "cap_bpf",
             "cap_perfmon",
             "cap_sys_ptrace",
+            "cap_dac_read_search",
+            "cap_sys_admin",
             "init_user_namespace",
             "not_locked_down",
             "ptrace",

@@ -9,6 +9,8 @@ use libbpf_rs::{
     libbpf_sys,
 };
 
+use waggle_host::Need;
+
 use super::complaint;
 use super::plan::bytes_of;
 use super::ring::Shape;
@@ -21,6 +23,14 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Says what was attempted and what the kernel answered, with the remedy where one is known.
 pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> CarrierError {
+    kernel_refuses(what, Need::Program)
+}
+
+/// The same of what needs other rights than to load a program.
+pub(crate) fn kernel_refuses(
+    what: &'static str,
+    need: Need,
+) -> impl Fn(libbpf_rs::Error) -> CarrierError {
     move |error| {
         let mut why = format!("{error:#}");
         if !Path::new(KERNEL_TYPES).exists() {
@@ -31,10 +41,7 @@ pub(crate) fn kernel_error(what: &'static str) -> impl Fn(libbpf_rs::Error) -> C
         } else if let Some(verifier) = complaint::last() {
             why = format!("the kernel's verifier refuses it: {verifier}");
         } else if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-            why.push_str(&match crate::kernel::rights_missing() {
-                Some(rights) => format!("; run as root, or with {rights}: not held here"),
-                None => "; this kernel forbids it, even to root".to_owned(),
-            });
+            why.push_str(&format!("; {}", need.remedy()));
         }
         CarrierError::Kernel { what, why }
     }
@@ -72,17 +79,19 @@ pub(crate) fn run_time_of(object: &Object, name: &str) -> RunTime {
     })
 }
 
-/// Sets a breakpoint in one process, at a place in the file of its program. Only the kernel opens that file: it reads
-/// the page of the place.
+/// Sets a breakpoint in one process, at a place in the file of its program; `what` is for messages. Only the kernel opens
+/// that file: it reads the page of the place.
 pub(crate) fn attach_breakpoint(
     program: &ProgramMut<'_>,
+    what: &'static str,
     instance: &Instance,
     place: u64,
     retprobe: bool,
-) -> libbpf_rs::Result<Link> {
+) -> Result<Link, CarrierError> {
     let options = UprobeOpts { retprobe, ..Default::default() };
     let pid = instance.pid.cast_signed();
-    program.attach_uprobe_with_opts(pid, &instance.program, place as usize, options)
+    let attached = program.attach_uprobe_with_opts(pid, &instance.program, place as usize, options);
+    attached.map_err(kernel_refuses(what, Need::Breakpoint))
 }
 
 /// Gives the map of the rings its sizes.

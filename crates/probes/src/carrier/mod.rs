@@ -23,7 +23,7 @@ use std::os::fd::AsFd;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{MapHandle, OpenObject};
 use thiserror::Error;
-use waggle_host::monotonic_ns;
+use waggle_host::{Need, monotonic_ns};
 use waggle_model::Losses;
 
 use crate::servers::x_protocol::XEndpoint;
@@ -112,7 +112,8 @@ impl Carrier {
             |error: io::Error| CarrierError::Kernel { what: RINGS, why: error.to_string() };
         let maps_of = "BPF maps cannot be made";
         // No program can be loaded without: this says so before a server is looked at.
-        Btf::from_vmlinux().map_err(kernel_error(maps_of))?;
+        let refused = loader::kernel_refuses(maps_of, Need::Watch);
+        Btf::from_vmlinux().map_err(&refused)?;
         let shape = Shape::of_host().map_err(failed)?;
         let mut open = loader::open(skeleton::OBJECT, maps_of)?;
         for mut map in open.maps_mut() {
@@ -120,7 +121,7 @@ impl Carrier {
                 loader::set_shape(&mut map, shape).map_err(kernel_error(RINGS))?;
             }
         }
-        let object = open.load().map_err(kernel_error(maps_of))?;
+        let object = open.load().map_err(refused)?;
         let map = |name: &'static str| {
             MapHandle::try_from(&map(&object, name)?).map_err(kernel_error("a BPF map"))
         };

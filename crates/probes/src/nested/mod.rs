@@ -160,8 +160,8 @@ fn attach_pair(
     instance: &Instance,
 ) -> Result<[Link; 2], CarrierError> {
     let attach = |name: &'static str, retprobe| {
-        carrier::attach_breakpoint(&carrier::program(object, name)?, instance, place, retprobe)
-            .map_err(kernel_error(function.name()))
+        let program = carrier::program(object, name)?;
+        carrier::attach_breakpoint(&program, function.name(), instance, place, retprobe)
     };
     let [begin, end] = programs(function);
     let end = attach(end, true)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use libbpf_rs::{Link, Object};
-use waggle_host::processors;
+use waggle_host::{Need, processors};
 
 use crate::carrier::{self, CarrierError, kernel_error};
 
@@ -98,7 +98,7 @@ fn why(error: &io::Error) -> String {
     };
     let remedy = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
-            format!("run as root, or with CAP_PERFMON; {}", setting("perf_event_paranoid"))
+            format!("{}; {}", Need::Sample.remedy(), setting("perf_event_paranoid"))
         }
         Some(libc::EINVAL) => {
             format!("a lower rate may be allowed; {}", setting("perf_event_max_sample_rate"))
@@ -122,8 +122,9 @@ mod tests {
 
     #[test]
     fn each_refusal_says_what_to_do() {
+        let of_rights = Need::Sample.remedy();
         for (number, words) in [
-            (libc::EACCES, "CAP_PERFMON"),
+            (libc::EACCES, of_rights.as_str()),
             (libc::EPERM, "kernel.perf_event_paranoid is "),
             (libc::EINVAL, "kernel.perf_event_max_sample_rate is "),
             (libc::EMFILE, "ulimit -n"),

@@ -1,7 +1,6 @@
 //! One running process of a build. It resolves what is only known once a process has mapped the
 //! file.
 
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,13 +65,12 @@ pub struct Instance {
 #[non_exhaustive]
 pub enum InstanceError {
     /// `/proc/PID/maps` cannot be read.
-    #[error("process {pid}: its memory map cannot be read; run as root or give CAP_SYS_PTRACE")]
+    #[error("process {pid}: its memory map cannot be read: {why}")]
     Maps {
         /// The process.
         pid: u32,
-        /// What the kernel said.
-        #[source]
-        source: io::Error,
+        /// What the kernel said, with the remedy where one is known.
+        why: String,
     },
     /// A loader of programs has mapped no server, or none yet.
     #[error("process {pid}: its loader has not mapped a server")]

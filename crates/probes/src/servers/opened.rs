@@ -1,9 +1,11 @@
 //! What of a process is opened before it is looked into. Afterwards no right to open anything is needed.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use waggle_host::Need;
 
 use super::InstanceError;
 use super::discover::{by_name, name_of};
@@ -34,7 +36,7 @@ pub(super) struct Opened {
     pub(super) mapped: PathBuf,
     /// Under which the program can be opened.
     pub(super) program_path: PathBuf,
-    program: io::Result<File>,
+    program: Result<Arc<File>, ElfError>,
     /// `/proc/PID/maps`.
     pub(super) maps: Vec<u8>,
     /// Those that may be the C library.
@@ -50,7 +52,7 @@ impl Opened {
     /// If its map cannot be read, or where a loader has mapped no server.
     pub(super) fn of(pid: u32) -> Result<Opened, InstanceError> {
         let folder = PathBuf::from(format!("/proc/{pid}"));
-        let failed = |source| InstanceError::Maps { pid, source };
+        let failed = |error| InstanceError::Maps { pid, why: Need::Look.told(&error) };
         let link = folder.join("exe");
         let executable = fs::read_link(&link).map_err(failed)?;
         let mut maps = Vec::new();
@@ -62,7 +64,10 @@ impl Opened {
         };
         Ok(Opened {
             pid,
-            program: open_file(&program_path),
+            // What is said of it is kept for all that run it.
+            program: open_file(&program_path)
+                .map(Arc::new)
+                .map_err(|error| ElfError::read(mapped.display().to_string(), &error)),
             mapped,
             program_path,
             libraries: libraries(&folder, &maps),
@@ -81,14 +86,8 @@ impl Opened {
     }
 
     /// Reads the headers of its program.
-    pub(super) fn program(&mut self) -> Result<Elf, ElfError> {
-        // What is said of it is kept for all that run it.
-        let name = self.mapped.display().to_string();
-        let taken = std::mem::replace(&mut self.program, Err(io::ErrorKind::NotFound.into()));
-        match taken {
-            Ok(file) => Elf::opened(name, Arc::new(file)),
-            Err(source) => Err(ElfError::Read { name, source }),
-        }
+    pub(super) fn program(&self) -> Result<Elf, ElfError> {
+        Elf::opened(self.mapped.display().to_string(), self.program.clone()?)
     }
 }
 

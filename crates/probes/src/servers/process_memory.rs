@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
-use waggle_host::thread_cpu_ns;
+use waggle_host::{Need, thread_cpu_ns};
 
 use super::batch::Batch;
 use super::{Place, child, reader};
@@ -49,10 +49,12 @@ pub enum MemoryError {
         pid: u32,
     },
     /// The kernel refuses.
-    #[error("process {pid}: its memory may not be read; run as root or give CAP_SYS_PTRACE")]
+    #[error("process {pid}: its memory may not be read; {remedy}")]
     Denied {
         /// The process.
         pid: u32,
+        /// What helps who reads it.
+        remedy: String,
         /// What the kernel said.
         #[source]
         source: io::Error,
@@ -66,6 +68,13 @@ pub enum MemoryError {
         #[source]
         source: io::Error,
     },
+}
+
+impl MemoryError {
+    /// The remedy is that of now: who reads it may give up its rights.
+    pub(super) fn denied(pid: u32, source: io::Error) -> Self {
+        MemoryError::Denied { pid, remedy: Need::Open.remedy(), source }
+    }
 }
 
 /// The memory of one process.
@@ -174,7 +183,11 @@ impl ProcessMemory {
 
 fn open(pid: u32) -> Result<File, MemoryError> {
     let path = PathBuf::from(format!("/proc/{pid}/mem"));
-    File::open(path).map_err(|source| MemoryError::Denied { pid, source })
+    File::open(path).map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => MemoryError::denied(pid, source),
+        io::ErrorKind::NotFound => MemoryError::Gone { pid },
+        _ => MemoryError::Failed { pid, source },
+    })
 }
 
 fn read_from_file(file: &File, batch: &mut Batch, from: usize) {

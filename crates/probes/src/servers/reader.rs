@@ -71,7 +71,7 @@ pub(super) fn read(pid: u32, batch: &mut Batch) -> (Result<(), MemoryError>, Dur
                 Ok(batch.take_read(|into| answers.take(into))?)
             }
             GONE => Err(MemoryError::Gone { pid }),
-            DENIED => Err(MemoryError::Denied { pid, source: io::Error::from_raw_os_error(errno) }),
+            DENIED => Err(MemoryError::denied(pid, io::Error::from_raw_os_error(errno))),
             FAILED => Err(MemoryError::Failed { pid, source: io::Error::from_raw_os_error(errno) }),
             _ => return Err(io::ErrorKind::InvalidData.into()),
         })

@@ -23,6 +23,7 @@ use waggle_model::{RunningStatement, StatementKey};
 
 use self::read::{Doing, Reader, Seen};
 use self::threads::{Thread, ThreadWalk};
+use crate::carrier::CarrierError;
 use crate::servers::layout::{Field, Layout};
 use crate::servers::{Instance, MemoryError, ProcessMemory};
 
@@ -39,10 +40,8 @@ pub const TEXTS_LIMIT: u64 = 8 << 20;
 #[non_exhaustive]
 pub enum SessionsError {
     /// The kernel refuses the program.
-    #[error(
-        "sessions: the kernel refuses the iterator; it needs Linux 5.8 with BTF, and CAP_BPF and CAP_PERFMON (see waggle doctor)"
-    )]
-    Load(#[source] libbpf_rs::Error),
+    #[error("sessions: {0}; it needs Linux 5.8 with BTF")]
+    Load(#[source] CarrierError),
     /// The object file was built without its program.
     #[error("sessions: the iterator is missing in this build of waggle; build it again")]
     NoProgram,

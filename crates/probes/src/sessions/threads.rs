@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use libbpf_rs::{Object, ObjectBuilder};
 
 use super::SessionsError;
-use crate::carrier::walk_threads;
+use crate::carrier::{kernel_error, walk_threads};
 
 /// The compiled program.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/sessions.bpf.o"));
@@ -73,6 +73,7 @@ impl ThreadWalk {
             .name("waggle_sessions")
             .and_then(|builder| builder.open_memory(OBJECT))
             .and_then(libbpf_rs::OpenObject::load)
+            .map_err(kernel_error("the iterator of threads"))
             .map_err(SessionsError::Load)?;
         Ok(Self { object })
     }

@@ -180,15 +180,13 @@ fn send_function() -> Result<&'static str, CarrierError> {
 
 fn attach_program(object: &Object, hook: Hook, instance: &Instance) -> Result<Link, CarrierError> {
     let program = carrier::program(object, hook.program())?;
-    let attached = if hook == Hook::Uprobe {
-        match instance.breakpoints.at(Function::SlowLog) {
-            Reading::Value(place) => carrier::attach_breakpoint(&program, instance, *place, false),
-            Reading::Absent(why) => {
-                return Err(CarrierError::Kernel { what: hook.place(), why: why.clone() });
-            }
+    if hook != Hook::Uprobe {
+        return program.attach().map_err(kernel_error(hook.place()));
+    }
+    match instance.breakpoints.at(Function::SlowLog) {
+        Reading::Value(place) => {
+            carrier::attach_breakpoint(&program, hook.place(), instance, *place, false)
         }
-    } else {
-        program.attach()
-    };
-    attached.map_err(kernel_error(hook.place()))
+        Reading::Absent(why) => Err(CarrierError::Kernel { what: hook.place(), why: why.clone() }),
+    }
 }

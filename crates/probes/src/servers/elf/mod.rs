@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use object::elf::{self, FileHeader64, ProgramHeader64};
 use object::{LittleEndian, pod};
 use rustix::fs::OFlags;
+use waggle_host::Need;
 use waggle_model::{BuildKey, Flavour, Reading};
 
 pub(crate) use functions::Functions;
@@ -31,16 +32,16 @@ pub use symbols::{Symbol, SymbolKind};
 pub(super) use unwind::{Frame, Unwind};
 
 /// Why an ELF file cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElfError {
     /// The file could not be opened or read.
-    #[error("{name}: cannot be read: {source}; run waggle as root, or with CAP_SYS_PTRACE")]
+    #[error("{name}: cannot be read: {why}")]
     Read {
         /// The file.
         name: String,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said, with the remedy where one is known.
+        why: String,
     },
     /// The file is no ELF file, or one of a kind that no server of ours has.
     #[error("{name}: {why}; waggle reads 64-bit little-endian ELF programs")]
@@ -66,6 +67,13 @@ pub enum ElfError {
         /// What is missing and what to do.
         why: String,
     },
+}
+
+impl ElfError {
+    /// The remedy is that of now: who reads it may give up its rights.
+    pub(super) fn read(name: String, error: &io::Error) -> Self {
+        ElfError::Read { name, why: Need::Open.told(error) }
+    }
 }
 
 /// The bytes of a file, read at a place.
@@ -160,7 +168,7 @@ impl Elf {
         let name = path.display().to_string();
         match open_file(path) {
             Ok(file) => Self::opened(name, Arc::new(file)),
-            Err(source) => Err(ElfError::Read { name, source }),
+            Err(error) => Err(ElfError::read(name, &error)),
         }
     }
 
@@ -168,7 +176,7 @@ impl Elf {
     pub fn opened(name: String, file: Arc<File>) -> Result<Self, ElfError> {
         match file.metadata() {
             Ok(metadata) => Self::read(name, Box::new(file), metadata.len()),
-            Err(source) => Err(ElfError::Read { name, source }),
+            Err(error) => Err(ElfError::read(name, &error)),
         }
     }
 
@@ -184,7 +192,7 @@ impl Elf {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 return Err(ElfError::Unsupported { name, why: "is too short for an ELF file" });
             }
-            Err(source) => return Err(ElfError::Read { name, source }),
+            Err(error) => return Err(ElfError::read(name, &error)),
             Ok(()) => {}
         }
         let damaged = |what| ElfError::Damaged { name: name.clone(), what };
