@@ -1,8 +1,11 @@
 //! Errors of the connection.
 
+use std::io::ErrorKind;
+
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::Endpoint;
+use super::refused::{CLOSED, remedy};
 use crate::options::Options;
 
 /// `ER_ACCESS_DENIED_ERROR`, `ER_DBACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR`,
@@ -69,6 +72,26 @@ pub enum ConnectionError {
         user: String,
         /// What the server says.
         message: String,
+    },
+    /// The server refuses the connection for another reason.
+    #[error("server at {endpoint}: error {number}: {message}; {}", remedy(*.number))]
+    Refused {
+        /// The place.
+        endpoint: String,
+        /// Number of the error.
+        number: u16,
+        /// What the server says.
+        message: String,
+    },
+    /// Somebody listens there, and ended the connection.
+    #[error(
+        "server at {endpoint}: it closed the connection before the login was over: {error}; {CLOSED}"
+    )]
+    Closed {
+        /// The place.
+        endpoint: String,
+        /// What the driver says.
+        error: String,
     },
     /// TLS could not be agreed on.
     #[error(
@@ -146,6 +169,12 @@ fn plain(error: &mysql::Error) -> String {
     }
 }
 
+/// Whether the other side ended a connection that was there.
+fn is_closed(kind: ErrorKind) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(kind, BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+}
+
 impl ConnectionError {
     pub(super) fn open(endpoint: &Endpoint, options: &Options, error: mysql::Error) -> Self {
         if endpoint.lacks_key(options, &error) {
@@ -156,6 +185,12 @@ impl ConnectionError {
             mysql::Error::MySqlError(error) if ACCESS_DENIED_AT_LOGIN.contains(&error.code) => {
                 let user = options.user.clone().unwrap_or_default();
                 ConnectionError::LoginRefused { endpoint, user, message: error.message }
+            }
+            mysql::Error::MySqlError(error) => {
+                ConnectionError::Refused { endpoint, number: error.code, message: error.message }
+            }
+            mysql::Error::IoError(error) if is_closed(error.kind()) => {
+                ConnectionError::Closed { endpoint, error: error.to_string() }
             }
             error @ (mysql::Error::TlsError(_)
             | mysql::Error::DriverError(mysql::DriverError::TlsNotSupported)) => {

@@ -14,6 +14,7 @@ mod fuzz;
 mod identity;
 mod local_socket;
 mod peer;
+mod refused;
 mod rows;
 mod served;
 

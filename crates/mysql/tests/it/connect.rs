@@ -1,12 +1,15 @@
 //! Connecting as the option files say.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use waggle_model::Flavour;
 use waggle_mysql::{Connection, ConnectionError, Options, Sources};
-use waggle_testkit::{Account, Server, Version, on_each_server};
+use waggle_testkit::{Account, PATIENCE, Server, Version, on_each_server};
 
 fn options(file: PathBuf) -> Options {
     Options::read(&Sources { defaults_file: Some(file), ..Sources::default() }).unwrap()
@@ -86,6 +89,64 @@ fn an_option_file_leads_to_the_server(version: Version) {
 }
 
 on_each_server!(an_option_file_leads_to_the_server);
+
+/// Which option opens the entrance that is left when all connections are in use.
+fn second_entrance(version: Version) -> &'static [&'static str] {
+    match version {
+        Version::Mysql57 | Version::Mysql80 => &[],
+        Version::Mysql9 => &["--admin-address=127.0.0.1", "--admin-port"],
+        _ => &["--extra-port"],
+    }
+}
+
+fn a_full_server_says_which_limit_is_reached_and_where_there_is_room(version: Version) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let entrance = second_entrance(version);
+    let mut builder = Server::builder(version).max_connections(5);
+    if let Some((named_by, more)) = entrance.split_last() {
+        builder = more.iter().fold(builder, |builder, more| builder.arg(*more));
+        builder = builder.arg(format!("{named_by}={port}"));
+    }
+    let server = builder.start().unwrap();
+    let mut root = Connection::open(&options(server.defaults_file())).unwrap();
+    // One connection more is kept for who may administrate the server: not for this account.
+    let few = options(server.few(&["USAGE ON *.*"]).unwrap());
+    let until_refused = || {
+        let mut held = Vec::new();
+        loop {
+            assert!(held.len() < 10, "nothing was refused");
+            match Connection::open(&few) {
+                Ok(connection) => held.push(connection),
+                Err(error) => return (held, error.to_string()),
+            }
+        }
+    };
+    let (held, error) = until_refused();
+    for words in ["error 1040: Too many connections", "max_connections", "extra_port", "admin_port"]
+    {
+        assert!(error.contains(words), "{version:?}: {error}");
+    }
+    if !entrance.is_empty() {
+        let text = format!("[client]\nuser=app\nhost=127.0.0.1\nport={port}\n");
+        let there = Connection::open(&written(&server, "entrance.cnf", &text));
+        there.unwrap_or_else(|error| panic!("{version:?}: {error}"));
+    }
+    drop(held);
+
+    // The server takes a moment to end their sessions.
+    let begun = Instant::now();
+    while root.global_status("Threads_connected").unwrap() > Some(1) {
+        assert!(begun.elapsed() < PATIENCE, "they do not end");
+        thread::sleep(Duration::from_millis(20));
+    }
+    root.rows("ALTER USER few@localhost WITH MAX_USER_CONNECTIONS 1").unwrap();
+    let (_held, error) = until_refused();
+    for words in ["error 1226", "this account has reached its own limit"] {
+        assert!(error.contains(words), "{version:?}: {error}");
+    }
+}
+
+on_each_server!(a_full_server_says_which_limit_is_reached_and_where_there_is_room);
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
