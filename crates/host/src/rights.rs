@@ -74,6 +74,8 @@ pub enum Need {
     Look,
     /// To open a file of such a process that is not for everybody: its memory, its program of mode 0750.
     Open,
+    /// To make a place in the kernel that programs share.
+    Map,
     /// To load a program into the kernel.
     Program,
     /// To load programs, and to see the processes of others with them.
@@ -89,6 +91,7 @@ impl Need {
         match self {
             Need::Look => &[Right::SysPtrace],
             Need::Open => &[Right::SysPtrace, Right::DacReadSearch],
+            Need::Map => &[Right::Bpf],
             Need::Program => &[Right::Bpf, Right::Perfmon],
             Need::Watch => &[Right::Bpf, Right::Perfmon, Right::SysPtrace],
             Need::Sample => &[Right::Perfmon],
@@ -146,6 +149,7 @@ mod tests {
             (Need::Look, &[][..], "CAP_SYS_PTRACE"),
             (Need::Open, &[], "CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH"),
             (Need::Open, &of_guide, "CAP_DAC_READ_SEARCH"),
+            (Need::Map, &[Perfmon], "CAP_BPF"),
             (Need::Program, &[Bpf], "CAP_PERFMON"),
             (Need::Watch, &[SysAdmin], "CAP_SYS_PTRACE"),
             (Need::Sample, &[Bpf], "CAP_PERFMON"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use libbpf_rs::MapType;
-use waggle_host::{Right, Rights};
+use waggle_host::{Need, Right, Rights};
 
 /// Whether the kernel, or our rights, give a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Fact {
     /// What was seen.
     pub why: String,
     /// What to do where the answer keeps waggle from working; `None` if nothing is missing.
-    pub remedy: Option<&'static str>,
+    pub remedy: Option<String>,
 }
 
 impl Fact {
@@ -39,8 +39,8 @@ impl Fact {
     }
 
     /// What to do if the answer is not yes.
-    fn or(mut self, remedy: &'static str) -> Self {
-        self.remedy = (self.state != State::Yes).then_some(remedy);
+    fn or(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = (self.state != State::Yes).then(|| remedy.into());
         self
     }
 }
@@ -277,7 +277,7 @@ fn bpf_system_call() -> Fact {
     match made {
         Ok(_) => Fact::new(NAME, State::Yes, "a map could be made"),
         Err(error) => Fact::new(NAME, State::No, format!("a map cannot be made: {error}"))
-            .or("run as root or give CAP_BPF and CAP_PERFMON; in a container allow bpf in seccomp"),
+            .or(format!("{}; in a container allow bpf in seccomp", Need::Map.remedy())),
     }
 }
 
@@ -288,7 +288,7 @@ fn task_storage() -> Fact {
         Ok(supported) => present(NAME, Ok(supported), "the storage of tasks for BPF")
             .or("use a kernel of 5.13 or later, with the right to use BPF"),
         Err(error) => Fact::new(NAME, State::Unknown, format!("cannot be tried: {error}"))
-            .or("run as root or give CAP_BPF"),
+            .or(Need::Map.remedy()),
     }
 }
 

@@ -56,7 +56,7 @@ struct FactJson {
     name: &'static str,
     state: &'static str,
     why: String,
-    remedy: Option<&'static str>,
+    remedy: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -323,7 +323,7 @@ fn in_words(report: &Report, verbose: bool) -> String {
     let mut text = String::from("this host\n");
     for fact in &report.host {
         text.push_str(&format!("  {:<22} {:<8} {}\n", fact.name, fact.state, on_a_line(&fact.why)));
-        if let Some(remedy) = fact.remedy {
+        if let Some(remedy) = &fact.remedy {
             text.push_str(&format!("  {:<22} {:<8} remedy: {remedy}\n", "", ""));
         }
     }
