@@ -188,6 +188,12 @@ impl Process {
         }
     }
 
+    /// Whether it is there no more, not even to be waited for.
+    pub fn is_gone(&self) -> bool {
+        let found = fs::symlink_metadata(&self.folder);
+        found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether it has a thread of this number, as its own namespace of processes counts them.
     pub fn has_thread(&self, number: u64) -> bool {
         let tasks = fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten();

@@ -119,15 +119,10 @@ impl Need {
         };
         let lacking = self.rights().iter().filter(|right| held.by(**right).is_none());
         let lacking: Vec<&str> = lacking.map(|right| right.name()).collect();
-        match held.by(Right::SysAdmin) {
-            _ if !lacking.is_empty() => {
-                format!("run as root, or with {}: not held here", lacking.join(", "))
-            }
-            Some(_) => {
-                "all rights that this needs are held: this kernel forbids it, even to root".to_owned()
-            }
-            None => "all rights that this needs are held: something else forbids it, such as a security \
-                     module or seccomp"
+        match lacking.is_empty() {
+            false => format!("run as root, or with {}: not held here", lacking.join(", ")),
+            true => "all rights that this needs are held: something else forbids it, as the kernel itself \
+                     (lockdown), a security module, seccomp or a user namespace"
                 .to_owned(),
         }
     }
@@ -168,7 +163,6 @@ mod tests {
             let remedy = need.remedy_with(held(rights));
             assert!(remedy.starts_with("all rights that this needs are held"), "{remedy}");
             assert!(!remedy.contains("CAP_") && !remedy.contains("run as root"), "{remedy}");
-            assert_eq!(remedy.contains("even to root"), rights.contains(&SysAdmin), "{remedy}");
         }
         assert!(Need::Look.remedy_with(None).contains("run as root"));
     }

@@ -1,6 +1,7 @@
 //! Time namespaces (time_namespaces(7)): the monotonic clock of a process may be ahead of the kernel's, or behind it.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::sync::OnceLock;
 
 use crate::process::Process;
@@ -13,9 +14,7 @@ impl Process {
         let own = fs::read_link(self.folder.join("ns/time"));
         match own {
             // Linux before 5.6, or built without time namespaces.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && self.is_there() => {
-                Some(0)
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound && !self.is_gone() => Some(0),
             Err(_) => None,
             Ok(own) => {
                 // The file tells of the namespace of its children to come, which may be another.
@@ -24,10 +23,6 @@ impl Process {
                 offset(&fs::read_to_string(self.folder.join("timens_offsets")).ok()?)
             }
         }
-    }
-
-    fn is_there(&self) -> bool {
-        self.folder.join("ns").exists()
     }
 }
 

@@ -43,7 +43,7 @@ pub use process_state::ProcessState;
 pub use processor_sample::{ProcessorSample, Waited};
 pub use processor_use::{ProcessorLimit, ProcessorUse};
 pub use reading::Reading;
-pub use record::{Ending, Record};
+pub use record::{Ending, LastLook, Record};
 pub use sample::{SAMPLE_TEXT_MAX, Sample, Samples};
 pub use server::{BuildKey, Clock, Flavour, Server};
 pub use session::{Blocked, Blocker, NowWait, Ran, RunningStatement};

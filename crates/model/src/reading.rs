@@ -61,6 +61,14 @@ impl<T> Reading<T> {
     }
 
     /// The same reading with its value turned into another.
+    pub fn into_value(self) -> Option<T> {
+        match self {
+            Reading::Value(value) => Some(value),
+            Reading::Absent(_) => None,
+        }
+    }
+
+    /// Turns the value into another one.
     pub fn map<U>(self, turn: impl FnOnce(T) -> U) -> Reading<U> {
         match self {
             Reading::Value(value) => Reading::Value(turn(value)),

@@ -43,9 +43,16 @@ pub struct Record {
 pub struct Ending {
     /// Why nothing follows.
     pub why: String,
-    /// When its sessions were looked at the last time, nanoseconds since 1970 (UTC); `None`: never.
-    pub looked_wall_ns: Option<u64>,
-    /// What ran at that look and was not seen to end. What began later is not known.
+    /// The last look at the sessions of a server that has ended; `None` where there was none, or it runs on.
+    pub last_look: Option<LastLook>,
+}
+
+/// What was seen of the sessions of a server before it ended. What began later is not known.
+#[derive(Clone, Debug)]
+pub struct LastLook {
+    /// When, nanoseconds since 1970 (UTC).
+    pub wall_ns: u64,
+    /// What ran and was not seen to end.
     pub ran: Vec<RunningStatement>,
 }
 
@@ -64,7 +71,8 @@ impl Record {
 
     /// Bytes of the texts in it: most of what it takes.
     pub fn text_bytes(&self) -> usize {
-        let ran = self.ended.iter().flat_map(|ended| &ended.ran);
+        let last_look = self.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
+        let ran = last_look.into_iter().flat_map(|look| &look.ran);
         let running = self.running.value().into_iter().flatten().chain(ran);
         let bytes = |statement: &RunningStatement| {
             let blocked = statement.blocked.as_ref().map_or(0, Blocked::text_bytes);

@@ -1,8 +1,8 @@
 //! Texts from outside as they may be shown: names, statements and messages hold whatever somebody put
 //! into them, and a terminal obeys escape sequences, also where it prints a file.
 //!
-//! What may not be shown stands there by its number, so that two names that differ never look the same. JSON
-//! keeps every character, as an escape.
+//! What may not be shown stands on a line by its number, so that two names that differ never look the same
+//! ([`name`]). JSON keeps every character, as an escape.
 
 use std::borrow::Cow;
 

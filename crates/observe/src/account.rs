@@ -4,8 +4,11 @@ use waggle_account::Books;
 use waggle_host::ProcessorTimes;
 use waggle_model::{Reading, RunningStatement};
 use waggle_probes::servers::durable_name;
+use waggle_probes::servers::layout::Field;
 use waggle_sql::stable_hash;
 
+use crate::capture::Watched;
+use crate::news::Parted;
 use crate::processors::Processors;
 use crate::silence::Silence;
 use crate::storage::Storage;
@@ -27,13 +30,11 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Opens that of the server with this process.
-    pub(crate) fn open(
-        pid: u32,
-        books: Option<Books>,
-        [starts_known, is_pooled]: [bool; 2],
-        parts: Reading<()>,
-    ) -> Account {
+    /// Opens that of a server.
+    pub(crate) fn open(watched: &Watched, books: Option<Books>, parts: Reading<()>) -> Account {
+        let pid = watched.server.pid;
+        let starts_known = watched.layout.offset(Field::StartTime).is_some();
+        let is_pooled = watched.is_pooled();
         let processors = Processors::open(pid, &ProcessorTimes::read());
         let silence = Silence::default();
         let storage = Storage::open(pid);
@@ -50,6 +51,14 @@ impl Account {
         };
         account.identify(pid);
         account
+    }
+
+    /// What ran at the last look at a server that has ended and was not seen to end, and when that look was.
+    pub(crate) fn last_look(&mut self, parted: &Parted) -> Option<(u64, Vec<RunningStatement>)> {
+        let Parted::Ended { ran } = parted else { return None };
+        let (looked_ns, mut running) = self.looked.take()?;
+        running.retain(|running| ran.contains(&running.key()));
+        Some((looked_ns, running))
     }
 
     /// Takes over by what the server is known for longer than it lives. A server that starts goes into its data

@@ -32,7 +32,7 @@ use waggle_probes::tap::{Event, Hook, ServerClock, TapError};
 use waggle_probes::waits::Waits;
 
 use crate::cost::KernelTime;
-use crate::news::{ENDED, News};
+use crate::news::{ENDED, News, Parted};
 use crate::places::{Place, refusal};
 use crate::refused::{RefusedServers, Told};
 
@@ -306,7 +306,7 @@ impl Capture {
             // Its end is told; it is tried again, for a place may be free then.
             self.refused.add(found.clone(), *owner, why.clone(), false);
         }
-        news.extend(self.let_go(other, Some(why)).map(News::Gone));
+        news.extend(self.let_go(other, Parted::RunsOn { why }).map(News::Gone));
     }
 
     /// Ends the watch over every server but one, and looks for no other.

@@ -28,18 +28,31 @@ pub struct Gone {
     pub server: Server,
     /// What was lost of it since it was attached.
     pub losses: Losses,
-    /// What ran at the last look and was not seen to end; nothing where it runs on.
-    pub ran: HashSet<StatementKey>,
-    /// Why it is watched no more, although it runs; `None`: it has ended.
-    pub why: Option<String>,
+    /// Why nothing follows.
+    pub parted: Parted,
+}
+
+/// Why a server is watched no more.
+#[derive(Clone, Debug)]
+pub enum Parted {
+    /// It has ended.
+    Ended {
+        /// What ran at the last look and was not seen to end.
+        ran: HashSet<StatementKey>,
+    },
+    /// It runs on.
+    RunsOn {
+        /// Why it is watched no more.
+        why: String,
+    },
 }
 
 impl Gone {
     /// Why nothing follows.
     pub fn reason(&self) -> String {
-        match &self.why {
-            Some(why) => format!("not watched any more: {why}"),
-            None => ENDED.to_owned(),
+        match &self.parted {
+            Parted::RunsOn { why } => format!("not watched any more: {why}"),
+            Parted::Ended { .. } => ENDED.to_owned(),
         }
     }
 }

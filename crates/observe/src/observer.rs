@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use waggle_account::{Books, Grouping};
 use waggle_host::{Process, ProcessorTimes, monotonic_ns};
 use waggle_model::{
-    Ending, Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
+    Ending, Identity, LastLook, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server,
+    Statement,
 };
 use waggle_probes::capture::Amount;
-use waggle_probes::servers::layout::Field;
 use waggle_probes::tap::Event;
 use waggle_probes::urgent::Urgent;
 
@@ -218,10 +218,8 @@ impl Observer {
             sinks.statements.iter_mut().for_each(|sink| sink.begin(server));
             let open = || Books::open(server, self.options.grouping, monotonic_ns());
             let books = (!sinks.records.is_empty()).then(open);
-            let starts_known = watched.layout.offset(Field::StartTime).is_some();
             let parts = self.capture.parts(*pid);
-            let known = [starts_known, watched.is_pooled()];
-            self.accounts.insert(*pid, Account::open(*pid, books, known, parts));
+            self.accounts.insert(*pid, Account::open(watched, books, parts));
         }
     }
 
@@ -267,18 +265,18 @@ impl Observer {
         self.tell_losses(server, losses, sinks);
         if let Some(mut account) = self.accounts.remove(&server.pid) {
             account.books.iter_mut().for_each(|books| books.begin_closing(monotonic_ns()));
-            let (looked_ns, mut ran) = account.looked.take().unzip();
-            let ran = ran.get_or_insert_default();
-            ran.retain(|running| gone.ran.contains(&running.key()));
+            let look = account.last_look(&gone.parted);
+            let looked_ns = look.as_ref().map(|(looked_ns, _)| *looked_ns);
+            let ran =
+                look.map_or_else(|| Reading::absent(gone.reason()), |(_, ran)| Reading::Value(ran));
             let record = self.close(server, &mut account, ran, losses, sinks);
-            let ending = |ran: &mut Vec<RunningStatement>| Ending {
-                why: gone.reason(),
-                looked_wall_ns: looked_ns.map(|ns| self.clocks.wall_ns(ns)),
-                ran: std::mem::take(ran),
-            };
             let record = record.map(|record| {
-                let running = Reading::absent(gone.reason());
-                Arc::new(Record { running, ended: Some(ending(ran)), ..record })
+                let (running, ran) = (Reading::absent(gone.reason()), record.running);
+                let wall_ns = looked_ns.map(|ns| self.clocks.wall_ns(ns));
+                let last_look = wall_ns.zip(ran.into_value());
+                let last_look = last_look.map(|(wall_ns, ran)| LastLook { wall_ns, ran });
+                let ended = Some(Ending { why: gone.reason(), last_look });
+                Arc::new(Record { running, ended, ..record })
             });
             sinks.take(record.as_slice());
         }
@@ -317,21 +315,17 @@ impl Observer {
             let losses = self.judge(server, losses, sinks);
             self.tell_losses(server, losses, sinks);
             let Some(mut account) = self.accounts.remove(&server.pid) else { continue };
-            let mut running = match samples.remove(&server.pid) {
+            let running = match samples.remove(&server.pid) {
                 Some(Ok(running)) => Reading::Value(running),
                 Some(Err(why)) => Reading::Absent(why),
                 None => Reading::absent("the server is not watched any more"),
             };
             account.processors.look(&times);
-            let running_now = match &mut running {
-                Reading::Value(running) => running.as_mut_slice(),
-                Reading::Absent(_) => &mut [],
-            };
-            let record = self.close(server, &mut account, running_now, losses, sinks);
-            if let Reading::Value(running) = &running {
+            let record = self.close(server, &mut account, running, losses, sinks);
+            if let Some(running) = record.as_ref().and_then(|record| record.running.value()) {
                 account.looked = Some((looked_ns, running.clone()));
             }
-            records.extend(record.map(|record| Record { running, ..record }));
+            records.extend(record);
             self.accounts.insert(server.pid, account);
         }
         let statements = records.iter().map(|record| record.interval.statements).sum();
@@ -386,19 +380,23 @@ impl Observer {
         self.take_news(news, sinks);
     }
 
-    /// Closes the books of one server, where it has some, with what runs at the end. The record does not have that yet.
+    /// Closes the books of one server, where it has some, with what runs at the end.
     fn close(
         &mut self,
         server: &Server,
         account: &mut Account,
-        running: &mut [RunningStatement],
+        mut running: Reading<Vec<RunningStatement>>,
         losses: Losses,
         sinks: &Sinks<'_>,
     ) -> Option<Record> {
         account.identify(server.pid);
         let books = account.books.as_mut()?;
-        let mut interval = books.close(running, losses);
-        running.iter_mut().for_each(shorten);
+        let running_now = match &mut running {
+            Reading::Value(running) => running.as_mut_slice(),
+            Reading::Absent(_) => &mut [],
+        };
+        let mut interval = books.close(running_now, losses);
+        running_now.iter_mut().for_each(shorten);
         if let Some(companion) = &sinks.companion {
             companion.complete(server.pid, &mut interval);
         }
@@ -413,7 +411,7 @@ impl Observer {
             processors: account.processors.used(),
             storage: account.storage.read(),
             interval,
-            running: Reading::absent("it was not looked"),
+            running,
             starts_known: account.starts_known,
             is_pooled: account.is_pooled,
             parts: account.parts.clone(),

@@ -293,24 +293,20 @@ impl Tap {
     }
 
     /// Hands out the statements whose end was not certain, now that every session was looked at:
-    /// `running` are the statements that ran in process `pid` at `looked_ns`.
+    /// `running` are the statements that ran in process `pid` at `looked_ns`. Returns those of the look before that
+    /// have ended unseen.
     pub fn settle(
         &mut self,
         pid: u32,
         running: &[RunningStatement],
         looked_ns: u64,
         mut consume: impl FnMut(&Statement<'_>),
-    ) {
+    ) -> HashSet<StatementKey> {
         self.tap.settle(pid, running, looked_ns, &mut |event| {
             if let Event::Ended(statement) = event {
                 consume(statement);
             }
-        });
-    }
-
-    /// The statements that ran at the last look at a process and were not seen to end.
-    pub fn unanswered(&self, pid: u32) -> HashSet<StatementKey> {
-        self.tap.unanswered(pid)
+        })
     }
 
     /// What the session of a running statement has set; `None` if that is not known.

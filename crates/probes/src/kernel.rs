@@ -100,7 +100,7 @@ fn kernel_version(proc_root: &Path) -> Fact {
 }
 
 /// The first two numbers of a release of the kernel.
-pub(crate) fn version(release: &str) -> Option<(u32, u32)> {
+fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }

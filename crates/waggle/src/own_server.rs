@@ -34,6 +34,21 @@ pub(crate) fn candidates(connection: &Connection) -> Vec<u32> {
     found.filter(|pid| listens(*pid)).collect()
 }
 
+/// Why a server of this host does not answer there; `None` where none is seen to stand still.
+pub(crate) fn standstill_at(leads: &Leads) -> Option<String> {
+    let is_it = |endpoint: &Endpoint| match (endpoint, leads) {
+        (Endpoint::Tcp(address), Leads::Tcp { host, port }) => {
+            address.port() == *port && matches!(&**host, "localhost" | "127.0.0.1" | "::1")
+        }
+        (Endpoint::Unix(path), Leads::Socket(own)) => path.file_name() == own.file_name(),
+        _ => false,
+    };
+    let listens =
+        |process: &Process| process.listens().value().is_some_and(|all| all.iter().any(is_it));
+    let mut found = servers(Path::new("/proc")).into_iter().map(|found| Process::of(found.pid));
+    found.find_map(|process| process.standstill().filter(|_| listens(&process)))
+}
+
 /// As [`of_connection`].
 ///
 /// # Errors

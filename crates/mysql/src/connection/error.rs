@@ -131,7 +131,7 @@ pub enum ConnectionError {
         error: String,
     },
     /// An answer did not come to its end in time.
-    #[error("server: it took too long to answer; the connection is given up")]
+    #[error("the server took too long to answer; the connection is given up")]
     TooSlow,
     /// An answer is larger than any that waggle asks for.
     #[error("server: it answered with more than {most} MiB; the connection is given up")]

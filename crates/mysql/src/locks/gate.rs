@@ -86,6 +86,14 @@ impl Source {
         }
     }
 
+    /// Where the states of the sessions tell of every wait, as far as this account may read that.
+    pub(super) fn of_states(&self, connection: &Connection, may_see_processes: bool) -> Source {
+        match connection.server_identity().flavour {
+            Flavour::Mariadb if may_see_processes => Source::Processlist,
+            _ => self.clone(),
+        }
+    }
+
     /// What the states there leave out; `None` where they tell of every wait.
     pub(super) fn leaves_out(&self, connection: &Connection) -> Option<String> {
         let is_mariadb = connection.server_identity().flavour == Flavour::Mariadb;
@@ -97,10 +105,6 @@ impl Source {
 
     /// Finds out what this account may read.
     pub(super) fn find(connection: &mut Connection) -> Result<Source, ConnectionError> {
-        let is_mariadb = connection.server_identity().flavour == Flavour::Mariadb;
-        if is_mariadb && may_see_processes(connection)? {
-            return Ok(Source::Processlist);
-        }
         if connection.server_identity().performance_schema {
             let rows = connection
                 .rows(&format!("SELECT 1 AS {MARK} FROM performance_schema.threads LIMIT 1"));

@@ -74,6 +74,8 @@ pub fn in_memory(
     let mut waits = waits_in_memory(seen, flavour);
     let row_waiters = seen.rows.value().map(Vec::len);
     let other_waits = Reading::Value(waits.len() - row_waiters.unwrap_or(0));
+    let is_none = |wait: &&Wait| wait.lock.kind == LockKind::None;
+    let waits_without_lock = waits.iter().filter(is_none).count();
     if waits.len() > 2 * WAITERS_MAX {
         not_known.push(format!("only {} of {} waits are shown", 2 * WAITERS_MAX, waits.len()));
         waits.truncate(2 * WAITERS_MAX);
@@ -95,6 +97,7 @@ pub fn in_memory(
         row_waits,
         row_waiters,
         other_waits,
+        waits_without_lock,
         tree,
         sessions,
         not_known,

@@ -1,13 +1,14 @@
 //! One look at the locks of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::{Duration, Instant};
 
-use waggle_model::Reading;
+use waggle_model::{Reading, WaitsFor};
 
-use super::gate::{self, RowWaits, Source};
+use super::gate::{self, RowWaits, Source, Waiting};
 use super::sessions::{self, Session};
-use super::tree::{Node, Tree};
+use super::tree::Tree;
 use super::wait::{Key, LockKind, Wait};
 use super::{WAITERS_MAX, both, rows, told};
 use crate::connection::{Connection, ConnectionError, IDLE_MAX_S};
@@ -22,6 +23,8 @@ pub struct Locks {
     pub row_waiters: Option<usize>,
     /// Sessions whose state says that they wait, for a lock or for something else; at most one more than [`WAITERS_MAX`].
     pub other_waits: Reading<usize>,
+    /// Of those, the sessions that wait for no lock.
+    pub waits_without_lock: usize,
     /// Who blocks whom.
     pub tree: Tree,
     /// Everybody in the tree of whom something is known.
@@ -44,36 +47,27 @@ impl Locks {
     pub fn somebody_waits(&self) -> SomebodyWaits {
         let by_gauge = || self.row_waits.value().is_some_and(|waits| waits.now > 0);
         let rows = self.row_waiters.map_or_else(by_gauge, |waiters| waiters > 0);
-        let without_lock = self.waits_without_lock();
-        let other = self.other_waits.value().is_some_and(|waits| *waits > without_lock);
-        let undetermined = self.tree.undetermined.len() > without_lock;
-        if rows || other || undetermined || !self.tree.roots.is_empty() {
+        let other = self.other_lock_waits().is_some_and(|waits| waits > 0);
+        if rows || other || self.tree.has_lock_waits() {
             return SomebodyWaits::ForLock;
         }
-        match (without_lock, self.not_known.is_empty()) {
-            (1.., _) => SomebodyWaits::NotForLock(without_lock),
+        match (self.waits_without_lock, self.not_known.is_empty()) {
+            (count @ 1.., _) => SomebodyWaits::NotForLock(count),
             (0, true) => SomebodyWaits::No,
             (0, false) => SomebodyWaits::NotKnown,
         }
     }
 
-    /// Sessions that wait, but for no lock.
-    pub fn waits_without_lock(&self) -> usize {
-        let is_none =
-            |node: &Node| node.wait.as_ref().is_some_and(|wait| wait.lock.kind == LockKind::None);
-        self.tree.undetermined.iter().filter(|(_, node)| is_none(node)).count()
-    }
-
     /// Sessions that wait for a lock that is none of rows; `None` where that is not known.
     pub fn other_lock_waits(&self) -> Option<usize> {
-        Some(self.other_waits.value()?.saturating_sub(self.waits_without_lock()))
+        Some(self.other_waits.value()?.saturating_sub(self.waits_without_lock))
     }
 }
 
 /// What is known of waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SomebodyWaits {
-    /// Somebody waits for a lock.
+    /// Somebody waits for a lock, or for a session that holds it up.
     ForLock,
     /// Nobody does, but this many sessions wait for something else.
     NotForLock(usize),
@@ -81,6 +75,22 @@ pub enum SomebodyWaits {
     No,
     /// Nobody was found, and not everywhere could be looked.
     NotKnown,
+}
+
+impl fmt::Display for SomebodyWaits {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SomebodyWaits::ForLock => write!(out, "somebody waits for a lock"),
+            SomebodyWaits::NotForLock(1) => write!(out, "1 session waits, not for a lock"),
+            SomebodyWaits::NotForLock(count) => {
+                write!(out, "{count} sessions wait, not for a lock")
+            }
+            SomebodyWaits::No => write!(out, "nobody waits"),
+            SomebodyWaits::NotKnown => {
+                write!(out, "nobody was found to wait, but not everywhere could be looked")
+            }
+        }
+    }
 }
 
 /// InnoDB renews its copy of the transactions only if nobody has read it for a tenth of a second
@@ -93,6 +103,8 @@ const QUIET_MAX: u32 = 10;
 /// Looks again and again; it knows what this account may read and what the last poll saw.
 pub struct Poller {
     source: Source,
+    /// Where the states of the sessions are.
+    states: Source,
     may_see_processes: bool,
     before: Before,
 }
@@ -140,7 +152,8 @@ impl Poller {
         ))?;
         let source = Source::find(connection)?;
         let may_see_processes = gate::may_see_processes(connection)?;
-        Ok(Poller { source, may_see_processes, before: Before::NOTHING })
+        let states = source.of_states(connection, may_see_processes);
+        Ok(Poller { source, states, may_see_processes, before: Before::NOTHING })
     }
 
     /// Looks once. It takes two statements if nothing waits, and one more the first time and from
@@ -166,9 +179,9 @@ impl Poller {
         let (sent_before, begun) = (connection.statements(), Instant::now());
         let mut not_known = Vec::new();
         let row_waits = gate::row_waits(connection)?;
-        let waiting = gate::waiting(connection, &self.source)?;
+        let waiting = gate::waiting(connection, &self.states)?;
         not_known.extend(row_waits.why().into_iter().chain(waiting.why()).map(str::to_owned));
-        not_known.extend(self.source.leaves_out(connection));
+        not_known.extend(self.states.leaves_out(connection));
         let mut waits: Vec<Wait> = Vec::new();
         let found = self.row_waits(connection, row_waits.value())?;
         let row_waiters = found.as_ref().and_then(Reading::value).map(Vec::len);
@@ -199,12 +212,15 @@ impl Poller {
         if let Some(memory) = &memory {
             both::sessions(&mut sessions, &tree, memory);
         }
+        let is_none = |one: &&Waiting| matches!(one.waits_for, WaitsFor::NoLock(_));
+        let waits_without_lock = waiting.value().into_iter().flatten().filter(is_none).count();
         let other_waits = waiting.map(|waiting| waiting.len());
         let statements = connection.statements() - sent_before;
         Ok(Locks {
             row_waits,
             row_waiters,
             other_waits,
+            waits_without_lock,
             tree,
             sessions,
             not_known,
@@ -319,6 +335,7 @@ mod tests {
             row_waits: Reading::Value(RowWaits { now: gauge, since_start: 9 }),
             row_waiters,
             other_waits: Reading::Value(0),
+            waits_without_lock: 0,
             tree: Tree::default(),
             sessions: BTreeMap::new(),
             not_known: Vec::new(),
@@ -333,5 +350,15 @@ mod tests {
         assert_eq!(locks(0, None).somebody_waits(), no);
         let not_known = Locks { not_known: vec!["no right".to_owned()], ..locks(0, None) };
         assert_eq!(not_known.somebody_waits(), SomebodyWaits::NotKnown);
+        let no_lock = |waits| Locks {
+            other_waits: Reading::Value(waits),
+            waits_without_lock: 101,
+            ..not_known.clone()
+        };
+        assert_eq!(no_lock(101).somebody_waits(), SomebodyWaits::NotForLock(101));
+        assert_eq!(
+            (no_lock(102).somebody_waits(), no_lock(102).other_lock_waits()),
+            (yes, Some(1))
+        );
     }
 }

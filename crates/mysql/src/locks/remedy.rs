@@ -358,6 +358,7 @@ mod tests {
             row_waits: Reading::absent("not read"),
             row_waiters: None,
             other_waits: Reading::Value(1),
+            waits_without_lock: 0,
             tree: Tree::build(vec![wait]),
             sessions: clients.collect(),
             not_known: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::wait::{Key, Source, Unknown, Wait};
+use super::wait::{Key, LockKind, Source, Unknown, Wait};
 
 /// One session and everybody who waits for it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +36,15 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Whether somebody in it waits for a lock.
+    pub(super) fn has_lock_waits(&self) -> bool {
+        fn waits(node: &Node) -> bool {
+            node.wait.as_ref().is_some_and(|wait| wait.lock.kind != LockKind::None)
+                || node.waiters.iter().any(waits)
+        }
+        !self.roots.is_empty() || self.undetermined.iter().any(|(_, node)| waits(node))
+    }
+
     /// Builds the tree. Of two waits of one participant the first counts.
     pub fn build(waits: Vec<Wait>) -> Tree {
         let mut by_waiter: BTreeMap<Key, Wait> = BTreeMap::new();

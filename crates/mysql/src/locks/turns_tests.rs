@@ -40,6 +40,7 @@ fn look(waited_s: f64, after: f64, holders: &[Holder]) -> Locks {
         row_waits: Reading::absent("not read"),
         row_waiters: None,
         other_waits: Reading::Value(1),
+        waits_without_lock: 0,
         tree: Tree::build(vec![wait]),
         sessions: holders.iter().map(session).collect(),
         not_known: Vec::new(),

@@ -60,7 +60,7 @@ pub enum LockKind {
     Replication,
     /// No lock: somebody or something else, as the state says.
     None,
-    /// A lock of another kind; the state says which.
+    /// Something else, as far as is known a lock; the state says what.
     Other,
 }
 

@@ -1,13 +1,11 @@
 //! The end of the watch over a server.
 
-use std::collections::HashSet;
-
 use waggle_host::monotonic_ns;
 use waggle_model::Statement;
 use waggle_probes::capture::Amount;
 
 use super::{Capture, RunningTexts, Watched};
-use crate::news::{Gone, News};
+use crate::news::{Gone, News, Parted};
 
 impl Capture {
     pub(super) fn forget(
@@ -20,10 +18,8 @@ impl Capture {
         self.builds.forget(pid);
         if self.watched.contains_key(&pid) {
             self.tap.drain(Amount::UpToNow, &mut *consume);
-            let ran = self.tap.unanswered(pid);
-            self.tap.settle(pid, &[], monotonic_ns(), consume);
-            let gone = self.let_go(pid, None);
-            news.extend(gone.map(|gone| News::Gone(Box::new(Gone { ran, ..*gone }))));
+            let ran = self.tap.settle(pid, &[], monotonic_ns(), consume);
+            news.extend(self.let_go(pid, Parted::Ended { ran }).map(News::Gone));
         }
     }
 
@@ -39,11 +35,11 @@ impl Capture {
     }
 
     /// Ends the watch over a server whose statements were handed over.
-    pub(super) fn let_go(&mut self, pid: u32, why: Option<String>) -> Option<Box<Gone>> {
+    pub(super) fn let_go(&mut self, pid: u32, parted: Parted) -> Option<Box<Gone>> {
         let server = self.watched.remove(&pid)?.server;
         // Another server may get its pid by the time that this is read.
         let losses = self.tap.detach(pid);
-        Some(Box::new(Gone { server, losses, ran: HashSet::new(), why }))
+        Some(Box::new(Gone { server, losses, parted }))
     }
 
     /// Ends the watch over servers that the last look has shown to have nothing by which to watch them. Hands over
@@ -60,7 +56,7 @@ impl Capture {
             if let Some(Ok(running)) = running {
                 self.tap.settle(pid, &running, looked_ns, &mut *consume);
             }
-            all.extend(self.let_go(pid, Some(why)));
+            all.extend(self.let_go(pid, Parted::RunsOn { why }));
         }
         all
     }

@@ -20,7 +20,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use waggle_host::processors;
+use waggle_host::{monotonic_ns, processors};
 
 use super::mapped::Mapped;
 use super::skeleton::types;
@@ -94,8 +94,8 @@ pub(super) struct Rings {
     memory: Mapped,
     shape: Shape,
     cursors: Vec<Cursor>,
-    /// The time of the oldest record of each ring that has one.
-    fronts: BinaryHeap<Reverse<(u64, usize)>>,
+    /// When the oldest record of each ring that has one may be read, its time, and the ring.
+    fronts: BinaryHeap<Reverse<(u64, u64, usize)>>,
     /// How full the fullest ring was when it was last read, 0 to 1.
     filled: f64,
 }
@@ -116,6 +116,12 @@ enum Front {
     Nothing,
     /// A record that is being written.
     Incomplete,
+}
+
+/// `now_ns` may be long ago: then the clock is asked again.
+fn is_of_another_clock(time: u64, now_ns: u64) -> bool {
+    let is_ahead = |now_ns: u64| time > now_ns.saturating_add(OTHER_CLOCK_NS);
+    is_ahead(now_ns) && is_ahead(monotonic_ns())
 }
 
 impl Rings {
@@ -169,12 +175,12 @@ impl Rings {
         }
         let mut drained = 0;
         while drained < limit {
-            let Some(Reverse((time, ring))) = self.fronts.pop() else { break };
-            if time >= until {
+            let Some(Reverse((from, time, ring))) = self.fronts.pop() else { break };
+            if from >= until {
                 break;
             }
             self.take(ring, consume);
-            self.cursors[ring].free_ns = self.cursors[ring].free_ns.max(time);
+            self.cursors[ring].free_ns = self.cursors[ring].free_ns.max(time.min(from));
             until = until.min(self.look(ring, now_ns));
             drained += 1;
         }
@@ -185,10 +191,10 @@ impl Rings {
     fn look(&mut self, ring: usize, now_ns: u64) -> u64 {
         match self.front(ring) {
             // Else it would stand in the way of all that follow, until its time has come.
-            Front::Record(time) if time > now_ns.saturating_add(OTHER_CLOCK_NS) => {
-                self.fronts.push(Reverse((now_ns.saturating_sub(1), ring)));
+            Front::Record(time) if is_of_another_clock(time, now_ns) => {
+                self.fronts.push(Reverse((now_ns.saturating_sub(1), time, ring)));
             }
-            Front::Record(time) => self.fronts.push(Reverse((time, ring))),
+            Front::Record(time) => self.fronts.push(Reverse((time, time, ring))),
             Front::Nothing => {
                 self.cursors[ring].free_ns = now_ns;
                 self.rewind(ring);

@@ -40,8 +40,13 @@ impl Found {
     /// Whether it has ended meanwhile: then nothing that was not found of it says anything.
     pub fn has_ended(&self) -> bool {
         let process = Process::of(self.pid);
-        let is_same = process.start_ticks().value() == Some(&self.start_ticks);
-        !is_same || process.state().value().is_none_or(|state| matches!(state, 'Z' | 'X'))
+        match (process.start_ticks(), process.state()) {
+            (Reading::Value(start), Reading::Value(state)) => {
+                start != self.start_ticks || matches!(state, 'Z' | 'X')
+            }
+            // Also waggle may have come to a limit.
+            _ => process.is_gone(),
+        }
     }
 
     /// Whether the same process still runs the same program: it can become another one by `exec`.

@@ -205,16 +205,17 @@ impl Probe {
     }
 
     /// Hands out the statements whose end was not certain, now that every session was looked at:
-    /// `running` are the statements that ran in process `pid` at `looked_ns`.
+    /// `running` are the statements that ran in process `pid` at `looked_ns`. Returns those of the look before that
+    /// have ended unseen.
     pub(crate) fn settle(
         &mut self,
         pid: u32,
         running: &[RunningStatement],
         looked_ns: u64,
         consume: &mut dyn FnMut(Event<'_>),
-    ) {
+    ) -> HashSet<StatementKey> {
         let Probe { targets, fold, emitter, .. } = self;
-        let Some(tapped) = targets.get(&pid) else { return };
+        let Some(tapped) = targets.get(&pid) else { return HashSet::new() };
         let now: HashSet<StatementKey> = running.iter().map(RunningStatement::key).collect();
         let has_start = tapped.target.plan.at(Field::StartTime).is_some();
         let over = fold.release(|tgid, statement, end_ns| {
@@ -225,7 +226,7 @@ impl Probe {
         });
         let before = emitter.running.entry(pid).or_default();
         let unseen = before.difference(&now).filter(|gone| !fold.saw_end(pid, **gone));
-        let unseen = unseen.count() as u64;
+        let unseen: HashSet<StatementKey> = unseen.copied().collect();
         // A statement can have ended between the look and now, which its reply has told already; another connection
         // can have its session by now.
         *before = running
@@ -234,16 +235,11 @@ impl Probe {
             .map(RunningStatement::key)
             .filter(|statement| !fold.is_past(pid, *statement))
             .collect();
-        emitter.lost.entry(pid).or_default().add(Loss::EndedUnseen, unseen);
+        emitter.lost.entry(pid).or_default().add(Loss::EndedUnseen, unseen.len() as u64);
         for (held, whole) in over {
             emitter.held(tapped, &held, whole, consume);
         }
-    }
-
-    /// The statements that ran at the last look at a process and were not seen to end.
-    pub(crate) fn unanswered(&self, pid: u32) -> HashSet<StatementKey> {
-        let ran = self.emitter.running.get(&pid).into_iter().flatten();
-        ran.filter(|statement| !self.fold.saw_end(pid, **statement)).copied().collect()
+        unseen
     }
 
     /// What the session of a running statement has set; `None` if that is not known.

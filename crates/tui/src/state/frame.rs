@@ -180,8 +180,9 @@ pub(crate) struct Frame {
     pub(crate) other_calls: u64,
     /// The blocked and the oldest first. In the last interval of a server, those that ran at the last look.
     pub(crate) sessions: Vec<Session>,
-    /// How long before the end of a server that look was, nanoseconds; `None` where it goes on, or nobody has looked.
-    pub(crate) last_look_ns: Option<u64>,
+    /// How long before the end of a server that look was, nanoseconds, and how many ran; `None` where it goes on, or
+    /// nobody has looked.
+    pub(crate) last_look: Option<(u64, usize)>,
     /// Of digests, while this is the newest interval.
     pub(crate) details: HashMap<DigestKey, Details>,
 }
@@ -197,12 +198,10 @@ impl Frame {
         let is_measured = record.parts.value().is_some();
         let spent_absent = record.parts_absent().unwrap_or_default().into();
         let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
-        let ending = record.ended.as_ref();
-        let last_look_ns =
-            ending.and_then(|ending| record.end_wall_ns.checked_sub(ending.looked_wall_ns?));
+        let last_look = record.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();
-        let ran = ending.map(|ending| &ending.ran);
+        let ran = last_look.map(|look| &look.ran);
         let seen = running.or(ran).map_or(&[][..], Vec::as_slice);
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let overview = Overview {
@@ -250,7 +249,8 @@ impl Frame {
             rows_left_out: 0,
             other_calls: interval.other.calls,
             sessions: sessions(seen, interval.end_ns, literals),
-            last_look_ns,
+            last_look: last_look
+                .map(|look| (record.end_wall_ns.saturating_sub(look.wall_ns), look.ran.len())),
             details,
         }
     }

@@ -7,7 +7,7 @@ mod time;
 use std::collections::BTreeMap;
 
 use ratatui_core::text::{Line, Span};
-use waggle_model::{DigestKey, Sample, TimeClass};
+use waggle_model::{DigestKey, Sample, TimeClass, visible};
 use waggle_sql::SqlModes;
 
 use super::bars::{bar, sparkline};
@@ -15,7 +15,7 @@ use super::look::{BAR, BOLD, DIM, PLAIN, TITLE};
 use super::number::{age, count, ms, percent, plain, step};
 use super::over_time::OverTime;
 use super::sql;
-use super::text::{clean, fit, left, right, wrapped};
+use super::text::{fit, left, right, wrapped};
 use crate::state::{
     App, Frame, Measured, Opened, Row, Session, Wait, Watched, kind_name, lower_ns, modes,
     printable,
@@ -226,7 +226,8 @@ fn who(one: &Watched, frame: &Frame, key: &DigestKey, width: usize) -> Vec<Line<
     let mut users: BTreeMap<String, u64> = BTreeMap::new();
     for details in one.details(frame, key).into_iter().flatten() {
         for (user, calls) in &details.users {
-            *users.entry(String::from_utf8_lossy(user).into_owned()).or_default() += calls;
+            let user = visible::name(&String::from_utf8_lossy(user)).into_owned();
+            *users.entry(user).or_default() += calls;
         }
     }
     let mut users: Vec<(String, u64)> = users.into_iter().collect();
@@ -299,7 +300,7 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
     };
     let lossy = |bytes: &Option<Vec<u8>>| {
         let bytes = bytes.as_deref().unwrap_or(b"-");
-        clean(&String::from_utf8_lossy(bytes)).collect::<String>()
+        visible::name(&String::from_utf8_lossy(bytes)).into_owned()
     };
     let number = |value: Option<u64>| count(value.map(|value| value as f64));
     let facts = format!(

@@ -80,12 +80,11 @@ pub(crate) fn lines(
 
 fn title(one: &Watched, frame: &Frame) -> String {
     let Some(running) = frame.overview.running else {
-        return match frame.last_look_ns {
+        return match frame.last_look {
             None => "RUNNING: not measured".to_owned(),
-            Some(before) => format!(
-                "RAN AT THE LAST LOOK, {} before the end: {}; what began later is not known",
-                age(before),
-                frame.sessions.len()
+            Some((before, ran)) => format!(
+                "RAN AT THE LAST LOOK, {} before the end: {ran}; what began later is not known",
+                age(before)
             ),
         };
     };

@@ -7,7 +7,7 @@ mod times;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Color;
-use waggle_model::{DigestKey, DigestName, DigestsMax, Ending, Loss, Reading};
+use waggle_model::{DigestKey, DigestName, DigestsMax, Ending, LastLook, Loss, Reading};
 
 use super::{Look, draw, picture};
 use crate::input::Key;
@@ -79,8 +79,10 @@ fn two_servers_of_which_one_ended_and_the_sessions_in_front() {
     let running = std::mem::replace(&mut last.record.running, Reading::absent(""));
     last.record.ended = Some(Ending {
         why: "the server has ended".to_owned(),
-        looked_wall_ns: Some(last.record.begin_wall_ns),
-        ran: running.value().cloned().unwrap_or_default(),
+        last_look: Some(LastLook {
+            wall_ns: last.record.begin_wall_ns,
+            ran: running.value().cloned().unwrap_or_default(),
+        }),
     });
     last.record.interval.losses.add(Loss::RingFull, 12);
     app.take(last);

@@ -27,7 +27,7 @@ const CHECKS: u32 = 3;
 
 /// Say what can be measured here, what cannot, and what to do about it.
 ///
-/// Exit code 1 where a server of this host cannot be watched, or may be hidden from us.
+/// Exit code 1 where a server of this host cannot be watched, stands still, or may be hidden from us.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: waggle doctor --pid 4711")]
 pub(super) struct Args {

@@ -14,6 +14,7 @@ use waggle_mysql::locks::{Deadlock, Locks, Poller, SomebodyWaits, TURN, last_dea
 use waggle_mysql::{Connection, ServerIdentity};
 
 use super::account::AccountArgs;
+use super::connect::connect;
 use super::{Failure, Outcome, pause, pid, print, stop_on_signal};
 use crate::streams::tell;
 use beside::Beside;
@@ -99,8 +100,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
         }
     }
     let options = args.account.clone().read()?;
-    let mut connection =
-        Connection::open(&options).map_err(|error| Failure::Config(error.into()))?;
+    let mut connection = connect(&options, Connection::open)?;
     let mut poller = Poller::new(&mut connection)?;
     let mut memory = Beside::new(&args, &stop);
     if args.watch.is_some() {
@@ -149,14 +149,15 @@ fn show(args: &Args, connection: &mut Connection, locks: &Locks) -> Result<(), F
 }
 
 fn outcome(locks: &Locks) -> Result<Outcome, Failure> {
-    let why = match locks.somebody_waits() {
+    let waits = locks.somebody_waits();
+    let why = match waits {
         SomebodyWaits::ForLock => return Ok(Outcome::No),
         SomebodyWaits::No => return Ok(Outcome::Done),
-        SomebodyWaits::NotForLock(1) => "1 session waits, not for a lock".to_owned(),
-        SomebodyWaits::NotForLock(count) => format!("{count} sessions wait, not for a lock"),
-        SomebodyWaits::NotKnown => locks.not_known.join("; "),
+        SomebodyWaits::NotForLock(_) => Some(waits.to_string()),
+        SomebodyWaits::NotKnown => None,
     };
-    Err(Failure::Cannot(anyhow::anyhow!("{why}")))
+    let why: Vec<String> = why.into_iter().chain(locks.not_known.iter().cloned()).collect();
+    Err(Failure::Cannot(anyhow::anyhow!("{}", why.join("; "))))
 }
 
 /// `false` if a signal came.

@@ -2,6 +2,7 @@
 
 mod account;
 mod children;
+mod connect;
 mod ddl;
 mod doctor;
 mod innodb;

@@ -10,6 +10,7 @@ use waggle_mysql::{Connection, Report};
 use waggle_observe::no_server;
 
 use super::account::AccountArgs;
+use super::connect::connect;
 use super::watch::{CaptureArgs, until};
 use super::{Failure, Outcome, print, some_time, stop_on_signal};
 use crate::lacking;
@@ -46,7 +47,7 @@ pub(super) fn run(args: Args) -> Result<Outcome, Failure> {
             no_server()
         )));
     }
-    let connection = Connection::open(&options).map_err(|error| Failure::Config(error.into()))?;
+    let connection = connect(&options, Connection::open)?;
     let verification = Verification::begin(capture, connection).map_err(Failure::Config)?;
     let pid = verification.pid();
     let ready = || tell!("waggle: pid {pid}: the counters are read; capturing");

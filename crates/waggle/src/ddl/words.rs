@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use waggle_model::visible::on_a_line;
+use waggle_model::visible::{name, on_a_line};
 
 use super::line::{Gap, Line, ServerName, StatementLine};
 use super::output::Destination;
@@ -39,10 +39,11 @@ impl<W: Write> Words<W> {
 
     fn statement(&mut self, line: &StatementLine) -> io::Result<()> {
         let unknown = || "-".to_owned();
-        let objects: Vec<String> = line.objects.iter().map(|object| object.full_name()).collect();
+        let objects: Vec<String> =
+            line.objects.iter().map(|object| name(&object.full_name()).into_owned()).collect();
         let account = match (&line.user, &line.host) {
-            (Some(user), Some(host)) => format!("{user}@{host}"),
-            (Some(one), None) | (None, Some(one)) => one.clone(),
+            (Some(user), Some(host)) => format!("{}@{}", name(user), name(host)),
+            (Some(one), None) | (None, Some(one)) => name(one).into_owned(),
             (None, None) => unknown(),
         };
         let error = match line.error {
@@ -58,10 +59,10 @@ impl<W: Write> Words<W> {
             in_short(&line.server),
             line.duration_us.map_or_else(unknown, |us| format!("{:.3}", us / 1e3)),
             line.connection_id.map_or_else(unknown, |id| id.to_string()),
-            on_a_line(&account),
+            account,
             error,
             line.kind,
-            on_a_line(&objects.join(", ")),
+            objects.join(", "),
             on_a_line(line.text.as_deref().unwrap_or("-")),
         )?;
         let lock_wait = line.lock_wait_us.filter(|us| *us >= TOLD_FROM_US);
@@ -75,7 +76,7 @@ impl<W: Write> Words<W> {
         }
         let named = waiting.iter().take(WAITING_SHOWN).map(|one| {
             let id = one.connection_id.map_or_else(unknown, |id| id.to_string());
-            format!("{} (id {id})", on_a_line(one.user.as_deref().unwrap_or("-")))
+            format!("{} (id {id})", name(one.user.as_deref().unwrap_or("-")))
         });
         let named = named.collect::<Vec<_>>().join(", ");
         let more = match waiting.len().saturating_sub(WAITING_SHOWN) {

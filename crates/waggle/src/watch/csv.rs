@@ -74,7 +74,7 @@ impl<W: Write + Send> Output for Csv<W> {
             for (hash, totals) in digests {
                 self.write(&Row::new(&time, server, length_ns, Some(hash), totals))?;
             }
-            if other.calls > 0 || other.active_ns > 0 {
+            if other.calls > 0 || other.active_ns > 0 || other.starts_unknown > 0 {
                 self.write(&Row::new(&time, server, length_ns, None, &other))?;
             }
         }

@@ -74,7 +74,7 @@ struct EndedJson {
     why: String,
     last_look: Option<String>,
     /// What ran at the last look and was not seen to end.
-    ran: Vec<SessionJson>,
+    ran: Option<Vec<SessionJson>>,
 }
 
 /// In cores: 1 is a whole processor all the time.
@@ -276,8 +276,10 @@ impl EndedJson {
     fn new(ended: &Ending, record: &Record, redact: bool) -> EndedJson {
         EndedJson {
             why: ended.why.clone(),
-            last_look: ended.looked_wall_ns.map(|ns| time_of(ns).to_string()),
-            ran: ended.ran.iter().map(|one| SessionJson::new(one, record, redact)).collect(),
+            last_look: ended.last_look.as_ref().map(|look| time_of(look.wall_ns).to_string()),
+            ran: ended.last_look.as_ref().map(|look| {
+                look.ran.iter().map(|one| SessionJson::new(one, record, redact)).collect()
+            }),
         }
     }
 }
@@ -333,6 +335,9 @@ impl DigestJson {
         let name = totals.name.as_ref();
         let server = totals.server_digest.as_ref();
         let user = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+        let load = totals.active_sessions(length_ns);
+        let mut spent = SpentJson::new(&totals.spent, totals.active_ns, length_ns, is_measured);
+        spent.active_sessions_by = spent.active_sessions_by.filter(|_| load.is_some());
         DigestJson {
             digest: key.map(|hash| format!("{hash:016x}")),
             digest_text: name.map(|name| name.text.to_string()),
@@ -349,8 +354,8 @@ impl DigestJson {
             no_index: totals.no_index.get(),
             lock_us: totals.lock_ns.get().map(|ns| ns / 1000),
             latency_us: Latency::of(&totals.latency_ns),
-            active_sessions: totals.active_sessions(length_ns),
-            spent: SpentJson::new(&totals.spent, totals.active_ns, length_ns, is_measured),
+            active_sessions: load,
+            spent,
             users: totals.users.iter().map(|(name, calls)| (user(name), *calls)).collect(),
             samples: SamplesJson {
                 slowest: sample(&totals.samples.slowest),

@@ -55,7 +55,7 @@ fn a_rung_that_the_kernel_refuses_is_named_with_the_reason() {
         // A kernel that allows it: then it works.
         return assert!(!ended.lines().is_empty());
     }
-    ended.assert_refused(&["fentry", "this kernel forbids it, even to root"]);
+    ended.assert_refused(&["fentry", "all rights that this needs are held"]);
 }
 
 /// Also run under Debian's 6.1 kernel (`cargo xtask test --long 6.1`), where another rung is the first that

@@ -1,7 +1,7 @@
 //! Who holds the lock that something waits for, and what it ran.
 
 use ratatui_core::text::Line;
-use waggle_model::{Blocked, Blocker, Identity, Ran, StatementLockWait};
+use waggle_model::{Blocked, Blocker, Identity, Ran, StatementLockWait, visible};
 
 use super::named;
 use crate::state::{Session, WaitsNow, printable};
@@ -92,7 +92,7 @@ fn lines(blocked: &Blocked, now_ns: u64, literals: bool, width: usize) -> Vec<Li
 fn account(identity: &Identity) -> String {
     let name = |bytes: &Option<Vec<u8>>| {
         let bytes = bytes.as_deref().unwrap_or(b"?");
-        clean(&String::from_utf8_lossy(bytes)).collect::<String>()
+        visible::name(&String::from_utf8_lossy(bytes)).into_owned()
     };
     format!("{}@{}", name(&identity.user), name(&identity.host))
 }

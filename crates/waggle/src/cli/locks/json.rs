@@ -74,7 +74,7 @@ pub(super) fn of(look: &Look<'_>) -> LookJson {
         row_lock_waiters: locks.row_waiters,
         row_lock_waits_since_start: locks.row_waits.value().map(|waits| waits.since_start),
         other_lock_waits: locks.other_lock_waits(),
-        waits_without_lock: locks.waits_without_lock(),
+        waits_without_lock: locks.waits_without_lock,
         blockers: locks.tree.roots.iter().map(|one| node(one, look, true)).collect(),
         undetermined: undetermined
             .map(|(unknown, waiter)| UndeterminedJson {

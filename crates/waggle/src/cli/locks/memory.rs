@@ -10,7 +10,8 @@ use waggle_host::monotonic_ns;
 use waggle_model::{Command, Ran, SeenLocks, SeenSession};
 use waggle_mysql::locks::{About, Locks, Memory, TURN, in_memory, server_in_memory};
 use waggle_observe::{
-    Capture, Missing, Observer, ObserverOptions, OpenTransaction, Sinks, WhyMissing, no_server,
+    Capture, Missing, Observer, ObserverOptions, OpenTransaction, Sinks, Watched, WhyMissing,
+    no_server,
 };
 use waggle_probes::capture::Amount;
 
@@ -23,6 +24,8 @@ use crate::text::printable;
 
 /// How often the observer looks at sessions by itself.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// Why nothing is told of a server that was read just before.
+const ENDED: &str = "the server has ended";
 
 /// Finds the servers, or the one of this process. Who does not go on looking for them waits for all that may be found.
 pub(super) fn attach(
@@ -54,6 +57,9 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
             observer.run(&mut Sinks::default(), &mut until(Some(TURN), stop));
             before = known(&told).map(|(pid, locks)| (pid, locks.clone())).collect();
             told = read(&mut observer, redact);
+            for pid in before.keys() {
+                told.entry(*pid).or_insert_with(|| Err(ENDED.to_owned()));
+            }
         }
         for (pid, locks) in &mut told {
             if let (Ok(locks), Some(before)) = (locks, before.get(pid)) {
@@ -64,8 +70,7 @@ pub(super) fn run(args: &Args, capture: Capture, stop: &AtomicBool) -> Result<Ou
         let Some(pause) = args.watch else {
             let missing = unknown(&observer.capture().missing());
             let missing = (!missing.is_empty()).then(|| lacking::servers(&missing));
-            let found = known(&told).map(|(_, locks)| locks);
-            return sum(found, unread.into_iter().chain(missing).collect());
+            return sum(known(&told), unread.into_iter().chain(missing).collect());
         };
         before = known(&told).map(|(pid, locks)| (pid, locks.clone())).collect();
         let left = pause.saturating_sub(begin.elapsed());
@@ -89,12 +94,12 @@ fn show(
 ) -> Result<Vec<String>, Failure> {
     let mut unread = Vec::new();
     for (pid, told) in told {
-        let Some(watched) = observer.capture().watched().get(pid) else { continue };
+        let watched = observer.capture().watched().get(pid);
         let locks = match told {
             Ok(locks) => locks,
             Err(why) => {
                 // One that has just ended is no loss where there are others.
-                let has_ended = watched.found().has_ended();
+                let has_ended = watched.is_none_or(|watched| watched.found().has_ended());
                 if args.watch.is_some() || has_ended && args.pid.is_none() {
                     tell!("waggle: pid {pid}: {why}");
                 } else {
@@ -103,7 +108,7 @@ fn show(
                 continue;
             }
         };
-        let server = &watched.server;
+        let Some(Watched { server, .. }) = watched else { continue };
         let look = Look {
             at: jiff::Timestamp::now(),
             server: &server_in_memory(server.flavour, &server.version),
@@ -181,28 +186,28 @@ fn unknown(missing: &[Missing]) -> Vec<Missing> {
     missing.iter().filter(is_meant).cloned().collect()
 }
 
-/// The worst outcome of all servers; `missing` are those that could not be read.
+/// The worst outcome of all servers; `doubts` say what is not known of them, or of those that could not be read.
 fn sum<'a>(
-    found: impl Iterator<Item = &'a Locks>,
-    mut missing: Vec<String>,
+    found: impl Iterator<Item = (u32, &'a Locks)>,
+    mut doubts: Vec<String>,
 ) -> Result<Outcome, Failure> {
     let mut is_any = false;
-    for locks in found {
+    for (pid, locks) in found {
         match outcome(locks) {
             Ok(Outcome::No) => is_any = true,
             Ok(Outcome::Done) => {}
             Err(Failure::Usage(why) | Failure::Config(why) | Failure::Cannot(why)) => {
-                missing.push(format!("{why:#}"));
+                doubts.push(format!("pid {pid}: {why:#}"));
             }
         }
     }
     if is_any {
-        missing.iter().for_each(|why| tell!("waggle: {why}"));
+        doubts.iter().for_each(|why| tell!("waggle: {why}"));
         return Ok(Outcome::No);
     }
-    match missing.is_empty() {
+    match doubts.is_empty() {
         true => Ok(Outcome::Done),
-        false => Err(Failure::Cannot(anyhow!("{}", missing.join("; ")))),
+        false => Err(Failure::Cannot(anyhow!("{}", doubts.join("; ")))),
     }
 }
 
@@ -215,13 +220,13 @@ mod tests {
     #[test]
     fn where_a_server_is_missing_nobody_says_that_nobody_waits() {
         let missing = || vec!["pid 7 is not watched yet".to_owned()];
-        assert!(matches!(sum([].iter(), Vec::new()), Ok(Outcome::Done)));
-        assert!(matches!(sum([].iter(), missing()), Err(Failure::Cannot(_))));
+        assert!(matches!(sum([].into_iter(), Vec::new()), Ok(Outcome::Done)));
+        assert!(matches!(sum([].into_iter(), missing()), Err(Failure::Cannot(_))));
         let (metadata, rows) = (Reading::Value(Vec::new()), Reading::Value(Vec::new()));
         let seen =
             SeenLocks { sessions: Vec::new(), metadata, rows, unreadable: 0, is_pooled: false };
         let free = in_memory(&seen, Flavour::Mariadb, &|_| unreachable!("nobody is there"));
-        assert!(matches!(sum([&free].into_iter(), Vec::new()), Ok(Outcome::Done)));
-        assert!(matches!(sum([&free].into_iter(), missing()), Err(Failure::Cannot(_))));
+        assert!(matches!(sum([(7, &free)].into_iter(), Vec::new()), Ok(Outcome::Done)));
+        assert!(matches!(sum([(7, &free)].into_iter(), missing()), Err(Failure::Cannot(_))));
     }
 }

@@ -69,19 +69,12 @@ impl Page<'_> {
         let row = locks.row_waiters.map(|waiters| waiters as u64).or(by_gauge);
         let row = row.map_or("?".to_owned(), |waits| waits.to_string());
         let other = locks.other_lock_waits().map_or("?".to_owned(), |waits| waits.to_string());
-        let what = match (locks.somebody_waits(), locks.waits_without_lock()) {
+        let what = match (locks.somebody_waits(), locks.waits_without_lock) {
             (SomebodyWaits::ForLock, 0) => format!("waits: {row} for row locks, {other} other"),
             (SomebodyWaits::ForLock, count) => {
                 format!("waits: {row} for row locks, {other} for others, {count} not for a lock")
             }
-            (SomebodyWaits::NotForLock(1), _) => "1 session waits, not for a lock".to_owned(),
-            (SomebodyWaits::NotForLock(count), _) => {
-                format!("{count} sessions wait, not for a lock")
-            }
-            (SomebodyWaits::No, _) => "nobody waits".to_owned(),
-            (SomebodyWaits::NotKnown, _) => {
-                "nobody was found to wait, but not everywhere could be looked".to_owned()
-            }
+            (waits, _) => waits.to_string(),
         };
         let at = self.look.at.strftime("%Y-%m-%dT%H:%M:%SZ");
         let version = &self.look.server.version;
@@ -268,7 +261,7 @@ fn thread(session: &Session) -> Option<String> {
         }
     };
     let channel = session.channel.as_ref().filter(|channel| !channel.is_empty());
-    Some(channel.map_or(what.to_owned(), |channel| format!("{what} (channel {channel})")))
+    Some(channel.map_or(what.to_owned(), |channel| format!("{what} (channel {})", name(channel))))
 }
 
 fn in_words(transaction: &Transaction) -> String {

@@ -122,7 +122,7 @@ fn left_behind(contents: &Contents) -> String {
 
 /// A connection for changes.
 pub(super) fn open(options: &Options) -> Result<Connection, Failure> {
-    Connection::open_for_changes(options).map_err(|error| Failure::Config(error.into()))
+    super::connect::connect(options, Connection::open_for_changes)
 }
 
 /// Why the memory of Performance Schema is not known where it may be read.

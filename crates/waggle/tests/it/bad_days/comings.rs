@@ -116,7 +116,7 @@ fn the_end_of_a_server_names_who_ran_and_nothing_of_it_is_a_false_zero() {
             for _ in 0..2 {
                 let mut session = load::session(&server);
                 // The end of the server ends it.
-                threads.spawn(move || session.run("SELECT SLEEP(600) AS culprit").is_err());
+                threads.spawn(move || session.run("SELECT SLEEP(100) AS culprit").is_err());
             }
             waggle.wait_for("both run at a look", |waggle| {
                 of(&waggle.lines(), pid).last().is_some_and(|line| line["running"] == 2)

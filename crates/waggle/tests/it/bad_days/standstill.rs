@@ -1,9 +1,11 @@
 //! A server that is stopped as a whole.
 
+use std::fs;
+
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_testkit::client::Command;
-use waggle_testkit::{Server, Version};
+use waggle_testkit::{Account, Server, Version};
 
 use super::control_group::{ControlGroup, Setting};
 use crate::load::session;
@@ -48,6 +50,14 @@ fn is_told(server: &Server, waggle: &mut Waggle, state: &str, words: &str) {
     let locks = Waggle::start(&["locks", "--pid", &pid]).end();
     assert_eq!((locks.code, &*locks.out), (Some(4), ""), "{}", locks.err);
     assert!(locks.err.contains(words), "{}", locks.err);
+    // An account cannot be asked either.
+    let file = server.option_file(Account::ROOT).unwrap();
+    let mut options = fs::read_to_string(&file).unwrap();
+    options.push_str("\nconnect-timeout = 5\n");
+    fs::write(&file, options).unwrap();
+    let asked = Waggle::start(&["locks", "--defaults-file", file.to_str().unwrap()]).end();
+    assert_eq!((asked.code, &*asked.out), (Some(4), ""), "{}", asked.err);
+    assert!(asked.err.contains(words), "{}", asked.err);
     let doctor = Waggle::start(&["doctor", "--pid", &pid]).end();
     assert_eq!(doctor.code, Some(1), "{}", doctor.err);
     assert!(doctor.out.contains(words), "{}", doctor.out);

@@ -288,7 +288,7 @@ fn a_server_that_never_greets_is_given_up() {
     for meet in meets {
         let hostile = Hostile::meeting(meet);
         for words in [&["locks"][..], &["pfs", "status"], &["innodb", "status"]] {
-            assert_told(&hostile.run(words), &format!("{words:?}"), 3, &["took too long"]);
+            assert_told(&hostile.run(words), &format!("{words:?}"), 4, &["took too long"]);
         }
     }
 }
