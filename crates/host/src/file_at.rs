@@ -1,8 +1,11 @@
-//! Which file a path leads to.
+//! Which file a path leads to, for us and for another process.
 
+use std::fs;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+
+use crate::process::Process;
 
 /// A file, by its device and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,24 @@ impl FileAt {
     }
 }
 
+impl Process {
+    /// Whether it has this file open; `false` where we may not look.
+    pub fn has_open(&self, path: &Path) -> bool {
+        let Some(wanted) = FileAt::of(path) else { return false };
+        let mut files = fs::read_dir(self.folder.join("fd")).into_iter().flatten().flatten();
+        files.any(|file| FileAt::of(&file.path()) == Some(wanted))
+    }
+
+    /// Whether the file that it has at `path`, from its root or its working directory, is the one that we have at `own`.
+    pub fn sees_file(&self, path: &Path, own: &Path) -> bool {
+        let seen = match path.strip_prefix("/") {
+            Ok(below) => self.folder.join("root").join(below),
+            Err(_) => self.folder.join("cwd").join(path),
+        };
+        FileAt::of(&seen).is_some_and(|seen| FileAt::of(own) == Some(seen))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -44,5 +65,24 @@ mod tests {
         assert_eq!(FileAt::from_bytes(own.to_bytes()), own);
         assert_ne!(of("/"), Some(own));
         assert_eq!(of("/nowhere"), None);
+    }
+
+    #[test]
+    fn a_file_of_another_process_is_ours_by_the_file_and_not_by_its_name() {
+        let proc_root = tempfile::tempdir().unwrap();
+        let process = Process::below(proc_root.path(), 10);
+        let file = |path: &str| {
+            let path = proc_root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path
+        };
+        let below_root = file("10/root/run/mysqld.sock");
+        let in_cwd = file("10/cwd/mysqld.sock");
+        let elsewhere = file("elsewhere/mysqld.sock");
+        let sees = |path: &str, own: &Path| process.sees_file(Path::new(path), own);
+        assert!(sees("/run/mysqld.sock", &below_root) && sees("mysqld.sock", &in_cwd));
+        assert!(!sees("/run/mysqld.sock", &elsewhere) && !sees("mysqld.sock", &below_root));
+        assert!(!sees("/none/mysqld.sock", Path::new("/nowhere/mysqld.sock")));
     }
 }

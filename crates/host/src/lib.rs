@@ -36,6 +36,16 @@ pub fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
+/// The first `N` numbers of a release of the kernel; `None` where it has fewer in front of its words.
+pub fn release_numbers<const N: usize>(release: &str) -> Option<[u32; N]> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|it| it.parse().ok());
+    let mut found = [0; N];
+    for number in &mut found {
+        *number = numbers.next()?;
+    }
+    Some(found)
+}
+
 /// The value of a line `name: value`, as `status`, `cpuinfo` and others have them.
 fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
@@ -52,6 +62,14 @@ fn bytes(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_numbers_of_a_release_end_where_its_words_begin() {
+        assert_eq!(release_numbers("6.12.48+deb13-amd64"), Some([6, 12, 48]));
+        assert_eq!(release_numbers("6.11.0-rc1"), Some([6, 11]));
+        assert_eq!(release_numbers("6.11-rc1"), None::<[u32; 3]>);
+        assert_eq!(release_numbers("of my own 6"), None::<[u32; 1]>);
+    }
 
     #[test]
     fn a_line_is_found_by_its_whole_name() {

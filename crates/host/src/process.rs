@@ -12,9 +12,7 @@ use rustix::fs::OFlags;
 use rustix::param::{clock_ticks_per_second, page_size};
 use waggle_model::Reading;
 
-use crate::file_at::FileAt;
 use crate::rights::Need;
-use crate::sockets::{Endpoint, listening};
 use crate::{bytes, value};
 
 /// Every process id below this `/proc`. Threads are not listed there.
@@ -180,14 +178,6 @@ impl Process {
         number.filter(|_| users == our_users && pids != our_pids)
     }
 
-    /// Everything that it listens on, in the order of the addresses.
-    pub fn listens(&self) -> Reading<Vec<Endpoint>> {
-        match listening(&self.folder) {
-            Ok(endpoints) => Reading::Value(endpoints),
-            Err(error) => Reading::absent(why_not(&self.folder.join("fd"), &error)),
-        }
-    }
-
     /// Whether it is there no more, not even to be waited for.
     pub fn is_gone(&self) -> bool {
         let found = fs::symlink_metadata(&self.folder);
@@ -207,13 +197,6 @@ impl Process {
         let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
         let lists: String = lists.collect();
         lists.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()
-    }
-
-    /// Whether it has this file open; `false` where we may not look.
-    pub fn has_open(&self, path: &Path) -> bool {
-        let Some(wanted) = FileAt::of(path) else { return false };
-        let mut files = fs::read_dir(self.folder.join("fd")).into_iter().flatten().flatten();
-        files.any(|file| FileAt::of(&file.path()) == Some(wanted))
     }
 
     /// Memory in use (RSS), bytes.
@@ -372,6 +355,7 @@ mod tests {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
+    use crate::Endpoint;
 
     const STAT: &str = "77 (my) sq (l)d) S 1 77 77 0 -1 4194560 20 0 0 0 5 6 0 0 20 0 38 0 4711 \
                         1855229952 99240 18446744073709551615";

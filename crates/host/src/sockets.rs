@@ -7,6 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
+use waggle_model::Reading;
+
+use crate::process::{Process, why_not};
+
 /// A place at which a process takes connections.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Endpoint {
@@ -26,8 +30,24 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Everything that the process with this folder in `/proc` listens on, in the order of the addresses.
-pub(crate) fn listening(folder: &Path) -> io::Result<Vec<Endpoint>> {
+impl Process {
+    /// Everything that it listens on, in the order of the addresses.
+    pub fn listens(&self) -> Reading<Vec<Endpoint>> {
+        match listening(&self.folder) {
+            Ok(endpoints) => Reading::Value(endpoints),
+            Err(error) => Reading::absent(why_not(&self.folder.join("fd"), &error)),
+        }
+    }
+
+    /// Whether its network is ours (network_namespaces(7)); `false` where we may not look.
+    pub fn shares_network(&self) -> bool {
+        let network = |folder: &Path| fs::read_link(folder.join("ns/net")).ok();
+        let its = network(&self.folder);
+        its.is_some() && its == network(&self.folder.with_file_name("self"))
+    }
+}
+
+fn listening(folder: &Path) -> io::Result<Vec<Endpoint>> {
     let own = socket_inodes(&folder.join("fd"))?;
     let read = |name: &str| fs::read(folder.join("net").join(name)).unwrap_or_default();
     let mut endpoints: Vec<Endpoint> = Vec::new();
@@ -121,6 +141,22 @@ mod tests {
         let six = b"   1: 00000000000000000000000001000000:0CEB 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000   999        0 22234 1 0000000000000000 100 0 0 10 0";
         assert_eq!(tcp_line(four), Some((22233, Endpoint::Tcp("127.0.0.1:3306".parse().unwrap()))));
         assert_eq!(tcp_line(six), Some((22234, Endpoint::Tcp("[::1]:3307".parse().unwrap()))));
+    }
+
+    #[test]
+    fn a_network_is_ours_by_its_namespace_and_not_where_it_cannot_be_read() {
+        assert!(Process::own().shares_network());
+        let root = tempfile::tempdir().unwrap();
+        let network = |pid: &str, number: &str| {
+            let folder = root.path().join(pid).join("ns");
+            fs::create_dir_all(&folder).unwrap();
+            std::os::unix::fs::symlink(format!("net:[{number}]"), folder.join("net")).unwrap();
+        };
+        network("self", "1");
+        network("10", "1");
+        network("11", "2");
+        let shares = |pid: u32| Process::below(root.path(), pid).shares_network();
+        assert_eq!([10, 11, 12].map(shares), [true, false, false]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use libbpf_rs::MapType;
-use waggle_host::{Need, Right, Rights};
+use waggle_host::{Need, Right, Rights, release_numbers};
 
 /// Whether the kernel, or our rights, give a thing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ fn read_text(path: &Path) -> io::Result<String> {
 
 /// The storage of tasks for programs that trace (a10787e6d58c) came with 5.13, the atomic instructions
 /// that the rings need with 5.12.
-const OLDEST: (u32, u32) = (5, 13);
+const OLDEST: [u32; 2] = [5, 13];
 
 fn kernel_version(proc_root: &Path) -> Fact {
     const NAME: &str = "kernel_version";
@@ -91,18 +91,12 @@ fn kernel_version(proc_root: &Path) -> Fact {
         Ok(release) => release,
         Err(error) => return Fact::new(NAME, State::Unknown, error.to_string()),
     };
-    let state = match version(&release) {
+    let state = match release_numbers(&release) {
         Some(version) if version >= OLDEST => State::Yes,
         Some(_) => State::No,
         None => State::Unknown,
     };
     Fact::new(NAME, state, format!("Linux {release}")).or("use a kernel of 5.13 or later")
-}
-
-/// The first two numbers of a release of the kernel.
-fn version(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
-    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// The type information of the kernel, and what it says of the tracepoint of the tap.

@@ -36,17 +36,22 @@ pub(crate) fn candidates(connection: &Connection) -> Vec<u32> {
 
 /// Why a server of this host does not answer there; `None` where none is seen to stand still.
 pub(crate) fn standstill_at(leads: &Leads) -> Option<String> {
+    let mut found = servers(Path::new("/proc")).into_iter().map(|found| Process::of(found.pid));
+    found.find_map(|process| process.standstill().filter(|_| listens_at(&process, leads)))
+}
+
+/// Whether it is this process that listens there, and no other that names its port or its socket the same.
+fn listens_at(process: &Process, leads: &Leads) -> bool {
     let is_it = |endpoint: &Endpoint| match (endpoint, leads) {
         (Endpoint::Tcp(address), Leads::Tcp { host, port }) => {
-            address.port() == *port && matches!(&**host, "localhost" | "127.0.0.1" | "::1")
+            address.port() == *port
+                && matches!(&**host, "localhost" | "127.0.0.1" | "::1")
+                && process.shares_network()
         }
-        (Endpoint::Unix(path), Leads::Socket(own)) => path.file_name() == own.file_name(),
+        (Endpoint::Unix(path), Leads::Socket(own)) => process.sees_file(path, own),
         _ => false,
     };
-    let listens =
-        |process: &Process| process.listens().value().is_some_and(|all| all.iter().any(is_it));
-    let mut found = servers(Path::new("/proc")).into_iter().map(|found| Process::of(found.pid));
-    found.find_map(|process| process.standstill().filter(|_| listens(&process)))
+    process.listens().value().is_some_and(|all| all.iter().any(is_it))
 }
 
 /// As [`of_connection`].

@@ -4,7 +4,7 @@
 //! calls (seccomp) that does not know it ends the process. Linux 6.14, 6.13.3 and 6.12.14 let that call pass every filter
 //! (cf6cb56ef244, "seccomp: passthrough uretprobe systemcall without filtering"). Distributors may have it earlier.
 
-use waggle_host::{Process, kernel_release};
+use waggle_host::{Process, kernel_release, release_numbers};
 use waggle_model::Reading;
 
 use crate::carrier::CarrierError;
@@ -23,7 +23,7 @@ pub(super) fn refuse(pid: u32) -> Result<(), CarrierError> {
 
 /// Why a return probe can kill a process under the kernel of this release. What is not known counts as dangerous.
 fn why_deadly(release: &str, has_filter: impl FnOnce() -> Reading<bool>) -> Option<String> {
-    if numbers(release).is_some_and(is_safe) || cfg!(not(target_arch = "x86_64")) {
+    if release_numbers(release).is_some_and(is_safe) || cfg!(not(target_arch = "x86_64")) {
         return None;
     }
     let filter = match has_filter() {
@@ -44,13 +44,6 @@ fn is_safe(kernel: [u32; 3]) -> bool {
     kernel < FROM
         || kernel >= last
         || MENDED.iter().find(is_of_line).is_some_and(|it| kernel >= *it)
-}
-
-/// The first three numbers of a release of the kernel.
-fn numbers(release: &str) -> Option<[u32; 3]> {
-    let mut numbers =
-        release.split(|c: char| !c.is_ascii_digit()).map(|number| number.parse().ok());
-    Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
 #[cfg(test)]
