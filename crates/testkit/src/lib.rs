@@ -17,6 +17,7 @@
 
 mod account;
 pub mod client;
+mod crash;
 mod error;
 pub mod fake;
 mod install;
@@ -36,6 +37,7 @@ pub mod x_client;
 
 pub use account::Account;
 pub use client::{Client, Transport};
+pub use crash::CREATE_CRASH;
 pub use error::{Error, Result};
 pub use install::{MARIADB_IN_SID, describe, list, program};
 pub use killed::Killed;

@@ -10,6 +10,7 @@ use std::process::{Child, Stdio};
 use waggle_private_server::{Directory, stop};
 
 use crate::client::{Client, Transport};
+use crate::crash::make_crash;
 use crate::install::Installation;
 use crate::settings::{self, Choices, PerformanceSchema};
 use crate::{Account, Error, Result, Version, launch, servers_dir, template, tls};
@@ -67,6 +68,14 @@ impl ServerBuilder {
         }
         let plugin_dir = format!("--plugin-dir={}", plugins.display());
         Ok(self.arg(plugin_dir).arg("--plugin-load-add=ha_federatedx.so"))
+    }
+
+    /// Lets the server take over a function that ends it ([`crate::CREATE_CRASH`]).
+    pub fn with_crash(self) -> Result<Self> {
+        let Installation { program, data_root, .. } = Installation::find(self.version)?;
+        let folder = data_root.with_file_name("crash");
+        make_crash(&folder)?;
+        Ok(self.arg(format!("--plugin-dir={}", program.inside(&folder).display())))
     }
 
     /// Starts the server; returns when it admits sessions.
