@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod command;
+
 mod cost;
+mod death;
 mod histogram;
 mod interval;
 mod lock;
@@ -33,6 +35,7 @@ mod waiting;
 
 pub use command::{Command, CommandKind};
 pub use cost::Cost;
+pub use death::{Death, FatalSignal, Sender};
 pub use histogram::Histogram;
 pub use interval::{CallsByUser, DigestKey, DigestName, DigestTotals, DigestsMax, Interval, Sum};
 pub use lock::{SeenLocks, SeenMetadataLock, SeenRowWait, SeenSession};

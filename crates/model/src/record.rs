@@ -1,8 +1,8 @@
 //! What an output gets.
 
 use crate::{
-    Blocked, Cost, Interval, ProcessState, ProcessorUse, Reading, RunningStatement, Server,
-    StorageWaits,
+    Blocked, Cost, FatalSignal, Interval, ProcessState, ProcessorUse, Reading, RunningStatement,
+    Server, StorageWaits,
 };
 
 /// One interval of one server.
@@ -43,6 +43,8 @@ pub struct Record {
 pub struct Ending {
     /// Why nothing follows.
     pub why: String,
+    /// The signal that ended the server; `None` where none was seen.
+    pub signal: Option<FatalSignal>,
     /// The last look at the sessions of a server that has ended; `None` where there was none, or it runs on.
     pub last_look: Option<LastLook>,
 }
@@ -52,6 +54,8 @@ pub struct Ending {
 pub struct LastLook {
     /// When, nanoseconds since 1970 (UTC).
     pub wall_ns: u64,
+    /// It was at the end itself: nothing began later.
+    pub at_end: bool,
     /// What ran and was not seen to end.
     pub ran: Vec<RunningStatement>,
 }
@@ -67,6 +71,13 @@ impl Record {
             }
             (None, Reading::Value(())) => Some("of some statements it is not known"),
         }
+    }
+
+    /// Sessions that ran something, on average; `None` where it is not known how long all of them ran.
+    pub fn active_sessions(&self) -> Option<f64> {
+        let look = self.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
+        let is_known = self.running.value().is_some() || look.is_some_and(|look| look.at_end);
+        self.interval.active_sessions().filter(|_| is_known)
     }
 
     /// Bytes of the texts in it: most of what it takes.

@@ -160,8 +160,10 @@ impl Capture {
         let already = already.map(|why| {
             format!("where the time of statements goes that run already is not known: {why}")
         });
+        let end = self.tap.death_refusal(pid);
+        let end = end.map(|why| format!("how it ends, should it end, is not told: {why}"));
         let absences = of_layout.into_iter().flatten();
-        absences.chain(already).map(|absent| format!("pid {pid}: {absent}")).collect()
+        absences.chain(already).chain(end).map(|absent| format!("pid {pid}: {absent}")).collect()
     }
 
     /// Looks for servers that started or ended, and attaches to the new ones, one by one, as soon as their programs are

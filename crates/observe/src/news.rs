@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use waggle_model::{Losses, Server, StatementKey};
+use waggle_model::{Death, FatalSignal, Losses, Server, StatementKey};
 use waggle_probes::servers::owner::Owner;
 
 /// Why nothing is known of a server that is there no more.
@@ -39,6 +39,8 @@ pub enum Parted {
     Ended {
         /// What ran at the last look and was not seen to end.
         ran: HashSet<StatementKey>,
+        /// That look, where the end itself told what ran.
+        death: Option<Death>,
     },
     /// It runs on.
     RunsOn {
@@ -52,7 +54,28 @@ impl Gone {
     pub fn reason(&self) -> String {
         match &self.parted {
             Parted::RunsOn { why } => format!("not watched any more: {why}"),
-            Parted::Ended { .. } => ENDED.to_owned(),
+            Parted::Ended { .. } => match self.signal() {
+                Some(signal) => format!("{ENDED}: {signal}"),
+                None => ENDED.to_owned(),
+            },
+        }
+    }
+
+    /// Whether it runs no more.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.parted, Parted::Ended { .. })
+    }
+
+    /// Whether the end itself told all that ran.
+    pub(crate) fn is_told(&self) -> bool {
+        matches!(self.parted, Parted::Ended { death: Some(_), .. })
+    }
+
+    /// The signal that ended it; `None` where none was seen.
+    pub fn signal(&self) -> Option<&FatalSignal> {
+        match &self.parted {
+            Parted::Ended { death: Some(death), .. } => death.signal.as_ref(),
+            _ => None,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The loop of every command that watches.
 
+mod ending;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
@@ -8,8 +10,7 @@ use std::time::{Duration, Instant};
 use waggle_account::{Books, Grouping};
 use waggle_host::{Process, ProcessorTimes, monotonic_ns};
 use waggle_model::{
-    Ending, Identity, LastLook, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server,
-    Statement,
+    Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
 };
 use waggle_probes::capture::Amount;
 use waggle_probes::tap::Event;
@@ -22,7 +23,7 @@ use crate::capture::{Capture, Running, RunningTexts};
 use crate::cost::Meter;
 use crate::lock_waits::{Unanswered, shorten};
 use crate::lost::LostBefore;
-use crate::news::{Gone, News};
+use crate::news::News;
 use crate::pace::Pace;
 use crate::remembered::Remembered;
 use crate::silence;
@@ -253,35 +254,6 @@ impl Observer {
                 absences.iter().for_each(|absent| sinks.tell(absent));
             }
         }
-    }
-
-    /// The last interval of a server.
-    fn close_last(&mut self, gone: &Gone, sinks: &mut Sinks<'_>) {
-        let server = &gone.server;
-        let mut losses = gone.losses;
-        losses.add(Loss::LockWait, self.blockers.lost_waits(server.pid));
-        let losses = self.lost_before.last(server.pid, losses);
-        let losses = self.judge(server, losses, sinks);
-        self.tell_losses(server, losses, sinks);
-        if let Some(mut account) = self.accounts.remove(&server.pid) {
-            account.books.iter_mut().for_each(|books| books.begin_closing(monotonic_ns()));
-            let look = account.last_look(&gone.parted);
-            let looked_ns = look.as_ref().map(|(looked_ns, _)| *looked_ns);
-            let ran =
-                look.map_or_else(|| Reading::absent(gone.reason()), |(_, ran)| Reading::Value(ran));
-            let record = self.close(server, &mut account, ran, losses, sinks);
-            let record = record.map(|record| {
-                let (running, ran) = (Reading::absent(gone.reason()), record.running);
-                let wall_ns = looked_ns.map(|ns| self.clocks.wall_ns(ns));
-                let last_look = wall_ns.zip(ran.into_value());
-                let last_look = last_look.map(|(wall_ns, ran)| LastLook { wall_ns, ran });
-                let ended = Some(Ending { why: gone.reason(), last_look });
-                Arc::new(Record { running, ended, ..record })
-            });
-            sinks.take(record.as_slice());
-        }
-        self.blockers.forget(server.pid);
-        sinks.companion.iter_mut().for_each(|companion| companion.end(server.pid));
     }
 
     /// Looks at what runs, and closes the interval of every server.

@@ -5,15 +5,18 @@ use std::collections::HashSet;
 
 use waggle_host::monotonic_ns;
 use waggle_model::{
-    Losses, ProcessorSample, RunningStatement, SessionSettings, Statement, StatementKey, Trial,
+    Death, Losses, ProcessorSample, RunningStatement, SessionSettings, Statement, StatementKey,
+    Trial,
 };
 
 pub use crate::carrier::Amount;
 use crate::carrier::{
-    Carrier, Plan, RECORD_IDENTITY, RECORD_LEFT, RECORD_NESTED, RECORD_READY, RECORD_RESTS,
-    RECORD_SAMPLE, RECORD_STATEMENT, RECORD_WAIT, RunTime, Session, head_of,
+    Carrier, Plan, RECORD_DYING, RECORD_FATAL, RECORD_IDENTITY, RECORD_LEFT, RECORD_NESTED,
+    RECORD_READY, RECORD_RESTS, RECORD_SAMPLE, RECORD_STATEMENT, RECORD_WAIT, RunTime, Session,
+    head_of,
 };
 use crate::coin::{self, Tosses};
+use crate::death;
 use crate::nested::{self, Coverage};
 use crate::profile;
 use crate::servers::Instance;
@@ -79,6 +82,7 @@ pub struct Tap {
     nested: nested::Probe,
     waits: waits::Probe,
     profile: profile::Probe,
+    death: death::Probe,
 }
 
 impl Tap {
@@ -95,6 +99,7 @@ impl Tap {
             waits: waits::Probe::new(options.wait_stacks),
             profile: profile::Probe::new(options.profile_hz),
             coin: coin::Probe::new(options.trial.clone()),
+            death: death::Probe::default(),
             options,
         })
     }
@@ -119,6 +124,7 @@ impl Tap {
         }
         if let Some(target) = self.tap.target(instance.pid) {
             self.profile.attach(&self.carrier, target, instance.pid);
+            self.death.attach(&self.carrier, target, instance.pid);
         }
         self.coin.attach()?;
         Ok(hook)
@@ -168,6 +174,7 @@ impl Tap {
             return self.attach(instance, layout).map(drop);
         };
         self.nested.narrow(pid, &target);
+        self.death.narrow(pid, &target);
         self.tap.narrow(pid, target, layout);
         Ok(())
     }
@@ -189,7 +196,7 @@ impl Tap {
     /// [`Tap::settle`] before.
     pub fn detach(&mut self, pid: u32) -> Losses {
         let lost = self.nested.detach(pid).plus(&self.tap.detach(&mut self.carrier, pid));
-        let lost = lost.plus(&self.waits.losses(pid));
+        let lost = lost.plus(&self.waits.losses(pid)).plus(&self.death.detach(pid));
         self.waits.detach(pid);
         self.profile.detach(pid);
         lost
@@ -233,6 +240,16 @@ impl Tap {
         self.nested.coverage(pid)
     }
 
+    /// What was seen of the end of a server, once; `None` where no signal ended it, or not all that ran then was told.
+    pub fn death(&mut self, pid: u32) -> Option<Death> {
+        self.death.take(pid)
+    }
+
+    /// Why it is not told how a server ends.
+    pub fn death_refusal(&self, pid: u32) -> Option<&str> {
+        self.death.refusal(pid)
+    }
+
     /// Why the processor time of a server is not sampled, where that was asked for.
     pub fn profile_refusal(&self, pid: u32) -> Option<&str> {
         self.profile.refusal(pid)
@@ -256,7 +273,7 @@ impl Tap {
     /// The same as [`Tap::drain`], with all that there is to tell.
     pub fn drain_events(&mut self, amount: Amount, mut consume: impl FnMut(Event<'_>)) -> bool {
         self.tap.read_clocks();
-        let Tap { carrier, tap, nested, profile, waits, .. } = self;
+        let Tap { carrier, tap, nested, profile, waits, death, .. } = self;
         let mut stacks = waits.stacks.as_mut();
         let is_more =
             carrier.drain(amount, &mut |record| match head_of(record).map(|it| it.kind) {
@@ -274,6 +291,8 @@ impl Tap {
                         stacks.rests(record, take)
                     }
                 }
+                Some(RECORD_FATAL) => death.signal(record),
+                Some(RECORD_DYING) => reached(death, tap, record),
                 Some(RECORD_WAIT) => {
                     if let Some(news) = waits::told_of(record) {
                         consume(Event::Waits(&news));
@@ -317,7 +336,7 @@ impl Tap {
     /// What was lost of a server since it was attached; nothing once it is watched no more.
     pub fn losses(&self, pid: u32) -> Losses {
         let on_this_side = self.tap.losses(pid).plus(&self.nested.losses(pid));
-        let on_this_side = on_this_side.plus(&self.waits.losses(pid));
+        let on_this_side = on_this_side.plus(&self.waits.losses(pid)).plus(&self.death.losses(pid));
         self.carrier.losses(pid).plus(&on_this_side)
     }
 
@@ -331,6 +350,14 @@ impl Tap {
     pub fn nested_run_time(&self) -> RunTime {
         self.nested.run_time()
     }
+}
+
+/// Hands over what a session runs that the end of its server has reached.
+fn reached(death: &mut death::Probe, tap: &tap::Probe, record: &[u8]) {
+    let Some(head) = head_of(record) else { return };
+    let session = Session::of(&head);
+    let identity = tap.identity(session);
+    death.reached(session, record, &identity, |us, at_ns| tap.start_ns(head.tgid, us, at_ns));
 }
 
 /// Hands a record to the probe of its kind.

@@ -4,6 +4,7 @@
 pub mod capture;
 pub mod carrier;
 pub mod coin;
+mod death;
 pub mod kernel;
 pub mod nested;
 pub mod profile;

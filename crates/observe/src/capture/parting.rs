@@ -18,8 +18,13 @@ impl Capture {
         self.builds.forget(pid);
         if self.watched.contains_key(&pid) {
             self.tap.drain(Amount::UpToNow, &mut *consume);
+            let death = self.tap.death(pid);
+            // What was told at the end is the last look.
+            if let Some(death) = &death {
+                self.tap.settle(pid, &death.ran, death.at_ns, &mut *consume);
+            }
             let ran = self.tap.settle(pid, &[], monotonic_ns(), consume);
-            news.extend(self.let_go(pid, Parted::Ended { ran }).map(News::Gone));
+            news.extend(self.let_go(pid, Parted::Ended { ran, death }).map(News::Gone));
         }
     }
 

@@ -15,6 +15,9 @@ use crate::sessions::fuzz::Look;
 const HEAD: usize = 80;
 const IDENTITY: usize = HEAD + 8 + 16 + 128 + 256 + 256;
 const NESTED: usize = 32 + 256;
+/// Bytes of `struct fatal` behind its head, and of `struct dying`.
+const FATAL: usize = 24 + 16;
+const DYING: usize = 8 + 256;
 /// The program that serves the server.
 const PROGRAM: u32 = 3;
 /// Records of a usual input at most.
@@ -67,16 +70,22 @@ impl Reader {
             RECORD_NESTED,
             RECORD_IDENTITY,
             RECORD_READY,
+            RECORD_FATAL,
+            RECORD_DYING,
         ]);
         let text = *random.pick(&TEXTS);
         let mut record = vec![0; HEAD];
         match kind {
             RECORD_IDENTITY => record.resize(IDENTITY, b'u'),
             RECORD_READY => {}
+            RECORD_FATAL => record.extend((0..FATAL).map(|_| random.below(12) as u8)),
             _ => {
                 let mut data = Reader::data(plan, random);
                 if kind == RECORD_NESTED {
                     data.extend((0..NESTED).map(|_| random.below(3) as u8));
+                }
+                if kind == RECORD_DYING {
+                    data.extend((0..DYING).map(|_| random.below(3) as u8));
                 }
                 record.extend(data);
                 record.extend(text);
@@ -132,6 +141,14 @@ impl Reader {
         }
         data
     }
+}
+
+/// What the main thread of a server tells that a signal ends.
+fn end_of_main_thread() -> Vec<u8> {
+    let mut record = vec![0; HEAD];
+    put(&mut record, 4, 4, RECORD_DYING.into());
+    put(&mut record, 12, 4, std::process::id().into());
+    record
 }
 
 /// A reply that may be followed by another of its statement.
@@ -205,6 +222,7 @@ impl Fuzzer for Reader {
         let target =
             Target { program: PROGRAM, plan: plan.clone(), meaning: Meaning::of(&self.layout) };
         let mut nested = nested::Probe::reading(pid, &target);
+        let mut death = death::Probe::reading(pid, &target);
         let mut tap = tap::Probe::reading(pid, target, self.hook, &self.layout);
         tap.read_clocks();
         let mut statements = 0;
@@ -214,6 +232,8 @@ impl Fuzzer for Reader {
             assert!(length <= MANY_TEXT);
         };
         for record in &self.records {
+            death.signal(record);
+            reached(&mut death, &tap, record);
             read(&mut tap, &mut nested, record, &mut |event| {
                 if let Event::Ended(statement) = event {
                     take(statement);
@@ -234,6 +254,9 @@ impl Fuzzer for Reader {
         for running in &self.running {
             tap.settings(pid, running);
         }
+        reached(&mut death, &tap, &end_of_main_thread());
+        let death = death.take(pid);
+        counts.add_to("ran_at_the_end", death.map_or(0, |death| death.ran.len() as u64));
         counts.add_to("statements", statements);
         let lost = tap.losses(pid).plus(&nested.losses(pid));
         counts.add_to("of_another_program", lost.get(Loss::UnreadableSession));
@@ -246,6 +269,7 @@ fn no_record_and_no_session_makes_anything_panic_hang_or_grow() {
     let Some((inputs, counts)) = run(Reader::new) else { return };
     for (what, at_least) in [
         ("statements", 1),
+        ("ran_at_the_end", 1),
         ("of_another_program", 20),
         ("forgotten", 10_000),
         ("running", 2),
@@ -275,4 +299,35 @@ fn replies_that_are_held_back_share_16_mib() {
     let forgotten = tap.losses(pid).get(Loss::SessionsFull);
     assert_eq!(handed_out + forgotten, 5000, "each is handed out or counted as lost");
     assert!(handed_out > 0 && handed_out * record.len() as u64 <= 20 << 20, "{handed_out}");
+}
+
+/// The same where all its sessions end at once, each with a text.
+#[test]
+fn what_runs_at_the_end_of_a_server_is_bounded() {
+    let (layout, pid) = (&layouts()[0], std::process::id());
+    let plan = Plan::new(layout, CurrentThdAt::ThreadLocal { offset: 0 }, TEXT_LIMIT).unwrap();
+    let target = Target { program: PROGRAM, plan: plan.clone(), meaning: Meaning::of(layout) };
+    let mut death = death::Probe::reading(pid, &target);
+    let tap = tap::Probe::reading(pid, target, Hook::Send, layout);
+    let mut record = vec![0; HEAD + plan.config.data_length as usize + DYING + MANY_TEXT];
+    put(&mut record, 4, 4, RECORD_DYING.into());
+    put(&mut record, 12, 4, pid.into());
+    put(&mut record, 60, 4, MANY_TEXT as u64);
+    put(&mut record, 68, 4, PROGRAM.into());
+    for field in [Field::QueryText, Field::QueryLength] {
+        let at = HEAD + plan.at(field).unwrap() as usize;
+        put(&mut record, at, field.width() as usize, MANY_TEXT as u64);
+    }
+    for thd in 1..=MANY {
+        put(&mut record, 16, 8, thd << 4);
+        reached(&mut death, &tap, &record);
+    }
+    assert!(death.take(pid).is_none(), "the main thread has not told the end");
+    reached(&mut death, &tap, &end_of_main_thread());
+    let ran = death.take(pid).unwrap().ran;
+    let lost = death.losses(pid).get(Loss::UnreadableSession);
+    assert_eq!(ran.len() as u64 + lost, MANY, "each is told or counted as lost");
+    let bytes: usize = ran.iter().filter_map(|one| Some(one.text.as_ref()?.len())).sum();
+    assert!(bytes > 4 << 20 && bytes <= 8 << 20, "{bytes} bytes of texts");
+    assert_eq!(ran[0].text_length, MANY_TEXT as u64);
 }

@@ -33,9 +33,9 @@ pub(crate) use loader::{attach_breakpoint, kernel_error, map, open, program, run
 pub(crate) use parts::split_of;
 pub(crate) use plan::Plan;
 pub(crate) use record::{
-    Meaning, RECORD_IDENTITY, RECORD_LEFT, RECORD_NESTED, RECORD_READY, RECORD_RESTS,
-    RECORD_SAMPLE, RECORD_STATEMENT, RECORD_WAIT, Session, SessionData, Target, head_of,
-    identity_of, read_struct,
+    Meaning, RECORD_DYING, RECORD_FATAL, RECORD_IDENTITY, RECORD_LEFT, RECORD_NESTED, RECORD_READY,
+    RECORD_RESTS, RECORD_SAMPLE, RECORD_STATEMENT, RECORD_WAIT, Session, SessionData, Target,
+    head_of, identity_of, read_struct,
 };
 pub(crate) use skeleton::types;
 pub use statistics::{RunTime, RunTimeStatistics};

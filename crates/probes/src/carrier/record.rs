@@ -19,6 +19,8 @@ pub(crate) const RECORD_SAMPLE: u32 = 5;
 pub(crate) const RECORD_WAIT: u32 = 6;
 pub(crate) const RECORD_LEFT: u32 = 7;
 pub(crate) const RECORD_RESTS: u32 = 8;
+pub(crate) const RECORD_FATAL: u32 = 9;
+pub(crate) const RECORD_DYING: u32 = 10;
 
 /// The facts of a build that turn the bytes of a record into numbers.
 #[derive(Clone, Debug)]
@@ -156,7 +158,8 @@ impl<'a> SessionData<'a> {
         }
     }
 
-    fn statement_text(&self) -> Option<Text<'a>> {
+    /// Its text, where it has one that could be read.
+    pub(crate) fn statement_text(&self) -> Option<Text<'a>> {
         let length = self.get(Field::QueryLength)?;
         let is_there = self.get(Field::QueryText)? != 0 && length > 0;
         let is_read = self.head.text_unreadable == 0;

@@ -200,6 +200,16 @@ static __always_inline void read_text(struct target *target, struct statement *r
 	count_lost(target, LOST_UNREADABLE_TEXT, 1);
 }
 
+/* Copies the name of the database that the spans of a record tell; its length, -1: none. */
+static __always_inline s32 read_database(u8 *to, const struct statement *record)
+{
+	if (!cfg.has_database)
+		return -1;
+	u64 address = DATA(u64, record, cfg.at_database);
+	u64 length = at_most(DATA(u64, record, cfg.at_database_length), DATABASE_MAX);
+	return address && bpf_probe_read_user(to, length, (void *)address) == 0 ? (s32)length : -1;
+}
+
 /* What the query span says of the text; an address of 0 where the layout has none. */
 static __always_inline void text_of(const u8 *query, u64 *address, u64 *length)
 {

@@ -30,6 +30,8 @@ enum record_kind {
 	RECORD_WAIT = 6, /* a wait for a lock begins, or a long one has ended */
 	RECORD_LEFT = 7, /* where a thread waits from now on */
 	RECORD_RESTS = 8, /* it waits for its next request: the wait before is over */
+	RECORD_FATAL = 9, /* a signal that ends the server was sent */
+	RECORD_DYING = 10, /* what a session runs when that reaches it; a head alone: it reached the main thread */
 };
 
 /* In `state` of a head; zero: not complete. */

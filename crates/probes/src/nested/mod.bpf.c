@@ -121,18 +121,6 @@ static __always_inline bool tell_identity(struct target *target, u64 thd, u64 no
 	return true;
 }
 
-static __always_inline void read_database(struct nested *nested, struct statement *record)
-{
-	nested->database_length = -1;
-	if (!cfg.has_database)
-		return;
-	u64 address = DATA(u64, record, cfg.at_database);
-	u64 length = DATA(u64, record, cfg.at_database_length);
-	length = at_most(length, DATABASE_MAX);
-	if (address && bpf_probe_read_user(nested->database, length, (void *)address) == 0)
-		nested->database_length = length;
-}
-
 static __always_inline bool fill(struct statement *record, const u8 *query,
 				 const struct frame *frame, bool is_applied)
 {
@@ -151,7 +139,7 @@ static __always_inline bool fill(struct statement *record, const u8 *query,
 	    !read_spans(record, frame->thd, cfg.session_spans, cfg.session) ||
 	    !read_spans(record, diagnostics, cfg.diagnostics_spans, cfg.diagnostics_span))
 		return false;
-	read_database(nested, record);
+	nested->database_length = read_database(nested->database, record);
 	return true;
 }
 

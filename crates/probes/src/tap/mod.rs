@@ -194,6 +194,11 @@ impl Probe {
         self.emitter.clocks.tick(monotonic_ns().cast_signed(), wall_ns().cast_signed());
     }
 
+    /// When a statement began for which a server noted this start and that was seen at `seen_ns`, as [`Clocks::start_ns`].
+    pub(crate) fn start_ns(&self, pid: u32, noted_us: u64, seen_ns: u64) -> Option<u64> {
+        self.clocks().start_ns(self.targets.get(&pid)?.clock, noted_us, seen_ns)
+    }
+
     /// Who a session is; the default where it never said.
     pub(crate) fn identity(&self, session: Session) -> Arc<Identity> {
         self.fold.identity(session)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use waggle_model::visible;
 use waggle_model::{
-    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Losses, ProcessorUse, Reading, Record,
-    Samples, StatementLockWait, StorageWaits, TimeClass,
+    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, FatalSignal, Losses, ProcessorUse,
+    Reading, Record, Samples, StatementLockWait, StorageWaits, TimeClass,
 };
 use waggle_sql::Kind;
 
@@ -155,6 +155,17 @@ pub(crate) struct Overview {
     pub(crate) is_pooled: bool,
 }
 
+/// The last look at the sessions of a server that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastSeen {
+    /// How long before the end it was, nanoseconds.
+    pub(crate) before_ns: u64,
+    /// It was at the end itself.
+    pub(crate) at_end: bool,
+    /// How many ran.
+    pub(crate) ran: usize,
+}
+
 /// One interval of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
@@ -180,9 +191,10 @@ pub(crate) struct Frame {
     pub(crate) other_calls: u64,
     /// The blocked and the oldest first. In the last interval of a server, those that ran at the last look.
     pub(crate) sessions: Vec<Session>,
-    /// How long before the end of a server that look was, nanoseconds, and how many ran; `None` where it goes on, or
-    /// nobody has looked.
-    pub(crate) last_look: Option<(u64, usize)>,
+    /// That look; `None` where the server goes on, or nobody has looked.
+    pub(crate) last_look: Option<LastSeen>,
+    /// The signal that ended it; `None` where none was seen.
+    pub(crate) signal: Option<FatalSignal>,
     /// Of digests, while this is the newest interval.
     pub(crate) details: HashMap<DigestKey, Details>,
 }
@@ -197,6 +209,7 @@ impl Frame {
         let Snapshot { time, record, .. } = snapshot;
         let is_measured = record.parts.value().is_some();
         let spent_absent = record.parts_absent().unwrap_or_default().into();
+        let active = record.active_sessions();
         let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
         let last_look = record.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
@@ -207,7 +220,7 @@ impl Frame {
         let overview = Overview {
             statements: interval.statements,
             errors: interval.errors.get(),
-            active: interval.active_sessions().filter(|_| running.is_some()),
+            active,
             p50_ns: interval.latency_ns.quantile(0.50),
             p95_ns: interval.latency_ns.quantile(0.95),
             p99_ns: interval.latency_ns.quantile(0.99),
@@ -249,10 +262,20 @@ impl Frame {
             rows_left_out: 0,
             other_calls: interval.other.calls,
             sessions: sessions(seen, interval.end_ns, literals),
-            last_look: last_look
-                .map(|look| (record.end_wall_ns.saturating_sub(look.wall_ns), look.ran.len())),
+            last_look: last_look.map(|look| LastSeen {
+                before_ns: record.end_wall_ns.saturating_sub(look.wall_ns),
+                at_end: look.at_end,
+                ran: look.ran.len(),
+            }),
+            signal: record.ended.as_ref().and_then(|ended| ended.signal.clone()),
             details,
         }
+    }
+
+    /// Whether the server ended by what this session did.
+    pub(crate) fn has_failed(&self, session: &Session) -> bool {
+        let failed = self.signal.as_ref().and_then(FatalSignal::connection_id);
+        failed == Some(session.connection_id)
     }
 
     /// The same with the digests and sessions that matter most, for the history.
@@ -271,6 +294,7 @@ impl Frame {
             standstill: self.standstill.clone(),
             spent: self.spent.clone(),
             spent_absent: self.spent_absent.clone(),
+            signal: self.signal.clone(),
             rows_left_out: self.rows_left_out + self.rows.len() - rows.len(),
             rows,
             sessions: self.sessions.iter().take(SESSIONS_KEPT).map(Session::shortened).collect(),

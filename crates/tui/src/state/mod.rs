@@ -20,7 +20,7 @@ use waggle_model::Server;
 
 pub(crate) use blocked::Wait;
 pub(crate) use filter::{Filter, kind_name};
-pub(crate) use frame::{Frame, Row};
+pub(crate) use frame::{Frame, LastSeen, Row};
 pub(crate) use latencies::{Latencies, STEPS, lower_ns};
 pub(crate) use measured::Measured;
 pub(crate) use messages::Messages;

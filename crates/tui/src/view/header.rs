@@ -157,6 +157,12 @@ fn tab(app: &App, at: usize, one: &Watched) -> String {
     if at == app.selected { format!("[{name}]") } else { format!(" {name} ") }
 }
 
+fn ended(one: &Watched, time: &str) -> String {
+    let signal = one.history.newest().and_then(|frame| frame.signal.as_ref());
+    let by = signal.map_or(String::new(), |signal| format!(" by {signal}"));
+    format!("ENDED at {time}{by}")
+}
+
 fn who(one: &Watched) -> Vec<(String, Style)> {
     let Watched { server, uptime, price, .. } = one;
     let time = one.shown().map_or("", |frame| &frame.time);
@@ -164,7 +170,7 @@ fn who(one: &Watched) -> Vec<(String, Style)> {
     let place = match (one.is_held(), one.ended) {
         (true, _) if behind > 0 => (format!("BACK {} at {time}", age(behind)), WARN),
         (true, _) => (format!("PAUSED at {time}"), WARN),
-        (false, true) => (format!("ENDED at {time}"), BAD),
+        (false, true) => (ended(one, time), BAD),
         (false, false) => (format!("live {time}"), BOLD),
     };
     let uptime = uptime.map_or("not measured".to_owned(), |up| age(up.as_nanos() as u64));

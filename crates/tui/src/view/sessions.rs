@@ -9,7 +9,7 @@ use super::columns::{Column, fitting};
 use super::look::{BAD, BOLD, DIM, PLAIN, TITLE, WARN, selected};
 use super::number::{ABSENT, age};
 use super::text::{fit, left, right};
-use crate::state::{App, Frame, Pane, Session, Wait, Watched};
+use crate::state::{App, Frame, LastSeen, Pane, Session, Wait, Watched};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
@@ -68,7 +68,7 @@ pub(crate) fn lines(
         let is_selected = is_in_front && at == one.session.at;
         let mut line = Line::raw(if is_selected { "> " } else { "  " });
         for column in &columns {
-            line.push_span(cell(column, session));
+            line.push_span(cell(column, session, frame.has_failed(session)));
             line.push_span(Span::raw(" "));
         }
         line.push_span(Span::raw(fit(&session.text, width.saturating_sub(2 + used))));
@@ -82,9 +82,10 @@ fn title(one: &Watched, frame: &Frame) -> String {
     let Some(running) = frame.overview.running else {
         return match frame.last_look {
             None => "RUNNING: not measured".to_owned(),
-            Some((before, ran)) => format!(
+            Some(LastSeen { at_end: true, ran, .. }) => format!("RAN WHEN IT ENDED: {ran}"),
+            Some(LastSeen { before_ns, ran, .. }) => format!(
                 "RAN AT THE LAST LOOK, {} before the end: {ran}; what began later is not known",
-                age(before)
+                age(before_ns)
             ),
         };
     };
@@ -94,11 +95,12 @@ fn title(one: &Watched, frame: &Frame) -> String {
     format!("RUNNING: {of}{running}, {blocked} waiting for a lock")
 }
 
-fn cell(column: &Column<What>, session: &Session) -> Span<'static> {
+fn cell(column: &Column<What>, session: &Session, has_failed: bool) -> Span<'static> {
     let width = column.width;
     match column.what {
         What::Wait => {
             let (word, style) = match session.now {
+                _ if has_failed => ("FAILED", BAD),
                 Some((class, _)) => (now(class), style_of(class)),
                 None => wait(session.wait),
             };

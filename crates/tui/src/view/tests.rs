@@ -1,5 +1,6 @@
 //! Pictures of every view, and what holds of all of them.
 
+mod ends;
 mod followed;
 mod incidents;
 mod times;
@@ -77,13 +78,13 @@ fn two_servers_of_which_one_ended_and_the_sessions_in_front() {
     let mut app = watching(&[2, 3], 5);
     let mut last = second_of(3, 5, &KINDS);
     let running = std::mem::replace(&mut last.record.running, Reading::absent(""));
-    last.record.ended = Some(Ending {
-        why: "the server has ended".to_owned(),
-        last_look: Some(LastLook {
-            wall_ns: last.record.begin_wall_ns,
-            ran: running.value().cloned().unwrap_or_default(),
-        }),
-    });
+    let look = LastLook {
+        wall_ns: last.record.begin_wall_ns,
+        at_end: false,
+        ran: running.value().cloned().unwrap_or_default(),
+    };
+    let why = "the server has ended".to_owned();
+    last.record.ended = Some(Ending { why, signal: None, last_look: Some(look) });
     last.record.interval.losses.add(Loss::RingFull, 12);
     app.take(last);
     app.on_key(Key::Char('r'));

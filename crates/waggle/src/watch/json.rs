@@ -1,12 +1,14 @@
 //! One interval of one server as one line of JSON. `docs/reference/watch-json.md` documents the
 //! shape; `null` was not measured.
 
+mod ended;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waggle_model::{
-    DigestTotals, Ending, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record,
-    RunningStatement, Sample, StorageWaits,
+    DigestTotals, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record, RunningStatement,
+    Sample, StorageWaits,
 };
 
 use super::blocker::{self, BlockerJson};
@@ -16,6 +18,7 @@ use super::spent::{ByClass, SpentJson};
 use super::{Shown, time_of};
 use crate::server_json::ServerJson;
 use crate::text::{lossy, printable};
+use ended::EndedJson;
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -65,16 +68,6 @@ pub(super) struct Line {
     lock_waits: Option<Vec<LockWaitJson>>,
     lock_waits_left_out: u64,
     cost: CostJson,
-}
-
-/// The end of the watch over a server.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct EndedJson {
-    why: String,
-    last_look: Option<String>,
-    /// What ran at the last look and was not seen to end.
-    ran: Option<Vec<SessionJson>>,
 }
 
 /// In cores: 1 is a whole processor all the time.
@@ -225,7 +218,7 @@ impl Line {
             |(key, totals)| DigestJson::new(Some(key), totals, interval, shown.redact, is_measured);
         let mut spent = SpentJson::new(&interval.spent, interval.active_ns, length_ns, is_measured);
         // Of a part of the load nobody can say that it is all.
-        let load = interval.active_sessions().filter(|_| running.is_some());
+        let load = record.active_sessions();
         spent.active_sessions_by = spent.active_sessions_by.filter(|_| load.is_some());
         Line {
             time: time_of(record.end_wall_ns).to_string(),
@@ -268,18 +261,6 @@ impl Line {
                 rss_bytes: cost.rss_bytes,
                 host_sends_per_s: cost.host_sends_per_s,
             },
-        }
-    }
-}
-
-impl EndedJson {
-    fn new(ended: &Ending, record: &Record, redact: bool) -> EndedJson {
-        EndedJson {
-            why: ended.why.clone(),
-            last_look: ended.last_look.as_ref().map(|look| time_of(look.wall_ns).to_string()),
-            ran: ended.last_look.as_ref().map(|look| {
-                look.ran.iter().map(|one| SessionJson::new(one, record, redact)).collect()
-            }),
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Servers and sessions that come and go while they are watched.
 
 use std::collections::BTreeSet;
-use std::thread;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_testkit::{Account, Client, Server, Transport, Version};
 
@@ -12,7 +10,7 @@ use crate::watching::Waggle;
 use crate::{load, watched};
 
 /// The intervals of one server, of all that run on this host.
-fn of(lines: &[Value], pid: u32) -> Vec<Value> {
+pub(super) fn of(lines: &[Value], pid: u32) -> Vec<Value> {
     lines.iter().filter(|line| line["server"]["pid"] == pid).cloned().collect()
 }
 
@@ -102,50 +100,6 @@ fn a_server_that_is_killed_and_started_again_is_watched_again() {
     for pid in pids {
         let lines = of(&lines, pid);
         assert_eq!(watched::calls(&lines, "`counted`"), 50, "of pid {pid}: {lines:#?}");
-    }
-}
-
-/// Nobody waits for the process, as where its parent is busy: it stays in `/proc`, dead.
-#[test]
-fn the_end_of_a_server_names_who_ran_and_nothing_of_it_is_a_false_zero() {
-    for version in [Version::Mysql57, Version::Mysql9, Version::Mariadb1011] {
-        let server = Server::start(version).unwrap();
-        let pid = server.pid();
-        let mut waggle = Waggle::start(&["watch", "--json", "--interval", "300ms"]);
-        thread::scope(|threads| {
-            for _ in 0..2 {
-                let mut session = load::session(&server);
-                // The end of the server ends it.
-                threads.spawn(move || session.run("SELECT SLEEP(100) AS culprit").is_err());
-            }
-            waggle.wait_for("both run at a look", |waggle| {
-                of(&waggle.lines(), pid).last().is_some_and(|line| line["running"] == 2)
-            });
-            kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
-            waggle.wait_for("its end", |waggle| {
-                of(&waggle.lines(), pid).last().is_some_and(|line| !line["ended"].is_null())
-            });
-        });
-        let lines = of(&waggle.interrupt().lines(), pid);
-        let Some((last, before)) = lines.split_last() else { panic!("no line") };
-        assert!(before.iter().all(|line| line["ended"].is_null()), "{version}: it ends once");
-        let since = before.iter().position(|line| line["running"] == 2).unwrap();
-        for line in &lines[since..] {
-            assert_ne!(line["running"], 0, "{version}: {line}");
-            assert_ne!(line["active_sessions"], 0.0, "{version}: {line}");
-        }
-        assert_eq!((&last["running"], &last["state"]), (&Value::Null, &Value::Null), "{last}");
-        let ended = &last["ended"];
-        assert_eq!(ended["why"], "the server has ended", "{version}");
-        assert!(ended["last_look"].is_string(), "{version}: {ended}");
-        let ran = ended["ran"].as_array().unwrap();
-        assert_eq!(ran.len(), 2, "{version}: {ended}");
-        for session in ran {
-            assert!(session["text"].as_str().unwrap().contains("culprit"), "{version}: {session}");
-            assert!(session["user"].is_string(), "{version}: {session}");
-            assert!(session["age_s"].as_f64().unwrap() > 0.0, "{version}: {session}");
-        }
-        assert!(watched::calls(&lines, "`culprit`") == 0, "{version}: they did not end");
     }
 }
 

@@ -4,6 +4,7 @@ mod comings;
 mod control_group;
 pub(crate) mod disguise;
 mod disk;
+mod ends;
 mod extremes;
 mod hog;
 mod late;

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/*
+ * The end of a server by a signal: who sent it, and what each session runs when the signal reaches its thread. Its memory
+ * is still there then. A signal comes once in the life of a server, so none of this has a price before.
+ */
+#include "session.bpf.h"
+#include "../death/shared.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* The skeleton generates a Rust type for what it sees in a section. */
+struct fatal _fatal = {};
+struct dying _dying = {};
+
+#define SIGILL 4
+#define SIGABRT 6
+#define SIGBUS 7
+#define SIGFPE 8
+#define SIGKILL 9
+#define SIGSEGV 11
+#define SIGSYS 31
+
+/* SEND_SIG_PRIV of include/linux/sched/signal.h: there is no description, and the kernel sends it. */
+#define OF_KERNEL 1UL
+
+#define COM_SLEEP 0
+
+struct kernel_siginfo {
+	int si_code;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool is_fatal(int signal)
+{
+	return signal == SIGILL || signal == SIGABRT || signal == SIGBUS || signal == SIGFPE ||
+	       signal == SIGKILL || signal == SIGSEGV || signal == SIGSYS;
+}
+
+/* Whether nobody asked for the signal: the kernel sends what a thread brought about, and ends who takes its memory. */
+static __always_inline bool is_of_kernel(const struct kernel_siginfo *info)
+{
+	u64 address = (u64)info;
+
+	if (address <= OF_KERNEL)
+		return address == OF_KERNEL;
+	/* Codes above 0 are the kernel's (include/uapi/asm-generic/siginfo.h). */
+	return BPF_CORE_READ(info, si_code) > 0;
+}
+
+/* In the thread that sends it. */
+SEC("tp_btf/signal_generate")
+int BPF_PROG(on_sent, int signal, struct kernel_siginfo *info, struct task_struct *task)
+{
+	struct target *target = is_fatal(signal) ? target_of(BPF_CORE_READ(task, tgid)) : NULL;
+	u64 thd = 0;
+	u32 id = 0;
+
+	if (!target || target->program != cfg.program)
+		return 0;
+	u64 now = bpf_ktime_get_ns();
+	struct fatal *fatal = reserve(RECORD_FATAL, sizeof(*fatal));
+
+	if (!fatal) {
+		count_lost(target, LOST_RING_FULL, 1);
+		return 0;
+	}
+	fatal->head.tgid = target->tgid;
+	fatal->head.program = cfg.program;
+	fatal->head.end_ns = now;
+	fatal->signal = signal;
+	fatal->sender = current_tgid();
+	fatal->of_kernel = is_of_kernel(info);
+	bpf_get_current_comm(fatal->sender_name, sizeof(fatal->sender_name));
+	if (fatal->sender == target->tgid && current_session(&thd) && thd && cfg.has_id &&
+	    bpf_probe_read_user(&id, sizeof(id), (void *)(thd + cfg.id)) == 0) {
+		fatal->head.thd = thd;
+		fatal->id = id;
+	}
+	submit(&fatal->head);
+	return 0;
+}
+
+static __always_inline void tell_session(struct target *target, u64 thd)
+{
+	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
+	struct dying *dying;
+	u64 text, length;
+	u32 id = 0;
+
+	if ((cfg.has_text &&
+	     bpf_probe_read_user(query, cfg.query.length, (void *)(thd + cfg.query.offset))) ||
+	    (cfg.has_id && bpf_probe_read_user(&id, sizeof(id), (void *)(thd + cfg.id)))) {
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
+		return;
+	}
+	text_of(query, &text, &length);
+	if (!send_identity(target, thd, bpf_ktime_get_ns(), id, 0, 0))
+		return;
+	/* Later than that of the identity, which may lie in another ring. */
+	u64 now = bpf_ktime_get_ns();
+	struct statement *record = reserve_statement(target, RECORD_DYING, length, 0);
+
+	if (!record)
+		return;
+	record->head.thd = thd;
+	record->head.end_ns = now;
+	copy_stack_span(record, &cfg.query, query);
+	if (!read_spans(record, thd, cfg.session_spans, cfg.session)) {
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
+		discard(&record->head);
+		return;
+	}
+	dying = (struct dying *)(record->data + cfg.data_length - sizeof(*dying));
+	dying->database_length = read_database(dying->database, record);
+	read_text(target, record, text, length);
+	submit(&record->head);
+}
+
+/* The main thread of a server that ends: a session tells by itself what it runs. */
+static __always_inline void tell_end(struct target *target)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct head *head = reserve(RECORD_DYING, sizeof(*head));
+
+	if (!head) {
+		count_lost(target, LOST_RING_FULL, 1);
+		return;
+	}
+	head->tgid = target->tgid;
+	head->end_ns = now;
+	submit(head);
+}
+
+/*
+ * In each thread that it reaches. The kernel ends all threads of a process by a SIGKILL for each, whatever the signal was
+ * that ended the first one.
+ */
+SEC("tp_btf/signal_deliver")
+int BPF_PROG(on_taken, int signal)
+{
+	struct target *target = is_fatal(signal) ? served_target() : NULL;
+	u64 thread = bpf_get_current_pid_tgid(), thd = 0;
+	u32 command;
+
+	if (!target || !cfg.has_command)
+		return 0;
+	/* A server that failed may send itself another signal, which the main thread takes first. */
+	if ((u32)thread == thread >> 32)
+		tell_end(target);
+	if (!current_session(&thd)) {
+		count_lost(target, LOST_UNREADABLE_SESSION, 1);
+		return 0;
+	}
+	if (thd && bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command)) == 0 &&
+	    command != COM_SLEEP)
+		tell_session(target, thd);
+	return 0;
+}

@@ -1,0 +1,154 @@
+//! The end of a server: what ended it, and what ran then.
+
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use waggle_testkit::{Account, CREATE_CRASH, Client, Server, Transport, Version, wait_until};
+
+use super::comings::of;
+use crate::watching::Waggle;
+use crate::{load, watched};
+
+fn kill(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+/// All lines of a server that has ended, up to the last.
+fn up_to_the_end(mut waggle: Waggle, pid: u32) -> Vec<Value> {
+    waggle.wait_for("its end", |waggle| {
+        of(&waggle.lines(), pid).last().is_some_and(|line| !line["ended"].is_null())
+    });
+    let lines = of(&waggle.interrupt().lines(), pid);
+    let (last, before) = lines.split_last().unwrap();
+    assert!(before.iter().all(|line| line["ended"].is_null()), "it ends once: {before:?}");
+    assert_eq!((&last["running"], &last["state"]), (&Value::Null, &Value::Null), "{last}");
+    lines
+}
+
+/// Waits until so many statements that have `word` in their text run, as the server itself says.
+fn wait_until_running(server: &Server, word: &str, count: usize) {
+    let mut client = load::session(server);
+    let ask = format!(
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{word}%' AND ID <> CONNECTION_ID()"
+    );
+    wait_until("the statements run", || {
+        client.run(&ask).unwrap()[0].text(0, 0) == Some(count.to_string())
+    });
+}
+
+/// Nobody waits for the process, as where its parent is busy: it stays in `/proc`, dead.
+#[test]
+fn the_end_of_a_server_names_who_ran_and_nothing_of_it_is_a_false_zero() {
+    for version in [Version::Mysql57, Version::Mysql9, Version::Mariadb1011] {
+        let server = Server::start(version).unwrap();
+        let pid = server.pid();
+        let mut waggle = Waggle::start(&["watch", "--json", "--interval", "300ms"]);
+        thread::scope(|threads| {
+            for _ in 0..2 {
+                let mut session = load::session(&server);
+                // The end of the server ends it.
+                threads.spawn(move || session.run("SELECT SLEEP(100) AS culprit").is_err());
+            }
+            waggle.wait_for("both run at a look", |waggle| {
+                of(&waggle.lines(), pid).last().is_some_and(|line| line["running"] == 2)
+            });
+            kill(pid, Signal::KILL);
+        });
+        let lines = up_to_the_end(waggle, pid);
+        let since = lines.iter().position(|line| line["running"] == 2).unwrap();
+        for line in &lines[since..] {
+            assert_ne!(line["running"], 0, "{version}: {line}");
+            assert_ne!(line["active_sessions"], 0.0, "{version}: {line}");
+        }
+        let ended = &lines[lines.len() - 1]["ended"];
+        let us = std::process::id();
+        assert_eq!(ended["signal"]["name"], "SIGKILL", "{version}: {ended}");
+        assert_eq!(ended["signal"]["sender"], "process", "{version}: {ended}");
+        assert_eq!(ended["signal"]["sender_pid"], us, "{version}: {ended}");
+        let why = ended["why"].as_str().unwrap();
+        let words = format!("the server has ended: SIGKILL from pid {us} (");
+        assert!(why.starts_with(&words), "{version}: {why}");
+        assert!(ended["last_look"].is_string() && ended["at_end"] == true, "{version}: {ended}");
+        let ran = ended["ran"].as_array().unwrap();
+        assert_eq!(ran.len(), 2, "{version}: {ended}");
+        for session in ran {
+            assert!(session["text"].as_str().unwrap().contains("culprit"), "{version}: {session}");
+            assert!(session["user"].is_string(), "{version}: {session}");
+            assert!(session["age_s"].as_f64().unwrap() > 0.0, "{version}: {session}");
+        }
+        assert!(watched::calls(&lines, "`culprit`") == 0, "{version}: they did not end");
+    }
+}
+
+/// They begin after a look and are gone before the next one, if the test is quick; if not, the truth is the same.
+#[test]
+fn what_a_server_ran_when_it_was_killed_is_told_where_no_look_has_seen_it() {
+    for version in Version::ALL {
+        let server = Server::start(version).unwrap();
+        let pid = server.pid();
+        let waggle = Waggle::watch(&server, &["--interval", "5s"]);
+        thread::scope(|threads| {
+            for _ in 0..5 {
+                let mut session = load::session(&server);
+                threads.spawn(move || session.run("SELECT SLEEP(100) AS culprit").is_err());
+            }
+            let idle = load::session(&server);
+            wait_until_running(&server, "culprit", 5);
+            kill(pid, Signal::KILL);
+            drop(idle);
+        });
+        let lines = up_to_the_end(waggle, pid);
+        let last = &lines[lines.len() - 1];
+        let ran = last["ended"]["ran"].as_array().unwrap();
+        assert_eq!(ran.len(), 5, "{version}: {last}");
+        assert_eq!(last["lost"]["ended_unseen"], 5, "{version}: {last}");
+        assert!(last["active_sessions"].as_f64().unwrap() > 0.0, "{version}: {last}");
+        assert!(ran.iter().all(|one| one["schema"] == "test"), "{version}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_statement_that_takes_its_server_down_is_named() {
+    for version in Version::ALL {
+        let server = Server::builder(version).with_crash().unwrap().start().unwrap();
+        let pid = server.pid();
+        let mut root = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+        root.run(CREATE_CRASH).unwrap();
+        let waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+        thread::scope(|threads| {
+            let mut session = load::session(&server);
+            threads.spawn(move || session.run("SELECT SLEEP(100) AS beside").is_err());
+            wait_until_running(&server, "beside", 1);
+            assert!(root.run("SELECT crash() AS culprit").is_err());
+        });
+        let lines = up_to_the_end(waggle, pid);
+        let ended = &lines[lines.len() - 1]["ended"];
+        let signal = &ended["signal"];
+        let id = root.connection_id();
+        let [name, sender] = ["name", "sender"].map(|key| signal[key].as_str());
+        assert_eq!((name, sender), (Some("SIGSEGV"), Some("session")), "{version}: {ended}");
+        assert_eq!(signal["session"], id, "{version}: {ended}");
+        assert_eq!(ended["why"], format!("the server has ended: SIGSEGV in session {id}"));
+        let ran = ended["ran"].as_array().unwrap();
+        assert_eq!(ran.len(), 2, "{version}: {ended}");
+        let culprit = ran.iter().find(|one| one["connection_id"] == id).unwrap();
+        assert_eq!(culprit["text"], "SELECT crash() AS culprit", "{version}: {culprit}");
+        assert_eq!(culprit["user"], "root", "{version}: {culprit}");
+    }
+}
+
+#[test]
+fn no_signal_is_told_of_a_server_that_is_shut_down() {
+    for version in [Version::Mysql80, Version::Mariadb114] {
+        let server = Server::start(version).unwrap();
+        let pid = server.pid();
+        let waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+        server.stop().unwrap();
+        let lines = up_to_the_end(waggle, pid);
+        let ended = &lines[lines.len() - 1]["ended"];
+        assert_eq!(ended["why"], "the server has ended", "{version}: {ended}");
+        assert_eq!(ended["signal"], Value::Null, "{version}: {ended}");
+        assert_eq!(ended["ran"], Value::Array(Vec::new()), "{version}: {ended}");
+    }
+}
