@@ -13,8 +13,11 @@ pub mod memory;
 mod meter;
 mod process;
 pub mod processors;
+mod queues;
 mod rights;
+mod sock_diag;
 mod sockets;
+mod thread_call;
 mod time_namespace;
 mod waited;
 mod whole_state;
@@ -27,8 +30,10 @@ pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};
 pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
+pub use queues::{Queues, UnreadSocket};
 pub use rights::{Need, Right, Rights};
-pub use sockets::Endpoint;
+pub use sockets::{Endpoint, Listener};
+pub use thread_call::ThreadCall;
 pub use waited::Waited;
 
 /// Release of the kernel (uname(2)).

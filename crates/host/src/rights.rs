@@ -82,6 +82,8 @@ pub enum Need {
     Watch,
     /// To count events of the processor and to take samples.
     Sample,
+    /// To ask another network than ours (setns(2)).
+    Network,
     /// To set a breakpoint in a process: with `CAP_PERFMON`, and since the middle of 2025 only with `CAP_SYS_ADMIN`.
     Breakpoint,
 }
@@ -94,6 +96,7 @@ impl Need {
             Need::Map => &[Right::Bpf],
             Need::Program => &[Right::Bpf, Right::Perfmon],
             Need::Watch => &[Right::Bpf, Right::Perfmon, Right::SysPtrace],
+            Need::Network => &[Right::SysAdmin],
             Need::Sample => &[Right::Perfmon],
             Need::Breakpoint => &[Right::Perfmon, Right::SysAdmin],
         }
@@ -147,6 +150,7 @@ mod tests {
             (Need::Map, &[Perfmon], "CAP_BPF"),
             (Need::Program, &[Bpf], "CAP_PERFMON"),
             (Need::Watch, &[SysAdmin], "CAP_SYS_PTRACE"),
+            (Need::Network, &of_guide, "CAP_SYS_ADMIN"),
             (Need::Sample, &[Bpf], "CAP_PERFMON"),
             (Need::Breakpoint, &[], "CAP_PERFMON, CAP_SYS_ADMIN"),
             (Need::Breakpoint, &of_guide, "CAP_SYS_ADMIN"),

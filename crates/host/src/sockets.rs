@@ -21,6 +21,15 @@ pub enum Endpoint {
     Unix(PathBuf),
 }
 
+/// A socket at which a process takes connections.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Listener {
+    /// Where.
+    pub endpoint: Endpoint,
+    /// The inode of the socket.
+    pub inode: u64,
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -33,8 +42,17 @@ impl fmt::Display for Endpoint {
 impl Process {
     /// Everything that it listens on, in the order of the addresses.
     pub fn listens(&self) -> Reading<Vec<Endpoint>> {
+        self.listeners().map(|listeners| {
+            let mut all: Vec<Endpoint> = listeners.into_iter().map(|one| one.endpoint).collect();
+            all.dedup();
+            all
+        })
+    }
+
+    /// The sockets that it listens at, in the order of the addresses.
+    pub fn listeners(&self) -> Reading<Vec<Listener>> {
         match listening(&self.folder) {
-            Ok(endpoints) => Reading::Value(endpoints),
+            Ok(listeners) => Reading::Value(listeners),
             Err(error) => Reading::absent(why_not(&self.folder.join("fd"), &error)),
         }
     }
@@ -47,25 +65,25 @@ impl Process {
     }
 }
 
-fn listening(folder: &Path) -> io::Result<Vec<Endpoint>> {
+fn listening(folder: &Path) -> io::Result<Vec<Listener>> {
     let own = socket_inodes(&folder.join("fd"))?;
     let read = |name: &str| fs::read(folder.join("net").join(name)).unwrap_or_default();
-    let mut endpoints: Vec<Endpoint> = Vec::new();
+    let mut listeners: Vec<Listener> = Vec::new();
     for name in ["tcp", "tcp6"] {
         for line in read(name).split(|byte| *byte == b'\n') {
-            endpoints.extend(tcp_line(line).filter(|(inode, _)| own.contains(inode)).map(of));
+            listeners.extend(tcp_line(line).filter(|(inode, _)| own.contains(inode)).map(of));
         }
     }
     for line in read("unix").split(|byte| *byte == b'\n') {
-        endpoints.extend(unix_line(line).filter(|(inode, _)| own.contains(inode)).map(of));
+        listeners.extend(unix_line(line).filter(|(inode, _)| own.contains(inode)).map(of));
     }
-    endpoints.sort();
-    endpoints.dedup();
-    Ok(endpoints)
+    listeners.sort();
+    listeners.dedup();
+    Ok(listeners)
 }
 
-fn of(found: (u64, Endpoint)) -> Endpoint {
-    found.1
+fn of((inode, endpoint): (u64, Endpoint)) -> Listener {
+    Listener { endpoint, inode }
 }
 
 fn socket_inodes(folder: &Path) -> io::Result<HashSet<u64>> {

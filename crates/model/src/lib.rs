@@ -5,6 +5,8 @@
 //! that.
 #![forbid(unsafe_code)]
 
+mod age;
+mod before;
 mod command;
 
 mod cost;
@@ -33,6 +35,8 @@ mod version;
 pub mod visible;
 mod waiting;
 
+pub use age::Age;
+pub use before::{Logins, Unread};
 pub use command::{Command, CommandKind};
 pub use cost::Cost;
 pub use death::{Death, FatalSignal, Sender};

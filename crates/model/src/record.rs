@@ -1,8 +1,8 @@
 //! What an output gets.
 
 use crate::{
-    Blocked, Cost, FatalSignal, Interval, ProcessState, ProcessorUse, Reading, RunningStatement,
-    Server, StorageWaits,
+    Blocked, Cost, FatalSignal, Interval, Logins, ProcessState, ProcessorUse, Reading,
+    RunningStatement, Server, StorageWaits, Unread,
 };
 
 /// One interval of one server.
@@ -22,6 +22,10 @@ pub struct Record {
     pub processors: Reading<ProcessorUse>,
     /// For how much of the interval somebody waited for storage.
     pub storage: Reading<StorageWaits>,
+    /// Who logged in when the interval ended.
+    pub logins: Reading<Logins>,
+    /// What the server had not taken from its sockets when the interval ended.
+    pub unread: Reading<Unread>,
     /// What ran, and what was lost.
     pub interval: Interval,
     /// What ran when the interval ended. Where it is absent, its time is not in the load.

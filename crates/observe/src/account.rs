@@ -12,6 +12,7 @@ use crate::news::Parted;
 use crate::processors::Processors;
 use crate::silence::Silence;
 use crate::storage::Storage;
+use crate::unread::UnreadBook;
 
 /// The account of one server.
 pub(crate) struct Account {
@@ -25,6 +26,7 @@ pub(crate) struct Account {
     pub(crate) silence: Silence,
     pub(crate) processors: Processors,
     pub(crate) storage: Storage,
+    pub(crate) unread: UnreadBook,
     /// What ran at the last look, and when that was, nanoseconds of `CLOCK_MONOTONIC`; `None` before the first one.
     pub(crate) looked: Option<(u64, Vec<RunningStatement>)>,
 }
@@ -47,6 +49,7 @@ impl Account {
             silence,
             processors,
             storage,
+            unread: UnreadBook::open(pid),
             looked: None,
         };
         account.identify(pid);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use waggle_host::monotonic_ns;
-use waggle_model::{Losses, Reading, RunningStatement, Server, Statement};
+use waggle_model::{Logins, Losses, Reading, RunningStatement, Server, Statement};
 use waggle_probes::capture::{Amount, Tap, TapOptions};
 use waggle_probes::carrier::RunTime;
 use waggle_probes::coin::Tosses;
@@ -73,6 +73,8 @@ pub struct Watched {
     x_protocol: XProtocol,
     sessions: Result<Sessions, String>,
     locks: Option<LockReader>,
+    /// At the last look.
+    logins: Reading<Logins>,
 }
 
 impl Watched {
@@ -287,6 +289,7 @@ impl Capture {
             x_protocol,
             sessions,
             locks: None,
+            logins: Reading::absent("nobody has looked yet"),
         })
     }
 
@@ -340,6 +343,12 @@ impl Capture {
         self.tap.drain_events(amount, consume)
     }
 
+    /// The logins under way in a server when its sessions were last read.
+    pub fn logins(&self, pid: u32) -> Reading<Logins> {
+        let none = || Reading::absent("the server is not watched any more");
+        self.watched.get(&pid).map_or_else(none, |watched| watched.logins.clone())
+    }
+
     /// Reads what runs now in every server.
     pub fn sample(&mut self, texts: RunningTexts) -> BTreeMap<u32, Running> {
         let pids: Vec<u32> = self.watched.keys().copied().collect();
@@ -361,7 +370,7 @@ impl Capture {
     fn sample_one(&mut self, pid: u32, texts: RunningTexts) -> Option<Running> {
         let texts_of_each = TEXTS_LIMIT / self.watched.len().max(1) as u64;
         let Capture { tap, sampler, watched, text_limit, .. } = self;
-        let Watched { found, layout, instance, sessions, .. } = watched.get_mut(&pid)?;
+        let Watched { found, layout, instance, sessions, logins, .. } = watched.get_mut(&pid)?;
         let text = match texts {
             RunningTexts::Shown => TEXT_LIMIT,
             RunningTexts::AsCaptured => TEXT_LIMIT.max(*text_limit),
@@ -374,14 +383,22 @@ impl Capture {
         };
         let (sampler, sessions) = match (sampler, sessions) {
             (Ok(sampler), Ok(sessions)) => (sampler, sessions),
-            (Err(why), _) | (_, Err(why)) => return Some(Err(why.clone())),
+            (Err(why), _) | (_, Err(why)) => {
+                *logins = Reading::absent(&**why);
+                return Some(Err(why.clone()));
+            }
         };
         let sample = sampler.sample(instance, sessions, limits);
         // Of a process that has ended nothing runs, which is not what a reader wants to know.
-        if found.has_ended() {
-            return Some(Err(ENDED.to_owned()));
-        }
-        Some(sample.map(|sample| sample.running).map_err(|error| error.to_string()))
+        let sample = match found.has_ended() {
+            true => Err(ENDED.to_owned()),
+            false => sample.map_err(|error| error.to_string()),
+        };
+        *logins = match &sample {
+            Ok(sample) => sample.logins.clone(),
+            Err(why) => Reading::absent(&**why),
+        };
+        Some(sample.map(|sample| sample.running))
     }
 
     /// Checks the layout of a server once, on a statement that runs: a field that does not fit at two

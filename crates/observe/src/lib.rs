@@ -25,6 +25,7 @@ mod remembered;
 mod silence;
 mod sink;
 mod storage;
+mod unread;
 
 pub use capture::{Capture, CaptureOptions, Missing, Running, RunningTexts, Watched, WhyMissing};
 pub use clocks::Clocks;
@@ -35,3 +36,4 @@ pub use observer::{Observer, ObserverOptions, Summary};
 pub use queue::{Ended, Queue, Room, Size, Trouble, Writer};
 pub use remembered::{OpenTransaction, Remembered, RememberedStatements};
 pub use sink::{Companion, RecordSink, Sinks, Standing, StatementSink};
+pub use unread::UnreadBook;

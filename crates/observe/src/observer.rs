@@ -382,6 +382,8 @@ impl Observer {
             state: Process::of(server.pid).whole_state(),
             processors: account.processors.used(),
             storage: account.storage.read(),
+            logins: self.capture.logins(server.pid),
+            unread: account.unread.read(),
             interval,
             running,
             starts_known: account.starts_known,

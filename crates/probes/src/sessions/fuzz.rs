@@ -91,7 +91,7 @@ impl Look {
             seen.extend(read);
             seen.sort_by_key(|seen| seen.thread.tid);
         }
-        let sample = count(&seen);
+        let sample = count(&seen, monotonic_ns());
         counts.add_to("running", sample.running.len() as u64);
         counts.add_to("idle_sessions", (sample.sessions - sample.running.len()) as u64);
         counts.add_to("unreadable_sessions", sample.unreadable as u64);

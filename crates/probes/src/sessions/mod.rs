@@ -10,6 +10,7 @@ mod check;
 pub(crate) mod fuzz;
 mod head;
 mod locks;
+mod logins;
 mod read;
 mod texts;
 mod threads;
@@ -19,9 +20,10 @@ use std::collections::HashMap;
 use std::io;
 
 use thiserror::Error;
-use waggle_model::{RunningStatement, StatementKey};
+use waggle_host::monotonic_ns;
+use waggle_model::{Logins, Reading, RunningStatement, StatementKey};
 
-use self::read::{Doing, Reader, Seen};
+use self::read::{Doing, Login, Reader, Seen};
 use self::threads::{Thread, ThreadWalk};
 use crate::carrier::CarrierError;
 use crate::servers::layout::{Field, Layout};
@@ -95,10 +97,12 @@ pub struct Limits<'a> {
 }
 
 /// The sessions of one server at one moment.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Sample {
     /// What runs, by connection id.
     pub running: Vec<RunningStatement>,
+    /// Clients that have connected and are not in yet; they are no sessions.
+    pub logins: Reading<Logins>,
     /// Client sessions that a thread serves, running or idle.
     pub sessions: usize,
     /// Sessions that were seen but could not be read.
@@ -145,7 +149,11 @@ impl Sessions {
 
     /// The addresses of the sessions of clients, idle or not, that were seen at the last look.
     pub fn addresses(&self) -> Vec<u64> {
-        let of_client = |seen: &&Seen| seen.thd != 0 && !matches!(seen.doing, Doing::Nothing);
+        // The session of a login is being made, and holds no lock.
+        let of_client = |seen: &&Seen| {
+            use Doing::{Idle, Running, Unknown};
+            seen.thd != 0 && matches!(seen.doing, Idle { .. } | Running(_) | Unknown)
+        };
         self.seen.iter().filter(of_client).map(|seen| seen.thd).collect()
     }
 }
@@ -184,21 +192,35 @@ impl Sampler {
         if threads.is_empty() {
             return Err(SessionsError::Gone { pid: instance.pid });
         }
-        let Split { mut kept, ran, interrupted } =
+        let Split { mut kept, ran, interrupted, logins } =
             Split::of(threads, std::mem::take(&mut sessions.seen));
         let current_thd = instance.current_thd;
         let mut read = sessions.reader.read(memory, current_thd, ran, &mut kept, &limits)?;
         let read_count = read.len();
+        if sessions.reader.keeps_sessions() {
+            logins::leave_out_cached(instance.pid, &mut read);
+        }
         for seen in &mut read {
             let before = interrupted.get(&seen.thread.tid);
-            if let Doing::Running(statement) = &mut seen.doing {
-                statement.has_slept = before.filter(|it| **it == statement.key()).map(|_| false);
+            match &mut seen.doing {
+                Doing::Running(statement) => {
+                    let is_it = |it: &&StatementKey| **it == statement.key();
+                    statement.has_slept = before.filter(is_it).map(|_| false);
+                }
+                Doing::LoggingIn(login) => logins::go_on(login, logins.get(&seen.thread.tid)),
+                _ => {}
             }
         }
         sessions.seen = kept;
         sessions.seen.extend(read);
         sessions.seen.sort_by_key(|seen| seen.thread.tid);
-        Ok(Sample { read: read_count, ..count(&sessions.seen) })
+        let sample = Sample { read: read_count, ..count(&sessions.seen, monotonic_ns()) };
+        let logins = match (instance.waiting.is_pooled, sessions.reader.knows_user) {
+            (true, _) => Reading::absent("logins may wait in the queue of the pool of threads"),
+            (_, false) => Reading::absent("the user of a session is not known in this build"),
+            (false, true) => sample.logins,
+        };
+        Ok(Sample { logins, ..sample })
     }
 }
 
@@ -210,6 +232,8 @@ struct Split {
     ran: Vec<Thread>,
     /// What those ran at the look before, by thread id.
     interrupted: HashMap<u32, StatementKey>,
+    /// Who logged in on those at the look before, by thread id.
+    logins: HashMap<u32, Login>,
 }
 
 impl Split {
@@ -217,7 +241,7 @@ impl Split {
     /// be built anew for nothing.
     fn of(mut threads: Vec<Thread>, before: Vec<Seen>) -> Split {
         let mut kept = Vec::with_capacity(before.len());
-        let mut interrupted = HashMap::new();
+        let (mut interrupted, mut logins) = (HashMap::new(), HashMap::new());
         let mut before = before.into_iter().peekable();
         threads.retain(|thread| {
             while before.next_if(|seen| seen.thread.tid < thread.tid).is_some() {}
@@ -225,37 +249,50 @@ impl Split {
                 return true;
             };
             let must_be_read = !(seen.can_be_kept() && thread.has_not_run_since(&seen.thread));
-            if let Doing::Running(statement) = &mut seen.doing {
-                statement.has_slept = Some(true);
-                if must_be_read {
-                    interrupted.insert(thread.tid, statement.key());
+            match &mut seen.doing {
+                Doing::Running(statement) => {
+                    statement.has_slept = Some(true);
+                    if must_be_read {
+                        interrupted.insert(thread.tid, statement.key());
+                    }
                 }
+                Doing::LoggingIn(login) if must_be_read => {
+                    logins.insert(thread.tid, *login);
+                }
+                _ => {}
             }
             if !must_be_read {
                 kept.push(seen);
             }
             must_be_read
         });
-        Split { kept, ran: threads, interrupted }
+        Split { kept, ran: threads, interrupted, logins }
     }
 }
 
 impl Seen {
     fn can_be_kept(&self) -> bool {
-        !self.changed && !matches!(self.doing, Doing::Unknown)
+        !self.changed && !matches!(self.doing, Doing::Unknown | Doing::MayLogIn)
     }
 }
 
 /// Counts each session once, also where two threads name the same one (a thread pool hands a
 /// session from thread to thread).
-fn count(seen: &[Seen]) -> Sample {
-    let mut sample = Sample { threads: seen.len(), ..Sample::default() };
+fn count(seen: &[Seen], now_ns: u64) -> Sample {
     let mut by_session: Vec<&Seen> = seen.iter().filter(|seen| seen.thd != 0).collect();
     by_session.sort_by_key(|seen| seen.thd);
     by_session.dedup_by_key(|seen| seen.thd);
+    let mut sample = Sample {
+        running: Vec::new(),
+        logins: logins::count(by_session.iter().copied(), now_ns),
+        sessions: 0,
+        unreadable: 0,
+        threads: seen.len(),
+        read: 0,
+    };
     for seen in by_session {
         match &seen.doing {
-            Doing::Nothing => {}
+            Doing::Nothing | Doing::LoggingIn(_) | Doing::MayLogIn => {}
             Doing::Idle { .. } => sample.sessions += 1,
             Doing::Unknown => sample.unreadable += 1,
             Doing::Running(statement) => {

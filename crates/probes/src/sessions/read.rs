@@ -2,7 +2,8 @@
 //! session pointers, the sessions' fields, what those point to, the clients' names, and the fields
 //! again, because a session goes on while waggle reads it.
 
-use waggle_model::{Command, Identity, RunningStatement};
+use waggle_host::monotonic_ns;
+use waggle_model::{Age, Command, Identity, RunningStatement};
 
 use super::head::{Client, Head, Spans, StringAt};
 use super::threads::Thread;
@@ -14,6 +15,8 @@ use crate::servers::{Batch, CurrentThdAt, MemoryError, Place, ProcessMemory};
 const NAME_LIMIT: u32 = 256;
 /// Longest state text that is read; the longest in the servers' sources are shorter.
 const STATE_LIMIT: u32 = 128;
+/// Whom the threads of a replica call themselves.
+const SYSTEM_USER: &[u8] = b"system user";
 
 /// What a thread was doing.
 #[derive(Clone, Debug)]
@@ -27,8 +30,23 @@ pub(super) enum Doing {
     },
     /// Its session runs a command.
     Running(Box<RunningStatement>),
+    /// Its client has connected and is not in yet.
+    LoggingIn(Login),
+    /// A client logs in, or the thread keeps the session of one that left: which of them is not known.
+    MayLogIn,
     /// It could not be read whole: not known.
     Unknown,
+}
+
+/// A login under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Login {
+    /// Its connection.
+    pub(super) connection_id: u64,
+    /// Its start as the server notes it, nanoseconds of `CLOCK_MONOTONIC`; `None` where that makes no sense.
+    pub(super) start_ns: Option<u64>,
+    /// The first look that saw it, nanoseconds of `CLOCK_MONOTONIC`.
+    pub(super) seen_ns: u64,
 }
 
 /// A thread and the session it serves.
@@ -49,7 +67,7 @@ pub(super) struct Reader {
     client: Spans,
     strings: ContextStrings,
     /// Without it, nothing is concluded from the lack of a user.
-    knows_user: bool,
+    pub(super) knows_user: bool,
     batch: Batch,
 }
 
@@ -108,6 +126,11 @@ impl Reader {
         }
     }
 
+    /// Whether a thread in the thread cache of this server keeps the session of the client that left: in MariaDB.
+    pub(super) fn keeps_sessions(&self) -> bool {
+        self.knows_user && self.strings == ContextStrings::ZeroEnded
+    }
+
     /// What each of the threads is doing. `kept` is what others were seen to do at an earlier look: all texts share one
     /// budget.
     pub(super) fn read(
@@ -123,7 +146,7 @@ impl Reader {
         }
         let mut seen = self.sessions_of(memory, current_thd, threads)?;
         let mut runners = self.heads_of(memory, &mut seen, limits)?;
-        if self.knows_user && self.strings == ContextStrings::ZeroEnded {
+        if self.keeps_sessions() {
             self.leave_out_waiting_threads(memory, &mut seen)?;
         }
         if !runners.is_empty() {
@@ -313,20 +336,33 @@ impl Reader {
             let seen = &mut seen[runner.at];
             seen.changed = now != Some(runner.head);
             let statement = runner.checked(now);
-            seen.doing = if self.knows_user && is_nobody(&statement) {
-                Doing::Nothing
-            } else {
-                Doing::Running(Box::new(statement))
+            seen.doing = match self.knows_user && is_login(&statement) {
+                true => Doing::LoggingIn(Login::of(&statement)),
+                false => Doing::Running(Box::new(statement)),
             };
         }
         Ok(())
     }
 }
 
-/// A login that names no user yet. A thread of MariaDB that waits in the thread cache may look the
-/// same, so it cannot be told from a client that is there.
-fn is_nobody(statement: &RunningStatement) -> bool {
-    statement.command == Command::CONNECT && statement.identity.user.is_none()
+/// A client that logs in, or a thread of MariaDB whose client left before it was in. A replica of MySQL connects, too,
+/// as [`SYSTEM_USER`].
+fn is_login(statement: &RunningStatement) -> bool {
+    let user = statement.identity.user.as_deref();
+    statement.command == Command::CONNECT && user != Some(SYSTEM_USER)
+}
+
+impl Login {
+    fn of(statement: &RunningStatement) -> Login {
+        let RunningStatement { connection_id, start_ns, .. } = *statement;
+        Login { connection_id, start_ns, seen_ns: monotonic_ns() }
+    }
+
+    /// For how long it is under way.
+    pub(super) fn age(&self, now_ns: u64) -> Age {
+        let begun_ns = self.start_ns.unwrap_or(self.seen_ns);
+        Age { ns: now_ns.saturating_sub(begun_ns), is_at_least: self.start_ns.is_none() }
+    }
 }
 
 impl Runner {

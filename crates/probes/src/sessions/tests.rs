@@ -30,7 +30,7 @@ fn a_session_on_two_threads_is_counted_once() {
         seen(6, 0xe, Doing::Unknown),
         seen(7, 0, Doing::Nothing),
     ];
-    let sample = count(&seen);
+    let sample = count(&seen, 0);
     let ids: Vec<u64> = sample.running.iter().map(|running| running.connection_id).collect();
     assert_eq!(ids, [7, 9]);
     assert_eq!((sample.sessions, sample.unreadable, sample.threads), (3, 1, 7));
@@ -48,7 +48,7 @@ fn only_threads_that_ran_or_could_not_be_read_are_read_again() {
     ];
     let threads = [(1, 5), (2, 6), (3, 5), (4, 5), (5, 5), (6, 5)];
     let threads = threads.into_iter().map(|(tid, switches)| thread(tid, switches)).collect();
-    let Split { kept, ran, interrupted } = Split::of(threads, known);
+    let Split { kept, ran, interrupted, .. } = Split::of(threads, known);
     assert_eq!(interrupted.into_keys().collect::<Vec<_>>(), [5], "statements that went on");
     let [_, Seen { doing: Doing::Running(slept), .. }] = &*kept else { panic!("{kept:?}") };
     assert_eq!(slept.has_slept, Some(true));

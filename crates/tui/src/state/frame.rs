@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use waggle_model::visible;
 use waggle_model::{
-    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, FatalSignal, Losses, ProcessorUse,
-    Reading, Record, Samples, StatementLockWait, StorageWaits, TimeClass,
+    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, FatalSignal, Logins, Losses,
+    ProcessorUse, Reading, Record, Samples, StatementLockWait, StorageWaits, TimeClass, Unread,
 };
 use waggle_sql::Kind;
 
@@ -178,6 +178,8 @@ pub(crate) struct Frame {
     /// `None` if it was not measured.
     pub(crate) processors: Option<ProcessorUse>,
     pub(crate) storage: Option<StorageWaits>,
+    /// What clients wait for before any statement of theirs begins, in words; none where there is nothing to tell.
+    pub(crate) before: Box<[String]>,
     /// Of all digests; `None` if it was not measured.
     pub(crate) spent: Option<Box<TimeSpent>>,
     /// Why it is not known where the time went; empty where it is.
@@ -211,6 +213,13 @@ impl Frame {
         let spent_absent = record.parts_absent().unwrap_or_default().into();
         let active = record.active_sessions();
         let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
+        let before = match record.ended {
+            Some(_) => Box::default(),
+            None => {
+                let unread = Unread::in_words(&record.unread);
+                Logins::in_words(&record.logins).into_iter().chain(unread).collect()
+            }
+        };
         let last_look = record.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();
@@ -255,6 +264,7 @@ impl Frame {
             overview,
             processors: processors.value().copied(),
             storage: storage.value().copied(),
+            before,
             spent: TimeSpent::of(&interval.spent, length_ns, is_measured),
             spent_absent,
             cost: cost.value().copied().unwrap_or_default(),
@@ -292,6 +302,7 @@ impl Frame {
         Frame {
             time: self.time.clone(),
             standstill: self.standstill.clone(),
+            before: self.before.clone(),
             spent: self.spent.clone(),
             spent_absent: self.spent_absent.clone(),
             signal: self.signal.clone(),

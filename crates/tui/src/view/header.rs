@@ -65,6 +65,10 @@ pub(crate) fn of_server(app: &App, width: usize) -> Vec<Line<'static>> {
         lines.push(Line::styled(fit(&frame.standstill, width), BAD));
     }
     lines.extend(flow(numbers(server, frame), width));
+    if !frame.before.is_empty() {
+        let before = frame.before.iter().map(|words| (words.clone(), WARN)).collect();
+        lines.extend(flow(before, width));
+    }
     lines.push(load(app, server, frame, width));
     lines.push(time(frame, width));
     lines.extend(flow(host::parts(app, frame), width));

@@ -5,10 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use waggle_host::Process;
+use waggle_host::{Process, monotonic_ns};
 use waggle_model::visible::on_a_line;
-use waggle_model::{Flavour, Reading};
-use waggle_observe::{Capture, CaptureOptions, RunningTexts, hidden_servers, no_server};
+use waggle_model::{Flavour, Logins, Reading, Unread};
+use waggle_observe::{
+    Capture, CaptureOptions, RunningTexts, UnreadBook, hidden_servers, no_server,
+};
 use waggle_probes::capture::{Tap, TapOptions};
 use waggle_probes::kernel::{self, State};
 use waggle_probes::nested::Coverage;
@@ -86,6 +88,8 @@ struct ServerJson {
     waits: Vec<String>,
     nested: Vec<String>,
     blind_spots: Vec<&'static str>,
+    /// What clients wait for before any statement of theirs begins, or that it is not known and why.
+    before_statements: Vec<String>,
     /// Why nothing goes on in it.
     standstill: Option<String>,
 }
@@ -110,7 +114,7 @@ const BLIND_SPOTS: [(Option<Flavour>, &str); 4] = [
 ];
 /// The same of a server with a pool of threads.
 const POOL: &str = "how long a request lies in the queue of the pool of threads: no latency and no load has it, and clients \
-                    may wait far longer than is shown";
+                    may wait far longer than is shown; how many wait, and the oldest for how long, is told as unread requests";
 
 fn blind_spots(flavour: Flavour, is_pooled: bool) -> Vec<&'static str> {
     let is_of = |only: Option<Flavour>| only.is_none_or(|only| only == flavour);
@@ -191,12 +195,14 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
         Err(error) => return refused_all(pid, &error.to_string()),
     };
     capture.look_and_wait(false, &|| false);
-    for _ in 0..CHECKS {
+    let mut books: BTreeMap<u32, UnreadBook> =
+        capture.watched().keys().map(|pid| (*pid, UnreadBook::open(*pid))).collect();
+    let mut unread = BTreeMap::new();
+    // The sockets need as many looks as the layout may take.
+    for check in 0..CHECKS {
+        std::thread::sleep(if check == 0 { Duration::ZERO } else { CHECK_WAIT });
         capture.sample(RunningTexts::Shown);
-        if capture.watched().values().all(|watched| watched.checked) {
-            break;
-        }
-        std::thread::sleep(CHECK_WAIT);
+        unread = books.iter_mut().map(|(pid, book)| (*pid, book.look(monotonic_ns()))).collect();
     }
     let unfit = capture.let_unfit_go(&mut |_| {});
     let mut servers: Vec<ServerJson> = capture
@@ -211,6 +217,10 @@ fn examine(pid: Option<u32>) -> Vec<ServerJson> {
             waits: capture.waits(watched.server.pid).map(waits_in_words).unwrap_or_default(),
             nested: capture.nested(watched.server.pid).map(nested_in_words).unwrap_or_default(),
             blind_spots: blind_spots(watched.server.flavour, watched.is_pooled()),
+            before_statements: before_in_words(
+                &capture.logins(watched.server.pid),
+                unread.remove(&watched.server.pid),
+            ),
             standstill: Process::of(watched.server.pid).standstill(),
             ..of_layout(&watched.layout)
         })
@@ -231,6 +241,19 @@ fn refused_all(pid: Option<u32>, why: &str) -> Vec<ServerJson> {
 
 fn refused(pid: u32, why: &str) -> ServerJson {
     ServerJson { pid, why_not: Some(why.to_owned()), ..ServerJson::default() }
+}
+
+/// Who logs in and what lies unread, where that is anything, and why it is not known.
+fn before_in_words(logins: &Reading<Logins>, unread: Option<Reading<Unread>>) -> Vec<String> {
+    let unread = unread.unwrap_or_else(|| Reading::absent("the server has just been found"));
+    let with = |words: String, why: Option<&str>| match why {
+        Some(why) => format!("{words}: {why}"),
+        None => words,
+    };
+    let logins_in_words = Logins::in_words(logins).map(|words| with(words, logins.why()));
+    let unread_in_words = Unread::in_words(&unread).into_iter();
+    let unread_in_words = unread_in_words.map(|words| with(words, unread.why()));
+    logins_in_words.into_iter().chain(unread_in_words).collect()
 }
 
 /// What of the time of a statement is told, and why not all.
@@ -393,6 +416,9 @@ fn server_in_words(server: &ServerJson, verbose: bool) -> String {
     }
     for nested in &server.nested {
         text.push_str(&format!("  with --nested        {}\n", on_a_line(nested)));
+    }
+    for before in &server.before_statements {
+        text.push_str(&format!("  before statements    {}\n", on_a_line(before)));
     }
     if let Some(why) = &server.standstill {
         text.push_str(&format!("  stands still         {}\n", on_a_line(why)));

@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use waggle_model::visible::{self, in_cell};
-use waggle_model::{DigestTotals, Record, Server};
+use waggle_model::{Age, DigestTotals, Record, Unread};
 
 use super::output::{Entry, Output};
 use super::{spent, time_of};
 
-/// The names of the columns, in the order of the fields of a row; those of [`spent::columns`] follow.
+/// The names of the columns, in the order of the fields of a row; those of [`spent::columns`] and [`BEFORE`] follow.
 const COLUMNS: [&str; 24] = [
     "time",
     "pid",
@@ -39,6 +39,15 @@ const COLUMNS: [&str; 24] = [
     "digest_cut",
 ];
 
+/// The names of the columns behind those.
+const BEFORE: [&str; 5] = [
+    "logins_under_way",
+    "logins_oldest_s",
+    "unread_requests",
+    "unread_oldest_s",
+    "connections_to_accept",
+];
+
 /// Lines of CSV, the names of the columns first.
 pub(crate) struct Csv<W: Write> {
     out: csv::Writer<W>,
@@ -58,6 +67,7 @@ impl<W: Write> Csv<W> {
         if !self.has_head {
             self.has_head = true;
             let names = COLUMNS.map(str::to_owned).into_iter().chain(spent::columns());
+            let names = names.chain(BEFORE.map(str::to_owned));
             self.out.write_record(names).map_err(plain)?;
         }
         self.out.serialize(row).map_err(plain)
@@ -67,15 +77,18 @@ impl<W: Write> Csv<W> {
 impl<W: Write + Send> Output for Csv<W> {
     fn take(&mut self, entries: &[Entry]) -> io::Result<()> {
         for entry in entries {
-            let Record { server, interval, end_wall_ns, .. } = &*entry.record;
+            let record = &*entry.record;
+            let Record { interval, end_wall_ns, .. } = record;
             let time = time_of(*end_wall_ns).to_string();
-            let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
             let (digests, other) = super::ranked(interval, self.limit);
+            let is_rest = other.calls > 0 || other.active_ns > 0 || other.starts_unknown > 0;
+            // Where nothing runs because nobody gets in, no other line says so.
+            let is_stuck = digests.is_empty() && somebody_waits(record);
             for (hash, totals) in digests {
-                self.write(&Row::new(&time, server, length_ns, Some(hash), totals))?;
+                self.write(&Row::new(&time, record, Some(hash), totals))?;
             }
-            if other.calls > 0 || other.active_ns > 0 || other.starts_unknown > 0 {
-                self.write(&Row::new(&time, server, length_ns, None, &other))?;
+            if is_rest || is_stuck {
+                self.write(&Row::new(&time, record, None, &other))?;
             }
         }
         self.out.flush()
@@ -84,6 +97,13 @@ impl<W: Write + Send> Output for Csv<W> {
     fn close(&mut self) -> io::Result<()> {
         self.out.flush()
     }
+}
+
+/// Whether clients wait before any statement of theirs has begun.
+fn somebody_waits(record: &Record) -> bool {
+    let logins = record.logins.value().is_some_and(|logins| logins.under_way > 0);
+    let has_unread = |unread: &Unread| unread.requests > 0 || unread.to_accept > 0;
+    logins || record.unread.value().is_some_and(has_unread)
 }
 
 /// The error of the file behind it, where it is one.
@@ -124,16 +144,24 @@ struct Row<'a> {
     digest_cut: Option<bool>,
     /// As many cells.
     spent: Vec<Option<u64>>,
+    logins_under_way: Option<usize>,
+    logins_oldest_s: Option<f64>,
+    unread_requests: Option<usize>,
+    unread_oldest_s: Option<f64>,
+    connections_to_accept: Option<usize>,
 }
 
 impl<'a> Row<'a> {
     fn new(
         time: &'a str,
-        server: &'a Server,
-        length_ns: u64,
+        record: &'a Record,
         hash: Option<u64>,
         totals: &'a DigestTotals,
     ) -> Row<'a> {
+        let Record { server, interval, .. } = record;
+        let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
+        let (logins, unread) = (record.logins.value(), record.unread.value());
+        let seconds = |age: Option<Age>| age.as_ref().map(Age::seconds);
         let name = totals.name.as_ref();
         let latency = &totals.latency_ns;
         let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
@@ -167,6 +195,11 @@ impl<'a> Row<'a> {
                 .map(|it| in_cell(it)),
             digest_cut: name.map(|name| name.cut),
             spent: spent::cells(&totals.spent),
+            logins_under_way: logins.map(|logins| logins.under_way),
+            logins_oldest_s: logins.and_then(|logins| seconds(logins.oldest)),
+            unread_requests: unread.map(|unread| unread.requests),
+            unread_oldest_s: unread.and_then(|unread| seconds(unread.oldest)),
+            connections_to_accept: unread.map(|unread| unread.to_accept),
         }
     }
 }
@@ -178,39 +211,51 @@ fn name_in_cell(name: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::sync::Arc;
 
     use serde_json::Value;
-    use waggle_model::{BuildKey, Flavour, Reading, Server};
+    use waggle_model::{Logins, Reading};
 
+    use super::super::output::tests::record;
     use super::*;
+
+    fn stuck() -> Record {
+        let oldest = Some(Age { ns: 1_500_000_000, is_at_least: false });
+        let logins = Reading::Value(Logins { under_way: 3, oldest });
+        Record { logins, ..Arc::unwrap_or_clone(record(7)) }
+    }
+
+    #[test]
+    fn where_nobody_gets_in_there_is_a_line_although_nothing_ran() {
+        let lines = |record: Record| {
+            let mut csv = Csv::new(Vec::new(), 1);
+            csv.take(&[Entry { record: Arc::new(record), left_out: 0 }]).unwrap();
+            String::from_utf8(csv.out.into_inner().unwrap()).unwrap()
+        };
+        let text = lines(stuck());
+        assert!(text.trim_end().ends_with(",3,1.5,,,"), "{text}");
+        assert_eq!(lines(Arc::unwrap_or_clone(record(7))), "");
+    }
 
     #[test]
     fn every_cell_stands_under_its_name() {
-        let server = Server {
-            pid: 7,
-            start_ticks: 0,
-            flavour: Flavour::Mysql,
-            version: "8.0.12".to_owned(),
-            build: BuildKey(String::new()),
-            executable: PathBuf::new(),
-            max_digest_length: Reading::absent(""),
-        };
+        let record = stuck();
         let totals = DigestTotals { calls: 3, ..DigestTotals::default() };
-        let row = Row::new("now", &server, 1_000_000_000, Some(1), &totals);
+        let row = Row::new("now", &record, Some(1), &totals);
         let mut csv = Csv::new(Vec::new(), 1);
         (0..2).for_each(|_| csv.write(&row).unwrap());
         let text = String::from_utf8(csv.out.into_inner().unwrap()).unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let names = reader.headers().unwrap().clone();
-        assert_eq!(names.len(), COLUMNS.len() + spent::columns().len());
+        assert_eq!(names.len(), COLUMNS.len() + spent::columns().len() + BEFORE.len());
         let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);
         let cell = |name| rows[0].get(names.iter().position(|it| it == name).unwrap()).unwrap();
         assert_eq!((cell("calls"), cell("no_index"), cell("time_other_us")), ("3", "0", ""));
+        assert_eq!((cell("logins_under_way"), cell("unread_requests")), ("3", ""));
         // The fields have the names that the head has.
         let Value::Object(fields) = serde_json::to_value(&row).unwrap() else { unreachable!() };
-        assert_eq!(fields.len(), COLUMNS.len() + 1);
-        assert!(COLUMNS.iter().all(|name| fields.contains_key(*name)), "{fields:?}");
+        assert_eq!(fields.len(), COLUMNS.len() + 1 + BEFORE.len());
+        assert!(COLUMNS.iter().chain(&BEFORE).all(|name| fields.contains_key(*name)), "{fields:?}");
     }
 }

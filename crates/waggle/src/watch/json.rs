@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use waggle_model::{
-    DigestTotals, Histogram, Interval, Loss, ProcessState, ProcessorUse, Record, RunningStatement,
-    Sample, StorageWaits,
+    DigestTotals, Histogram, Interval, Loss, ProcessState, Record, RunningStatement, Sample,
 };
 
+use super::before::BeforeJson;
 use super::blocker::{self, BlockerJson};
+use super::host_use::HostUseJson;
 use super::lock_waits::{self, LockWaitJson};
 use super::output::Entry;
 use super::spent::{ByClass, SpentJson};
@@ -30,14 +31,10 @@ pub(super) struct Line {
     state: Option<&'static str>,
     /// Why nothing goes on in it, and what helps.
     standstill: Option<String>,
-    /// Who used the processors that the server may use.
-    cpus: Option<CpusJson>,
-    /// Why that is not known.
-    cpus_absent: Option<String>,
-    /// For how much of the interval somebody waited for storage.
-    storage_waits: Option<StorageWaitsJson>,
-    /// Why that is not known.
-    storage_waits_absent: Option<String>,
+    #[serde(flatten)]
+    host: HostUseJson,
+    #[serde(flatten)]
+    before: BeforeJson,
     interval_s: f64,
     /// Those of its server just before it.
     intervals_left_out: u64,
@@ -68,27 +65,6 @@ pub(super) struct Line {
     lock_waits: Option<Vec<LockWaitJson>>,
     lock_waits_left_out: u64,
     cost: CostJson,
-}
-
-/// In cores: 1 is a whole processor all the time.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct CpusJson {
-    usable: u64,
-    busy_cores: f64,
-    server_cores: f64,
-    stolen_cores: Option<f64>,
-    limit_cores: Option<f64>,
-    held_back: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct StorageWaitsJson {
-    /// From 0 to 1.
-    share: f64,
-    /// `group`: tasks of the control group of the server count; `host`: all do.
-    of: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -225,10 +201,8 @@ impl Line {
             server: server.into(),
             state: state.map(ProcessState::key),
             standstill: state.and_then(|state| state.standstill(server.pid)),
-            cpus: record.processors.value().map(CpusJson::of),
-            cpus_absent: record.processors.why().map(str::to_owned),
-            storage_waits: record.storage.value().map(StorageWaitsJson::of),
-            storage_waits_absent: record.storage.why().map(str::to_owned),
+            host: HostUseJson::of(record),
+            before: BeforeJson::of(record),
             interval_s: length_ns as f64 / 1e9,
             intervals_left_out: entry.left_out,
             statements: interval.statements,
@@ -262,25 +236,6 @@ impl Line {
                 host_sends_per_s: cost.host_sends_per_s,
             },
         }
-    }
-}
-
-impl CpusJson {
-    fn of(used: &ProcessorUse) -> CpusJson {
-        CpusJson {
-            usable: used.processors,
-            busy_cores: used.busy,
-            server_cores: used.server,
-            stolen_cores: used.stolen,
-            limit_cores: used.limit.map(|limit| limit.cores),
-            held_back: used.limit.map(|limit| limit.held_back),
-        }
-    }
-}
-
-impl StorageWaitsJson {
-    fn of(waits: &StorageWaits) -> StorageWaitsJson {
-        StorageWaitsJson { share: waits.share, of: if waits.of_group { "group" } else { "host" } }
     }
 }
 

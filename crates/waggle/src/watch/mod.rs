@@ -1,7 +1,9 @@
 //! The outputs of `waggle watch`.
 
+mod before;
 mod blocker;
 mod csv;
+mod host_use;
 mod json;
 mod lock_waits;
 mod output;

@@ -270,6 +270,8 @@ pub(super) mod tests {
             state: Reading::absent(""),
             processors: Reading::absent(""),
             storage: Reading::absent(""),
+            logins: Reading::absent(""),
+            unread: Reading::absent(""),
             interval: Interval::default(),
             running: Reading::absent(""),
             starts_known: true,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use waggle_model::{
     Blocked, Blocker, BuildKey, Command, Cost, DigestKey, DigestName, DigestsMax, Flavour,
-    Identity, Interval, LockWait, NowWait, Parts, ProcessState, ProcessorUse, Ran, Reading, Record,
-    RunningStatement, Sample, Server, ServerStatus, Statement, Text, TimeClass, Usage,
+    Identity, Interval, LockWait, Logins, NowWait, Parts, ProcessState, ProcessorUse, Ran, Reading,
+    Record, RunningStatement, Sample, Server, ServerStatus, Statement, Text, TimeClass, Unread,
+    Usage,
 };
 
 use super::super::{App, Options, Snapshot};
@@ -282,6 +283,8 @@ fn second(pid: u32, nth: u64, kinds: &[Kind], is_measured: bool) -> Snapshot {
             limit: None,
         }),
         storage: Reading::absent("the kernel has no /proc/pressure"),
+        logins: Reading::Value(Logins::default()),
+        unread: Reading::Value(Unread::default()),
         interval,
         running: Reading::Value(running),
         starts_known: true,

@@ -1,6 +1,9 @@
 //! What is seen at a glance of a server that is held up by something outside of it.
 
-use waggle_model::{ProcessState, ProcessorLimit, ProcessorUse, Reading, StorageWaits, TimeClass};
+use waggle_model::{
+    Age, Logins, ProcessState, ProcessorLimit, ProcessorUse, Reading, StorageWaits, TimeClass,
+    Unread,
+};
 
 use super::super::number::ms;
 use super::*;
@@ -123,6 +126,32 @@ fn waits_for_storage_are_told_where_there_are_any() {
         let seen = head(&app, 120);
         let is_told = seen.to_lowercase().contains("disk waits");
         assert_eq!(is_told, words.is_some(), "{seen}");
+        assert!(words.is_none_or(|words| seen.contains(words)), "{seen}");
+    }
+}
+
+#[test]
+fn who_waits_before_a_statement_is_told_where_somebody_does_or_nobody_knows() {
+    let mut app = measuring(1);
+    let oldest = Some(Age { ns: 4_800_000_000, is_at_least: true });
+    let unread = Unread { requests: 20, oldest, to_accept: 0 };
+    let not_known = Reading::absent("a pool of threads");
+    for (nth, logins, unread, words) in [
+        (2, Reading::Value(Logins::default()), Unread::default(), None),
+        (
+            3,
+            not_known,
+            unread,
+            Some(
+                "\nlogins under way not known  20 requests wait unread, the oldest for 4.8 s at least\n",
+            ),
+        ),
+    ] {
+        let mut last = measured_second_of(2, nth, &KINDS);
+        (last.record.logins, last.record.unread) = (logins, Reading::Value(unread));
+        app.take(last);
+        let seen = head(&app, 120);
+        assert_eq!(seen.contains("unread"), words.is_some(), "{seen}");
         assert!(words.is_none_or(|words| seen.contains(words)), "{seen}");
     }
 }

@@ -137,6 +137,8 @@ mod tests {
             state: Reading::absent(""),
             processors: Reading::absent(""),
             storage: Reading::absent(""),
+            logins: Reading::absent(""),
+            unread: Reading::absent(""),
             interval: Interval { losses, ..Interval::default() },
             running: Reading::absent(""),
             starts_known: true,

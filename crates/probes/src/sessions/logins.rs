@@ -1,0 +1,123 @@
+//! Which sessions are logins under way, and since when.
+//!
+//! A thread of MariaDB whose client left before it was in keeps the session of that client in the thread cache: with its
+//! command, its state and its start. What tells the two apart is what the thread waits for: in the cache for another
+//! thread, in a login for the client or for a name server.
+
+use waggle_host::{Process, ThreadCall};
+use waggle_model::{Age, Logins, Reading};
+
+use super::read::{Doing, Login, Seen};
+
+/// Threads of which one look asks what they wait for.
+const ASKED_MAX: usize = 1_000;
+
+/// Leaves out the threads that wait in the thread cache. `seen` are those that have run since the look before.
+pub(super) fn leave_out_cached(pid: u32, seen: &mut [Seen]) {
+    let process = Process::of(pid);
+    let is_login = |seen: &&mut Seen| matches!(seen.doing, Doing::LoggingIn(_));
+    for (nth, seen) in seen.iter_mut().filter(is_login).enumerate() {
+        let call = match nth < ASKED_MAX {
+            true => process.thread_call(seen.thread.tid).into_value(),
+            false => None,
+        };
+        match call.map(ThreadCall::waits_for_thread) {
+            Some(true) => seen.doing = Doing::Nothing,
+            Some(false) => {}
+            None => seen.doing = Doing::MayLogIn,
+        }
+    }
+}
+
+/// A login that another look saw goes on.
+pub(super) fn go_on(login: &mut Login, before: Option<&Login>) {
+    if let Some(before) = before.filter(|before| before.connection_id == login.connection_id) {
+        *login = Login { start_ns: login.start_ns.or(before.start_ns), ..*before };
+    }
+}
+
+/// How many of the sessions log in, each of which is there once.
+pub(super) fn count<'a>(seen: impl Iterator<Item = &'a Seen>, now_ns: u64) -> Reading<Logins> {
+    let mut ages: Vec<Age> = Vec::new();
+    for seen in seen {
+        match &seen.doing {
+            Doing::LoggingIn(login) => ages.push(login.age(now_ns)),
+            Doing::MayLogIn => {
+                return Reading::absent(format!(
+                    "thread {} may log in or wait in the thread cache: its system call is not known \
+                     (/proc/PID/task/TID/syscall; {ASKED_MAX} threads are asked at most)",
+                    seen.thread.tid
+                ));
+            }
+            _ => {}
+        }
+    }
+    Reading::Value(Logins { under_way: ages.len(), oldest: Age::oldest(ages) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::threads::Thread;
+    use super::*;
+
+    fn seen(tid: u32, doing: Doing) -> Seen {
+        let thread = Thread { pointer: 1, switches: 1, started: 1, tid, tgid: 1, asleep: true };
+        Seen { thread, thd: tid.into(), doing, changed: false }
+    }
+
+    const LOGIN: Login = Login { connection_id: 7, start_ns: Some(3_000), seen_ns: 5_000 };
+
+    #[test]
+    fn the_oldest_login_is_told_by_its_start_else_by_the_first_look_at_it() {
+        let unnoted = Login { start_ns: None, ..LOGIN };
+        let told = |logins: &[Login]| {
+            let seen: Vec<Seen> =
+                logins.iter().map(|one| seen(1, Doing::LoggingIn(*one))).collect();
+            count(seen.iter(), 9_000).into_value().unwrap()
+        };
+        let oldest = |ns, is_at_least| Some(Age { ns, is_at_least });
+        assert_eq!(told(&[]), Logins { under_way: 0, oldest: None });
+        assert_eq!(told(&[LOGIN]), Logins { under_way: 1, oldest: oldest(6_000, false) });
+        assert_eq!(told(&[unnoted]), Logins { under_way: 1, oldest: oldest(4_000, true) });
+        assert_eq!(told(&[LOGIN, unnoted]), Logins { under_way: 2, oldest: oldest(6_000, true) });
+    }
+
+    #[test]
+    fn one_that_cannot_be_told_makes_the_number_unknown() {
+        let all = [seen(1, Doing::LoggingIn(LOGIN)), seen(2, Doing::MayLogIn)];
+        assert!(count(all.iter(), 9_000).why().unwrap().contains("thread 2 "));
+    }
+
+    #[test]
+    fn a_login_goes_on_from_look_to_look_and_another_of_the_thread_begins() {
+        let unnoted = Login { start_ns: None, seen_ns: 8_000, ..LOGIN };
+        for (before, expected) in [
+            (Some(LOGIN), LOGIN),
+            (None, unnoted),
+            (Some(Login { connection_id: 6, ..LOGIN }), unnoted),
+        ] {
+            let mut login = unnoted;
+            go_on(&mut login, before.as_ref());
+            assert_eq!(login, expected);
+        }
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_asked_and_one_beyond_the_limit_are_not_known() {
+        let mut gone: Vec<Seen> =
+            (0..2).map(|tid| seen(u32::MAX - tid, Doing::LoggingIn(LOGIN))).collect();
+        gone.push(seen(1, Doing::Nothing));
+        leave_out_cached(std::process::id(), &mut gone);
+        assert!(matches!(
+            gone[..],
+            [Seen { doing: Doing::MayLogIn, .. }, Seen { doing: Doing::MayLogIn, .. }, _]
+        ));
+        let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let mut many: Vec<Seen> =
+            (0..=ASKED_MAX).map(|_| seen(tid, Doing::LoggingIn(LOGIN))).collect();
+        leave_out_cached(std::process::id(), &mut many);
+        let (last, others) = many.split_last().unwrap();
+        assert!(matches!(last.doing, Doing::MayLogIn));
+        assert!(others.iter().all(|seen| matches!(seen.doing, Doing::LoggingIn(_))), "it runs");
+    }
+}
