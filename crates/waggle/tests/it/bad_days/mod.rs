@@ -1,5 +1,6 @@
 //! Bad input and bad days.
 
+mod before;
 mod comings;
 mod control_group;
 pub(crate) mod disguise;

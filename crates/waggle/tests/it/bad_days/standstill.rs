@@ -13,7 +13,7 @@ use crate::tmux::Tmux;
 use crate::watching::{WAGGLE, Waggle};
 
 /// What goes on again when this is dropped.
-struct Goes<F: FnMut()>(F);
+pub(super) struct Goes<F: FnMut()>(pub(super) F);
 
 impl<F: FnMut()> Drop for Goes<F> {
     fn drop(&mut self) {
@@ -21,7 +21,7 @@ impl<F: FnMut()> Drop for Goes<F> {
     }
 }
 
-fn send(pid: u32, signal: Signal) {
+pub(super) fn send(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
 }
 
