@@ -32,7 +32,7 @@ pub struct Record {
     pub running: Reading<Vec<RunningStatement>>,
     /// Whether the build shows when a statement began: else latencies run from its request.
     pub starts_known: bool,
-    /// A pool of threads serves the sessions: how long a request lies in its queue is in no number.
+    /// A pool of threads serves the sessions: how long a request lies in its queue is in no latency.
     pub is_pooled: bool,
     /// Whether it is measured where the time of its statements goes, or why not.
     pub parts: Reading<()>,
