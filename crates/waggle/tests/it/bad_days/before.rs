@@ -137,3 +137,21 @@ fn connections_that_a_stopped_server_does_not_accept_are_counted() {
         wait_for(&mut waggle, "unread", "requests", |count| count == 0);
     }
 }
+
+#[test]
+fn the_sockets_of_another_network_are_asked_for_and_where_that_is_refused_the_reason_is_told() {
+    let server = Server::start(Version::Mysql80).unwrap();
+    let pid = server.pid().to_string();
+    let arguments = ["watch", "--json", "--interval", "300ms", "--for", "2s", "--pid", &pid];
+    let lines = |by: &[&str]| Waggle::through(by, &arguments).end().lines();
+    let asked = lines(&["unshare", "--net"]).pop().unwrap();
+    assert_eq!((&asked["unread"]["requests"], &asked["unread_absent"]), (&0.into(), &Value::Null));
+    let without = "-sys_admin";
+    let without = ["setpriv", "--bounding-set", without, "--inh-caps", without];
+    let refused = lines(&[&["unshare", "--net"], &without[..]].concat()).pop().unwrap();
+    assert_eq!(refused["unread"], Value::Null);
+    let why = refused["unread_absent"].as_str().unwrap();
+    assert!(why.contains("run as root, or with CAP_SYS_ADMIN"), "{why}");
+    let ours = lines(&without).pop().unwrap();
+    assert_eq!(ours["unread"]["requests"], 0, "our own network needs no right: {ours}");
+}
