@@ -215,9 +215,11 @@ impl Sampler {
         sessions.seen.extend(read);
         sessions.seen.sort_by_key(|seen| seen.thread.tid);
         let sample = Sample { read: read_count, ..count(&sessions.seen, monotonic_ns()) };
-        let logins = match (instance.waiting.is_pooled, sessions.reader.knows_user) {
+        let logins = match (instance.waiting.is_pooled, sessions.reader.knows_logins()) {
             (true, _) => Reading::absent("logins may wait in the queue of the pool of threads"),
-            (_, false) => Reading::absent("the user of a session is not known in this build"),
+            (_, false) => {
+                Reading::absent("the user or the state of a session is not known in this build")
+            }
             (false, true) => sample.logins,
         };
         Ok(Sample { logins, ..sample })

@@ -15,8 +15,8 @@ use crate::servers::{Batch, CurrentThdAt, MemoryError, Place, ProcessMemory};
 const NAME_LIMIT: u32 = 256;
 /// Longest state text that is read; the longest in the servers' sources are shorter.
 const STATE_LIMIT: u32 = 128;
-/// Whom the threads of a replica call themselves.
-const SYSTEM_USER: &[u8] = b"system user";
+/// The state in which every server makes a session, and leaves it until its client is in.
+const LOGIN_STATE: &[u8] = b"login";
 
 /// What a thread was doing.
 #[derive(Clone, Debug)]
@@ -67,7 +67,8 @@ pub(super) struct Reader {
     client: Spans,
     strings: ContextStrings,
     /// Without it, nothing is concluded from the lack of a user.
-    pub(super) knows_user: bool,
+    knows_user: bool,
+    knows_state: bool,
     batch: Batch,
 }
 
@@ -122,6 +123,7 @@ impl Reader {
             client: Client::spans(layout),
             strings: layout.context_strings,
             knows_user: layout.offset(Field::User).is_some(),
+            knows_state: layout.offset(Field::State).is_some(),
             batch: Batch::default(),
         }
     }
@@ -129,6 +131,11 @@ impl Reader {
     /// Whether a thread in the thread cache of this server keeps the session of the client that left: in MariaDB.
     pub(super) fn keeps_sessions(&self) -> bool {
         self.knows_user && self.strings == ContextStrings::ZeroEnded
+    }
+
+    /// Whether a login can be told from what else connects.
+    pub(super) fn knows_logins(&self) -> bool {
+        self.knows_user && self.knows_state
     }
 
     /// What each of the threads is doing. `kept` is what others were seen to do at an earlier look: all texts share one
@@ -336,20 +343,27 @@ impl Reader {
             let seen = &mut seen[runner.at];
             seen.changed = now != Some(runner.head);
             let statement = runner.checked(now);
-            seen.doing = match self.knows_user && is_login(&statement) {
-                true => Doing::LoggingIn(Login::of(&statement)),
-                false => Doing::Running(Box::new(statement)),
+            seen.doing = if is_login(&statement) && self.knows_logins() {
+                Doing::LoggingIn(Login::of(&statement))
+            } else if self.knows_user && is_nobody(&statement) {
+                Doing::Nothing
+            } else {
+                Doing::Running(Box::new(statement))
             };
         }
         Ok(())
     }
 }
 
-/// A client that logs in, or a thread of MariaDB whose client left before it was in. A replica of MySQL connects, too,
-/// as [`SYSTEM_USER`].
+/// A client that logs in, or a thread of MariaDB whose client left before it was in: the session is still in the state in
+/// which it was made.
 fn is_login(statement: &RunningStatement) -> bool {
-    let user = statement.identity.user.as_deref();
-    statement.command == Command::CONNECT && user != Some(SYSTEM_USER)
+    statement.command == Command::CONNECT && statement.state.as_deref() == Some(LOGIN_STATE)
+}
+
+/// A thread of a replica, which connects to another server.
+fn is_nobody(statement: &RunningStatement) -> bool {
+    statement.command == Command::CONNECT && statement.identity.user.is_none()
 }
 
 impl Login {

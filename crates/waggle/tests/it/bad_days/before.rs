@@ -6,7 +6,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 use waggle_testkit::client::Command;
-use waggle_testkit::{Account, Client, Server, Transport, Version};
+use waggle_testkit::{Account, Client, Server, Transport, Version, wait_until};
 
 use super::standstill::{Goes, send};
 use crate::watching::Waggle;
@@ -53,6 +53,27 @@ fn assert_logins(server: &Server) {
 fn logins_under_way_are_counted_with_the_age_of_the_oldest() {
     for version in [Version::Mysql57, Version::Mysql80, Version::Mysql9] {
         assert_logins(&Server::start(version).unwrap());
+    }
+}
+
+#[test]
+fn a_replica_that_connects_to_its_source_is_no_login() {
+    for version in [Version::Mysql57, Version::Mysql80, Version::Mariadb1011] {
+        let server = Server::builder(version).arg("--server-id=7").start().unwrap();
+        let mut client = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+        client
+            .run("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=1, MASTER_USER='x'")
+            .unwrap();
+        client.run("START SLAVE").unwrap();
+        wait_until("the replica connects", || {
+            let threads = client.run("SHOW PROCESSLIST").unwrap();
+            let command = |row: usize| threads[0].text(row, 4);
+            (0..threads[0].rows.len()).any(|row| command(row).as_deref() == Some("Connect"))
+        });
+        let mut waggle = watched(&server);
+        waggle.wait_for_lines(3);
+        let counts = waggle.lines().iter().map(|line| line["logins"]["under_way"].as_u64()).max();
+        assert_eq!(counts, Some(Some(0)));
     }
 }
 
