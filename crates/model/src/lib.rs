@@ -60,4 +60,4 @@ pub use statement::{Identity, Origin, ServerStatus, Statement, StatementKey, Tex
 pub use storage_waits::StorageWaits;
 pub use trial::{Arm, ArmTimes, Bucket, Chooser, Collector, ShapeTimes, Times, Tossed, Trial};
 pub use version::ServerVersion;
-pub use waiting::{WaitsFor, idle_states, other_waiting_states};
+pub use waiting::{WaitingState, WaitsFor, idle_states, other_waiting_states, waiting_states};

@@ -155,15 +155,7 @@ fn others(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
     for session in seen.sessions.iter().filter(|one| one.command != Command::SLEEP) {
         let state = session.state.as_deref().map(text).unwrap_or_default();
         let Some(waits_for) = WaitsFor::of(&state) else { continue };
-        let kind = match waits_for {
-            WaitsFor::Nobody => continue,
-            WaitsFor::MetadataLock => LockKind::Metadata,
-            WaitsFor::TableLock => LockKind::Table,
-            WaitsFor::OldTables => LockKind::Flush,
-            WaitsFor::EarlierCommit | WaitsFor::Workers => LockKind::Replication,
-            WaitsFor::NoLock(_) => LockKind::None,
-            WaitsFor::Unnamed(_) | WaitsFor::Unknown => LockKind::Other,
-        };
+        let Some(kind) = LockKind::of(waits_for) else { continue };
         let mut wait = Wait {
             waiter: Key::Session(session.connection_id),
             lock: Lock { state: Some(state.clone()), ..Lock::of(kind) },

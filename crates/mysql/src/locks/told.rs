@@ -21,11 +21,12 @@ pub(super) fn read(
             WaitsFor::MetadataLock | WaitsFor::TableLock => locks.push(one),
             WaitsFor::OldTables => flushes.push(one),
             WaitsFor::EarlierCommit | WaitsFor::Workers => replicating.push(one),
-            WaitsFor::Unnamed(who) => waits.push(unknown(one, LockKind::Other, waits_for(who))),
-            WaitsFor::NoLock(who) => waits.push(unknown(one, LockKind::None, waits_for(who))),
+            WaitsFor::Unnamed(who) | WaitsFor::NoLock(who) => {
+                waits.extend(unknown(one, waits_for(who)));
+            }
             WaitsFor::Unknown => {
                 let why = "waggle does not know this state, and the server does not name anybody";
-                waits.push(unknown(one, LockKind::Other, why.to_owned()));
+                waits.extend(unknown(one, why.to_owned()));
             }
             WaitsFor::Nobody => {}
         }
@@ -47,8 +48,8 @@ pub(super) fn waits_for(who: &str) -> String {
     format!("it waits for {who}")
 }
 
-fn unknown(one: &Waiting, kind: LockKind, why: String) -> Wait {
-    let mut wait = one.wait(kind);
+fn unknown(one: &Waiting, why: String) -> Option<Wait> {
+    let mut wait = one.wait(LockKind::of(one.waits_for)?);
     wait.leave_unknown(why);
-    wait
+    Some(wait)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Serialize, Serializer};
+use waggle_model::WaitsFor;
 
 /// Who takes part in a wait.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,6 +63,21 @@ pub enum LockKind {
     None,
     /// Something else, as far as is known a lock; the state says what.
     Other,
+}
+
+impl LockKind {
+    /// What the state of a session tells; `None` where nobody holds it up.
+    pub fn of(waits_for: WaitsFor) -> Option<LockKind> {
+        match waits_for {
+            WaitsFor::Nobody => None,
+            WaitsFor::MetadataLock => Some(LockKind::Metadata),
+            WaitsFor::TableLock => Some(LockKind::Table),
+            WaitsFor::OldTables => Some(LockKind::Flush),
+            WaitsFor::EarlierCommit | WaitsFor::Workers => Some(LockKind::Replication),
+            WaitsFor::NoLock(_) => Some(LockKind::None),
+            WaitsFor::Unnamed(_) | WaitsFor::Unknown => Some(LockKind::Other),
+        }
+    }
 }
 
 /// What is waited for.

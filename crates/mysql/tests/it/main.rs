@@ -3,3 +3,4 @@
 
 mod connect;
 mod count;
+mod who_waits;

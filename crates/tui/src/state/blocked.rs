@@ -1,4 +1,4 @@
-//! Finds running sessions that wait for a lock, from the session's state and from whether its
+//! Finds running sessions that wait for somebody, from the session's state and from whether its
 //! thread sleeps.
 
 use waggle_model::{RunningStatement, WaitsFor};
@@ -11,18 +11,14 @@ pub(crate) enum Wait {
     Lock,
     /// It probably waits for a row lock, for which no server has a state of its own.
     Row,
+    /// It waits for somebody or something, but for no lock.
+    NoLock,
     /// Nothing tells of a lock.
     None,
 }
 
 /// How long a statement must run before it is taken for waiting without a word of the server.
 const LONG_NS: u64 = 500_000_000;
-
-/// Whether a state, in small letters, names a lock or a flush that the session waits for.
-fn names_a_lock(state: &str) -> bool {
-    let waits = WaitsFor::of(state).is_some_and(|whom| whom != WaitsFor::Nobody);
-    waits && (state.contains("lock") || state.contains("flush"))
-}
 
 /// States in which a session waits for a row lock and that are short where nothing waits. InnoDB sets
 /// no state while it waits, so the state is that of the step that asked for the row: `updating`,
@@ -56,24 +52,30 @@ fn may_lock_rows(running: &RunningStatement) -> bool {
     waggle_sql::kind(sql) != Kind::Select || CLAUSES.into_iter().any(holds)
 }
 
-/// Whether a session waits for a lock, at the end of an interval.
+/// What is known of a session's waiting at the end of an interval.
 pub(crate) fn wait(running: &RunningStatement, age_ns: Option<u64>) -> Wait {
-    if let Some(waits) = running.waits {
-        return if waits.class.is_lock() { Wait::Lock } else { Wait::None };
-    }
     let state = String::from_utf8_lossy(running.state.as_deref().unwrap_or_default());
-    let state = state.trim().to_ascii_lowercase();
-    if names_a_lock(&state) {
-        return Wait::Lock;
+    let state = state.trim();
+    let told = WaitsFor::of(state).filter(|whom| *whom != WaitsFor::Nobody);
+    match (running.waits, told) {
+        (Some(now), _) if now.class.is_lock() => Wait::Lock,
+        (_, Some(whom)) if !whom.is_lock() => Wait::NoLock,
+        (Some(_), _) => Wait::None,
+        (None, Some(_)) => Wait::Lock,
+        (None, None) => probably(running, &state.to_ascii_lowercase(), age_ns),
     }
+}
+
+/// The same where neither the thread nor the server says it.
+fn probably(running: &RunningStatement, state: &str, age_ns: Option<u64>) -> Wait {
     let is_long = age_ns.is_some_and(|age| age >= LONG_NS);
-    let probably = match running.has_slept {
+    let waits = match running.has_slept {
         // What goes on does not wait.
         Some(false) => false,
-        Some(true) => is_usually_short(&state) || (is_often_long(&state) && may_lock_rows(running)),
-        None => is_usually_short(&state),
+        Some(true) => is_usually_short(state) || (is_often_long(state) && may_lock_rows(running)),
+        None => is_usually_short(state),
     };
-    if is_long && probably { Wait::Row } else { Wait::None }
+    if is_long && waits { Wait::Row } else { Wait::None }
 }
 
 #[cfg(test)]
@@ -105,6 +107,8 @@ mod tests {
         }
         let other = "Waiting for master to send event";
         assert_eq!(of(other, "SELECT 1", Some(true), u64::MAX), Wait::None);
+        let disk = "Waiting for disk space";
+        assert_eq!(of(disk, "INSERT INTO t VALUES (1)", Some(true), u64::MAX), Wait::NoLock);
     }
 
     #[test]
@@ -117,6 +121,10 @@ mod tests {
         };
         assert_eq!(of(TimeClass::RowLock), Wait::Lock);
         assert_eq!(of(TimeClass::DiskRead), Wait::None);
+        let waits = Some(NowWait { class: TimeClass::Other, since_ns: 0 });
+        let state = Some(b"Waiting for semi-sync ACK from replica".to_vec());
+        let running = RunningStatement { waits, state, ..RunningStatement::default() };
+        assert_eq!(wait(&running, None), Wait::NoLock);
     }
 
     #[test]

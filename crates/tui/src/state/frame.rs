@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waggle_model::visible;
 use waggle_model::{
-    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, FatalSignal, Logins, Losses,
+    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Ending, FatalSignal, Logins, Losses,
     ProcessorUse, Reading, Record, Samples, StatementLockWait, StorageWaits, TimeClass, Unread,
 };
 use waggle_sql::Kind;
@@ -201,6 +201,18 @@ pub(crate) struct Frame {
     pub(crate) details: HashMap<DigestKey, Details>,
 }
 
+/// What clients wait for before a statement; nothing of a server that has ended.
+fn before(
+    ended: &Option<Ending>,
+    logins: &Reading<Logins>,
+    unread: &Reading<Unread>,
+) -> Box<[String]> {
+    match ended {
+        Some(_) => Box::default(),
+        None => Logins::in_words(logins).into_iter().chain(Unread::in_words(unread)).collect(),
+    }
+}
+
 impl Frame {
     /// From a snapshot. `known` has the names that are in use already.
     pub(crate) fn of(
@@ -213,13 +225,7 @@ impl Frame {
         let spent_absent = record.parts_absent().unwrap_or_default().into();
         let active = record.active_sessions();
         let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
-        let before = match record.ended {
-            Some(_) => Box::default(),
-            None => {
-                let unread = Unread::in_words(&record.unread);
-                Logins::in_words(&record.logins).into_iter().chain(unread).collect()
-            }
-        };
+        let before = before(&record.ended, &record.logins, &record.unread);
         let last_look = record.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
         let running = running.value();

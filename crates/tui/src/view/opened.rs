@@ -7,7 +7,7 @@ mod time;
 use std::collections::BTreeMap;
 
 use ratatui_core::text::{Line, Span};
-use waggle_model::{DigestKey, Sample, TimeClass, visible};
+use waggle_model::{DigestKey, Sample, TimeClass, WaitsFor, visible};
 use waggle_sql::SqlModes;
 
 use super::bars::{bar, sparkline};
@@ -342,7 +342,10 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
 }
 
 fn waits(session: &Session) -> String {
+    let whom = WaitsFor::of(&session.state).unwrap_or(WaitsFor::Unknown).whom();
     match (session.now, session.wait) {
+        (Some((_, ns)), Wait::NoLock) => format!("for {whom}, for {}", age(ns)),
+        (None, Wait::NoLock) => format!("for no lock, but for {whom}"),
         (Some((TimeClass::Cpu, _)), _) => "for nothing: it is on a processor".to_owned(),
         (Some((class, ns)), _) => format!("{}, for {}", class.name(), age(ns)),
         (None, Wait::Lock) => "for a lock; `waggle locks` shows who holds it".to_owned(),

@@ -89,10 +89,17 @@ fn title(one: &Watched, frame: &Frame) -> String {
             ),
         };
     };
-    let blocked = frame.sessions.iter().filter(|session| session.wait != Wait::None).count();
+    let waiting = |which: &dyn Fn(Wait) -> bool| {
+        frame.sessions.iter().filter(|session| which(session.wait)).count()
+    };
+    let blocked = waiting(&|wait| matches!(wait, Wait::Lock | Wait::Row));
+    let others = match waiting(&|wait| wait == Wait::NoLock) {
+        0 => String::new(),
+        count => format!(", {count} for something else"),
+    };
     let shown = one.sessions.len();
     let of = if shown == running { String::new() } else { format!("{shown} of ") };
-    format!("RUNNING: {of}{running}, {blocked} waiting for a lock")
+    format!("RUNNING: {of}{running}, {blocked} waiting for a lock{others}")
 }
 
 fn cell(column: &Column<What>, session: &Session, has_failed: bool) -> Span<'static> {
@@ -148,7 +155,7 @@ fn held_by(session: &Session) -> String {
         Some([id]) => id.to_string(),
         Some([id, more @ ..]) => format!("{id}+{}", more.len()),
         Some([]) => UNKNOWN.to_owned(),
-        None if session.wait == Wait::None => String::new(),
+        None if matches!(session.wait, Wait::None | Wait::NoLock) => String::new(),
         None => ABSENT.to_owned(),
     }
 }
@@ -166,6 +173,7 @@ pub(crate) fn wait(wait: Wait) -> (&'static str, ratatui_core::style::Style) {
     match wait {
         Wait::Lock => ("lock", BAD),
         Wait::Row => ("row?", WARN),
+        Wait::NoLock => ("no lock", WARN),
         Wait::None => ("", PLAIN),
     }
 }
