@@ -191,6 +191,11 @@ impl Process {
         status.any(|status| id_inside(&status) == Some(number))
     }
 
+    /// How many threads it has; a dead one that nobody has waited for counts as one.
+    pub fn thread_count(&self) -> usize {
+        fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten().count()
+    }
+
     /// The processes that it started, as far as they run; none where the kernel does not list them.
     pub fn children(&self) -> Vec<u32> {
         let tasks = fs::read_dir(self.folder.join("task")).into_iter().flatten().flatten();

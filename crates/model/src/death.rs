@@ -5,15 +5,15 @@ use std::fmt;
 use crate::RunningStatement;
 use crate::visible;
 
-/// What was seen when a signal ended a server.
+/// What was seen of the end of a server.
 #[derive(Clone, Debug, Default)]
 pub struct Death {
-    /// The first signal that was sent to end it; `None` where none was: a thread of it ended the process.
+    /// The signal that ended it; `None` where none was seen.
     pub signal: Option<FatalSignal>,
-    /// When the end reached its first thread, nanoseconds of `CLOCK_MONOTONIC`.
+    /// When the end reached its last thread, nanoseconds of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
-    /// All that its sessions ran then.
-    pub ran: Vec<RunningStatement>,
+    /// All that its sessions ran when it reached them; `None` where not all is known.
+    pub ran: Option<Vec<RunningStatement>>,
 }
 
 /// A signal that ends a process.
@@ -35,7 +35,7 @@ pub enum Sender {
         /// Its name.
         name: String,
     },
-    /// The kernel, for no failure of the server: it does so where memory runs out.
+    /// The kernel, for no failure of the server: it does so where memory runs out, or the first process of a container ends.
     Kernel,
     /// Another process.
     Process {
@@ -81,7 +81,7 @@ impl fmt::Display for FatalSignal {
             Sender::Thread { name, .. } => {
                 write!(out, " in its own thread {}", visible::name(name))
             }
-            Sender::Kernel => out.write_str(" from the kernel: memory may have run out"),
+            Sender::Kernel => out.write_str(" from the kernel"),
             Sender::Process { pid, name } => {
                 write!(out, " from pid {pid} ({})", visible::name(name))
             }
@@ -101,7 +101,7 @@ mod tests {
         for (number, sender, words) in [
             (11, of_thread(Some(9)), "SIGSEGV in session 9"),
             (6, of_thread(None), "SIGABRT in its own thread ib<U+202E>x"),
-            (9, Sender::Kernel, "SIGKILL from the kernel: memory may have run out"),
+            (9, Sender::Kernel, "SIGKILL from the kernel"),
             (9, systemd.clone(), "SIGKILL from pid 1 (systemd)"),
             (99, systemd, "signal 99 from pid 1 (systemd)"),
         ] {

@@ -59,8 +59,10 @@ impl Account {
     /// What ran at the last look at a server that has ended and was not seen to end, and when that look was.
     pub(crate) fn last_look(&mut self, parted: &Parted) -> Option<(u64, Vec<RunningStatement>)> {
         let Parted::Ended { ran, death } = parted else { return None };
-        let at_end = death.as_ref().map(|death| (death.at_ns, death.ran.clone()));
-        let (looked_ns, mut running) = at_end.or_else(|| self.looked.take())?;
+        if let Some(running) = &death.ran {
+            return Some((death.at_ns, running.clone()));
+        }
+        let (looked_ns, mut running) = self.looked.take()?;
         running.retain(|running| ran.contains(&running.key()));
         Some((looked_ns, running))
     }

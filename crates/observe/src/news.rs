@@ -39,8 +39,8 @@ pub enum Parted {
     Ended {
         /// What ran at the last look and was not seen to end.
         ran: HashSet<StatementKey>,
-        /// That look, where the end itself told what ran.
-        death: Option<Death>,
+        /// What was seen of the end itself.
+        death: Death,
     },
     /// It runs on.
     RunsOn {
@@ -68,14 +68,14 @@ impl Gone {
 
     /// Whether the end itself told all that ran.
     pub(crate) fn is_told(&self) -> bool {
-        matches!(self.parted, Parted::Ended { death: Some(_), .. })
+        matches!(&self.parted, Parted::Ended { death, .. } if death.ran.is_some())
     }
 
     /// The signal that ended it; `None` where none was seen.
     pub fn signal(&self) -> Option<&FatalSignal> {
         match &self.parted {
-            Parted::Ended { death: Some(death), .. } => death.signal.as_ref(),
-            _ => None,
+            Parted::Ended { death, .. } => death.signal.as_ref(),
+            Parted::RunsOn { .. } => None,
         }
     }
 }

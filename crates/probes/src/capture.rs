@@ -240,9 +240,10 @@ impl Tap {
         self.nested.coverage(pid)
     }
 
-    /// What was seen of the end of a server, once; `None` where no signal ended it, or not all that ran then was told.
-    pub fn death(&mut self, pid: u32) -> Option<Death> {
-        self.death.take(pid)
+    /// What was seen of the end of a server that has ended, once. Its records are to be drained before.
+    pub fn death(&mut self, pid: u32) -> Death {
+        let Tap { carrier, tap, death, .. } = self;
+        death.take(pid, carrier.untold(pid), |statement| tap.is_past(pid, statement))
     }
 
     /// Why it is not told how a server ends.

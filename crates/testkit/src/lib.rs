@@ -37,7 +37,7 @@ pub mod x_client;
 
 pub use account::Account;
 pub use client::{Client, Transport};
-pub use crash::CREATE_CRASH;
+pub use crash::create_crash;
 pub use error::{Error, Result};
 pub use install::{MARIADB_IN_SID, describe, list, program};
 pub use killed::Killed;

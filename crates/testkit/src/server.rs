@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 use waggle_private_server::{Directory, stop};
 
 use crate::client::{Client, Transport};
-use crate::crash::make_crash;
+use crate::crash::make_crashes;
 use crate::install::Installation;
 use crate::settings::{self, Choices, PerformanceSchema};
 use crate::{Account, Error, Result, Version, launch, servers_dir, template, tls};
@@ -70,11 +70,11 @@ impl ServerBuilder {
         Ok(self.arg(plugin_dir).arg("--plugin-load-add=ha_federatedx.so"))
     }
 
-    /// Lets the server take over a function that ends it ([`crate::CREATE_CRASH`]).
-    pub fn with_crash(self) -> Result<Self> {
+    /// Lets the server take over functions that end it ([`crate::create_crash`]).
+    pub fn with_crashes(self) -> Result<Self> {
         let Installation { program, data_root, .. } = Installation::find(self.version)?;
         let folder = data_root.with_file_name("crash");
-        make_crash(&folder)?;
+        make_crashes(&folder)?;
         Ok(self.arg(format!("--plugin-dir={}", program.inside(&folder).display())))
     }
 

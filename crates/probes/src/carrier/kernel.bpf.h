@@ -81,9 +81,14 @@ struct task_io_accounting {
 	u64 write_bytes;
 } __attribute__((preserve_access_index));
 
+struct signal_struct {
+	int group_exit_code;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
 	int pid;
 	int tgid;
+	struct signal_struct *signal;
 	unsigned int __state;
 	int on_cpu;
 	unsigned int in_iowait : 1;

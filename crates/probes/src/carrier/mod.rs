@@ -239,6 +239,11 @@ impl Carrier {
         self.rings.filled()
     }
 
+    /// Sessions of a server that its end has reached and that could not be told.
+    pub(crate) fn untold(&self, pid: u32) -> u32 {
+        self.targets.untold(pid)
+    }
+
     /// What the programs have lost of a server that is on the list.
     pub(crate) fn losses(&self, pid: u32) -> Losses {
         let before = self.lost_before.get(&pid).copied().unwrap_or_default();

@@ -71,6 +71,8 @@ struct target {
 	u32 x_port; /* where it accepts clients of the X protocol; 0: nowhere */
 	u32 x_socket_length; /* with its zero byte; 0: there is none */
 	u8 x_socket[X_SOCKET_MAX];
+	u32 untold; /* sessions that its end has reached and that could not be told */
+	u32 unused;
 };
 
 /*

@@ -71,6 +71,7 @@ impl Targets {
         self.word(place, offset_of!(types::target, parts_program)).store(0, Ordering::Relaxed);
         self.word(place, offset_of!(types::target, program)).store(program, Ordering::Relaxed);
         self.word(place, offset_of!(types::target, marks_tcp)).store(0, Ordering::Relaxed);
+        self.word(place, offset_of!(types::target, untold)).store(0, Ordering::Relaxed);
         self.word(place, offset_of!(types::target, turn)).store(self.turn, Ordering::Relaxed);
         self.word(place, offset_of!(types::target, tgid)).store(pid, Ordering::Release);
         true
@@ -137,6 +138,12 @@ impl Targets {
             }
         }
         losses
+    }
+
+    /// Sessions of a process that its end has reached and that could not be told.
+    pub(super) fn untold(&self, pid: u32) -> u32 {
+        let word = |place| self.word(place, offset_of!(types::target, untold));
+        self.place_of(pid).map_or(0, |place| word(place).load(Ordering::Relaxed))
     }
 
     fn place_of(&self, pid: u32) -> Option<usize> {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * The end of a server by a signal: who sent it, and what each session runs when the signal reaches its thread. Its memory
- * is still there then. A signal comes once in the life of a server, so none of this has a price before.
+ * is still there then.
  */
 #include "session.bpf.h"
 #include "../death/shared.h"
@@ -20,8 +20,14 @@ struct dying _dying = {};
 #define SIGSEGV 11
 #define SIGSYS 31
 
-/* SEND_SIG_PRIV of include/linux/sched/signal.h: there is no description, and the kernel sends it. */
+/* Who is no process sends it without a description (include/linux/sched/signal.h): SEND_SIG_NOINFO, SEND_SIG_PRIV. */
+#define OF_PROCESS 0UL
 #define OF_KERNEL 1UL
+
+/* How a process describes what it sends (include/uapi/asm-generic/siginfo.h). */
+#define SI_USER 0
+#define SI_QUEUE (-1)
+#define SI_TKILL (-6)
 
 #define COM_SLEEP 0
 
@@ -35,15 +41,15 @@ static __always_inline bool is_fatal(int signal)
 	       signal == SIGKILL || signal == SIGSEGV || signal == SIGSYS;
 }
 
-/* Whether nobody asked for the signal: the kernel sends what a thread brought about, and ends who takes its memory. */
+/* Whether no process asked for the signal: the kernel sends what a thread brought about, and ends who takes its memory. */
 static __always_inline bool is_of_kernel(const struct kernel_siginfo *info)
 {
 	u64 address = (u64)info;
 
-	if (address <= OF_KERNEL)
+	if (address == OF_PROCESS || address == OF_KERNEL)
 		return address == OF_KERNEL;
-	/* Codes above 0 are the kernel's (include/uapi/asm-generic/siginfo.h). */
-	return BPF_CORE_READ(info, si_code) > 0;
+	int code = BPF_CORE_READ(info, si_code);
+	return code != SI_USER && code != SI_QUEUE && code != SI_TKILL;
 }
 
 /* In the thread that sends it. */
@@ -79,7 +85,8 @@ int BPF_PROG(on_sent, int signal, struct kernel_siginfo *info, struct task_struc
 	return 0;
 }
 
-static __always_inline void tell_session(struct target *target, u64 thd)
+/* What the session of this thread runs; false where it could not be told. */
+static __always_inline bool tell_session(struct target *target, u64 thd)
 {
 	u8 query[STACK_SPAN_MAX] __attribute__((aligned(8)));
 	struct dying *dying;
@@ -90,34 +97,36 @@ static __always_inline void tell_session(struct target *target, u64 thd)
 	     bpf_probe_read_user(query, cfg.query.length, (void *)(thd + cfg.query.offset))) ||
 	    (cfg.has_id && bpf_probe_read_user(&id, sizeof(id), (void *)(thd + cfg.id)))) {
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
-		return;
+		return false;
 	}
 	text_of(query, &text, &length);
 	if (!send_identity(target, thd, bpf_ktime_get_ns(), id, 0, 0))
-		return;
+		return false;
 	/* Later than that of the identity, which may lie in another ring. */
 	u64 now = bpf_ktime_get_ns();
 	struct statement *record = reserve_statement(target, RECORD_DYING, length, 0);
 
 	if (!record)
-		return;
+		return false;
 	record->head.thd = thd;
 	record->head.end_ns = now;
 	copy_stack_span(record, &cfg.query, query);
 	if (!read_spans(record, thd, cfg.session_spans, cfg.session)) {
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);
-		return;
+		return false;
 	}
 	dying = (struct dying *)(record->data + cfg.data_length - sizeof(*dying));
 	dying->database_length = read_database(dying->database, record);
 	read_text(target, record, text, length);
 	submit(&record->head);
+	return true;
 }
 
 /* The main thread of a server that ends: a session tells by itself what it runs. */
 static __always_inline void tell_end(struct target *target)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	u64 now = bpf_ktime_get_ns();
 	struct head *head = reserve(RECORD_DYING, sizeof(*head));
 
@@ -127,6 +136,7 @@ static __always_inline void tell_end(struct target *target)
 	}
 	head->tgid = target->tgid;
 	head->end_ns = now;
+	head->result = BPF_CORE_READ(task, signal, group_exit_code);
 	submit(head);
 }
 
@@ -141,17 +151,16 @@ int BPF_PROG(on_taken, int signal)
 	u64 thread = bpf_get_current_pid_tgid(), thd = 0;
 	u32 command;
 
-	if (!target || !cfg.has_command)
+	if (!target)
 		return 0;
 	/* A server that failed may send itself another signal, which the main thread takes first. */
 	if ((u32)thread == thread >> 32)
 		tell_end(target);
-	if (!current_session(&thd)) {
-		count_lost(target, LOST_UNREADABLE_SESSION, 1);
-		return 0;
-	}
-	if (thd && bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command)) == 0 &&
-	    command != COM_SLEEP)
-		tell_session(target, thd);
+	bool is_told = cfg.has_command && current_session(&thd);
+	if (is_told && thd)
+		is_told = bpf_probe_read_user(&command, sizeof(command), (void *)(thd + cfg.command)) == 0 &&
+			  (command == COM_SLEEP || tell_session(target, thd));
+	if (!is_told)
+		__sync_fetch_and_add(&target->untold, 1);
 	return 0;
 }

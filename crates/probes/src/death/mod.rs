@@ -4,10 +4,12 @@
 
 mod skeleton;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use libbpf_rs::{Link, Object};
-use waggle_model::{Command, Death, FatalSignal, Identity, Loss, Losses, RunningStatement, Sender};
+use waggle_model::{
+    Command, Death, FatalSignal, Identity, Loss, Losses, RunningStatement, Sender, StatementKey,
+};
 
 use crate::carrier::{
     self, Carrier, CarrierError, Session, SessionData, Target, head_of, kernel_error, read_struct,
@@ -22,6 +24,10 @@ const PROGRAMS: [(&str, &str); 2] = [
 ];
 /// Number of the signal that nothing can take (signal(7)).
 const SIGKILL: u32 = 9;
+/// The signal in the exit code of a process (wait(2)).
+const SIGNAL_OF_CODE: u32 = 0x7f;
+/// Signals of a server that are kept.
+const SIGNALS_MAX: usize = 64;
 /// Bytes of what a record has at the end of its data.
 const SIZE: usize = size_of::<types::dying>();
 /// Sessions of a server whose ends are kept.
@@ -39,15 +45,18 @@ struct Loaded {
 /// A server that is watched, and what was seen of its end.
 struct Watched {
     target: Target,
-    signal: Option<FatalSignal>,
-    /// When it reached the first thread; 0: not yet.
+    /// What was sent to end it, the first first, with the session of the thread that sent it.
+    signals: VecDeque<(u64, FatalSignal)>,
+    /// The signal by which the kernel ended it: 0 where it ended itself, or none was told.
+    number: u32,
+    /// When its end reached the last thread; 0: not yet.
     at_ns: u64,
     /// What ran then, by session.
     ran: HashMap<u64, RunningStatement>,
     /// Bytes of their texts.
     text_bytes: u64,
-    /// Whether all that ran is known: it has reached the main thread, too.
-    is_whole: bool,
+    /// Whether something of it could not be kept.
+    has_lost: bool,
 }
 
 /// What tells the ends of servers. Where it cannot be had, an end is known without its reason.
@@ -125,21 +134,35 @@ impl Probe {
         });
     }
 
-    /// What was seen of the end of a server; `None` where no signal ended it, or it was not seen whole.
-    pub(crate) fn take(&mut self, pid: u32) -> Option<Death> {
-        let watched = self.watched.get_mut(&pid)?;
-        watched.is_whole.then(|| Death {
-            signal: watched.signal.take(),
+    /// What was seen of the end of a server that has ended, once. `untold` sessions could not be told by the kernel;
+    /// `is_past` says whether a session was seen to go on after a statement: it has survived what it was sent.
+    pub(crate) fn take(
+        &mut self,
+        pid: u32,
+        untold: u32,
+        is_past: impl Fn(StatementKey) -> bool,
+    ) -> Death {
+        let Some(watched) = self.watched.get_mut(&pid) else { return Death::default() };
+        let mut ran = std::mem::take(&mut watched.ran);
+        let past: Vec<u64> =
+            ran.extract_if(|_, one| is_past(one.key())).map(|(session, _)| session).collect();
+        watched.signals.retain(|(session, _)| !past.contains(session));
+        let is_whole = watched.at_ns != 0 && untold == 0 && !watched.has_lost;
+        Death {
+            signal: watched.signal(),
             at_ns: watched.at_ns,
-            ran: watched.ran.drain().map(|(_, running)| running).collect(),
-        })
+            ran: is_whole.then(|| ran.into_values().collect()),
+        }
     }
 
-    /// A signal was sent to a server. The first one counts: a server that took it sends itself others.
+    /// A signal was sent to a server.
     pub(crate) fn signal(&mut self, record: &[u8]) {
         let Some(raw) = read_struct::<types::fatal>(record) else { return };
         let Some(watched) = self.watched.get_mut(&raw.head.tgid) else { return };
-        watched.signal.get_or_insert_with(|| signal_of(&raw));
+        if watched.signals.len() == SIGNALS_MAX {
+            watched.signals.pop_front();
+        }
+        watched.signals.push_back((raw.head.thd, signal_of(&raw)));
     }
 
     /// It reached a thread. `identity` is who its session is; `start_ns` turns what a server notes as the start of a statement
@@ -153,15 +176,16 @@ impl Probe {
     ) {
         let Some(watched) = self.watched.get_mut(&session.tgid) else { return };
         let Some(head) = head_of(record) else { return };
-        if watched.at_ns == 0 || head.end_ns < watched.at_ns {
-            watched.at_ns = head.end_ns;
-        }
+        watched.at_ns = watched.at_ns.max(head.end_ns);
         if session.thd == 0 {
-            watched.is_whole = true;
+            watched.number = head.result.cast_unsigned() & SIGNAL_OF_CODE;
         } else if let Some(data) = watched.target.read(record, &mut self.lost) {
-            let is_kept = watched.keep(running(&data, identity, start_ns));
-            if !is_kept {
-                self.lost.entry(session.tgid).or_default().add(Loss::UnreadableSession, 1);
+            let running = running(&data, identity, start_ns);
+            if is_of_server(&running) {
+                return;
+            }
+            if let Some(lost) = watched.keep(running) {
+                self.lost.entry(session.tgid).or_default().add(lost, 1);
             }
         }
     }
@@ -169,25 +193,47 @@ impl Probe {
 
 impl Watched {
     fn of(target: Target) -> Watched {
-        let ran = HashMap::new();
-        Watched { target, signal: None, at_ns: 0, ran, text_bytes: 0, is_whole: false }
+        Watched {
+            target,
+            signals: VecDeque::new(),
+            number: 0,
+            at_ns: 0,
+            ran: HashMap::new(),
+            text_bytes: 0,
+            has_lost: false,
+        }
     }
 
-    /// Keeps what a session ran, the first time: who takes a signal itself is reached again. `false` where there is no room.
-    fn keep(&mut self, mut running: RunningStatement) -> bool {
-        if self.ran.contains_key(&running.thd) {
-            return true;
-        }
-        if self.ran.len() >= SESSIONS_MAX {
-            return false;
-        }
-        self.text_bytes += running.text.as_ref().map_or(0, |text| text.len() as u64);
-        if self.text_bytes > TEXT_BYTES_MAX {
-            running.text = None;
-        }
-        self.ran.insert(running.thd, running);
-        true
+    /// The signal that began the end: a server that takes it, to write a report, sends itself others, or ends itself.
+    fn signal(&self) -> Option<FatalSignal> {
+        let is_kill = self.number == SIGKILL;
+        let mut all = self.signals.iter().map(|(_, signal)| signal);
+        all.find(|signal| (signal.number == SIGKILL) == is_kill).cloned()
     }
+
+    /// Keeps what a session ran. Gives what was lost of it.
+    fn keep(&mut self, mut running: RunningStatement) -> Option<Loss> {
+        if self.ran.len() >= SESSIONS_MAX && !self.ran.contains_key(&running.thd) {
+            self.has_lost = true;
+            return Some(Loss::UnreadableSession);
+        }
+        let bytes = running.text.as_ref().map_or(0, |text| text.len() as u64);
+        let is_too_long = self.text_bytes + bytes > TEXT_BYTES_MAX;
+        match is_too_long {
+            true => running.text = None,
+            false => self.text_bytes += bytes,
+        }
+        // Who takes a signal itself is reached again.
+        let before = self.ran.insert(running.thd, running);
+        self.text_bytes -= before.and_then(|one| one.text).map_or(0, |text| text.len() as u64);
+        is_too_long.then_some(Loss::UnreadableText)
+    }
+}
+
+/// Whether a thread of the server itself has this session, or a login that has named no user.
+fn is_of_server(running: &RunningStatement) -> bool {
+    let names_nobody = running.command == Command::CONNECT && running.identity.user.is_none();
+    running.connection_id == 0 || running.command == Command::DAEMON || names_nobody
 }
 
 fn load(carrier: &Carrier, target: &Target, pid: u32) -> Result<Loaded, CarrierError> {
@@ -208,7 +254,7 @@ fn signal_of(raw: &types::fatal) -> FatalSignal {
     let is_own = raw.sender == raw.head.tgid;
     // Whose thread asks for memory when there is none need not be who is ended for it.
     let sender = if is_own && !(is_of_kernel && raw.signal == SIGKILL) {
-        Sender::Thread { connection_id: (raw.head.thd != 0).then_some(raw.id), name }
+        Sender::Thread { connection_id: Some(raw.id).filter(|id| *id != 0), name }
     } else if is_of_kernel {
         Sender::Kernel
     } else {
@@ -242,5 +288,42 @@ fn running(
         text_length: text.map_or(0, |text| text.length),
         identity: Identity { database, ..identity.clone() },
         ..RunningStatement::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_signal_of_the_program_has_its_name_in_the_model() {
+        let source = include_str!("mod.bpf.c");
+        let signals = source.lines().filter_map(|line| line.strip_prefix("#define SIG"));
+        let mut count = 0;
+        for (name, number) in signals.filter_map(|define| define.split_once(' ')) {
+            let signal = FatalSignal { number: number.parse().unwrap(), sender: Sender::Kernel };
+            assert_eq!(signal.name(), Some(&*format!("SIG{name}")));
+            assert!(source.contains(&format!("signal == SIG{name}")), "{name} is looked for");
+            count += 1;
+        }
+        assert_eq!(count, 7);
+    }
+
+    #[test]
+    fn who_sent_a_signal_is_told_apart() {
+        let sent = |sender, of_kernel, signal, thd| {
+            let mut raw = types::fatal { sender, of_kernel, signal, id: 8, ..Default::default() };
+            (raw.head.tgid, raw.head.thd) = (10, thd);
+            raw.sender_name[..4].copy_from_slice(b"bash");
+            signal_of(&raw).sender
+        };
+        let name = || "bash".to_owned();
+        let own = |connection_id| Sender::Thread { connection_id, name: name() };
+        assert_eq!(sent(10, 1, 11, 0x7f00), own(Some(8)), "the kernel, for what the thread did");
+        assert_eq!(sent(10, 0, 6, 0x7f00), own(Some(8)), "abort()");
+        assert_eq!(sent(10, 0, 6, 0), own(None));
+        assert_eq!(sent(77, 0, 9, 0), Sender::Process { pid: 77, name: name() });
+        assert_eq!(sent(77, 1, 9, 0), Sender::Kernel, "for the memory that another one asked for");
+        assert_eq!(sent(10, 1, 9, 0x7f00), Sender::Kernel, "for its own");
     }
 }

@@ -37,12 +37,13 @@ pub struct Found {
 }
 
 impl Found {
-    /// Whether it has ended meanwhile: then nothing that was not found of it says anything.
+    /// Whether it has ended meanwhile, with all its threads: then nothing that was not found of it says anything.
     pub fn has_ended(&self) -> bool {
         let process = Process::of(self.pid);
         match (process.start_ticks(), process.state()) {
             (Reading::Value(start), Reading::Value(state)) => {
-                start != self.start_ticks || matches!(state, 'Z' | 'X')
+                let is_dead = matches!(state, 'Z' | 'X') && process.thread_count() <= 1;
+                start != self.start_ticks || is_dead
             }
             // Also waggle may have come to a limit.
             _ => process.is_gone(),
@@ -200,8 +201,11 @@ impl Watcher {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Link::Denied,
             Err(_) => Link::Nowhere,
         };
+        // Where the first thread has ended before the others, there is no link any more.
+        let goes_on = || Process::below(&self.proc_root, pid).thread_count() > 1;
         match before {
             Some(before) if before.link == link => before,
+            Some(before) if link == Link::Nowhere && goes_on() => before,
             _ => Judged { is_named: judge(&self.proc_root, pid, &link), link, since: self.looks },
         }
     }

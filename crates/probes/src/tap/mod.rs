@@ -204,6 +204,11 @@ impl Probe {
         self.fold.identity(session)
     }
 
+    /// Whether a session was seen to go on after a statement.
+    pub(crate) fn is_past(&self, pid: u32, statement: StatementKey) -> bool {
+        self.fold.is_past(pid, statement)
+    }
+
     /// Notes that a statement ended which sends no reply.
     pub(crate) fn ended(&mut self, session: Session, statement: StatementKey) {
         self.fold.ended(session, statement);

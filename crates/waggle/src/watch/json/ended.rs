@@ -17,7 +17,7 @@ pub(super) struct EndedJson {
     ran: Option<Vec<SessionJson>>,
 }
 
-/// The first signal that was sent to end the server.
+/// The signal that ended the server.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SignalJson {

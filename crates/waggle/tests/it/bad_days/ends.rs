@@ -4,7 +4,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use waggle_testkit::{Account, CREATE_CRASH, Client, Server, Transport, Version, wait_until};
+use waggle_testkit::{Account, Client, Server, Transport, Version, create_crash, wait_until};
 
 use super::comings::of;
 use crate::watching::Waggle;
@@ -108,33 +108,64 @@ fn what_a_server_ran_when_it_was_killed_is_told_where_no_look_has_seen_it() {
     }
 }
 
+/// A server with these functions, the session that may call them, and who watches it.
+fn fragile(version: Version, functions: &[&str]) -> (Server, Client, Waggle) {
+    let server = Server::builder(version).with_crashes().unwrap().start().unwrap();
+    let mut root = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
+    functions.iter().for_each(|function| drop(root.run(create_crash(function)).unwrap()));
+    let waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+    (server, root, waggle)
+}
+
 #[test]
 fn a_statement_that_takes_its_server_down_is_named() {
-    for version in Version::ALL {
-        let server = Server::builder(version).with_crash().unwrap().start().unwrap();
-        let pid = server.pid();
-        let mut root = Client::connect(&server, Transport::Unix, Account::ROOT).unwrap();
-        root.run(CREATE_CRASH).unwrap();
-        let waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+    for (version, function, expected) in [
+        (Version::Mysql57, "crash", "SIGSEGV"),
+        (Version::Mysql80, "crash", "SIGSEGV"),
+        (Version::Mysql9, "crash", "SIGSEGV"),
+        (Version::Mysql9, "abandon", "SIGABRT"),
+        (Version::Mariadb1011, "crash", "SIGSEGV"),
+        (Version::Mariadb114, "abandon", "SIGABRT"),
+    ] {
+        let (server, mut root, waggle) = fragile(version, &[function]);
         thread::scope(|threads| {
             let mut session = load::session(&server);
             threads.spawn(move || session.run("SELECT SLEEP(100) AS beside").is_err());
             wait_until_running(&server, "beside", 1);
-            assert!(root.run("SELECT crash() AS culprit").is_err());
+            assert!(root.run(format!("SELECT {function}() AS culprit")).is_err());
         });
-        let lines = up_to_the_end(waggle, pid);
+        let lines = up_to_the_end(waggle, server.pid());
         let ended = &lines[lines.len() - 1]["ended"];
         let signal = &ended["signal"];
         let id = root.connection_id();
         let [name, sender] = ["name", "sender"].map(|key| signal[key].as_str());
-        assert_eq!((name, sender), (Some("SIGSEGV"), Some("session")), "{version}: {ended}");
+        assert_eq!((name, sender), (Some(expected), Some("session")), "{version}: {ended}");
         assert_eq!(signal["session"], id, "{version}: {ended}");
-        assert_eq!(ended["why"], format!("the server has ended: SIGSEGV in session {id}"));
+        let why = format!("the server has ended: {expected} in session {id}");
+        assert_eq!(ended["why"], why, "{version}: {ended}");
         let ran = ended["ran"].as_array().unwrap();
         assert_eq!(ran.len(), 2, "{version}: {ended}");
         let culprit = ran.iter().find(|one| one["connection_id"] == id).unwrap();
-        assert_eq!(culprit["text"], "SELECT crash() AS culprit", "{version}: {culprit}");
+        let text = format!("SELECT {function}() AS culprit");
+        assert_eq!(culprit["text"], text, "{version}: {culprit}");
         assert_eq!(culprit["user"], "root", "{version}: {culprit}");
+    }
+}
+
+/// As of a virtual machine in the server, for which a SIGSEGV is nothing special.
+#[test]
+fn a_signal_that_a_session_has_survived_ends_nothing() {
+    for version in [Version::Mysql80, Version::Mariadb1011] {
+        let (server, mut root, waggle) = fragile(version, &["survive"]);
+        root.run("SELECT survive() AS survivor").unwrap();
+        let mut idle = load::session(&server);
+        idle.run("SELECT 1").unwrap();
+        kill(server.pid(), Signal::KILL);
+        let lines = up_to_the_end(waggle, server.pid());
+        let ended = &lines[lines.len() - 1]["ended"];
+        assert_eq!(ended["signal"]["name"], "SIGKILL", "{version}: {ended}");
+        assert_eq!(ended["signal"]["sender"], "process", "{version}: {ended}");
+        assert_eq!((&ended["at_end"], &ended["ran"]), (&true.into(), &Value::Array(Vec::new())));
     }
 }
 
@@ -151,4 +182,16 @@ fn no_signal_is_told_of_a_server_that_is_shut_down() {
         assert_eq!(ended["signal"], Value::Null, "{version}: {ended}");
         assert_eq!(ended["ran"], Value::Array(Vec::new()), "{version}: {ended}");
     }
+}
+
+/// It shuts down, and meets a statement that it has to wait for: a SIGKILL comes in the middle.
+#[test]
+fn a_kill_of_a_server_that_shuts_down_is_told() {
+    let server = Server::start(Version::Mysql9).unwrap();
+    let waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+    kill(server.pid(), Signal::STOP);
+    kill(server.pid(), Signal::TERM);
+    kill(server.pid(), Signal::KILL);
+    let lines = up_to_the_end(waggle, server.pid());
+    assert_eq!(lines[lines.len() - 1]["ended"]["signal"]["name"], "SIGKILL", "{lines:?}");
 }
