@@ -26,8 +26,9 @@ fn up_to_the_end(mut waggle: Waggle, pid: u32) -> Vec<Value> {
     lines
 }
 
-/// Waits until so many statements that have `word` in their text run, as the server itself says.
-fn wait_until_running(server: &Server, word: &str, count: usize) {
+/// Waits until so many statements that have `word` in their text run, as the server itself says. Gives the session that
+/// asked: its end would run for a moment, too.
+fn wait_until_running(server: &Server, word: &str, count: usize) -> Client {
     let mut client = load::session(server);
     let ask = format!(
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{word}%' AND ID <> CONNECTION_ID()"
@@ -35,6 +36,7 @@ fn wait_until_running(server: &Server, word: &str, count: usize) {
     wait_until("the statements run", || {
         client.run(&ask).unwrap()[0].text(0, 0) == Some(count.to_string())
     });
+    client
 }
 
 /// Nobody waits for the process, as where its parent is busy: it stays in `/proc`, dead.
@@ -93,8 +95,7 @@ fn what_a_server_ran_when_it_was_killed_is_told_where_no_look_has_seen_it() {
                 let mut session = load::session(&server);
                 threads.spawn(move || session.run("SELECT SLEEP(100) AS culprit").is_err());
             }
-            let idle = load::session(&server);
-            wait_until_running(&server, "culprit", 5);
+            let idle = wait_until_running(&server, "culprit", 5);
             kill(pid, Signal::KILL);
             drop(idle);
         });
@@ -131,7 +132,7 @@ fn a_statement_that_takes_its_server_down_is_named() {
         thread::scope(|threads| {
             let mut session = load::session(&server);
             threads.spawn(move || session.run("SELECT SLEEP(100) AS beside").is_err());
-            wait_until_running(&server, "beside", 1);
+            let _idle = wait_until_running(&server, "beside", 1);
             assert!(root.run(format!("SELECT {function}() AS culprit")).is_err());
         });
         let lines = up_to_the_end(waggle, server.pid());
