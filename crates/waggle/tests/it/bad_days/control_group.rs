@@ -26,7 +26,9 @@ impl ControlGroup {
             let folder = mount.join(&name);
             mount.join("cgroup.procs").exists().then(|| fs::create_dir(&folder).unwrap())?;
             // Version 2 has the files only where they are asked for, and that need not be done yet.
-            let _ = fs::write(mount.join("cgroup.subtree_control"), "+cpu");
+            for controller in ["+cpu", "+memory"] {
+                let _ = fs::write(mount.join("cgroup.subtree_control"), controller);
+            }
             let group = ControlGroup { mount, file: folder.join(file), folder, pid };
             group.file.exists().then_some((group, value))
         });

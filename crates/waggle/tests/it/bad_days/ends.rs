@@ -7,6 +7,7 @@ use serde_json::Value;
 use waggle_testkit::{Account, Client, Server, Transport, Version, create_crash, wait_until};
 
 use super::comings::of;
+use super::control_group::{ControlGroup, Setting};
 use crate::watching::Waggle;
 use crate::{load, watched};
 
@@ -168,6 +169,30 @@ fn a_signal_that_a_session_has_survived_ends_nothing() {
         assert_eq!(ended["signal"]["sender"], "process", "{version}: {ended}");
         assert_eq!((&ended["at_end"], &ended["ran"]), (&true.into(), &Value::Array(Vec::new())));
     }
+}
+
+/// How the memory of a group is limited in each version, bytes.
+const MEMORY: [Setting; 2] = [
+    ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "500000000"),
+    ("/sys/fs/cgroup", "memory.max", "500000000"),
+];
+
+#[test]
+fn a_server_that_memory_runs_out_for_is_ended_by_the_kernel_and_who_took_it_is_told() {
+    let server = Server::start(Version::Mariadb1011).unwrap();
+    let waggle = Waggle::watch(&server, &["--interval", "300ms"]);
+    let (group, limit) = ControlGroup::of(server.pid(), &MEMORY);
+    group.write(limit);
+    let mut session = load::session(&server);
+    let mut takes = |n| session.run(format!("SET @taken_{n} = REPEAT('x', 16000000)")).is_ok();
+    assert!((0..100).find(|n| !takes(*n)).is_some(), "the limit of the group holds");
+    let lines = up_to_the_end(waggle, server.pid());
+    let ended = &lines[lines.len() - 1]["ended"];
+    assert_eq!(ended["why"], "the server has ended: SIGKILL from the kernel", "{ended}");
+    assert_eq!(ended["signal"]["sender"], "kernel", "{ended}");
+    let ran = ended["ran"].as_array().unwrap();
+    assert_eq!(ran.len(), 1, "{ended}");
+    assert!(ran[0]["text"].as_str().unwrap().contains("REPEAT"), "{ended}");
 }
 
 #[test]
