@@ -180,12 +180,15 @@ fn messages(
         let length = u32_at(answer, 0).ok_or_else(cut)? as usize;
         let kind = u16_at(answer, 4).ok_or_else(cut)?;
         let body = answer.get(HEADER..length).ok_or_else(cut)?;
+        let number = || u32_at(body, 0).map(u32::cast_signed).ok_or_else(cut);
+        let refused = |number: i32| Err(io::Error::from_raw_os_error(number.saturating_neg()));
         match kind {
-            DONE => return Ok(true),
-            ERROR => {
-                let number = u32_at(body, 0).ok_or_else(cut)?.cast_signed();
-                return Err(io::Error::from_raw_os_error(number.saturating_neg()));
-            }
+            // A dump that fails on its way ends like any other, and tells it here.
+            DONE => match number()? {
+                number if number < 0 => return refused(number),
+                _ => return Ok(true),
+            },
+            ERROR => return refused(number()?),
             BY_FAMILY => consume(body)?,
             _ => {}
         }
@@ -354,9 +357,13 @@ mod tests {
         };
         let two = message(BY_FAMILY, &tcp()).repeat(2);
         assert!(!messages(&two, &mut see).unwrap());
-        assert!(messages(&[two, message(DONE, &[])].concat(), &mut see).unwrap());
-        let refused = message(ERROR, &(-2_i32).to_ne_bytes());
-        assert_eq!(messages(&refused, &mut see).unwrap_err().raw_os_error(), Some(2));
+        assert!(messages(&[two, message(DONE, &[0; 4])].concat(), &mut see).unwrap());
         assert_eq!(seen, 4);
+        for kind in [ERROR, DONE] {
+            let refused = message(kind, &(-2_i32).to_ne_bytes());
+            let told = messages(&refused, &mut |_| Ok(())).unwrap_err();
+            assert_eq!(told.raw_os_error(), Some(2), "{kind}");
+        }
+        assert!(messages(&message(DONE, &[0; 3]), &mut |_| Ok(())).is_err(), "it is cut");
     }
 }
