@@ -21,8 +21,6 @@ pub struct Queues {
     pub unread: Vec<UnreadSocket>,
     /// Connections that are made and not accepted.
     pub to_accept: usize,
-    /// Whether everything that was named listens still.
-    pub listens: bool,
 }
 
 /// A connection with bytes that the process has not read.
@@ -55,7 +53,7 @@ impl Process {
         };
         let mut look = Look::default();
         match look.at_all(&asker, listeners) {
-            Ok(()) => Reading::Value(look.queues(listeners)),
+            Ok(()) => look.queues(listeners),
             Err(error) => Reading::absent(match error.kind() {
                 io::ErrorKind::NotFound => {
                     "the kernel lists no sockets (sock_diag); load its modules: \
@@ -148,9 +146,12 @@ impl Look {
         }
     }
 
-    fn queues(self, listeners: &[Listener]) -> Queues {
-        let listens = listeners.iter().all(|listener| self.found.contains(&listener.inode));
-        Queues { unread: self.unread, to_accept: self.to_accept, listens }
+    /// What was found, where all that listens was.
+    fn queues(self, listeners: &[Listener]) -> Reading<Queues> {
+        match listeners.iter().all(|listener| self.found.contains(&listener.inode)) {
+            true => Reading::Value(Queues { unread: self.unread, to_accept: self.to_accept }),
+            false => Reading::absent("not all that the server listens at was found"),
+        }
     }
 }
 
@@ -186,28 +187,29 @@ mod tests {
             (UnixListener::bind(&path).unwrap(), TcpListener::bind("[::1]:0").unwrap());
         let address = tcp.local_addr().unwrap();
         let at = [Endpoint::Unix(path.clone()), Endpoint::Tcp(address)];
-        let counts = |queues: &Queues| (queues.unread.len(), queues.to_accept, queues.listens);
-        own_queues(&at, |queues| counts(queues) == (0, 0, true));
+        let counts = |queues: &Queues| (queues.unread.len(), queues.to_accept);
+        own_queues(&at, |queues| counts(queues) == (0, 0));
         let mut by_unix = UnixStream::connect(&path).unwrap();
         let mut by_tcp = TcpStream::connect(address).unwrap();
         by_unix.write_all(b"abc").unwrap();
         by_tcp.write_all(b"abcde").unwrap();
-        own_queues(&at, |queues| counts(queues) == (0, 2, true));
+        own_queues(&at, |queues| counts(queues) == (0, 2));
         let (mut unix_end, _) = unix.accept().unwrap();
         let (mut tcp_end, _) = tcp.accept().unwrap();
-        let queues = own_queues(&at, |queues| counts(queues) == (2, 0, true));
+        let queues = own_queues(&at, |queues| counts(queues) == (2, 0));
         let of = |bytes| queues.unread.iter().find(|socket| socket.bytes == bytes).unwrap();
         assert_eq!((of(3).quiet_for.is_some(), of(5).quiet_for.is_some()), (false, true));
         drop(by_unix);
-        own_queues(&at, |queues| counts(queues) == (1, 0, true));
+        own_queues(&at, |queues| counts(queues) == (1, 0));
         unix_end.read_exact(&mut [0; 3]).unwrap();
         tcp_end.read_exact(&mut [0; 5]).unwrap();
-        own_queues(&at, |queues| counts(queues) == (0, 0, true));
+        own_queues(&at, |queues| counts(queues) == (0, 0));
         let process = Process::own();
         let mut listeners = process.listeners().into_value().unwrap();
         listeners.retain(|listener| at.contains(&listener.endpoint));
         drop((unix, tcp));
-        assert!(!process.queues(&listeners).value().unwrap().listens);
+        let queues = process.queues(&listeners);
+        assert_eq!(queues.why(), Some("not all that the server listens at was found"));
     }
 
     #[test]
