@@ -23,7 +23,7 @@ use crate::capture::{Capture, Running, RunningTexts};
 use crate::cost::Meter;
 use crate::lock_waits::{Unanswered, shorten};
 use crate::lost::LostBefore;
-use crate::news::News;
+use crate::news::{Gone, News};
 use crate::pace::Pace;
 use crate::remembered::Remembered;
 use crate::silence;
@@ -293,7 +293,7 @@ impl Observer {
                 None => Reading::absent("the server is not watched any more"),
             };
             account.processors.look(&times);
-            let record = self.close(server, &mut account, running, losses, sinks);
+            let record = self.close(server, &mut account, running, losses, None, sinks);
             if let Some(running) = record.as_ref().and_then(|record| record.running.value()) {
                 account.looked = Some((looked_ns, running.clone()));
             }
@@ -352,13 +352,15 @@ impl Observer {
         self.take_news(news, sinks);
     }
 
-    /// Closes the books of one server, where it has some, with what runs at the end.
+    /// Closes the books of one server, where it has some, with what runs at the end. Who waits in one that is gone is not
+    /// asked: another process may have its number.
     fn close(
         &mut self,
         server: &Server,
         account: &mut Account,
         mut running: Reading<Vec<RunningStatement>>,
         losses: Losses,
+        gone: Option<&Gone>,
         sinks: &Sinks<'_>,
     ) -> Option<Record> {
         account.identify(server.pid);
@@ -372,6 +374,10 @@ impl Observer {
         if let Some(companion) = &sinks.companion {
             companion.complete(server.pid, &mut interval);
         }
+        let (logins, unread) = match gone {
+            Some(gone) => (Reading::absent(gone.reason()), Reading::absent(gone.reason())),
+            None => (self.capture.logins(server.pid), account.unread.read()),
+        };
         self.summary.captured += interval.statements;
         self.summary.own += interval.own_statements;
         Some(Record {
@@ -382,8 +388,8 @@ impl Observer {
             state: Process::of(server.pid).whole_state(),
             processors: account.processors.used(),
             storage: account.storage.read(),
-            logins: self.capture.logins(server.pid),
-            unread: account.unread.read(),
+            logins,
+            unread,
             interval,
             running,
             starts_known: account.starts_known,

@@ -24,7 +24,7 @@ impl Observer {
             let looked_ns = look.as_ref().map(|(looked_ns, _)| *looked_ns);
             let ran =
                 look.map_or_else(|| Reading::absent(gone.reason()), |(_, ran)| Reading::Value(ran));
-            let record = self.close(server, &mut account, ran, losses, sinks);
+            let record = self.close(server, &mut account, ran, losses, Some(gone), sinks);
             let record = record.map(|record| {
                 let (running, ran) = (Reading::absent(gone.reason()), record.running);
                 let wall_ns = looked_ns.map(|ns| self.clocks.wall_ns(ns));

@@ -195,6 +195,7 @@ fn a_server_that_starts_later_is_watched_and_has_the_identity_that_it_had_before
     let last = of(lives[0]).next_back().unwrap();
     assert!(last.ended.is_some());
     assert_eq!(last.running.why(), Some("the server has ended"));
+    assert_eq!((last.logins.why(), last.unread.why()), (last.running.why(), last.running.why()));
     for life in lives {
         let counted: u64 = of(life).map(|record| record.interval.statements).sum();
         assert_eq!(counted, first.statements[&life], "a statement is in one record");
