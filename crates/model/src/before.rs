@@ -16,7 +16,7 @@ pub struct Logins {
 pub struct Unread {
     /// Connections whose client has sent something that waits.
     pub requests: usize,
-    /// For how long the oldest waits; `None` where none does.
+    /// For how long the oldest waits; `None` where none does, or since when is not known: of those by unix socket.
     pub oldest: Option<Age>,
     /// Connections that are made and not accepted.
     pub to_accept: usize,

@@ -14,7 +14,8 @@ const LISTENERS_EVERY: Duration = Duration::from_secs(30);
 /// What lies unread as long, without more coming, waits. Less is a request that is about to be read.
 const WAITS_FROM: Duration = Duration::from_millis(100);
 /// Of a unix socket the kernel does not say since when. As many looks, one after the other, must see the same bytes
-/// unread: at two of them another request of the same length may just have come.
+/// unread: at two of them another request of the same length may just have come. Since when it waits is told of none:
+/// it need not be the same request at all of them.
 const LOOKS: u32 = 3;
 
 /// Looks at the sockets of one server.
@@ -24,22 +25,22 @@ pub struct UnreadBook {
     listeners: Option<(u64, Vec<Listener>)>,
     /// What lay unread at the look before, by the inode of the socket.
     seen: HashMap<u64, Lying>,
+    /// Looks one after the other that were answered.
+    looks: u32,
     last: Option<(u64, Reading<Unread>)>,
 }
 
-/// Bytes that nobody reads.
+/// Bytes that nobody reads, and at how many looks they were seen.
 #[derive(Clone, Copy, Debug)]
 struct Lying {
     bytes: u32,
-    /// The first look that saw them, nanoseconds of `CLOCK_MONOTONIC`.
-    since_ns: u64,
     looks: u32,
 }
 
 impl UnreadBook {
     /// Begins with a server.
     pub fn open(pid: u32) -> UnreadBook {
-        UnreadBook { pid, listeners: None, seen: HashMap::new(), last: None }
+        UnreadBook { pid, listeners: None, seen: HashMap::new(), looks: 0, last: None }
     }
 
     /// What waits now; of the look before where that was just now.
@@ -53,7 +54,13 @@ impl UnreadBook {
 
     /// Looks, however long ago the look before was.
     pub fn look(&mut self, now_ns: u64) -> Reading<Unread> {
-        let unread = self.queues(now_ns).map(|queues| self.unread(&queues, now_ns));
+        let unread = match self.queues(now_ns) {
+            Reading::Value(queues) => self.unread(&queues),
+            Reading::Absent(why) => {
+                (self.looks, self.seen) = (0, HashMap::new());
+                Reading::Absent(why)
+            }
+        };
         self.last = Some((now_ns, unread.clone()));
         unread
     }
@@ -79,38 +86,42 @@ impl UnreadBook {
         queues
     }
 
-    fn unread(&mut self, queues: &Queues, now_ns: u64) -> Unread {
+    fn unread(&mut self, queues: &Queues) -> Reading<Unread> {
         let before = std::mem::take(&mut self.seen);
-        let mut ages = Vec::new();
+        self.looks = self.looks.saturating_add(1);
+        let (mut requests, mut may_wait, mut ages) = (0, false, Vec::new());
         for socket in &queues.unread {
-            let lying = Lying::go_on(socket, before.get(&socket.inode), now_ns);
+            let lying = Lying::go_on(socket, before.get(&socket.inode));
             self.seen.insert(socket.inode, lying);
-            ages.extend(lying.waits(socket, now_ns));
+            match socket.quiet_for {
+                Some(quiet_for) if quiet_for >= WAITS_FROM => ages.push(at_least(quiet_for)),
+                None if lying.looks >= LOOKS => requests += 1,
+                // It lies there since before the first look.
+                None if lying.looks == self.looks => may_wait = true,
+                _ => {}
+            }
         }
-        Unread { requests: ages.len(), oldest: Age::oldest(ages), to_accept: queues.to_accept }
+        if may_wait {
+            return Reading::absent(format!(
+                "by unix socket a request waits where {LOOKS} looks see it; this is number {}",
+                self.looks
+            ));
+        }
+        requests += ages.len();
+        Reading::Value(Unread { requests, oldest: Age::oldest(ages), to_accept: queues.to_accept })
     }
 }
 
 impl Lying {
-    fn go_on(socket: &UnreadSocket, before: Option<&Lying>, now_ns: u64) -> Lying {
-        match before {
-            Some(before) if before.bytes == socket.bytes => {
-                Lying { looks: before.looks + 1, ..*before }
-            }
-            _ => Lying { bytes: socket.bytes, since_ns: now_ns, looks: 1 },
-        }
+    fn go_on(socket: &UnreadSocket, before: Option<&Lying>) -> Lying {
+        let before = before.filter(|before| before.bytes == socket.bytes);
+        let looks = before.map_or(0, |before| before.looks).saturating_add(1);
+        Lying { bytes: socket.bytes, looks }
     }
+}
 
-    /// For how long they wait; `None` where that is not sure.
-    fn waits(&self, socket: &UnreadSocket, now_ns: u64) -> Option<Age> {
-        let ns = match socket.quiet_for {
-            Some(quiet_for) => {
-                (quiet_for >= WAITS_FROM).then(|| quiet_for.as_nanos().try_into().ok())??
-            }
-            None => (self.looks >= LOOKS).then(|| now_ns.saturating_sub(self.since_ns))?,
-        };
-        Some(Age { ns, is_at_least: true })
-    }
+fn at_least(time: Duration) -> Age {
+    Age { ns: time.as_nanos().try_into().unwrap_or(u64::MAX), is_at_least: true }
 }
 
 fn has_passed(time: Duration, since_ns: u64, now_ns: u64) -> bool {
@@ -138,23 +149,46 @@ mod tests {
     #[test]
     fn by_tcp_a_request_waits_from_one_look_on_and_one_that_has_just_come_does_not() {
         let mut book = UnreadBook::open(1);
-        let told = book.unread(&queues(&[tcp(1, 4_800), tcp(2, 2_000), tcp(3, 3)]), SECOND);
+        let told = book.unread(&queues(&[tcp(1, 4_800), tcp(2, 2_000), tcp(3, 3)]));
         let oldest = Some(Age { ns: 4_800_000_000, is_at_least: true });
-        assert_eq!(told, Unread { requests: 2, oldest, to_accept: 5 });
+        assert_eq!(told, Reading::Value(Unread { requests: 2, oldest, to_accept: 5 }));
     }
 
     #[test]
-    fn by_unix_socket_three_looks_must_see_the_same_bytes() {
+    fn by_unix_socket_three_looks_must_see_the_same_bytes_and_before_the_number_is_not_known() {
         let mut book = UnreadBook::open(1);
-        let looks = [[unix(1, 20), unix(2, 20)], [unix(1, 20), unix(2, 21)]];
-        for (at, nth) in [(1, 0), (2, 0), (3, 1)] {
-            let told = book.unread(&queues(&looks[nth]), at * SECOND);
-            let oldest = (at == 3).then_some(Age { ns: 2 * SECOND, is_at_least: true });
-            assert_eq!(told, Unread { requests: (at == 3).into(), oldest, to_accept: 5 });
+        let mut requests = |unread: &[UnreadSocket]| {
+            let told = book.unread(&queues(unread)).into_value()?;
+            assert_eq!(told.oldest, None, "it need not be the same request");
+            Some(told.requests)
+        };
+        assert_eq!(requests(&[unix(1, 20), unix(2, 20)]), None);
+        assert_eq!(requests(&[unix(1, 20), unix(2, 21)]), None);
+        assert_eq!(requests(&[unix(1, 20), unix(2, 21)]), Some(1));
+        assert_eq!(requests(&[unix(1, 20), unix(2, 21)]), Some(2));
+        assert_eq!(requests(&[]), Some(0));
+        assert_eq!(requests(&[unix(1, 20)]), Some(0), "it was read in between");
+    }
+
+    #[test]
+    fn what_comes_by_unix_socket_after_the_first_look_does_not_wait_yet() {
+        let mut book = UnreadBook::open(1);
+        book.unread(&queues(&[]));
+        for requests in [0, 0, 1] {
+            let told = book.unread(&queues(&[unix(1, 20)])).into_value().unwrap();
+            assert_eq!(told.requests, requests);
         }
-        book.unread(&queues(&[]), 4 * SECOND);
-        let told = book.unread(&queues(&looks[1]), 5 * SECOND);
-        assert_eq!(told.requests, 0, "they were read in between");
+    }
+
+    #[test]
+    fn a_look_that_fails_clears_what_was_seen() {
+        let mut book = UnreadBook::open(u32::MAX);
+        for _ in 0..2 {
+            book.unread(&queues(&[unix(1, 20)]));
+        }
+        assert!(book.look(SECOND).why().is_some());
+        let why = book.unread(&queues(&[unix(1, 20)])).why().map(str::to_owned);
+        assert!(why.unwrap().contains("this is number 1"));
     }
 
     #[test]
