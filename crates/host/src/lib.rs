@@ -30,7 +30,7 @@ pub use file_at::FileAt;
 pub use kernel_functions::KernelFunctions;
 pub use meter::{HostTime, Meter, MeterError, ProcessorTimes, own_cpu};
 pub use process::{Confinement, Process, Storage, User, pids, user_id, user_name};
-pub use queues::{Queues, UnreadSocket};
+pub use queues::{NoQueues, Queues, UnreadSocket};
 pub use rights::{Need, Right, Rights};
 pub use sockets::{Endpoint, Listener};
 pub use thread_call::ThreadCall;

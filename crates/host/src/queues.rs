@@ -1,10 +1,8 @@
 //! What waits in the sockets of a process: what its clients have sent, and connections that it has not accepted.
 
 use std::collections::HashSet;
-use std::io;
 use std::time::Duration;
-
-use waggle_model::Reading;
+use std::{fmt, io};
 
 use crate::process::Process;
 use crate::rights::Need;
@@ -35,34 +33,47 @@ pub struct UnreadSocket {
     pub quiet_for: Option<Duration>,
 }
 
+/// Why the queues are not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoQueues {
+    /// Not all that it listens at was found: it may listen elsewhere now.
+    NotFound,
+    /// The kernel does not tell them, for this reason.
+    Refused(String),
+}
+
+impl fmt::Display for NoQueues {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoQueues::NotFound => out.write_str("not all that the server listens at was found"),
+            NoQueues::Refused(why) => out.write_str(why),
+        }
+    }
+}
+
 impl Process {
     /// What waits in the sockets that it listens at, and in those that it accepted there.
-    pub fn queues(&self, listeners: &[Listener]) -> Reading<Queues> {
+    pub fn queues(&self, listeners: &[Listener]) -> Result<Queues, NoQueues> {
         let asker = match self.shares_network() {
             true => Asker::of_ours(),
             false => Asker::of(&self.folder.join("ns/net")),
         };
-        let asker = match asker {
-            Ok(asker) => asker,
-            Err(error) => {
-                let why = Need::Network.told(&error);
-                return Reading::absent(format!(
-                    "the network of the server cannot be asked: {why}"
-                ));
-            }
-        };
+        let asker = asker.map_err(|error| {
+            let why = Need::Network.told(&error);
+            NoQueues::Refused(format!("the network of the server cannot be asked: {why}"))
+        })?;
         let mut look = Look::default();
-        match look.at_all(&asker, listeners) {
-            Ok(()) => look.queues(listeners),
-            Err(error) => Reading::absent(match error.kind() {
+        look.at_all(&asker, listeners).map_err(|error| {
+            NoQueues::Refused(match error.kind() {
                 io::ErrorKind::NotFound => {
                     "the kernel lists no sockets (sock_diag); load its modules: \
                                             modprobe -a tcp_diag unix_diag"
                         .to_owned()
                 }
                 _ => format!("the sockets of the server cannot be listed: {error}"),
-            }),
-        }
+            })
+        })?;
+        look.queues(listeners)
     }
 }
 
@@ -147,10 +158,10 @@ impl Look {
     }
 
     /// What was found, where all that listens was.
-    fn queues(self, listeners: &[Listener]) -> Reading<Queues> {
+    fn queues(self, listeners: &[Listener]) -> Result<Queues, NoQueues> {
         match listeners.iter().all(|listener| self.found.contains(&listener.inode)) {
-            true => Reading::Value(Queues { unread: self.unread, to_accept: self.to_accept }),
-            false => Reading::absent("not all that the server listens at was found"),
+            true => Ok(Queues { unread: self.unread, to_accept: self.to_accept }),
+            false => Err(NoQueues::NotFound),
         }
     }
 }
@@ -171,7 +182,7 @@ mod tests {
         listeners.retain(|listener| at.contains(&listener.endpoint));
         let begun = Instant::now();
         loop {
-            let queues = process.queues(&listeners).into_value().unwrap();
+            let queues = process.queues(&listeners).unwrap();
             if is_so(&queues) {
                 return queues;
             }
@@ -208,8 +219,7 @@ mod tests {
         let mut listeners = process.listeners().into_value().unwrap();
         listeners.retain(|listener| at.contains(&listener.endpoint));
         drop((unix, tcp));
-        let queues = process.queues(&listeners);
-        assert_eq!(queues.why(), Some("not all that the server listens at was found"));
+        assert_eq!(process.queues(&listeners), Err(NoQueues::NotFound));
     }
 
     #[test]

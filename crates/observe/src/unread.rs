@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use waggle_host::{Listener, Process, Queues, UnreadSocket, monotonic_ns};
+use waggle_host::{Listener, NoQueues, Process, Queues, UnreadSocket, monotonic_ns};
 use waggle_model::{Age, Reading, Unread};
 
 /// It is looked at most as often, also where intervals are shorter.
@@ -11,6 +11,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// How often it is looked where the server listens. It opens no other socket while it runs, but opens them one by one
 /// when it starts.
 const LISTENERS_EVERY: Duration = Duration::from_secs(30);
+/// What fails is asked again after one look, after two, four, and so on, and at last after as many: what refuses once
+/// mostly refuses on, and asking costs.
+const FAILED_LOOKS_MAX: u32 = 60;
 /// What lies unread as long, without more coming, waits. Less is a request that is about to be read.
 const WAITS_FROM: Duration = Duration::from_millis(100);
 /// Of a unix socket the kernel does not say since when. As many looks, one after the other, must see the same bytes
@@ -27,7 +30,15 @@ pub struct UnreadBook {
     seen: HashMap<u64, Lying>,
     /// Looks one after the other that were answered.
     looks: u32,
+    failures: Failures,
     last: Option<(u64, Reading<Unread>)>,
+}
+
+/// Looks that failed one after the other.
+#[derive(Debug, Default)]
+struct Failures {
+    wait: u32,
+    to_skip: u32,
 }
 
 /// Bytes that nobody reads, and at how many looks they were seen.
@@ -40,7 +51,14 @@ struct Lying {
 impl UnreadBook {
     /// Begins with a server.
     pub fn open(pid: u32) -> UnreadBook {
-        UnreadBook { pid, listeners: None, seen: HashMap::new(), looks: 0, last: None }
+        UnreadBook {
+            pid,
+            listeners: None,
+            seen: HashMap::new(),
+            looks: 0,
+            failures: Failures::default(),
+            last: None,
+        }
     }
 
     /// What waits now; of the look before where that was just now.
@@ -54,15 +72,26 @@ impl UnreadBook {
 
     /// Looks, however long ago the look before was.
     pub fn look(&mut self, now_ns: u64) -> Reading<Unread> {
-        let unread = match self.queues(now_ns) {
-            Reading::Value(queues) => self.unread(&queues),
-            Reading::Absent(why) => {
-                (self.looks, self.seen) = (0, HashMap::new());
-                Reading::Absent(why)
-            }
+        let unread = match (&self.last, self.failures.skip()) {
+            (Some((_, failed)), true) => failed.clone(),
+            _ => self.ask(now_ns),
         };
         self.last = Some((now_ns, unread.clone()));
         unread
+    }
+
+    fn ask(&mut self, now_ns: u64) -> Reading<Unread> {
+        match self.queues(now_ns) {
+            Reading::Value(queues) => {
+                self.failures = Failures::default();
+                self.unread(&queues)
+            }
+            Reading::Absent(why) => {
+                self.failures.add();
+                (self.looks, self.seen) = (0, HashMap::new());
+                Reading::Absent(why)
+            }
+        }
     }
 
     fn queues(&mut self, now_ns: u64) -> Reading<Queues> {
@@ -80,10 +109,10 @@ impl UnreadBook {
             return Reading::absent("the server listens nowhere, as while it starts");
         }
         let queues = process.queues(&listeners);
-        if queues.value().is_some() {
+        if queues != Err(NoQueues::NotFound) {
             self.listeners = Some((at_ns, listeners));
         }
-        queues
+        queues.map_or_else(|why| Reading::absent(why.to_string()), Reading::Value)
     }
 
     fn unread(&mut self, queues: &Queues) -> Reading<Unread> {
@@ -109,6 +138,20 @@ impl UnreadBook {
         }
         requests += ages.len();
         Reading::Value(Unread { requests, oldest: Age::oldest(ages), to_accept: queues.to_accept })
+    }
+}
+
+impl Failures {
+    fn add(&mut self) {
+        self.wait = (2 * self.wait).clamp(1, FAILED_LOOKS_MAX);
+        self.to_skip = self.wait - 1;
+    }
+
+    /// Whether this look is left out.
+    fn skip(&mut self) -> bool {
+        let left = self.to_skip.checked_sub(1);
+        self.to_skip = left.unwrap_or(0);
+        left.is_some()
     }
 }
 
@@ -189,6 +232,35 @@ mod tests {
         assert!(book.look(SECOND).why().is_some());
         let why = book.unread(&queues(&[unix(1, 20)])).why().map(str::to_owned);
         assert!(why.unwrap().contains("this is number 1"));
+    }
+
+    #[test]
+    fn what_fails_is_asked_again_more_and_more_rarely() {
+        let mut failures = Failures::default();
+        let asked = (0..200).filter(|_| {
+            let asks = !failures.skip();
+            if asks {
+                failures.add();
+            }
+            asks
+        });
+        assert_eq!(asked.collect::<Vec<_>>(), [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+        let mut book = UnreadBook::open(u32::MAX);
+        let whys = (0..3).map(|at| book.look(at * SECOND).why().map(str::to_owned));
+        let whys: Vec<Option<String>> = whys.collect();
+        assert!(whys[0].is_some() && whys.iter().all(|why| *why == whys[0]), "{whys:?}");
+        assert_eq!(book.failures.to_skip, 0, "the third was left out");
+    }
+
+    #[test]
+    fn where_a_server_listens_is_listed_anew_only_where_it_was_not_found() {
+        let mut book = UnreadBook::open(std::process::id());
+        let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let is_listed = |book: &UnreadBook| book.listeners.is_some();
+        assert!(book.look(SECOND).value().is_some() && is_listed(&book));
+        book.listeners.as_mut().unwrap().1.iter_mut().for_each(|one| one.inode = 0);
+        assert!(book.look(2 * SECOND).why().unwrap().contains("was found") && !is_listed(&book));
+        drop(open);
     }
 
     #[test]
