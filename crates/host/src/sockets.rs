@@ -51,10 +51,7 @@ impl Process {
 
     /// The sockets that it listens at, in the order of the addresses.
     pub fn listeners(&self) -> Reading<Vec<Listener>> {
-        match listening(&self.folder) {
-            Ok(listeners) => Reading::Value(listeners),
-            Err(error) => Reading::absent(why_not(&self.folder.join("fd"), &error)),
-        }
+        listening(&self.folder).map_or_else(Reading::Absent, Reading::Value)
     }
 
     /// Whether its network is ours (network_namespaces(7)); `false` where we may not look.
@@ -65,16 +62,24 @@ impl Process {
     }
 }
 
-fn listening(folder: &Path) -> io::Result<Vec<Listener>> {
-    let own = socket_inodes(&folder.join("fd"))?;
-    let read = |name: &str| fs::read(folder.join("net").join(name)).unwrap_or_default();
+fn listening(folder: &Path) -> Result<Vec<Listener>, String> {
+    let files = folder.join("fd");
+    let own = socket_inodes(&files).map_err(|error| why_not(&files, &error))?;
+    let read = |name: &str| {
+        let path = folder.join("net").join(name);
+        match fs::read(&path) {
+            // A kernel without IPv6 has no list of it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            list => list.map_err(|error| why_not(&path, &error)),
+        }
+    };
     let mut listeners: Vec<Listener> = Vec::new();
     for name in ["tcp", "tcp6"] {
-        for line in read(name).split(|byte| *byte == b'\n') {
+        for line in read(name)?.split(|byte| *byte == b'\n') {
             listeners.extend(tcp_line(line).filter(|(inode, _)| own.contains(inode)).map(of));
         }
     }
-    for line in read("unix").split(|byte| *byte == b'\n') {
+    for line in read("unix")?.split(|byte| *byte == b'\n') {
         listeners.extend(unix_line(line).filter(|(inode, _)| own.contains(inode)).map(of));
     }
     listeners.sort();
@@ -175,6 +180,17 @@ mod tests {
         network("11", "2");
         let shares = |pid: u32| Process::below(root.path(), pid).shares_network();
         assert_eq!([10, 11, 12].map(shares), [true, false, false]);
+    }
+
+    #[test]
+    fn a_list_that_is_not_there_is_empty_and_one_that_cannot_be_read_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let process = Process::below(root.path(), 10);
+        fs::create_dir_all(root.path().join("10/fd")).unwrap();
+        assert_eq!(process.listeners(), Reading::Value(Vec::new()));
+        // Nobody can read a folder as a file.
+        fs::create_dir_all(root.path().join("10/net/tcp6")).unwrap();
+        assert!(process.listeners().why().unwrap().contains("10/net/tcp6"));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use waggle_model::{Age, Reading, Unread};
 
 /// It is looked at most as often, also where intervals are shorter.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
-/// How often it is looked where the server listens. It opens no other socket while it runs, but opens them one by one
-/// when it starts.
+/// How often it is looked where the server listens, as soon as two lists one after the other are equal: it opens its
+/// sockets one by one when it starts, and no other while it runs.
 const LISTENERS_EVERY: Duration = Duration::from_secs(30);
 /// What fails is asked again after one look, after two, four, and so on, and at last after as many: what refuses once
 /// mostly refuses on, and asking costs.
@@ -24,14 +24,23 @@ const LOOKS: u32 = 3;
 /// Looks at the sockets of one server.
 pub struct UnreadBook {
     pid: u32,
-    /// Where it listens, and when that was looked up, nanoseconds of `CLOCK_MONOTONIC`.
-    listeners: Option<(u64, Vec<Listener>)>,
+    listed: Option<Listed>,
     /// What lay unread at the look before, by the inode of the socket.
     seen: HashMap<u64, Lying>,
     /// Looks one after the other that were answered.
     looks: u32,
     failures: Failures,
     last: Option<(u64, Reading<Unread>)>,
+}
+
+/// Where a server listens.
+#[derive(Debug)]
+struct Listed {
+    /// When that was looked up, nanoseconds of `CLOCK_MONOTONIC`.
+    at_ns: u64,
+    listeners: Vec<Listener>,
+    /// It was so at the list before, too.
+    is_settled: bool,
 }
 
 /// Looks that failed one after the other.
@@ -53,7 +62,7 @@ impl UnreadBook {
     pub fn open(pid: u32) -> UnreadBook {
         UnreadBook {
             pid,
-            listeners: None,
+            listed: None,
             seen: HashMap::new(),
             looks: 0,
             failures: Failures::default(),
@@ -96,21 +105,19 @@ impl UnreadBook {
 
     fn queues(&mut self, now_ns: u64) -> Reading<Queues> {
         let process = Process::of(self.pid);
-        let known = self.listeners.take();
-        let known = known.filter(|(at_ns, _)| !has_passed(LISTENERS_EVERY, *at_ns, now_ns));
-        let (at_ns, listeners) = match known {
-            Some(known) => known,
-            None => match process.listeners() {
-                Reading::Value(listeners) => (now_ns, listeners),
+        let listed = match self.listed.take() {
+            Some(listed) if listed.holds(now_ns) => listed,
+            before => match process.listeners() {
+                Reading::Value(listeners) => Listed::of(listeners, before.as_ref(), now_ns),
                 Reading::Absent(why) => return Reading::Absent(why),
             },
         };
-        if listeners.is_empty() {
+        if listed.listeners.is_empty() {
             return Reading::absent("the server listens nowhere, as while it starts");
         }
-        let queues = process.queues(&listeners);
+        let queues = process.queues(&listed.listeners);
         if queues != Err(NoQueues::NotFound) {
-            self.listeners = Some((at_ns, listeners));
+            self.listed = Some(listed);
         }
         queues.map_or_else(|why| Reading::absent(why.to_string()), Reading::Value)
     }
@@ -138,6 +145,17 @@ impl UnreadBook {
         }
         requests += ages.len();
         Reading::Value(Unread { requests, oldest: Age::oldest(ages), to_accept: queues.to_accept })
+    }
+}
+
+impl Listed {
+    fn of(listeners: Vec<Listener>, before: Option<&Listed>, at_ns: u64) -> Listed {
+        let is_settled = before.is_some_and(|before| before.listeners == listeners);
+        Listed { at_ns, listeners, is_settled }
+    }
+
+    fn holds(&self, now_ns: u64) -> bool {
+        self.is_settled && !has_passed(LISTENERS_EVERY, self.at_ns, now_ns)
     }
 }
 
@@ -173,6 +191,8 @@ fn has_passed(time: Duration, since_ns: u64, now_ns: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use waggle_host::Endpoint;
+
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -253,13 +273,28 @@ mod tests {
     }
 
     #[test]
-    fn where_a_server_listens_is_listed_anew_only_where_it_was_not_found() {
+    fn where_a_server_listens_is_listed_until_two_lists_are_equal_and_then_rarely() {
+        let one = |inode| Listener { endpoint: Endpoint::Unix("/s".into()), inode };
+        let first = Listed::of(vec![one(1)], None, 0);
+        assert!(!first.holds(0));
+        let more = Listed::of(vec![one(1), one(2)], Some(&first), SECOND);
+        assert!(!more.holds(SECOND));
+        let settled = Listed::of(more.listeners.clone(), Some(&more), 2 * SECOND);
+        assert!(settled.holds(31 * SECOND) && !settled.holds(32 * SECOND));
+        let again = Listed::of(more.listeners.clone(), Some(&settled), 32 * SECOND);
+        assert!(again.holds(33 * SECOND));
+    }
+
+    #[test]
+    fn the_list_goes_where_a_listener_was_not_found() {
         let mut book = UnreadBook::open(std::process::id());
         let open = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let is_listed = |book: &UnreadBook| book.listeners.is_some();
-        assert!(book.look(SECOND).value().is_some() && is_listed(&book));
-        book.listeners.as_mut().unwrap().1.iter_mut().for_each(|one| one.inode = 0);
-        assert!(book.look(2 * SECOND).why().unwrap().contains("was found") && !is_listed(&book));
+        assert!((0..2).all(|at| book.look(at * SECOND).value().is_some()));
+        let listed = book.listed.as_mut().unwrap();
+        assert!(listed.is_settled);
+        listed.listeners.iter_mut().for_each(|one| one.inode = 0);
+        assert!(book.look(2 * SECOND).why().unwrap().contains("was found"));
+        assert!(book.listed.is_none());
         drop(open);
     }
 
