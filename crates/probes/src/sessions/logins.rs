@@ -7,6 +7,7 @@
 use waggle_host::{Process, ThreadCall};
 use waggle_model::{Age, Logins, Reading};
 
+use super::head::Head;
 use super::read::{Doing, Login, Seen};
 
 /// Threads of which one look asks what they wait for.
@@ -29,6 +30,26 @@ pub(super) fn leave_out_cached(pid: u32, seen: &mut [Seen]) {
     }
 }
 
+/// The sessions that log in.
+pub(super) fn sessions(seen: &[Seen]) -> Vec<u64> {
+    let log_in = seen.iter().filter(|seen| matches!(seen.doing, Doing::LoggingIn(_)));
+    log_in.map(|seen| seen.thd).collect()
+}
+
+/// Doubts the logins whose session is not as before by now: a thread of the cache that was woken after its session was
+/// read waits for its new client like a login. `heads` are those of `sessions`.
+pub(super) fn doubt_changed(seen: &mut [Seen], heads: &[Option<Head>]) {
+    let mut heads = heads.iter();
+    for seen in seen {
+        let Doing::LoggingIn(login) = &seen.doing else { continue };
+        let is_it =
+            |head: &Head| (head.id, head.start_us) == (login.connection_id, login.noted_start_us);
+        if !heads.next().and_then(Option::as_ref).is_some_and(is_it) {
+            seen.doing = Doing::MayLogIn;
+        }
+    }
+}
+
 /// A login that another look saw goes on.
 pub(super) fn go_on(login: &mut Login, before: Option<&Login>) {
     if let Some(before) = before.filter(|before| before.connection_id == login.connection_id) {
@@ -45,7 +66,7 @@ pub(super) fn count<'a>(seen: impl Iterator<Item = &'a Seen>, now_ns: u64) -> Re
             Doing::MayLogIn => {
                 return Reading::absent(format!(
                     "thread {} may log in or wait in the thread cache: its system call is not known \
-                     (/proc/PID/task/TID/syscall; {ASKED_MAX} threads are asked at most)",
+                     (/proc/PID/task/TID/syscall; {ASKED_MAX} threads are asked at most), or its session changed meanwhile",
                     seen.thread.tid
                 ));
             }
@@ -65,7 +86,8 @@ mod tests {
         Seen { thread, thd: tid.into(), doing, changed: false }
     }
 
-    const LOGIN: Login = Login { connection_id: 7, start_ns: Some(3_000), seen_ns: 5_000 };
+    const LOGIN: Login =
+        Login { connection_id: 7, noted_start_us: Some(3), start_ns: Some(3_000), seen_ns: 5_000 };
 
     #[test]
     fn the_oldest_login_is_told_by_its_start_else_by_the_first_look_at_it() {
@@ -86,6 +108,25 @@ mod tests {
     fn one_that_cannot_be_told_makes_the_number_unknown() {
         let all = [seen(1, Doing::LoggingIn(LOGIN)), seen(2, Doing::MayLogIn)];
         assert!(count(all.iter(), 9_000).why().unwrap().contains("thread 2 "));
+    }
+
+    #[test]
+    fn a_session_that_is_another_by_now_or_cannot_be_read_may_be_a_login() {
+        let head = |id, start_us| {
+            let (command, text, database) = (0, None, None);
+            let (state, context, is_killed) = (None, None, None);
+            Some(Head { id, command, start_us, text, database, state, context, is_killed })
+        };
+        let mut seen: Vec<Seen> = (0..4).map(|tid| seen(tid, Doing::LoggingIn(LOGIN))).collect();
+        seen[0].doing = Doing::Nothing;
+        assert_eq!(sessions(&seen), [1, 2, 3]);
+        doubt_changed(&mut seen, &[head(7, Some(3)), head(8, Some(3)), head(7, Some(4))]);
+        assert!(matches!(
+            [&seen[0].doing, &seen[1].doing, &seen[2].doing, &seen[3].doing],
+            [Doing::Nothing, Doing::LoggingIn(LOGIN), Doing::MayLogIn, Doing::MayLogIn]
+        ));
+        doubt_changed(&mut seen, &[None]);
+        assert!(matches!(seen[1].doing, Doing::MayLogIn));
     }
 
     #[test]

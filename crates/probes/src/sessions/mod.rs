@@ -199,6 +199,8 @@ impl Sampler {
         let read_count = read.len();
         if sessions.reader.keeps_sessions() {
             logins::leave_out_cached(instance.pid, &mut read);
+            let heads = sessions.reader.heads_at(memory, &logins::sessions(&read))?;
+            logins::doubt_changed(&mut read, &heads);
         }
         for seen in &mut read {
             let before = interrupted.get(&seen.thread.tid);

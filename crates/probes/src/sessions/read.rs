@@ -43,7 +43,9 @@ pub(super) enum Doing {
 pub(super) struct Login {
     /// Its connection.
     pub(super) connection_id: u64,
-    /// Its start as the server notes it, nanoseconds of `CLOCK_MONOTONIC`; `None` where that makes no sense.
+    /// Its start as the server notes it, microseconds of the family's clock.
+    pub(super) noted_start_us: Option<u64>,
+    /// The same, nanoseconds of `CLOCK_MONOTONIC`; `None` where that makes no sense.
     pub(super) start_ns: Option<u64>,
     /// The first look that saw it, nanoseconds of `CLOCK_MONOTONIC`.
     pub(super) seen_ns: u64,
@@ -246,6 +248,20 @@ impl Reader {
         Ok(runners)
     }
 
+    /// The fields of the sessions at these addresses; `None` where one cannot be read.
+    pub(super) fn heads_at(
+        &mut self,
+        memory: &mut ProcessMemory,
+        thds: &[u64],
+    ) -> Result<Vec<Option<Head>>, MemoryError> {
+        self.batch.clear();
+        let add = |thd: &u64| self.head.add_to(&mut self.batch, *thd);
+        let asked: Vec<usize> = thds.iter().map(add).collect();
+        memory.read(&mut self.batch)?;
+        let head = |first| Head::decode(&self.head, self.head.bytes(&self.batch, first)?);
+        Ok(asked.into_iter().map(head).collect())
+    }
+
     /// A thread of MariaDB that waits in the thread cache keeps the session of the client that
     /// left, with its id and no user.
     fn leave_out_waiting_threads(
@@ -331,15 +347,9 @@ impl Reader {
         seen: &mut [Seen],
         runners: Vec<Runner>,
     ) -> Result<(), MemoryError> {
-        self.batch.clear();
-        let again: Vec<usize> = runners
-            .iter()
-            .map(|runner| self.head.add_to(&mut self.batch, seen[runner.at].thd))
-            .collect();
-        memory.read(&mut self.batch)?;
-        for (runner, first) in runners.into_iter().zip(again) {
-            let bytes = self.head.bytes(&self.batch, first);
-            let now = bytes.and_then(|bytes| Head::decode(&self.head, bytes));
+        let thds: Vec<u64> = runners.iter().map(|runner| seen[runner.at].thd).collect();
+        let again = self.heads_at(memory, &thds)?;
+        for (runner, now) in runners.into_iter().zip(again) {
             let seen = &mut seen[runner.at];
             seen.changed = now != Some(runner.head);
             let statement = runner.checked(now);
@@ -368,8 +378,8 @@ fn is_nobody(statement: &RunningStatement) -> bool {
 
 impl Login {
     fn of(statement: &RunningStatement) -> Login {
-        let RunningStatement { connection_id, start_ns, .. } = *statement;
-        Login { connection_id, start_ns, seen_ns: monotonic_ns() }
+        let RunningStatement { connection_id, noted_start_us, start_ns, .. } = *statement;
+        Login { connection_id, noted_start_us, start_ns, seen_ns: monotonic_ns() }
     }
 
     /// For how long it is under way.
