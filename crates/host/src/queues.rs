@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use crate::process::Process;
 use crate::rights::Need;
-use crate::sock_diag::{Asker, Bound, TcpSocket, UnixSocket};
+use crate::sock_diag::{Asker, Bound, UnixSocket};
 use crate::sockets::{Endpoint, Listener};
 
 /// Sockets that one look may meet.
@@ -58,12 +58,12 @@ impl Process {
             true => Asker::of_ours(),
             false => Asker::of(&self.folder.join("ns/net")),
         };
-        let asker = asker.map_err(|error| {
+        let mut asker = asker.map_err(|error| {
             let why = Need::Network.told(&error);
             NoQueues::Refused(format!("the network of the server cannot be asked: {why}"))
         })?;
         let mut look = Look::default();
-        look.at_all(&asker, listeners).map_err(|error| {
+        look.at_all(&mut asker, listeners).map_err(|error| {
             NoQueues::Refused(match error.kind() {
                 io::ErrorKind::NotFound => {
                     "the kernel lists no sockets (sock_diag); load its modules: \
@@ -88,7 +88,7 @@ struct Look {
 }
 
 impl Look {
-    fn at_all(&mut self, asker: &Asker, listeners: &[Listener]) -> io::Result<()> {
+    fn at_all(&mut self, asker: &mut Asker, listeners: &[Listener]) -> io::Result<()> {
         for listener in listeners {
             if let Endpoint::Tcp(_) = listener.endpoint {
                 self.at_tcp(asker, listener)?;
@@ -100,9 +100,8 @@ impl Look {
         }
     }
 
-    fn at_tcp(&mut self, asker: &Asker, listener: &Listener) -> io::Result<()> {
+    fn at_tcp(&mut self, asker: &mut Asker, listener: &Listener) -> io::Result<()> {
         let Endpoint::Tcp(address) = listener.endpoint else { return Ok(()) };
-        let mut waiting: Vec<TcpSocket> = Vec::new();
         asker.tcp(address, &mut |socket| {
             self.meet()?;
             let is_here = address.ip().is_unspecified() || socket.local.ip() == address.ip();
@@ -110,22 +109,18 @@ impl Look {
                 self.found.insert(socket.inode);
                 self.to_accept += socket.queue as usize;
             } else if !socket.listens && is_here && socket.inode != 0 && socket.queue > 0 {
-                waiting.push(socket);
+                self.unread.push(UnreadSocket {
+                    inode: socket.inode,
+                    bytes: socket.queue,
+                    quiet_for: socket.since_data_ms.map(|ms| Duration::from_millis(ms.into())),
+                });
             }
             Ok(())
-        })?;
-        // What is still unread when it is asked for alone.
-        let unread = waiting.iter().filter_map(|socket| asker.again(socket));
-        self.unread.extend(unread.filter(|socket| socket.queue > 0).map(|socket| UnreadSocket {
-            inode: socket.inode,
-            bytes: socket.queue,
-            quiet_for: socket.since_data_ms.map(|ms| Duration::from_millis(ms.into())),
-        }));
-        Ok(())
+        })
     }
 
     /// What was accepted is bound where its listener is, and the kernel lists both in any order.
-    fn at_unix(&mut self, asker: &Asker, listeners: &[Listener]) -> io::Result<()> {
+    fn at_unix(&mut self, asker: &mut Asker, listeners: &[Listener]) -> io::Result<()> {
         let own: HashSet<u64> = listeners.iter().map(|listener| listener.inode).collect();
         let mut bound: Vec<Bound> = Vec::new();
         let mut waiting: Vec<UnixSocket> = Vec::new();

@@ -52,10 +52,8 @@ pub(crate) struct TcpSocket {
     pub(crate) queue: u32,
     /// 0 where nobody has accepted it.
     pub(crate) inode: u64,
-    /// Milliseconds since the last data came, where that was asked for.
+    /// Milliseconds since the last data came; it says nothing of one that listens.
     pub(crate) since_data_ms: Option<u32>,
-    /// By what it is asked for alone: `struct inet_diag_sockid`.
-    pub(crate) id: [u8; 48],
 }
 
 /// A unix socket.
@@ -78,7 +76,10 @@ pub(crate) struct Bound {
 }
 
 /// Asks one network.
-pub(crate) struct Asker(OwnedFd);
+pub(crate) struct Asker {
+    kernel: OwnedFd,
+    answer: Vec<u8>,
+}
 
 impl Asker {
     /// Asks the network of this thread.
@@ -86,7 +87,7 @@ impl Asker {
         let flags = SocketFlags::CLOEXEC;
         let protocol = Some(netlink::SOCK_DIAG);
         let kernel = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
-        Ok(Asker(kernel))
+        Ok(Asker { kernel, answer: vec![0; ANSWER] })
     }
 
     /// Asks the network with this link (`/proc/PID/ns/net`): a socket belongs to the network in which it was made, and a
@@ -103,70 +104,54 @@ impl Asker {
 
     /// Hands over each socket that listens at a TCP port or was accepted there, until `consume` wants no more.
     pub(crate) fn tcp(
-        &self,
+        &mut self,
         of: SocketAddr,
         consume: &mut dyn FnMut(TcpSocket) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut id = [0; 48];
-        id[..2].copy_from_slice(&of.port().to_be_bytes());
-        self.ask(DUMP, &tcp_request(of, 0, &id), &mut |body| {
-            tcp_socket(body).map_or(Ok(()), &mut *consume)
-        })
-    }
-
-    /// A TCP socket, asked for again with the time since its last data; `None` where it is there no more.
-    pub(crate) fn again(&self, socket: &TcpSocket) -> Option<TcpSocket> {
-        let mut found = None;
-        let info = 1 << (TCP_INFO - 1);
-        let asked = self.ask(0, &tcp_request(socket.local, info, &socket.id), &mut |body| {
-            found = tcp_socket(body);
-            Ok(())
-        });
-        asked.ok().and(found)
+        self.ask(&tcp_request(of), &mut |body| tcp_socket(body).map_or(Ok(()), &mut *consume))
     }
 
     /// Hands over every unix socket that listens or is connected.
     pub(crate) fn unix(
-        &self,
+        &mut self,
         consume: &mut dyn FnMut(UnixSocket) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut request = Vec::with_capacity(24);
         request.extend([AddressFamily::UNIX.as_raw() as u8, 0, 0, 0]);
         request.extend([STATES, 0, SHOW, 0, 0].map(u32::to_ne_bytes).concat());
-        self.ask(DUMP, &request, &mut |body| unix_socket(body).map_or(Ok(()), &mut *consume))
+        self.ask(&request, &mut |body| unix_socket(body).map_or(Ok(()), &mut *consume))
     }
 
     fn ask(
-        &self,
-        flags: u16,
+        &mut self,
         request: &[u8],
         consume: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let length = (HEADER + request.len()) as u32;
         let mut message = Vec::with_capacity(HEADER + request.len());
         message.extend(length.to_ne_bytes());
-        message.extend([BY_FAMILY, REQUEST | flags].map(u16::to_ne_bytes).concat());
+        message.extend([BY_FAMILY, REQUEST | DUMP].map(u16::to_ne_bytes).concat());
         message.extend([0; 8]);
         message.extend(request);
-        send(&self.0, &message, SendFlags::empty())?;
-        let mut answer = vec![0; ANSWER];
+        send(&self.kernel, &message, SendFlags::empty())?;
         loop {
             // The kernel answers while it is asked: it is never waited for.
-            let (_, length) = recv(&self.0, &mut answer[..], RecvFlags::DONTWAIT)?;
-            let is_over = messages(answer.get(..length).unwrap_or_default(), consume)?;
-            if is_over || flags & DUMP == 0 {
+            let (_, length) = recv(&self.kernel, &mut self.answer[..], RecvFlags::DONTWAIT)?;
+            if messages(self.answer.get(..length).unwrap_or_default(), consume)? {
                 return Ok(());
             }
         }
     }
 }
 
-fn tcp_request(of: SocketAddr, extensions: u8, id: &[u8; 48]) -> Vec<u8> {
+fn tcp_request(of: SocketAddr) -> Vec<u8> {
     const TCP: u8 = 6;
     let family = if of.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let mut request = vec![family.as_raw() as u8, TCP, extensions, 0];
+    let mut request = vec![family.as_raw() as u8, TCP, 1 << (TCP_INFO - 1), 0];
     request.extend(STATES.to_ne_bytes());
-    request.extend(id);
+    request.extend(of.port().to_be_bytes());
+    // The rest of `struct inet_diag_sockid`: any address.
+    request.extend([0; 46]);
     request
 }
 
@@ -198,8 +183,8 @@ fn messages(
 }
 
 fn tcp_socket(body: &[u8]) -> Option<TcpSocket> {
-    let id: [u8; 48] = body.get(4..52)?.try_into().ok()?;
-    let port = u16::from_be_bytes([id[0], id[1]]);
+    let id = body.get(4..52)?;
+    let port = u16::from_be_bytes(id.get(..2)?.try_into().ok()?);
     let family = u16::from(*body.first()?);
     let address = if family == AddressFamily::INET.as_raw() {
         IpAddr::V4(Ipv4Addr::from(<[u8; 4]>::try_from(id.get(4..8)?).ok()?))
@@ -215,7 +200,6 @@ fn tcp_socket(body: &[u8]) -> Option<TcpSocket> {
         queue: u32_at(body, 56)?,
         inode: u32_at(body, 68)?.into(),
         since_data_ms: attribute(body.get(TCP_MESSAGE..)?, TCP_INFO).and_then(since_data),
-        id,
     })
 }
 
