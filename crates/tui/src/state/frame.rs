@@ -178,8 +178,8 @@ pub(crate) struct Frame {
     /// `None` if it was not measured.
     pub(crate) processors: Option<ProcessorUse>,
     pub(crate) storage: Option<StorageWaits>,
-    /// What clients wait for before any statement of theirs begins, in words; none where there is nothing to tell.
-    pub(crate) before: Box<[String]>,
+    /// What clients wait for before any statement of theirs begins; none where there is nothing to tell.
+    pub(crate) before: Box<[Before]>,
     /// Of all digests; `None` if it was not measured.
     pub(crate) spent: Option<Box<TimeSpent>>,
     /// Why it is not known where the time went; empty where it is.
@@ -201,16 +201,28 @@ pub(crate) struct Frame {
     pub(crate) details: HashMap<DigestKey, Details>,
 }
 
-/// What clients wait for before a statement; nothing of a server that has ended.
+/// What clients wait for before a statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Before {
+    pub(crate) words: String,
+    /// Else the words say that nobody knows.
+    pub(crate) is_known: bool,
+}
+
+/// Nothing of a server that has ended.
 fn before(
     ended: &Option<Ending>,
     logins: &Reading<Logins>,
     unread: &Reading<Unread>,
-) -> Box<[String]> {
-    match ended {
-        Some(_) => Box::default(),
-        None => Logins::in_words(logins).into_iter().chain(Unread::in_words(unread)).collect(),
+) -> Box<[Before]> {
+    if ended.is_some() {
+        return Box::default();
     }
+    let is_known = logins.value().is_some();
+    let logins = Logins::in_words(logins).map(|words| Before { words, is_known });
+    let is_known = unread.value().is_some();
+    let unread = Unread::in_words(unread).into_iter().map(|words| Before { words, is_known });
+    logins.into_iter().chain(unread).collect()
 }
 
 impl Frame {

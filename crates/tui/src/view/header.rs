@@ -66,8 +66,10 @@ pub(crate) fn of_server(app: &App, width: usize) -> Vec<Line<'static>> {
     }
     lines.extend(flow(numbers(server, frame), width));
     if !frame.before.is_empty() {
-        let before = frame.before.iter().map(|words| (words.clone(), WARN)).collect();
-        lines.extend(flow(before, width));
+        // What is never known of a server with a pool must not hide who waits.
+        let style = |is_known| if is_known { WARN } else { DIM };
+        let before = frame.before.iter().map(|one| (one.words.clone(), style(one.is_known)));
+        lines.extend(flow(before.collect(), width));
     }
     lines.push(load(app, server, frame, width));
     lines.push(time(frame, width));

@@ -5,6 +5,8 @@ use waggle_model::{
     Unread,
 };
 
+use super::super::header::of_server;
+use super::super::look::{DIM, WARN};
 use super::super::number::ms;
 use super::*;
 
@@ -154,6 +156,12 @@ fn who_waits_before_a_statement_is_told_where_somebody_does_or_nobody_knows() {
         assert_eq!(seen.contains("unread"), words.is_some(), "{seen}");
         assert!(words.is_none_or(|words| seen.contains(words)), "{seen}");
     }
+    let lines = of_server(&app, 120);
+    let styled = |words: &str| {
+        let span = lines.iter().flatten().find(|span| span.content.starts_with(words));
+        span.unwrap().style
+    };
+    assert_eq!((styled("logins under way"), styled("20 requests")), (DIM, WARN));
 }
 
 #[test]
