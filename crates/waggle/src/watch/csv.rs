@@ -40,9 +40,10 @@ const COLUMNS: [&str; 24] = [
 ];
 
 /// The names of the columns behind those.
-const BEFORE: [&str; 5] = [
+const BEFORE: [&str; 6] = [
     "logins_under_way",
     "logins_oldest_s",
+    "logins_oldest_is_at_least",
     "unread_requests",
     "unread_oldest_s",
     "connections_to_accept",
@@ -146,6 +147,7 @@ struct Row<'a> {
     spent: Vec<Option<u64>>,
     logins_under_way: Option<usize>,
     logins_oldest_s: Option<f64>,
+    logins_oldest_is_at_least: Option<bool>,
     unread_requests: Option<usize>,
     unread_oldest_s: Option<f64>,
     connections_to_accept: Option<usize>,
@@ -197,6 +199,7 @@ impl<'a> Row<'a> {
             spent: spent::cells(&totals.spent),
             logins_under_way: logins.map(|logins| logins.under_way),
             logins_oldest_s: logins.and_then(|logins| seconds(logins.oldest)),
+            logins_oldest_is_at_least: logins.and_then(|logins| Some(logins.oldest?.is_at_least)),
             unread_requests: unread.map(|unread| unread.requests),
             unread_oldest_s: unread.and_then(|unread| seconds(unread.oldest)),
             connections_to_accept: unread.map(|unread| unread.to_accept),
@@ -233,7 +236,7 @@ mod tests {
             String::from_utf8(csv.out.into_inner().unwrap()).unwrap()
         };
         let text = lines(stuck());
-        assert!(text.trim_end().ends_with(",3,1.5,,,"), "{text}");
+        assert!(text.trim_end().ends_with(",3,1.5,false,,,"), "{text}");
         assert_eq!(lines(Arc::unwrap_or_clone(record(7))), "");
     }
 
