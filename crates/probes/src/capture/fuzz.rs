@@ -2,7 +2,7 @@
 //! changed.
 
 use waggle_fuzz_frame::{Counts, Fuzzer, Random, edge, mutate, put, run};
-use waggle_model::{Loss, Reading};
+use waggle_model::{Command, Loss, Reading};
 
 use super::*;
 use crate::carrier::{Meaning, Target};
@@ -314,9 +314,15 @@ fn what_runs_at_the_end_of_a_server_is_bounded() {
     put(&mut record, 12, 4, pid.into());
     put(&mut record, 60, 4, MANY_TEXT as u64);
     put(&mut record, 68, 4, PROGRAM.into());
-    for field in [Field::QueryText, Field::QueryLength] {
+    let query = u64::from(Command::QUERY.0);
+    for (field, number) in [
+        (Field::QueryText, 1),
+        (Field::QueryLength, MANY_TEXT as u64),
+        (Field::ConnectionId, 8),
+        (Field::Command, query),
+    ] {
         let at = HEAD + plan.at(field).unwrap() as usize;
-        put(&mut record, at, field.width() as usize, MANY_TEXT as u64);
+        put(&mut record, at, field.width() as usize, number);
     }
     for thd in 1..=MANY {
         put(&mut record, 16, 8, thd << 4);

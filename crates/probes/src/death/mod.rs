@@ -312,7 +312,8 @@ mod tests {
     #[test]
     fn who_sent_a_signal_is_told_apart() {
         let sent = |sender, of_kernel, signal, thd| {
-            let mut raw = types::fatal { sender, of_kernel, signal, id: 8, ..Default::default() };
+            let id = if thd == 0 { 0 } else { 8 };
+            let mut raw = types::fatal { sender, of_kernel, signal, id, ..Default::default() };
             (raw.head.tgid, raw.head.thd) = (10, thd);
             raw.sender_name[..4].copy_from_slice(b"bash");
             signal_of(&raw).sender
