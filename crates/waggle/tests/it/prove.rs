@@ -315,7 +315,7 @@ fn a_server_that_ends_in_the_middle_is_told() {
     server.kill9().unwrap();
     let ended = waggle.end();
     assert_eq!(ended.code, Some(4), "{}", ended.err);
-    assert!(ended.err.contains("the server has ended after"), "{}", ended.err);
+    assert!(ended.err.contains("the server has ended: SIGKILL from pid "), "{}", ended.err);
     assert!(ended.out.contains("Not measured"), "{}", ended.out);
 }
 
