@@ -52,7 +52,7 @@ impl fmt::Display for NoQueues {
 }
 
 impl Process {
-    /// What waits in the sockets that it listens at, and in those that it accepted there.
+    /// Counts the requests that it has not read from its connections, and the connections that it has not accepted.
     pub fn queues(&self, listeners: &[Listener]) -> Result<Queues, NoQueues> {
         let asker = match self.shares_network() {
             true => Asker::of_ours(),

@@ -20,18 +20,28 @@ impl Age {
         })
     }
 
+    /// One that is known.
+    pub fn exact(ns: u64) -> Age {
+        Age { ns, is_at_least: false }
+    }
+
     /// In seconds.
     pub fn seconds(&self) -> f64 {
         self.ns as f64 / 1e9
     }
 }
 
+/// `0.3 s`, `12 s`, `3m 20s`, `2h 5m`, `3d 4h`, and ` at least`.
 impl fmt::Display for Age {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.seconds();
-        match seconds < 10.0 {
-            true => write!(out, "{seconds:.1} s")?,
-            false => write!(out, "{seconds:.0} s")?,
+        let seconds = self.ns / 1_000_000_000;
+        let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+        match seconds {
+            0..10 => write!(out, "{:.1} s", self.seconds())?,
+            10..60 => write!(out, "{seconds} s")?,
+            60..3_600 => write!(out, "{minutes}m {}s", seconds % 60)?,
+            3_600..86_400 => write!(out, "{hours}h {minutes}m")?,
+            _ => write!(out, "{days}d {hours}h")?,
         }
         out.write_str(if self.is_at_least { " at least" } else { "" })
     }
@@ -48,5 +58,16 @@ mod tests {
         let told = |ages: [Age; 2]| Age::oldest(ages).unwrap().to_string();
         assert_eq!(told([age(12_300_000_000, false), age(1, false)]), "12 s");
         assert_eq!(told([age(4_800_000_000, false), age(1, true)]), "4.8 s at least");
+    }
+
+    #[test]
+    fn ages_are_read_at_a_glance() {
+        let second = 1_000_000_000;
+        let told = |ns| Age::exact(ns).to_string();
+        assert_eq!(told(second / 4), "0.2 s");
+        assert_eq!(told(59 * second), "59 s");
+        assert_eq!(told(3_599 * second), "59m 59s");
+        assert_eq!(told(7_500 * second), "2h 5m");
+        assert_eq!(told(90_061 * second), "1d 1h");
     }
 }

@@ -1,5 +1,7 @@
 //! How numbers are displayed. A value that was not measured is `-`.
 
+use waggle_model::Age;
+
 /// What stands for a number that was not measured.
 pub(crate) const ABSENT: &str = "-";
 
@@ -39,17 +41,9 @@ pub(crate) fn percent(share: Option<f64>) -> String {
     or_absent(share, |share| format!("{:.0}%", share * 100.0))
 }
 
-/// A time that passes: `0.3 s`, `12 s`, `3m 20s`, `2h 5m`, `3d 4h`.
+/// A time that passes.
 pub(crate) fn age(ns: u64) -> String {
-    let seconds = ns / 1_000_000_000;
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match seconds {
-        0..10 => format!("{:.1} s", ns as f64 / 1e9),
-        10..60 => format!("{seconds} s"),
-        60..3_600 => format!("{minutes}m {}s", seconds % 60),
-        3_600..86_400 => format!("{hours}h {minutes}m"),
-        _ => format!("{days}d {hours}h"),
-    }
+    Age::exact(ns).to_string()
 }
 
 /// A time of nanoseconds in its own unit, exact: for the steps of a scale.
@@ -78,14 +72,5 @@ mod tests {
             ("-".into(), "0".into(), "0.00".into())
         );
         assert_eq!(ms(Some(1_234_000.0)), "1.23");
-    }
-
-    #[test]
-    fn ages_are_read_at_a_glance() {
-        let second = 1_000_000_000;
-        assert_eq!(age(second / 4), "0.2 s");
-        assert_eq!(age(59 * second), "59 s");
-        assert_eq!(age(3_599 * second), "59m 59s");
-        assert_eq!(age(90_061 * second), "1d 1h");
     }
 }
