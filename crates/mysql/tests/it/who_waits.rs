@@ -18,21 +18,22 @@ A server says by the state of a session that it waits. This is the one list of a
 view of `waggle watch` and their JSON. A test writes it from the table in `crates/model/src/waiting.rs`, and another one compares that
 table with the stages that each server knows.
 
-InnoDB has no state for a wait for a row: waggle sees it at the thread, in the memory of the server, or by an account. A state that
-begins with `Waiting` and is not in the list counts as a lock of the kind `other`.
+InnoDB has no state for a wait for a row: waggle sees it at the thread, in the memory of the server, or, with an account, by SQL.
+A state that is not in the list counts as a lock if it begins with `Waiting`: as `metadata` where it ends with `metadata lock`, else as
+`other`.
 
-| kind | who is asked for the holder |
+| kind | how waggle finds the holder |
 |---|---|
-| `metadata` | `performance_schema.metadata_locks`; `METADATA_LOCK_INFO` of MariaDB; without an account the memory of the server |
-| `table` | nobody: no server says who locks a table of an engine without row locks |
-| `flush` | `performance_schema.table_handles`; else the statements that run may be it |
-| `replication` | the workers of the channel: who is the only one that can be it |
-| `other` | nobody: it is a lock, and the state says whose |
-| `none` | nobody: it is no lock. `waggle locks` says so and ends with exit code 4 |
-| - | nobody: the session waits for work, for a time, or for another server. Nobody holds it up |
+| `metadata` | by `performance_schema.metadata_locks`, or `METADATA_LOCK_INFO` of MariaDB; without an account in the memory of the server |
+| `table` | not at all: no server says who locks a table of an engine without row locks |
+| `flush` | by `performance_schema.table_handles`, which says who has a table open; else it lists the statements that run as possible holders |
+| `replication` | among the workers of the channel, if only one of them can be the holder |
+| `other` | not at all: it is a lock, and no server says who holds it |
+| `none` | there is no holder, because it is no lock. `waggle locks` says what the session waits for. If nobody waits for a lock, its exit code is 4 |
+| - | there is no holder: the session waits for work, for a time, or for another server. Nobody holds it up |
 
-*Seen on*: the servers on whose list of sessions the state stood while the tests of `waggle locks` and of replication ran, or while it
-was brought about by hand. All others are taken from the sources.
+*Seen on*: the servers whose list of sessions showed the state, either in the tests of `waggle locks` and of replication, or when we made
+it by hand. All other states are known from the sources only.
 ";
 
 fn kind(state: &WaitingState) -> String {
