@@ -2,6 +2,8 @@
 //!
 //! Each place costs a page lookup, so fields that lie close together are read as one span.
 
+use waggle_model::Command;
+
 use crate::servers::layout::{Base, ContextStrings, Field, Layout};
 use crate::servers::{Batch, Place};
 
@@ -131,6 +133,11 @@ impl Head {
     pub(super) fn spans(layout: &Layout) -> Spans {
         let own = HEAD.into_iter().filter(|field| field.base() == Base::Session);
         Spans::of(own.filter_map(|field| Some((field, layout.offset(field)?, field.width()))))
+    }
+
+    /// Whether a client has this session, and no thread of the server.
+    pub(super) fn is_of_client(&self) -> bool {
+        self.id != 0 && self.command != u64::from(Command::DAEMON.0)
     }
 
     /// `None` only if the layout lacks the id or the command.

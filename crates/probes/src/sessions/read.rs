@@ -235,14 +235,14 @@ impl Reader {
                 seen[at].doing = Doing::Unknown;
                 continue;
             };
-            seen[at].doing = match (head.id, u8::try_from(head.command).map(Command)) {
-                (0, _) | (_, Ok(Command::DAEMON)) => Doing::Nothing,
-                (_, Ok(Command::SLEEP)) => Doing::Idle { context: head.context },
-                (_, Ok(command)) => {
+            seen[at].doing = match u8::try_from(head.command).map(Command) {
+                _ if !head.is_of_client() => Doing::Nothing,
+                Ok(Command::SLEEP) => Doing::Idle { context: head.context },
+                Ok(command) => {
                     runners.push(Runner::new(at, seen[at].thd, head, command, limits));
                     Doing::Unknown
                 }
-                (_, Err(_)) => Doing::Unknown,
+                Err(_) => Doing::Unknown,
             };
         }
         Ok(runners)
@@ -355,7 +355,7 @@ impl Reader {
             let statement = runner.checked(now);
             seen.doing = if is_login(&statement) && self.knows_logins() {
                 Doing::LoggingIn(Login::of(&statement))
-            } else if self.knows_user && is_nobody(&statement) {
+            } else if self.knows_user && statement.is_nobodys() {
                 Doing::Nothing
             } else {
                 Doing::Running(Box::new(statement))
@@ -369,11 +369,6 @@ impl Reader {
 /// which it was made.
 fn is_login(statement: &RunningStatement) -> bool {
     statement.command == Command::CONNECT && statement.state.as_deref() == Some(LOGIN_STATE)
-}
-
-/// A thread of a replica, which connects to another server.
-fn is_nobody(statement: &RunningStatement) -> bool {
-    statement.command == Command::CONNECT && statement.identity.user.is_none()
 }
 
 impl Login {

@@ -334,10 +334,6 @@ impl LockReader {
         }
         let Some(shape) = self.transactions else { return Ok(Vec::new()) };
         let all = rows::transactions(reads, &shape, at)?;
-        if all.is_empty() && !self.has_named {
-            // Perhaps it was the wrong one.
-            self.transactions = None;
-        }
         let active: Vec<Transaction> = all.iter().filter(|one| !one.at.is_idle).copied().collect();
         let waiting =
             rows::locks(reads, &shape, self.flavour, &active, WAITING_STEPS, Lock::waits)?;
@@ -347,6 +343,8 @@ impl LockReader {
             .filter_map(|(trx, (locks, _))| Some((trx, locks.into_iter().next()?)))
             .collect();
         if waiting.is_empty() {
+            // Perhaps the place was the wrong one.
+            self.transactions = self.transactions.filter(|_| self.has_named);
             return Ok(Vec::new());
         }
         let pages: HashSet<(u64, u64)> = waiting.iter().map(|(_, lock)| lock.page()).collect();

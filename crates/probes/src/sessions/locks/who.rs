@@ -47,7 +47,7 @@ impl Who {
             heads.iter().map(|bytes| Head::decode(&self.head, bytes.as_deref()?)).collect();
         let unreadable = heads.iter().filter(|head| head.is_none()).count();
         let known = addresses.iter().zip(heads).filter_map(|(thd, head)| Some((*thd, head?)));
-        let known: Vec<(u64, Head)> = known.filter(|(_, head)| is_client(head)).collect();
+        let known: Vec<(u64, Head)> = known.filter(|(_, head)| head.is_of_client()).collect();
         let contexts: Vec<u64> = known.iter().map(|(_, head)| head.context.unwrap_or(0)).collect();
         let clients = spans(reads, &self.client, &contexts)?;
         let mut wanted = Vec::new();
@@ -85,10 +85,6 @@ impl Who {
         }
         Ok((sessions, unreadable))
     }
-}
-
-fn is_client(head: &Head) -> bool {
-    head.id != 0 && head.command != u64::from(Command::DAEMON.0)
 }
 
 /// The spans of an object at each of these addresses, as one piece.
