@@ -10,8 +10,8 @@ use crate::visible;
 pub struct Death {
     /// The signal that ended it; `None` where none was seen.
     pub signal: Option<FatalSignal>,
-    /// When the end reached its last thread, nanoseconds of `CLOCK_MONOTONIC`.
-    pub at_ns: u64,
+    /// When the end reached its last thread, nanoseconds of `CLOCK_MONOTONIC`; `None` where that was not seen.
+    pub at_ns: Option<u64>,
     /// All that its sessions ran when it reached them; `None` where not all is known.
     pub ran: Option<Vec<RunningStatement>>,
 }

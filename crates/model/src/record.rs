@@ -77,17 +77,21 @@ impl Record {
         }
     }
 
+    /// The last look at the sessions of a server that has ended.
+    pub fn last_look(&self) -> Option<&LastLook> {
+        self.ended.as_ref()?.last_look.as_ref()
+    }
+
     /// Sessions that ran something, on average; `None` where it is not known how long all of them ran.
     pub fn active_sessions(&self) -> Option<f64> {
-        let look = self.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
-        let is_known = self.running.value().is_some() || look.is_some_and(|look| look.at_end);
+        let at_end = self.last_look().is_some_and(|look| look.at_end);
+        let is_known = self.running.value().is_some() || at_end;
         self.interval.active_sessions().filter(|_| is_known)
     }
 
     /// Bytes of the texts in it: most of what it takes.
     pub fn text_bytes(&self) -> usize {
-        let last_look = self.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
-        let ran = last_look.into_iter().flat_map(|look| &look.ran);
+        let ran = self.last_look().into_iter().flat_map(|look| &look.ran);
         let running = self.running.value().into_iter().flatten().chain(ran);
         let bytes = |statement: &RunningStatement| {
             let blocked = statement.blocked.as_ref().map_or(0, Blocked::text_bytes);

@@ -112,6 +112,16 @@ impl RunningStatement {
         self.text.as_deref().map(|bytes| Text { bytes, length: self.text_length })
     }
 
+    /// Whether the server itself runs it, and no client.
+    pub fn is_of_server(&self) -> bool {
+        self.connection_id == 0 || self.command == Command::DAEMON
+    }
+
+    /// Whether its session has named no user: a client that logs in, or a thread of a replica that connects to its source.
+    pub fn is_nobodys(&self) -> bool {
+        self.command == Command::CONNECT && self.identity.user.is_none()
+    }
+
     /// What tells it from every other statement of its server.
     pub fn key(&self) -> StatementKey {
         StatementKey {

@@ -59,8 +59,8 @@ impl Account {
     /// What ran at the last look at a server that has ended and was not seen to end, and when that look was.
     pub(crate) fn last_look(&mut self, parted: &Parted) -> Option<(u64, Vec<RunningStatement>)> {
         let Parted::Ended { ran, death } = parted else { return None };
-        if let Some(running) = &death.ran {
-            return Some((death.at_ns, running.clone()));
+        if let (Some(at_ns), Some(running)) = (death.at_ns, &death.ran) {
+            return Some((at_ns, running.clone()));
         }
         let (looked_ns, mut running) = self.looked.take()?;
         running.retain(|running| ran.contains(&running.key()));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use waggle_model::{Death, FatalSignal, Losses, Server, StatementKey};
+use waggle_model::{Death, Losses, Server, StatementKey};
 use waggle_probes::servers::owner::Owner;
 
 /// Why nothing is known of a server that is there no more.
@@ -54,27 +54,22 @@ impl Gone {
     pub fn reason(&self) -> String {
         match &self.parted {
             Parted::RunsOn { why } => format!("not watched any more: {why}"),
-            Parted::Ended { .. } => match self.signal() {
+            Parted::Ended { death, .. } => match &death.signal {
                 Some(signal) => format!("{ENDED}: {signal}"),
                 None => ENDED.to_owned(),
             },
         }
     }
 
-    /// Whether it runs no more.
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.parted, Parted::Ended { .. })
+    /// When it ended, nanoseconds of `CLOCK_MONOTONIC`; `None` where that was not seen.
+    pub(crate) fn end_ns(&self) -> Option<u64> {
+        self.death().and_then(|death| death.at_ns)
     }
 
-    /// Whether the end itself told all that ran.
-    pub(crate) fn is_told(&self) -> bool {
-        matches!(&self.parted, Parted::Ended { death, .. } if death.ran.is_some())
-    }
-
-    /// The signal that ended it; `None` where none was seen.
-    pub fn signal(&self) -> Option<&FatalSignal> {
+    /// What was seen of its end; `None` where it runs on.
+    pub fn death(&self) -> Option<&Death> {
         match &self.parted {
-            Parted::Ended { death, .. } => death.signal.as_ref(),
+            Parted::Ended { death, .. } => Some(death),
             Parted::RunsOn { .. } => None,
         }
     }

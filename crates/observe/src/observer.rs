@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use waggle_account::{Books, Grouping};
 use waggle_host::{Process, ProcessorTimes, monotonic_ns};
 use waggle_model::{
-    Identity, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server, Statement,
+    Identity, Logins, Loss, Losses, Reading, Record, RunningStatement, SeenLocks, Server,
+    Statement, Unread,
 };
 use waggle_probes::capture::Amount;
 use waggle_probes::tap::Event;
@@ -23,7 +24,7 @@ use crate::capture::{Capture, Running, RunningTexts};
 use crate::cost::Meter;
 use crate::lock_waits::{Unanswered, shorten};
 use crate::lost::LostBefore;
-use crate::news::{Gone, News};
+use crate::news::News;
 use crate::pace::Pace;
 use crate::remembered::Remembered;
 use crate::silence;
@@ -67,6 +68,13 @@ pub struct Observer {
     pace: Pace,
     clocks: Clocks,
     blockers: Blockers,
+}
+
+/// What is so when an interval ends.
+struct Present {
+    running: Reading<Vec<RunningStatement>>,
+    logins: Reading<Logins>,
+    unread: Reading<Unread>,
 }
 
 /// By the pid of the server.
@@ -293,7 +301,9 @@ impl Observer {
                 None => Reading::absent("the server is not watched any more"),
             };
             account.processors.look(&times);
-            let record = self.close(server, &mut account, running, losses, None, sinks);
+            let logins = self.capture.logins(server.pid);
+            let present = Present { running, logins, unread: account.unread.read() };
+            let record = self.close(server, &mut account, present, losses, sinks);
             if let Some(running) = record.as_ref().and_then(|record| record.running.value()) {
                 account.looked = Some((looked_ns, running.clone()));
             }
@@ -352,19 +362,18 @@ impl Observer {
         self.take_news(news, sinks);
     }
 
-    /// Closes the books of one server, where it has some, with what runs at the end. Who waits in one that is gone is not
-    /// asked: another process may have its number.
+    /// Closes the books of one server, where it has some.
     fn close(
         &mut self,
         server: &Server,
         account: &mut Account,
-        mut running: Reading<Vec<RunningStatement>>,
+        present: Present,
         losses: Losses,
-        gone: Option<&Gone>,
         sinks: &Sinks<'_>,
     ) -> Option<Record> {
         account.identify(server.pid);
         let books = account.books.as_mut()?;
+        let Present { mut running, logins, unread } = present;
         let running_now = match &mut running {
             Reading::Value(running) => running.as_mut_slice(),
             Reading::Absent(_) => &mut [],
@@ -374,10 +383,6 @@ impl Observer {
         if let Some(companion) = &sinks.companion {
             companion.complete(server.pid, &mut interval);
         }
-        let (logins, unread) = match gone {
-            Some(gone) => (Reading::absent(gone.reason()), Reading::absent(gone.reason())),
-            None => (self.capture.logins(server.pid), account.unread.read()),
-        };
         self.summary.captured += interval.statements;
         self.summary.own += interval.own_statements;
         Some(Record {

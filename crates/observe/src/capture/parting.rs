@@ -20,8 +20,8 @@ impl Capture {
             self.tap.drain(Amount::UpToNow, &mut *consume);
             let death = self.tap.death(pid);
             // What was told at the end is the last look.
-            if let Some(ran) = &death.ran {
-                self.tap.settle(pid, ran, death.at_ns, &mut *consume);
+            if let (Some(at_ns), Some(ran)) = (death.at_ns, &death.ran) {
+                self.tap.settle(pid, ran, at_ns, &mut *consume);
             }
             let ran = self.tap.settle(pid, &[], monotonic_ns(), consume);
             news.extend(self.let_go(pid, Parted::Ended { ran, death }).map(News::Gone));

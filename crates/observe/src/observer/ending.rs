@@ -5,7 +5,7 @@ use std::sync::Arc;
 use waggle_host::monotonic_ns;
 use waggle_model::{Ending, LastLook, Loss, Reading, Record};
 
-use super::Observer;
+use super::{Observer, Present};
 use crate::news::Gone;
 use crate::sink::Sinks;
 
@@ -19,30 +19,40 @@ impl Observer {
         let losses = self.judge(server, losses, sinks);
         self.tell_losses(server, losses, sinks);
         if let Some(mut account) = self.accounts.remove(&server.pid) {
-            account.books.iter_mut().for_each(|books| books.begin_closing(monotonic_ns()));
-            let look = account.last_look(&gone.parted);
-            let looked_ns = look.as_ref().map(|(looked_ns, _)| *looked_ns);
-            let ran =
-                look.map_or_else(|| Reading::absent(gone.reason()), |(_, ran)| Reading::Value(ran));
-            let record = self.close(server, &mut account, ran, losses, Some(gone), sinks);
-            let record = record.map(|record| {
-                let (running, ran) = (Reading::absent(gone.reason()), record.running);
-                let wall_ns = looked_ns.map(|ns| self.clocks.wall_ns(ns));
-                let last_look = wall_ns.zip(ran.into_value());
-                let at_end = gone.is_told();
-                let last_look = last_look.map(|(wall_ns, ran)| LastLook { wall_ns, at_end, ran });
-                let signal = gone.signal().cloned();
-                let ended = Some(Ending { why: gone.reason(), signal, last_look });
-                // The kernel may go on taking its threads away.
-                let state = match gone.has_ended() {
-                    true => Reading::absent(gone.reason()),
-                    false => record.state,
-                };
-                Arc::new(Record { running, state, ended, ..record })
-            });
+            let begun_ns = account.books.as_ref().map_or(0, |books| books.interval().start_ns);
+            let end_ns = gone.end_ns().unwrap_or_else(monotonic_ns).max(begun_ns);
+            account.books.iter_mut().for_each(|books| books.begin_closing(end_ns));
+            let (looked_ns, ran) = account.last_look(&gone.parted).unzip();
+            let absent = || gone.reason();
+            let present = Present {
+                running: ran.map_or_else(|| Reading::absent(absent()), Reading::Value),
+                logins: Reading::absent(absent()),
+                unread: Reading::absent(absent()),
+            };
+            let record = self.close(server, &mut account, present, losses, sinks);
+            let record = record.map(|record| Arc::new(self.ended(record, gone, looked_ns)));
             sinks.take(record.as_slice());
         }
         self.blockers.forget(server.pid);
         sinks.companion.iter_mut().for_each(|companion| companion.end(server.pid));
+    }
+
+    /// The last record of a server: what runs in it is what ran at its end, or at the last look.
+    fn ended(&self, record: Record, gone: &Gone, looked_ns: Option<u64>) -> Record {
+        let death = gone.death();
+        let wall_ns = looked_ns.map(|ns| self.clocks.wall_ns(ns));
+        let last_look = wall_ns.zip(record.running.into_value()).map(|(wall_ns, ran)| {
+            let at_end = death.is_some_and(|death| death.ran.is_some());
+            LastLook { wall_ns, at_end, ran }
+        });
+        let signal = death.and_then(|death| death.signal.clone());
+        let absent = || gone.reason();
+        Record {
+            running: Reading::absent(absent()),
+            // The kernel may go on taking its threads away.
+            state: if death.is_some() { Reading::absent(absent()) } else { record.state },
+            ended: Some(Ending { why: gone.reason(), signal, last_look }),
+            ..record
+        }
     }
 }

@@ -10,6 +10,7 @@ mod loader;
 mod mapped;
 mod parts;
 mod plan;
+mod programs;
 mod record;
 mod ring;
 mod skeleton;
@@ -32,10 +33,11 @@ pub(crate) use iterator::walk_threads;
 pub(crate) use loader::{attach_breakpoint, kernel_error, map, open, program, run_time_of};
 pub(crate) use parts::split_of;
 pub(crate) use plan::Plan;
+pub(crate) use programs::Programs;
 pub(crate) use record::{
     Meaning, RECORD_DYING, RECORD_FATAL, RECORD_IDENTITY, RECORD_LEFT, RECORD_NESTED, RECORD_READY,
     RECORD_RESTS, RECORD_SAMPLE, RECORD_STATEMENT, RECORD_WAIT, Session, SessionData, Target,
-    head_of, identity_of, read_struct,
+    head_of, identity_of, name_of, read_struct,
 };
 pub(crate) use skeleton::types;
 pub use statistics::{RunTime, RunTimeStatistics};

@@ -66,15 +66,10 @@ __noinline int tell_wait(u64 thd, u64 start, u64 part, u64 ns)
 
 	if (!target)
 		return 0;
-	struct wait *wait = reserve(RECORD_WAIT, sizeof(*wait));
-	if (!wait) {
-		count_lost(target, LOST_WAIT, 1);
+	struct wait *wait = reserve_of(target, RECORD_WAIT, sizeof(*wait), now, LOST_WAIT);
+	if (!wait)
 		return 0;
-	}
-	wait->head.tgid = target->tgid;
 	wait->head.thd = thd;
-	wait->head.end_ns = now;
-	wait->head.program = cfg.program;
 	wait->start = start;
 	wait->part = part;
 	wait->ns = ns;

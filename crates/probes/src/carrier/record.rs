@@ -81,15 +81,17 @@ pub(crate) fn head_of(record: &[u8]) -> Option<types::head> {
 /// A session told who it is.
 pub(crate) fn identity_of(record: &[u8]) -> Option<Identity> {
     let raw: types::identity = read_struct(record)?;
-    let string = |length: i32, bytes: &[u8]| {
-        let length = usize::try_from(length).ok()?.min(bytes.len());
-        Some(bytes[..length].to_vec())
-    };
     Some(Identity {
-        user: string(raw.user_length, &raw.user),
-        host: string(raw.host_length, &raw.host),
-        database: string(raw.database_length, &raw.database),
+        user: name_of(&raw.user, raw.user_length),
+        host: name_of(&raw.host, raw.host_length),
+        database: name_of(&raw.database, raw.database_length),
     })
+}
+
+/// A name in a record; `None` where there is none: its length is negative.
+pub(crate) fn name_of(bytes: &[u8], length: i32) -> Option<Vec<u8>> {
+    let length = usize::try_from(length).ok()?.min(bytes.len());
+    Some(bytes[..length].to_vec())
 }
 
 /// A session of one server.

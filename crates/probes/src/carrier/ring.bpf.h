@@ -68,6 +68,22 @@ static __always_inline void *reserve(u32 kind, u64 size)
 	return NULL;
 }
 
+/* The same for a record of a server, with whose it is and when; a full ring is counted as lost. */
+static __always_inline void *reserve_of(struct target *target, u32 kind, u64 size, u64 now,
+					enum lost_kind lost)
+{
+	struct head *head = reserve(kind, size);
+
+	if (!head) {
+		count_lost(target, lost, 1);
+		return NULL;
+	}
+	head->tgid = target->tgid;
+	head->program = cfg.program;
+	head->end_ns = now;
+	return head;
+}
+
 /*
  * Hands a record to user space. On x86-64 a store comes after those before it, so only the compiler
  * must keep the order; an exchange would wait until all of them are in the cache (70 ns). Another

@@ -126,15 +126,12 @@ static __always_inline bool send_identity(struct target *target, u64 thd, u64 no
 					  u64 database, u64 database_length)
 {
 	u64 context;
-	struct identity *identity = reserve(RECORD_IDENTITY, sizeof(*identity));
+	struct identity *identity =
+		reserve_of(target, RECORD_IDENTITY, sizeof(*identity), now, LOST_RING_FULL);
 
-	if (!identity) {
-		count_lost(target, LOST_RING_FULL, 1);
+	if (!identity)
 		return false;
-	}
-	identity->head.tgid = target->tgid;
 	identity->head.thd = thd;
-	identity->head.end_ns = now;
 	identity->id = id;
 	identity->user_length = -1;
 	identity->host_length = -1;
@@ -229,18 +226,11 @@ static __always_inline u64 text_room(u64 text_length)
 
 /* A place for a record with its spans, as much of a text as is wanted, and `more` bytes behind it. */
 static __always_inline struct statement *reserve_statement(struct target *target, u32 kind,
-							   u64 text_length, u64 more)
+							   u64 now, u64 text_length, u64 more)
 {
-	struct statement *record;
+	u64 size = sizeof(struct statement) + cfg.data_length + text_room(text_length) + more;
 
-	record = reserve(kind, sizeof(*record) + cfg.data_length + text_room(text_length) + more);
-	if (record) {
-		record->head.tgid = target->tgid;
-		record->head.program = cfg.program;
-	} else {
-		count_lost(target, LOST_RING_FULL, 1);
-	}
-	return record;
+	return reserve_of(target, kind, size, now, LOST_RING_FULL);
 }
 
 #endif

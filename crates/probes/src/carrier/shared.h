@@ -262,7 +262,7 @@ struct head {
 	s32 result; /* of the send */
 	u32 text_length; /* bytes of text in this record */
 	u32 text_unreadable;
-	u32 program; /* `cfg.program` of the one that wrote it, of statements */
+	u32 program; /* `cfg.program` of the one that wrote it; 0 in RECORD_READY */
 	u32 parts_at; /* of a reply, from the start of the record: where its time went; 0: not known */
 	u32 unused;
 };

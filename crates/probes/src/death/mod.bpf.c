@@ -63,15 +63,11 @@ int BPF_PROG(on_sent, int signal, struct kernel_siginfo *info, struct task_struc
 	if (!target || target->program != cfg.program)
 		return 0;
 	u64 now = bpf_ktime_get_ns();
-	struct fatal *fatal = reserve(RECORD_FATAL, sizeof(*fatal));
+	struct fatal *fatal =
+		reserve_of(target, RECORD_FATAL, sizeof(*fatal), now, LOST_RING_FULL);
 
-	if (!fatal) {
-		count_lost(target, LOST_RING_FULL, 1);
+	if (!fatal)
 		return 0;
-	}
-	fatal->head.tgid = target->tgid;
-	fatal->head.program = cfg.program;
-	fatal->head.end_ns = now;
 	fatal->signal = signal;
 	fatal->sender = current_tgid();
 	fatal->of_kernel = is_of_kernel(info);
@@ -104,12 +100,11 @@ static __always_inline bool tell_session(struct target *target, u64 thd)
 		return false;
 	/* Later than that of the identity, which may lie in another ring. */
 	u64 now = bpf_ktime_get_ns();
-	struct statement *record = reserve_statement(target, RECORD_DYING, length, 0);
+	struct statement *record = reserve_statement(target, RECORD_DYING, now, length, 0);
 
 	if (!record)
 		return false;
 	record->head.thd = thd;
-	record->head.end_ns = now;
 	copy_stack_span(record, &cfg.query, query);
 	if (!read_spans(record, thd, cfg.session_spans, cfg.session)) {
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
@@ -128,14 +123,11 @@ static __always_inline void tell_end(struct target *target)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 now = bpf_ktime_get_ns();
-	struct head *head = reserve(RECORD_DYING, sizeof(*head));
+	struct head *head =
+		reserve_of(target, RECORD_DYING, sizeof(*head), now, LOST_RING_FULL);
 
-	if (!head) {
-		count_lost(target, LOST_RING_FULL, 1);
+	if (!head)
 		return;
-	}
-	head->tgid = target->tgid;
-	head->end_ns = now;
 	head->result = BPF_CORE_READ(task, signal, group_exit_code);
 	submit(head);
 }

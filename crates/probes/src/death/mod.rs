@@ -4,7 +4,7 @@
 
 mod skeleton;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use libbpf_rs::{Link, Object};
 use waggle_model::{
@@ -12,7 +12,8 @@ use waggle_model::{
 };
 
 use crate::carrier::{
-    self, Carrier, CarrierError, Session, SessionData, Target, head_of, kernel_error, read_struct,
+    self, Carrier, CarrierError, Programs, Session, SessionData, Target, head_of, kernel_error,
+    name_of, read_struct,
 };
 use crate::servers::layout::Field;
 use skeleton::types;
@@ -35,35 +36,39 @@ const SESSIONS_MAX: usize = 32 * 1024;
 /// Bytes of what they ran.
 const TEXT_BYTES_MAX: u64 = 8 << 20;
 
-/// The programs of one layout, and their servers.
-struct Loaded {
-    _object: Object,
-    _links: Vec<Link>,
-    pids: HashSet<u32>,
-}
-
-/// A server that is watched, and what was seen of its end.
+/// A server that is watched.
 struct Watched {
     target: Target,
+    end: End,
+}
+
+/// What was seen of the end of a server.
+#[derive(Default)]
+struct End {
     /// What was sent to end it, the first first, with the session of the thread that sent it.
     signals: VecDeque<(u64, FatalSignal)>,
     /// The signal by which the kernel ended it: 0 where it ended itself, or none was told.
     number: u32,
-    /// When its end reached the last thread; 0: not yet.
-    at_ns: u64,
-    /// What ran then, by session.
-    ran: HashMap<u64, RunningStatement>,
+    /// When its end reached its main thread; `None`: not yet.
+    at_ns: Option<u64>,
+    /// What ran when it reached the others, by session.
+    ran: HashMap<u64, Reached>,
     /// Bytes of their texts.
     text_bytes: u64,
     /// Whether something of it could not be kept.
     has_lost: bool,
 }
 
+/// A session that the end of its server reached.
+struct Reached {
+    at_ns: u64,
+    running: RunningStatement,
+}
+
 /// What tells the ends of servers. Where it cannot be had, an end is known without its reason.
 #[derive(Default)]
 pub(crate) struct Probe {
-    /// By the number of the programs that serve a server.
-    loaded: HashMap<u32, Loaded>,
+    programs: Programs,
     /// Why it is not told how a server ends.
     refusal: HashMap<u32, String>,
     watched: HashMap<u32, Watched>,
@@ -74,30 +79,19 @@ pub(crate) struct Probe {
 impl Probe {
     /// Begins with a server that another probe watches as `target`.
     pub(crate) fn attach(&mut self, carrier: &Carrier, target: &Target, pid: u32) {
-        self.leave(pid);
-        let target = target.with_room(SIZE as u32);
-        self.refusal.remove(&pid);
-        match self.loaded.get_mut(&target.program) {
-            Some(loaded) => {
-                loaded.pids.insert(pid);
-            }
-            None => match load(carrier, &target, pid) {
-                Ok(loaded) => {
-                    self.loaded.insert(target.program, loaded);
-                }
-                Err(error) => {
-                    self.refusal.insert(pid, error.to_string());
-                }
-            },
-        }
-        self.watched.insert(pid, Watched::of(target));
+        let watched = Watched::of(target);
+        match self.programs.serve(pid, target.program, || load(carrier, &watched.target)) {
+            Ok(()) => self.refusal.remove(&pid),
+            Err(error) => self.refusal.insert(pid, error.to_string()),
+        };
+        self.watched.insert(pid, watched);
     }
 
     /// One that reads the records of a server, as if its programs were there.
     #[cfg(test)]
     pub(crate) fn reading(pid: u32, target: &Target) -> Probe {
         let mut probe = Probe::default();
-        probe.watched.insert(pid, Watched::of(target.with_room(SIZE as u32)));
+        probe.watched.insert(pid, Watched::of(target));
         probe
     }
 
@@ -110,7 +104,7 @@ impl Probe {
 
     /// Ends with a server, and says what was lost of it.
     pub(crate) fn detach(&mut self, pid: u32) -> Losses {
-        self.leave(pid);
+        self.programs.leave(pid);
         self.refusal.remove(&pid);
         self.watched.remove(&pid);
         self.lost.remove(&pid).unwrap_or_default()
@@ -126,14 +120,6 @@ impl Probe {
         self.lost.get(&pid).copied().unwrap_or_default()
     }
 
-    /// Programs that serve no other are unloaded.
-    fn leave(&mut self, pid: u32) {
-        self.loaded.retain(|_, loaded| {
-            loaded.pids.remove(&pid);
-            !loaded.pids.is_empty()
-        });
-    }
-
     /// What was seen of the end of a server that has ended, once. `untold` sessions could not be told by the kernel;
     /// `is_past` says whether a session was seen to go on after a statement: it has survived what it was sent.
     pub(crate) fn take(
@@ -142,27 +128,19 @@ impl Probe {
         untold: u32,
         is_past: impl Fn(StatementKey) -> bool,
     ) -> Death {
-        let Some(watched) = self.watched.get_mut(&pid) else { return Death::default() };
-        let mut ran = std::mem::take(&mut watched.ran);
-        let past: Vec<u64> =
-            ran.extract_if(|_, one| is_past(one.key())).map(|(session, _)| session).collect();
-        watched.signals.retain(|(session, _)| !past.contains(session));
-        let is_whole = watched.at_ns != 0 && untold == 0 && !watched.has_lost;
-        Death {
-            signal: watched.signal(),
-            at_ns: watched.at_ns,
-            ran: is_whole.then(|| ran.into_values().collect()),
-        }
+        let watched = self.watched.get_mut(&pid);
+        let end = watched.map(|watched| std::mem::take(&mut watched.end)).unwrap_or_default();
+        end.death(untold, is_past)
     }
 
     /// A signal was sent to a server.
     pub(crate) fn signal(&mut self, record: &[u8]) {
         let Some(raw) = read_struct::<types::fatal>(record) else { return };
-        let Some(watched) = self.watched.get_mut(&raw.head.tgid) else { return };
-        if watched.signals.len() == SIGNALS_MAX {
-            watched.signals.pop_front();
+        let Some(Watched { end, .. }) = self.watched.get_mut(&raw.head.tgid) else { return };
+        if end.signals.len() == SIGNALS_MAX {
+            end.signals.pop_front();
         }
-        watched.signals.push_back((raw.head.thd, signal_of(&raw)));
+        end.signals.push_back((raw.head.thd, signal_of(&raw)));
     }
 
     /// It reached a thread. `identity` is who its session is; `start_ns` turns what a server notes as the start of a statement
@@ -174,17 +152,17 @@ impl Probe {
         identity: &Identity,
         start_ns: impl Fn(u64, u64) -> Option<u64>,
     ) {
-        let Some(watched) = self.watched.get_mut(&session.tgid) else { return };
+        let Some(Watched { target, end }) = self.watched.get_mut(&session.tgid) else { return };
         let Some(head) = head_of(record) else { return };
-        watched.at_ns = watched.at_ns.max(head.end_ns);
         if session.thd == 0 {
-            watched.number = head.result.cast_unsigned() & SIGNAL_OF_CODE;
-        } else if let Some(data) = watched.target.read(record, &mut self.lost) {
+            end.at_ns = end.at_ns.max(Some(head.end_ns));
+            end.number = head.result.cast_unsigned() & SIGNAL_OF_CODE;
+        } else if let Some(data) = target.read(record, &mut self.lost) {
             let running = running(&data, identity, start_ns);
-            if is_of_server(&running) {
+            if running.is_of_server() || running.is_nobodys() {
                 return;
             }
-            if let Some(lost) = watched.keep(running) {
+            if let Some(lost) = end.keep(head.end_ns, running) {
                 self.lost.entry(session.tgid).or_default().add(lost, 1);
             }
         }
@@ -192,27 +170,27 @@ impl Probe {
 }
 
 impl Watched {
-    fn of(target: Target) -> Watched {
-        Watched {
-            target,
-            signals: VecDeque::new(),
-            number: 0,
-            at_ns: 0,
-            ran: HashMap::new(),
-            text_bytes: 0,
-            has_lost: false,
-        }
+    fn of(target: &Target) -> Watched {
+        Watched { target: target.with_room(SIZE as u32), end: End::default() }
     }
+}
 
-    /// The signal that began the end: a server that takes it, to write a report, sends itself others, or ends itself.
-    fn signal(&self) -> Option<FatalSignal> {
-        let is_kill = self.number == SIGKILL;
-        let mut all = self.signals.iter().map(|(_, signal)| signal);
-        all.find(|signal| (signal.number == SIGKILL) == is_kill).cloned()
+impl End {
+    /// The same in one piece. `untold` and `is_past` as for [`Probe::take`].
+    fn death(self, untold: u32, is_past: impl Fn(StatementKey) -> bool) -> Death {
+        let End { mut signals, mut ran, .. } = self;
+        let past = ran.extract_if(|_, one| is_past(one.running.key()));
+        let past: Vec<u64> = past.map(|(session, _)| session).collect();
+        signals.retain(|(session, _)| !past.contains(session));
+        let at_ns = ran.values().map(|one| Some(one.at_ns)).fold(self.at_ns, Ord::max);
+        let is_whole = at_ns.is_some() && untold == 0 && !self.has_lost;
+        let ran = ran.into_values().map(|one| one.running);
+        let signal = first_of(&signals, self.number == SIGKILL);
+        Death { signal, at_ns, ran: is_whole.then(|| ran.collect()) }
     }
 
     /// Keeps what a session ran. Gives what was lost of it.
-    fn keep(&mut self, mut running: RunningStatement) -> Option<Loss> {
+    fn keep(&mut self, at_ns: u64, mut running: RunningStatement) -> Option<Loss> {
         if self.ran.len() >= SESSIONS_MAX && !self.ran.contains_key(&running.thd) {
             self.has_lost = true;
             return Some(Loss::UnreadableSession);
@@ -224,26 +202,27 @@ impl Watched {
             false => self.text_bytes += bytes,
         }
         // Who takes a signal itself is reached again.
-        let before = self.ran.insert(running.thd, running);
-        self.text_bytes -= before.and_then(|one| one.text).map_or(0, |text| text.len() as u64);
+        let before = self.ran.insert(running.thd, Reached { at_ns, running });
+        let text_before = before.and_then(|one| one.running.text);
+        self.text_bytes -= text_before.map_or(0, |text| text.len() as u64);
         is_too_long.then_some(Loss::UnreadableText)
     }
 }
 
-/// Whether a thread of the server itself has this session, or a login that has named no user.
-fn is_of_server(running: &RunningStatement) -> bool {
-    let names_nobody = running.command == Command::CONNECT && running.identity.user.is_none();
-    running.connection_id == 0 || running.command == Command::DAEMON || names_nobody
+/// The signal that began the end: a server that takes it, to write a report, sends itself others, or ends itself.
+fn first_of(signals: &VecDeque<(u64, FatalSignal)>, is_kill: bool) -> Option<FatalSignal> {
+    let mut all = signals.iter().map(|(_, signal)| signal);
+    all.find(|signal| (signal.number == SIGKILL) == is_kill).cloned()
 }
 
-fn load(carrier: &Carrier, target: &Target, pid: u32) -> Result<Loaded, CarrierError> {
+fn load(carrier: &Carrier, target: &Target) -> Result<(Object, Vec<Link>), CarrierError> {
     let mut open = carrier::open(skeleton::OBJECT, "the programs of ends")?;
     carrier.prepare(&mut open, &target.plan, target.program)?;
     let object = open.load().map_err(kernel_error("loading the programs of ends"))?;
     let attach =
         |(name, place)| carrier::program(&object, name)?.attach().map_err(kernel_error(place));
-    let _links = PROGRAMS.into_iter().map(attach).collect::<Result<_, _>>()?;
-    Ok(Loaded { _object: object, _links, pids: HashSet::from([pid]) })
+    let links = PROGRAMS.into_iter().map(attach).collect::<Result<_, _>>()?;
+    Ok((object, links))
 }
 
 fn signal_of(raw: &types::fatal) -> FatalSignal {
@@ -271,10 +250,7 @@ fn running(
     let bytes = data.data();
     let raw =
         bytes.len().checked_sub(SIZE).and_then(|at| read_struct::<types::dying>(&bytes[at..]));
-    let database = raw.and_then(|raw| {
-        let length = usize::try_from(raw.database_length).ok()?;
-        Some(raw.database.get(..length)?.to_vec())
-    });
+    let database = raw.and_then(|raw| name_of(&raw.database, raw.database_length));
     let key = data.statement_key();
     let noted_start_us = data.get(Field::StartTime);
     let text = data.statement_text();
@@ -326,5 +302,22 @@ mod tests {
         assert_eq!(sent(77, 0, 9, 0), Sender::Process { pid: 77, name: name() });
         assert_eq!(sent(77, 1, 9, 0), Sender::Kernel, "for the memory that another one asked for");
         assert_eq!(sent(10, 1, 9, 0x7f00), Sender::Kernel, "for its own");
+    }
+
+    #[test]
+    fn a_signal_that_a_session_has_survived_is_not_the_end() {
+        let reached = |at_ns, thd| Reached {
+            at_ns,
+            running: RunningStatement { thd, ..RunningStatement::default() },
+        };
+        let ended = |main_ns, sessions: &[(u64, u64)]| {
+            let ran = sessions.iter().map(|(at, thd)| (*thd, reached(*at, *thd))).collect();
+            let end = End { at_ns: main_ns, ran, ..End::default() };
+            let death = end.death(0, |statement| statement.thd == 7);
+            (death.at_ns, death.ran.map(|ran| ran.len()))
+        };
+        assert_eq!(ended(None, &[(50, 7)]), (None, None), "it goes on");
+        assert_eq!(ended(Some(90), &[(50, 7)]), (Some(90), Some(0)));
+        assert_eq!(ended(Some(90), &[(50, 7), (95, 8)]), (Some(95), Some(1)), "the last thread");
     }
 }

@@ -166,12 +166,11 @@ static __always_inline void send_nested(struct target *target, const struct fram
 		return;
 	/* Later than that of the identity, which may lie in another ring. */
 	u64 now = bpf_ktime_get_ns();
-	struct statement *record = reserve_statement(target, RECORD_NESTED, length, 0);
+	struct statement *record = reserve_statement(target, RECORD_NESTED, now, length, 0);
 
 	if (!record)
 		return;
 	record->head.thd = frame->thd;
-	record->head.end_ns = now;
 	if (!fill(record, query, frame, is_applied)) {
 		count_lost(target, LOST_UNREADABLE_SESSION, 1);
 		discard(&record->head);

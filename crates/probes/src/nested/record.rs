@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use waggle_model::{Identity, Losses, Origin, Statement, StatementKey};
 
 use super::skeleton::types;
-use crate::carrier::{SessionData, Target, read_struct};
+use crate::carrier::{SessionData, Target, name_of, read_struct};
 use crate::servers::layout::Field;
 
 /// The error of a statement whose tables changed since it was prepared (`ER_NEED_REPREPARE`,
@@ -53,9 +53,8 @@ impl<'a> Nested<'a> {
     /// Who runs it: the client of the session, in the database that was in force. A routine has
     /// the database of its own.
     pub(crate) fn identity(&self, session: &Identity) -> Identity {
-        let length = usize::try_from(self.raw.database_length).ok();
-        let database = length.and_then(|length| self.raw.database.get(..length));
-        Identity { database: database.map(<[u8]>::to_vec), ..session.clone() }
+        let database = name_of(&self.raw.database, self.raw.database_length);
+        Identity { database, ..session.clone() }
     }
 
     /// The statement; `None` where it was only an attempt. Its settings are not known: what a stored

@@ -46,15 +46,11 @@ int on_sample(void *ctx)
 		return 0;
 	/* Before the place is taken: the order of the rings rests on it. */
 	u64 now = bpf_ktime_get_ns();
-	struct sample *sample = reserve(RECORD_SAMPLE, sizeof(*sample));
+	struct sample *sample =
+		reserve_of(target, RECORD_SAMPLE, sizeof(*sample), now, LOST_SAMPLE);
 
-	if (!sample) {
-		count_lost(target, LOST_SAMPLE, 1);
+	if (!sample)
 		return 0;
-	}
-	sample->head.tgid = target->tgid;
-	sample->head.program = cfg.program;
-	sample->head.end_ns = now;
 	sample->tid = (u32)bpf_get_current_pid_tgid();
 	bpf_get_current_comm(sample->thread_name, sizeof(sample->thread_name));
 	read_session(sample);

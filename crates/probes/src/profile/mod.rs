@@ -5,12 +5,12 @@
 mod clock;
 mod skeleton;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use libbpf_rs::{Link, Object};
 use waggle_model::{Command, ProcessorSample, StatementKey};
 
-use crate::carrier::{self, Carrier, CarrierError, Target, kernel_error, read_struct};
+use crate::carrier::{self, Carrier, CarrierError, Programs, Target, kernel_error, read_struct};
 use skeleton::types;
 
 /// The program of `mod.bpf.c`.
@@ -18,20 +18,12 @@ const PROGRAM: &str = "on_sample";
 /// `USER_FRAMES` of `shared.h`.
 const USER_FRAMES: usize = 96;
 
-/// The program of one layout, and its servers.
-struct Loaded {
-    _object: Object,
-    _links: Vec<Link>,
-    pids: HashSet<u32>,
-}
-
 /// The clocks, as far as they are asked for.
 #[derive(Default)]
 pub(crate) struct Probe {
     /// Ticks per second of each processor.
     hz: Option<u32>,
-    /// By the number of the programs that serve a server.
-    loaded: HashMap<u32, Loaded>,
+    programs: Programs,
     /// Why a server is not sampled; `None`: it is.
     outcome: HashMap<u32, Option<String>>,
 }
@@ -45,35 +37,14 @@ impl Probe {
     /// Begins with a server that another probe watches as `target`.
     pub(crate) fn attach(&mut self, carrier: &Carrier, target: &Target, pid: u32) {
         let Some(hz) = self.hz else { return };
-        self.leave(pid);
-        let outcome = match self.loaded.get_mut(&target.program) {
-            Some(loaded) => {
-                loaded.pids.insert(pid);
-                None
-            }
-            None => match load(carrier, target, hz, pid) {
-                Ok(loaded) => {
-                    self.loaded.insert(target.program, loaded);
-                    None
-                }
-                Err(error) => Some(error.to_string()),
-            },
-        };
-        self.outcome.insert(pid, outcome);
+        let served = self.programs.serve(pid, target.program, || load(carrier, target, hz));
+        self.outcome.insert(pid, served.err().map(|error| error.to_string()));
     }
 
     /// Ends with a server.
     pub(crate) fn detach(&mut self, pid: u32) {
-        self.leave(pid);
+        self.programs.leave(pid);
         self.outcome.remove(&pid);
-    }
-
-    /// A program that serves no other is unloaded.
-    fn leave(&mut self, pid: u32) {
-        self.loaded.retain(|_, loaded| {
-            loaded.pids.remove(&pid);
-            !loaded.pids.is_empty()
-        });
     }
 
     /// Why a server is not sampled.
@@ -87,12 +58,12 @@ impl Probe {
     }
 }
 
-fn load(carrier: &Carrier, target: &Target, hz: u32, pid: u32) -> Result<Loaded, CarrierError> {
+fn load(carrier: &Carrier, target: &Target, hz: u32) -> Result<(Object, Vec<Link>), CarrierError> {
     let mut open = carrier::open(skeleton::OBJECT, "the program of the profile")?;
     carrier.prepare(&mut open, &target.plan, target.program)?;
     let object = open.load().map_err(kernel_error("loading the program of the profile"))?;
-    let _links = clock::attach(&object, PROGRAM, hz)?;
-    Ok(Loaded { _object: object, _links, pids: HashSet::from([pid]) })
+    let links = clock::attach(&object, PROGRAM, hz)?;
+    Ok((object, links))
 }
 
 fn sample_of(record: &[u8]) -> Option<ProcessorSample> {

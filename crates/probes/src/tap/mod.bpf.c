@@ -186,12 +186,11 @@ static __always_inline enum outcome write_reply(const struct send *send, u64 now
 	bool tells_parts = send->collectors & COLLECT_WAITS && has_parts(send->target, parts);
 	u64 room = tells_parts ? 8 * part_words(parts) : 0;
 	struct statement *record =
-		reserve_statement(send->target, RECORD_STATEMENT, length, room);
+		reserve_statement(send->target, RECORD_STATEMENT, now, length, room);
 
 	if (!record)
 		return DONE;
 	record->head.thd = send->thd;
-	record->head.end_ns = now;
 	record->head.bytes = send->result > 0 ? send->result : 0;
 	record->head.result = send->result;
 	record->head.received_ns = cfg.has_start ? 0 : send->session->received_ns;

@@ -53,14 +53,11 @@ static __always_inline void write_turn(struct turn *turn, const struct task_stru
 /* The thread waits for its next request. */
 static __always_inline void tell_rests(struct target *target, struct task_struct *task, u64 now)
 {
-	struct rests *rests = reserve(RECORD_RESTS, sizeof(*rests));
+	struct rests *rests =
+		reserve_of(target, RECORD_RESTS, sizeof(*rests), now, LOST_SAMPLE);
 
-	if (!rests) {
-		count_lost(target, LOST_SAMPLE, 1);
+	if (!rests)
 		return;
-	}
-	rests->head.tgid = target->tgid;
-	rests->head.end_ns = now;
 	write_turn(&rests->turn, task);
 	submit(&rests->head);
 }
@@ -78,16 +75,13 @@ static __always_inline void tell_stack(void *ctx, struct target *target, struct 
 		parts->told = 0;
 		return;
 	}
-	struct wait_stack *stack = reserve(RECORD_LEFT, sizeof(*stack));
+	struct wait_stack *stack =
+		reserve_of(target, RECORD_LEFT, sizeof(*stack), now, LOST_SAMPLE);
 
-	if (!stack) {
-		count_lost(target, LOST_SAMPLE, 1);
+	if (!stack)
 		return;
-	}
 	parts->told = 1;
-	stack->head.tgid = target->tgid;
 	stack->head.thd = thd;
-	stack->head.end_ns = now;
 	write_turn(&stack->turn, task);
 	if (cfg.has_id)
 		read_memory(&id, sizeof(id), thd + cfg.id);

@@ -27,8 +27,8 @@ fn up_to_the_end(mut waggle: Waggle, pid: u32) -> Vec<Value> {
     lines
 }
 
-/// Waits until so many statements that have `word` in their text run, as the server itself says. Gives the session that
-/// asked: its end would run for a moment, too.
+/// Waits until the server itself lists `count` statements with `word` in their text. Returns the session that asked, so that
+/// the test keeps it: its own end is a command, which might still run when the server dies.
 fn wait_until_running(server: &Server, word: &str, count: usize) -> Client {
     let mut client = load::session(server);
     let ask = format!(
@@ -105,6 +105,7 @@ fn what_a_server_ran_when_it_was_killed_is_told_where_no_look_has_seen_it() {
         let ran = last["ended"]["ran"].as_array().unwrap();
         assert_eq!(ran.len(), 5, "{version}: {last}");
         assert_eq!(last["ended"]["at_end"], true, "{version}: {last}");
+        assert_eq!(last["time"], last["ended"]["last_look"], "{version}: its time ends with it");
         assert_eq!(last["lost"]["ended_unseen"], 5, "{version}: {last}");
         assert!(last["active_sessions"].as_f64().unwrap() > 0.0, "{version}: {last}");
         assert!(ran.iter().all(|one| one["schema"] == "test"), "{version}: {ran:?}");
