@@ -1,6 +1,6 @@
 //! Locks and waits as they were read in the memory of a server.
 
-use crate::{Command, Identity, Reading};
+use crate::{Command, Identity, Reading, TimeClass};
 
 /// Who waits and who holds, at one moment.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct SeenSession {
     pub state: Option<Vec<u8>>,
     /// The first bytes of what it runs.
     pub text: Option<Vec<u8>>,
+    /// What its thread waits for; `None` where waits are not measured.
+    pub waits_for: Option<TimeClass>,
 }
 
 /// A metadata lock of a session, or its request for one.

@@ -8,6 +8,8 @@ pub enum TimeClass {
     Cpu,
     /// Ready to run: others had the processors.
     RunQueue,
+    /// Its thread was stopped: by a signal, a debugger, or the freezer of its control group.
+    Stopped,
     /// Read from a file.
     DiskRead,
     /// Wrote to a file.
@@ -32,6 +34,8 @@ pub enum TimeClass {
     UserLock,
     /// Slept because the statement asked for it.
     Sleep,
+    /// Waited until InnoDB let it in (`innodb_thread_concurrency`).
+    Ticket,
     /// Waited for a mutex, a read-write lock, or a page that another thread used.
     Latch,
     /// Off the processor, and the cause is not known.
@@ -42,9 +46,10 @@ pub enum TimeClass {
 
 impl TimeClass {
     /// Every class, in its order.
-    pub const ALL: [TimeClass; 17] = [
+    pub const ALL: [TimeClass; 19] = [
         TimeClass::Cpu,
         TimeClass::RunQueue,
+        TimeClass::Stopped,
         TimeClass::DiskRead,
         TimeClass::DiskWrite,
         TimeClass::Sync,
@@ -57,6 +62,7 @@ impl TimeClass {
         TimeClass::TableLock,
         TimeClass::UserLock,
         TimeClass::Sleep,
+        TimeClass::Ticket,
         TimeClass::Latch,
         TimeClass::Other,
         TimeClass::BeforeAttach,
@@ -78,6 +84,7 @@ impl TimeClass {
         match self {
             TimeClass::Cpu => "cpu",
             TimeClass::RunQueue => "run_queue",
+            TimeClass::Stopped => "stopped",
             TimeClass::DiskRead => "disk_read",
             TimeClass::DiskWrite => "disk_write",
             TimeClass::Sync => "sync",
@@ -90,6 +97,7 @@ impl TimeClass {
             TimeClass::TableLock => "table_lock",
             TimeClass::UserLock => "user_lock",
             TimeClass::Sleep => "sleep",
+            TimeClass::Ticket => "innodb_ticket",
             TimeClass::Latch => "latch",
             TimeClass::Other => "other",
             TimeClass::BeforeAttach => "before_attach",
@@ -109,8 +117,10 @@ impl TimeClass {
             TimeClass::MetadataLock => "metadata lock",
             TimeClass::TableLock => "table lock",
             TimeClass::UserLock => "user lock",
+            TimeClass::Ticket => "InnoDB ticket",
             TimeClass::BeforeAttach => "before waggle came",
-            TimeClass::Sync
+            TimeClass::Stopped
+            | TimeClass::Sync
             | TimeClass::Commit
             | TimeClass::Parked
             | TimeClass::Sleep
@@ -222,7 +232,7 @@ mod tests {
             parts.add(class, 1 << at);
         }
         assert_eq!(TimeClass::of_number(TimeClass::ALL.len() as u64), None);
-        assert_eq!(parts.get(TimeClass::Parked), 1 << 6);
+        assert_eq!(parts.get(TimeClass::Parked), 1 << 7);
         assert_eq!(parts.total(), (1 << TimeClass::ALL.len()) - 1);
     }
 

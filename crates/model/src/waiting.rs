@@ -4,6 +4,8 @@
 //! [`STATES`] names the servers' sources. Rows in InnoDB are not among them: no server has a state
 //! for a wait for a row.
 
+use crate::TimeClass;
+
 /// Whom a session waits for, as far as its state tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitsFor {
@@ -230,6 +232,7 @@ const DISK: &str = "free space: a disk is full";
 const GTID: &str =
     "the session that has the GTID (SELECT @@GLOBAL.gtid_owned) or a later transaction";
 const NON_TRANSACTIONAL: &str = "statements on tables without transactions";
+const TICKET: &str = "InnoDB to let it in: innodb_thread_concurrency statements are inside already";
 const QUERY_CACHE: &str = "a session that changes the query cache, or sends a result from it to a client that does \
                            not read (state: sending cached result to client)";
 const POOL: &str =
@@ -250,6 +253,12 @@ impl WaitsFor {
         let is_lock = state.ends_with(" metadata lock");
         let unknown = if is_lock { MetadataLock } else { Unknown };
         state.starts_with(BEGIN).then_some(unknown)
+    }
+
+    /// The same, where it is known for what its thread waits: no state says that InnoDB does not let it in.
+    pub fn seen(state: &str, class: Option<TimeClass>) -> Option<WaitsFor> {
+        let by_thread = || (class == Some(TimeClass::Ticket)).then_some(NoLock(TICKET));
+        WaitsFor::of(state).or_else(by_thread)
     }
 
     /// Whom the session waits for, in words.
@@ -325,6 +334,14 @@ mod tests {
         assert_eq!(WaitsFor::of("Sending data"), None);
         assert_eq!(WaitsFor::of("User sleep"), None);
         assert_eq!(WaitsFor::of("Waiting on empty queue"), Some(Nobody));
+    }
+
+    #[test]
+    fn a_thread_tells_what_no_state_does() {
+        let seen = |state, class| WaitsFor::seen(state, Some(class));
+        assert_eq!(seen("statistics", TimeClass::Ticket), Some(NoLock(TICKET)));
+        assert_eq!(seen("Waiting for table flush", TimeClass::Ticket), Some(OldTables));
+        assert_eq!(seen("statistics", TimeClass::Latch), None);
     }
 
     #[test]

@@ -219,8 +219,13 @@ impl Tap {
         }
         let Some(now) = self.waits.look(pid) else { return };
         let now_ns = monotonic_ns();
+        let mut is_any_new = false;
         for statement in running {
             statement.waits = waits::wait_of(&now, statement, now_ns);
+            is_any_new |= statement.waits.is_none() && statement.command.is_statement();
+        }
+        if is_any_new {
+            self.waits.note_others(pid);
         }
     }
 

@@ -50,7 +50,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to answer one of our statements.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// `ER_UNKNOWN_SYSTEM_VARIABLE`.
-const UNKNOWN_VARIABLE: u16 = 1193;
+pub(crate) const UNKNOWN_VARIABLE: u16 = 1193;
 /// The longest packet that we take. Naming it keeps the driver from asking the server for it with a
 /// statement of its own, which nobody would count.
 const PACKET_BYTES_MAX: usize = 64 << 20;

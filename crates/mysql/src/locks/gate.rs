@@ -4,7 +4,9 @@ use waggle_model::{Flavour, Reading, WaitsFor, idle_states, other_waiting_states
 
 use super::wait::{Key, Lock, LockKind, Source as WaitSource, Wait};
 use super::{WAITERS_MAX, list, quoted};
-use crate::connection::{Connection, ConnectionError, MARK, absent_or, optional_text, text};
+use crate::connection::{
+    Connection, ConnectionError, MARK, UNKNOWN_VARIABLE, absent_or, optional_text, text,
+};
 use crate::rights;
 
 /// How InnoDB counts waits for its locks. These two are counters in memory, always on.
@@ -144,15 +146,40 @@ pub(super) fn may_see_processes(connection: &mut Connection) -> Result<bool, Con
     rights::has(connection, "PROCESS", &["*.*"])
 }
 
-/// Reads the two counters.
-pub(super) fn row_waits(connection: &mut Connection) -> Result<Reading<RowWaits>, ConnectionError> {
+/// What the counters of a server say.
+#[derive(Clone, Debug)]
+pub(super) struct Counters {
+    pub(super) row_waits: Reading<RowWaits>,
+    /// How many statements InnoDB lets in at a time, where more than that run now.
+    pub(super) exceeded_limit: Option<u64>,
+}
+
+/// Whether InnoDB can limit how many statements it lets in. MariaDB has no such limit since 10.6.
+pub(super) fn has_limit(connection: &mut Connection) -> Result<bool, ConnectionError> {
+    match connection.rows(&format!("SELECT {LIMIT} AS {MARK}")) {
+        Ok(_) => Ok(true),
+        Err(error) if error.number() == Some(UNKNOWN_VARIABLE) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// 0: there is none.
+const LIMIT: &str = "@@GLOBAL.innodb_thread_concurrency";
+
+/// Reads the counters.
+pub(super) fn counters(
+    connection: &mut Connection,
+    has_limit: bool,
+) -> Result<Counters, ConnectionError> {
     let schema = match connection.server_identity().flavour {
         Flavour::Mysql => "performance_schema",
         Flavour::Mariadb => "information_schema",
     };
+    let limit = if has_limit { LIMIT } else { "0" };
     let rows = connection.rows(&format!(
-        "SELECT VARIABLE_NAME AS {MARK}, VARIABLE_VALUE FROM {schema}.global_status \
-         WHERE VARIABLE_NAME IN ('Innodb_row_lock_current_waits', 'Innodb_row_lock_waits')"
+        "SELECT VARIABLE_NAME AS {MARK}, VARIABLE_VALUE, {limit} FROM {schema}.global_status \
+         WHERE VARIABLE_NAME IN ('Innodb_row_lock_current_waits', 'Innodb_row_lock_waits', \
+                                 'Threads_running')"
     ))?;
     let number = |name: &str| {
         let row = rows.iter().find(|row| text(row, 0).eq_ignore_ascii_case(name))?;
@@ -160,10 +187,15 @@ pub(super) fn row_waits(connection: &mut Connection) -> Result<Reading<RowWaits>
     };
     let (now, since_start) =
         (number("Innodb_row_lock_current_waits"), number("Innodb_row_lock_waits"));
-    Ok(match (now, since_start) {
+    let row_waits = match (now, since_start) {
         (Some(now), Some(since_start)) => Reading::Value(RowWaits { now, since_start }),
         _ => Reading::absent("this server has no InnoDB, or does not count its waits"),
-    })
+    };
+    // This statement runs, too, and is never inside.
+    let others = number("Threads_running").map(|running: u64| running.saturating_sub(1));
+    let limit = rows.first().and_then(|row| text(row, 2).parse().ok()).filter(|limit| *limit > 0);
+    let exceeded_limit = limit.filter(|limit| others.is_some_and(|others| others > *limit));
+    Ok(Counters { row_waits, exceeded_limit })
 }
 
 /// The `COMMAND` of threads that work in the background.

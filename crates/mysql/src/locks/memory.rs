@@ -154,7 +154,7 @@ fn others(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
     let mut waits = Vec::new();
     for session in seen.sessions.iter().filter(|one| one.command != Command::SLEEP) {
         let state = session.state.as_deref().map(text).unwrap_or_default();
-        let Some(waits_for) = WaitsFor::of(&state) else { continue };
+        let Some(waits_for) = WaitsFor::seen(&state, session.waits_for) else { continue };
         let Some(kind) = LockKind::of(waits_for) else { continue };
         let mut wait = Wait {
             waiter: Key::Session(session.connection_id),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use waggle_model::{Reading, WaitsFor};
 
-use super::gate::{self, RowWaits, Source, Waiting};
+use super::gate::{self, Counters, RowWaits, Source, Waiting};
 use super::sessions::{self, Session};
 use super::tree::Tree;
 use super::wait::{Key, LockKind, Wait};
@@ -106,6 +106,8 @@ pub struct Poller {
     /// Where the states of the sessions are.
     states: Source,
     may_see_processes: bool,
+    /// Whether InnoDB can limit how many statements it lets in.
+    has_limit: bool,
     before: Before,
 }
 
@@ -153,7 +155,8 @@ impl Poller {
         let source = Source::find(connection)?;
         let may_see_processes = gate::may_see_processes(connection)?;
         let states = source.of_states(connection, may_see_processes);
-        Ok(Poller { source, states, may_see_processes, before: Before::NOTHING })
+        let has_limit = gate::has_limit(connection)?;
+        Ok(Poller { source, states, may_see_processes, has_limit, before: Before::NOTHING })
     }
 
     /// Looks once. It takes two statements if nothing waits, and one more the first time and from
@@ -178,7 +181,7 @@ impl Poller {
     ) -> Result<Locks, ConnectionError> {
         let (sent_before, begun) = (connection.statements(), Instant::now());
         let mut not_known = Vec::new();
-        let row_waits = gate::row_waits(connection)?;
+        let Counters { row_waits, exceeded_limit } = gate::counters(connection, self.has_limit)?;
         let waiting = gate::waiting(connection, &self.states)?;
         not_known.extend(row_waits.why().into_iter().chain(waiting.why()).map(str::to_owned));
         not_known.extend(self.states.leaves_out(connection));
@@ -195,7 +198,7 @@ impl Poller {
         }
         self.note_limits(&waits, &mut not_known);
         let mut tree = Tree::build(waits);
-        let is_in_doubt = tree.is_in_doubt() || !not_known.is_empty();
+        let is_in_doubt = tree.is_in_doubt() || !not_known.is_empty() || exceeded_limit.is_some();
         let memory = match is_in_doubt.then(|| memory(connection)).flatten() {
             Some(Ok(memory)) => Some(memory),
             Some(Err(why)) => {
@@ -213,8 +216,13 @@ impl Poller {
             both::sessions(&mut sessions, &tree, memory);
         }
         let is_none = |one: &&Waiting| matches!(one.waits_for, WaitsFor::NoLock(_));
-        let waits_without_lock = waiting.value().into_iter().flatten().filter(is_none).count();
-        let other_waits = waiting.map(|waiting| waiting.len());
+        let by_sql = waiting.value().into_iter().flatten().filter(is_none).count();
+        // No state says that InnoDB lets somebody not in, but the memory does.
+        let waits_without_lock = by_sql.max(tree.waits_without_lock());
+        if waits_without_lock == by_sql {
+            not_known.extend(exceeded_limit.map(of_limit));
+        }
+        let other_waits = waiting.map(|waiting| waiting.len() + waits_without_lock - by_sql);
         let statements = connection.statements() - sent_before;
         Ok(Locks {
             row_waits,
@@ -295,7 +303,20 @@ impl Poller {
     }
 }
 
+/// What is not known where more statements run than InnoDB lets in.
+fn of_limit(limit: u64) -> String {
+    format!(
+        "whether sessions wait for InnoDB to let them in: more statements run than innodb_thread_concurrency = {limit}; \
+         SHOW ENGINE INNODB STATUS says how many (\"queries in queue\")"
+    )
+}
+
 impl Tree {
+    /// Sessions in it that wait, but for no lock.
+    fn waits_without_lock(&self) -> usize {
+        self.waits().iter().filter(|wait| wait.lock.kind == LockKind::None).count()
+    }
+
     /// All sessions in it, including the possible blockers.
     pub(super) fn participants(&self) -> BTreeSet<Key> {
         fn add(node: &super::Node, keys: &mut BTreeSet<Key>) {

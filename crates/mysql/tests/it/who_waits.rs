@@ -19,6 +19,8 @@ view of `waggle watch` and their JSON. A test writes it from the table in `crate
 table with the stages that each server knows.
 
 InnoDB has no state for a wait for a row: waggle sees it at the thread, in the memory of the server, or, with an account, by SQL.
+A session that InnoDB does not let in (`innodb_thread_concurrency`) has no such state either: it is of the kind `none`, by its thread. An
+account alone only tells when more statements run than InnoDB lets in; then it is *not known* whether one of them waits.
 A state that is not in the list counts as a lock if it begins with `Waiting`: as `metadata` where it ends with `metadata lock`, else as
 `other`.
 

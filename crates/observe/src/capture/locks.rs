@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use waggle_host::{Process, monotonic_ns};
 use waggle_model::{Reading, RunningStatement, SeenLocks, SeenRowWait, TimeClass};
@@ -10,7 +12,7 @@ use waggle_probes::servers::layout::Layout;
 use waggle_probes::sessions::LockReader;
 use waggle_probes::tap::ServerClock;
 
-use super::{Capture, RunningTexts, Watched};
+use super::{Capture, Running, RunningTexts, Watched};
 
 /// All that another thread needs to read who waits for whose lock in one server.
 pub(crate) struct LockQuestion {
@@ -49,12 +51,22 @@ impl LockQuestion {
     }
 }
 
+/// How often threads are looked at that move on while they are read, and the pause between.
+const TURNS: usize = 5;
+const NEXT_TURN: Duration = Duration::from_millis(10);
+
 /// How long a wait for a row has to last until it is told although the memory does not show it: it may be over before
 /// the memory is read.
 const UNSEEN_MIN_NS: u64 = 100_000_000;
 
-/// Adds those whose thread waits for a row, and whose lock was not found in the memory.
+/// Adds what the threads of the sessions wait for, and who waits for a row by that, and whose lock was not found in the
+/// memory.
 fn with_all_waits(mut seen: SeenLocks, running: &[RunningStatement], now_ns: u64) -> SeenLocks {
+    let waits: BTreeMap<u64, TimeClass> =
+        running.iter().filter_map(|one| Some((one.connection_id, one.waits?.class))).collect();
+    for session in &mut seen.sessions {
+        session.waits_for = waits.get(&session.connection_id).copied();
+    }
     let Reading::Value(rows) = &mut seen.rows else { return seen };
     let waits = |one: &&RunningStatement| {
         one.waits.is_some_and(|wait| {
@@ -99,11 +111,22 @@ impl Capture {
             // Who would wait in it asks for nothing.
             return Some(Err(format!("{why}. Who waits for whom is not known")));
         }
-        let mut running = match self.sample_one(pid, RunningTexts::Shown)? {
+        let mut running = match self.running_with_waits(pid)? {
             Ok(running) => running,
             Err(why) => return Some(Err(why)),
         };
-        self.tap.note_waits(pid, &mut running);
+        let is_new = |one: &RunningStatement| one.waits.is_none() && one.command.is_statement();
+        let has_parts = self.parts(pid).value().is_some();
+        // What moved on while it was read is read again.
+        for _ in 0..TURNS {
+            if !has_parts || !running.iter().any(is_new) {
+                break;
+            }
+            thread::sleep(NEXT_TURN);
+            if let Some(Ok(again)) = self.running_with_waits(pid) {
+                running = again;
+            }
+        }
         let Watched { layout, instance, sessions, locks, .. } = self.watched.get_mut(&pid)?;
         let sessions = sessions.as_ref().map_err(Clone::clone);
         let reader = match locks {
@@ -115,6 +138,14 @@ impl Capture {
             reader.look(instance, sessions?).map_err(|error| error.to_string())
         };
         Some(reader.and_then(look).map(|seen| with_all_waits(seen, &running, monotonic_ns())))
+    }
+
+    fn running_with_waits(&mut self, pid: u32) -> Option<Running> {
+        let mut running = self.sample_one(pid, RunningTexts::Shown)?;
+        if let Ok(running) = &mut running {
+            self.tap.note_waits(pid, running);
+        }
+        Some(running)
     }
 
     /// A start that a server noted, in nanoseconds of `CLOCK_MONOTONIC`.

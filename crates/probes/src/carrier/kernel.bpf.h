@@ -90,8 +90,10 @@ struct task_struct {
 	int tgid;
 	struct signal_struct *signal;
 	unsigned int __state;
+	unsigned int flags;
 	int on_cpu;
 	unsigned int in_iowait : 1;
+	unsigned int frozen : 1; /* by the freezer of version 2 of control groups */
 	struct thread_struct thread;
 	struct files_struct *files;
 	unsigned long nvcsw;

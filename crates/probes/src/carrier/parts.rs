@@ -5,16 +5,16 @@ use waggle_model::{Parts, TimeClass, Usage};
 use super::record::SessionData;
 
 /// `PARTS` and `enum part_extra` of `shared.h`.
-const PARTS: usize = 16;
-const SINCE: usize = 16;
-const QUEUE_BEFORE: usize = 17;
-const AFTER_REPLY: usize = 18;
-const READ_BYTES: usize = 19;
-const WRITTEN_BYTES: usize = 20;
-const MINOR_FAULTS: usize = 21;
-const MAJOR_FAULTS: usize = 22;
-const SWITCHES: usize = 23;
-const WORDS: usize = 24;
+const PARTS: usize = 18;
+const SINCE: usize = PARTS;
+const QUEUE_BEFORE: usize = PARTS + 1;
+const AFTER_REPLY: usize = PARTS + 2;
+const READ_BYTES: usize = PARTS + 3;
+const WRITTEN_BYTES: usize = PARTS + 4;
+const MINOR_FAULTS: usize = PARTS + 5;
+const MAJOR_FAULTS: usize = PARTS + 6;
+const SWITCHES: usize = PARTS + 7;
+const WORDS: usize = PARTS + 8;
 
 /// The clocks that the whole and the parts are taken from may differ so much: by a part of the whole (they may run apart by
 /// 0.05 %), and by the reading of two clocks, nanoseconds.
@@ -115,12 +115,12 @@ mod tests {
             TimeClass::ALL.into_iter().filter(|class| !told(class)).collect();
         // What the others leave, and what only user space knows.
         assert_eq!(missing, [TimeClass::Cpu, TimeClass::Parked, TimeClass::BeforeAttach]);
-        assert!(shared.contains("PARTS = 16,") && PARTS == TimeClass::BeforeAttach as usize);
+        assert!(shared.contains("PARTS = 18,") && PARTS == TimeClass::BeforeAttach as usize);
     }
 
     #[test]
     fn words_that_are_not_there_are_zero_and_a_cut_list_is_none() {
-        let told = [1 << 9 | 1 << 23, 500, 3_u64 << 32 | 7];
+        let told = [1 << 9 | 1 << SWITCHES, 500, 3_u64 << 32 | 7];
         let bytes: Vec<u8> = told.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let (mask, words) = words_of(&bytes).unwrap();
         assert_eq!(mask, told[0]);

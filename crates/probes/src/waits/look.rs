@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_row_that_is_cut_or_of_no_class_is_none() {
-        assert_eq!(decode(&row([7, 100, 500, 16])), None);
+        assert_eq!(decode(&row([7, 100, 500, 18])), None);
         assert_eq!(decode(&row([7, 100, 500, u64::MAX])), None);
         assert_eq!(decode(&row([7, 100, 500, 1])[..31]), None);
     }

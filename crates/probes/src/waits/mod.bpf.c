@@ -140,6 +140,21 @@ static __always_inline bool says_all(const struct stack_says *says)
 	return says->part && says->part != PART_METADATA_LOCK;
 }
 
+/* `__state`: by a signal, by a debugger, since 6.1 by the freezer of version 1 (include/linux/sched.h). */
+#define TASK_STOPPED 0x4
+#define TASK_TRACED 0x8
+#define TASK_FROZEN 0x8000
+/* `flags`: by that freezer before 6.1. */
+#define PF_FROZEN 0x10000
+
+/* Whether somebody holds a thread that is off the processor. */
+static __always_inline bool is_stopped(struct task_struct *task)
+{
+	return task->__state & (TASK_STOPPED | TASK_TRACED | TASK_FROZEN) ||
+	       task->flags & PF_FROZEN ||
+	       (bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen));
+}
+
 /* What the running thread is going to wait for, which serves a session. */
 static __always_inline u32 part_of_wait(const struct target *target, struct task_struct *task, u64 thd)
 {
@@ -149,6 +164,8 @@ static __always_inline u32 part_of_wait(const struct target *target, struct task
 	struct stack_says says;
 	u64 polled = 0;
 
+	if (is_stopped(task))
+		return PART_STOPPED;
 	if (part == BY_POLLED) {
 		read_memory(&polled, sizeof(polled), regs->di);
 		return part_of_polled(polled);

@@ -87,6 +87,7 @@ pub(crate) struct Probe {
     loaded: Vec<Loaded>,
     /// How many programs were loaded.
     numbers: u32,
+    places: HashMap<u32, PartsPlaces>,
     waits: HashMap<u32, Waits>,
 }
 
@@ -122,6 +123,7 @@ impl Probe {
     /// Ends it; a program that serves no other server is unloaded.
     pub(crate) fn detach(&mut self, pid: u32) {
         self.waits.remove(&pid);
+        self.places.remove(&pid);
         self.stacks.iter_mut().for_each(|stacks| stacks.forget(pid));
         for loaded in &mut self.loaded {
             loaded.pids.remove(&pid);
@@ -146,6 +148,15 @@ impl Probe {
         }
         let loaded = self.loaded.iter().find(|loaded| loaded.pids.contains(&pid))?;
         look::of(&loaded.object, pid).ok()
+    }
+
+    /// Notes what those threads do that could not be noted before: they moved on while they were read.
+    pub(crate) fn note_others(&self, pid: u32) {
+        let loaded = self.loaded.iter().find(|loaded| loaded.pids.contains(&pid));
+        if let (Some(loaded), Some(places)) = (loaded, self.places.get(&pid)) {
+            // Whether their memory can be read was told when the server was attached.
+            let _ = loaded.note_threads(pid, *places);
+        }
     }
 
     /// Waits of a server whose length is not known.
@@ -202,10 +213,8 @@ impl Probe {
             library_bytes: library.map_or(0, |library| library.bytes),
         };
         carrier.tell_parts(pid, &places);
-        let loaded = &self.loaded[at];
-        let code = Code { tables: &loaded.tables, places };
-        let server = already::Server { pid, config: &plan.config, code };
-        let noted = already::note_threads(&loaded.object, &server);
+        self.places.insert(pid, places);
+        let noted = self.loaded[at].note_threads(pid, places);
         self.loaded.retain(|loaded| !loaded.pids.is_empty());
         let (parts, already) = match (noted, why_no_parts(plan, waiting)) {
             (Ok(already), None) => (Reading::Value(()), already),
@@ -235,6 +244,13 @@ fn why_no_parts(plan: &Plan, waiting: &Waiting) -> Option<&'static str> {
 }
 
 impl Loaded {
+    /// Notes what the threads of a server do that nobody has noted yet.
+    fn note_threads(&self, pid: u32, places: PartsPlaces) -> Result<Reading<()>, CarrierError> {
+        let code = Code { tables: &self.tables, places };
+        let server = already::Server { pid, config: &self.plan.config, code };
+        already::note_threads(&self.object, &server)
+    }
+
     fn serves(&self, plan: &Plan, tables: &Tables) -> bool {
         self.plan.is_same_program(plan) && self.tables == *tables
     }

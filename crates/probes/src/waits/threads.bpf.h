@@ -143,6 +143,8 @@ static __always_inline u32 part_of_note(struct task_struct *task, const struct n
 
 	if (!task->__state)
 		return PART_RUN_QUEUE;
+	if (is_stopped(task))
+		return PART_STOPPED;
 	if (part == BY_POLLED)
 		return part_of_polled(note->polled);
 	if (part != BY_STACK)

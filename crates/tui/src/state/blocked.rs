@@ -56,7 +56,8 @@ fn may_lock_rows(running: &RunningStatement) -> bool {
 pub(crate) fn wait(running: &RunningStatement, age_ns: Option<u64>) -> Wait {
     let state = String::from_utf8_lossy(running.state.as_deref().unwrap_or_default());
     let state = state.trim();
-    let told = WaitsFor::of(state).filter(|whom| *whom != WaitsFor::Nobody);
+    let told = WaitsFor::seen(state, running.waits.map(|now| now.class));
+    let told = told.filter(|whom| *whom != WaitsFor::Nobody);
     match (running.waits, told) {
         (Some(now), _) if now.class.is_lock() => Wait::Lock,
         (_, Some(whom)) if !whom.is_lock() => Wait::NoLock,

@@ -25,6 +25,7 @@ pub(crate) fn letter(class: TimeClass) -> char {
     match class {
         TimeClass::Cpu => 'C',
         TimeClass::RunQueue => 'Q',
+        TimeClass::Stopped => 'H',
         TimeClass::DiskRead => 'R',
         TimeClass::DiskWrite => 'W',
         TimeClass::Sync => 'S',
@@ -37,6 +38,7 @@ pub(crate) fn letter(class: TimeClass) -> char {
         TimeClass::TableLock => 'T',
         TimeClass::UserLock => 'U',
         TimeClass::Sleep => 'Z',
+        TimeClass::Ticket => 'E',
         TimeClass::Latch => 'X',
         TimeClass::Other => '?',
         TimeClass::BeforeAttach => 'B',
@@ -51,15 +53,17 @@ const WHITE: u8 = 231;
 fn colours(class: TimeClass) -> (u8, u8) {
     match class {
         TimeClass::Cpu => (28, WHITE),                             // #1f7f1f
-        TimeClass::RunQueue => (221, BLACK),                       // #f7da59
+        TimeClass::RunQueue | TimeClass::Stopped => (221, BLACK),  // #f7da59
         TimeClass::DiskRead | TimeClass::DiskWrite => (33, BLACK), // #2288ff
         TimeClass::Sync | TimeClass::Commit | TimeClass::Parked => (116, BLACK), // #81d6da
         TimeClass::NetworkRead | TimeClass::NetworkWrite => (97, WHITE), // #8761bd
         TimeClass::RowLock => (209, BLACK),                        // #fd834c
         TimeClass::MetadataLock | TimeClass::TableLock | TimeClass::UserLock => (132, BLACK), // #b53b7f
-        TimeClass::Sleep | TimeClass::Latch | TimeClass::Other | TimeClass::BeforeAttach => {
-            (247, BLACK) // #9da2aa
-        }
+        TimeClass::Sleep
+        | TimeClass::Ticket
+        | TimeClass::Latch
+        | TimeClass::Other
+        | TimeClass::BeforeAttach => (247, BLACK), // #9da2aa
     }
 }
 

@@ -342,7 +342,8 @@ fn sample(what: &str, sample: Option<&Sample>, literals: bool, width: usize) -> 
 }
 
 fn waits(session: &Session) -> String {
-    let whom = WaitsFor::of(&session.state).unwrap_or(WaitsFor::Unknown).whom();
+    let whom = WaitsFor::seen(&session.state, session.now.map(|(class, _)| class));
+    let whom = whom.unwrap_or(WaitsFor::Unknown).whom();
     match (session.now, session.wait) {
         (Some((_, ns)), Wait::NoLock) => format!("for {whom}, for {}", age(ns)),
         (None, Wait::NoLock) => format!("for no lock, but for {whom}"),

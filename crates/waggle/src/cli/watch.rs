@@ -169,6 +169,11 @@ impl CaptureArgs {
         }
     }
 
+    /// The same, and what their threads wait for.
+    pub(super) fn with_waits(self) -> CaptureArgs {
+        CaptureArgs { no_waits: false, ..self }
+    }
+
     /// Attaches to the servers that run, until `stop`; an error where some do and none can be watched, or where the
     /// named one does not run. `ready`: see [`TapOptions`]; `goes_on`: it looks for more servers later.
     pub(super) fn attach(

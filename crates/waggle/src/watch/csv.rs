@@ -6,12 +6,12 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use waggle_model::visible::{self, in_cell};
-use waggle_model::{Age, DigestTotals, Record, Unread};
+use waggle_model::{Age, DigestTotals, ProcessState, Record, Unread};
 
 use super::output::{Entry, Output};
 use super::{spent, time_of};
 
-/// The names of the columns, in the order of the fields of a row; those of [`spent::columns`] and [`BEFORE`] follow.
+/// The names of the columns, in the order of the fields of a row; those of [`spent::columns`] and [`OF_SERVER`] follow.
 const COLUMNS: [&str; 24] = [
     "time",
     "pid",
@@ -39,14 +39,16 @@ const COLUMNS: [&str; 24] = [
     "digest_cut",
 ];
 
-/// The names of the columns behind those.
-const BEFORE: [&str; 6] = [
+/// The names of the columns behind those: of the server as a whole.
+const OF_SERVER: [&str; 8] = [
     "logins_under_way",
     "logins_oldest_s",
     "logins_oldest_is_at_least",
     "unread_requests",
     "unread_oldest_s",
     "connections_to_accept",
+    "state",
+    "ended",
 ];
 
 /// Lines of CSV, the names of the columns first.
@@ -68,7 +70,7 @@ impl<W: Write> Csv<W> {
         if !self.has_head {
             self.has_head = true;
             let names = COLUMNS.map(str::to_owned).into_iter().chain(spent::columns());
-            let names = names.chain(BEFORE.map(str::to_owned));
+            let names = names.chain(OF_SERVER.map(str::to_owned));
             self.out.write_record(names).map_err(plain)?;
         }
         self.out.serialize(row).map_err(plain)
@@ -83,8 +85,8 @@ impl<W: Write + Send> Output for Csv<W> {
             let time = time_of(*end_wall_ns).to_string();
             let (digests, other) = super::ranked(interval, self.limit);
             let is_rest = other.calls > 0 || other.active_ns > 0 || other.starts_unknown > 0;
-            // Where nothing runs because nobody gets in, no other line says so.
-            let is_stuck = digests.is_empty() && somebody_waits(record);
+            // Where nothing ran, no other line says why.
+            let is_stuck = digests.is_empty() && nothing_can_run(record);
             for (hash, totals) in digests {
                 self.write(&Row::new(&time, record, Some(hash), totals))?;
             }
@@ -100,11 +102,13 @@ impl<W: Write + Send> Output for Csv<W> {
     }
 }
 
-/// Whether clients wait before any statement of theirs has begun.
-fn somebody_waits(record: &Record) -> bool {
+/// Whether clients wait before any statement of theirs has begun, or the server has ended or stands still.
+fn nothing_can_run(record: &Record) -> bool {
+    let runs = |state: &ProcessState| *state == ProcessState::Runs;
+    let is_still = record.state.value().is_some_and(|state| !runs(state));
     let logins = record.logins.value().is_some_and(|logins| logins.under_way > 0);
     let has_unread = |unread: &Unread| unread.requests > 0 || unread.to_accept > 0;
-    logins || record.unread.value().is_some_and(has_unread)
+    is_still || record.ended.is_some() || logins || record.unread.value().is_some_and(has_unread)
 }
 
 /// The error of the file behind it, where it is one.
@@ -151,6 +155,8 @@ struct Row<'a> {
     unread_requests: Option<usize>,
     unread_oldest_s: Option<f64>,
     connections_to_accept: Option<usize>,
+    state: Option<&'static str>,
+    ended: Option<Cow<'a, str>>,
 }
 
 impl<'a> Row<'a> {
@@ -203,6 +209,8 @@ impl<'a> Row<'a> {
             unread_requests: unread.map(|unread| unread.requests),
             unread_oldest_s: unread.and_then(|unread| seconds(unread.oldest)),
             connections_to_accept: unread.map(|unread| unread.to_accept),
+            state: record.state.value().map(ProcessState::key),
+            ended: record.ended.as_ref().map(|ended| in_cell(&ended.why)),
         }
     }
 }
@@ -217,7 +225,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::Value;
-    use waggle_model::{Logins, Reading};
+    use waggle_model::{Ending, Logins, Reading};
 
     use super::super::output::tests::record;
     use super::*;
@@ -236,7 +244,14 @@ mod tests {
             String::from_utf8(csv.out.into_inner().unwrap()).unwrap()
         };
         let text = lines(stuck());
-        assert!(text.trim_end().ends_with(",3,1.5,false,,,"), "{text}");
+        assert!(text.trim_end().contains(",3,1.5,false,,,,"), "{text}");
+        let running = Arc::unwrap_or_clone(record(7));
+        let stopped = Record { state: Reading::Value(ProcessState::Stopped), ..running.clone() };
+        assert!(lines(stopped).trim_end().ends_with(",stopped,"));
+        let ended = Some(Ending { why: "gone,\n".to_owned(), ..Ending::default() });
+        let ended = Record { state: Reading::absent("gone"), ended, ..running };
+        let text = lines(ended);
+        assert!(text.trim_end().ends_with(",,\"gone, \""), "{text}");
         assert_eq!(lines(Arc::unwrap_or_clone(record(7))), "");
     }
 
@@ -250,7 +265,7 @@ mod tests {
         let text = String::from_utf8(csv.out.into_inner().unwrap()).unwrap();
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let names = reader.headers().unwrap().clone();
-        assert_eq!(names.len(), COLUMNS.len() + spent::columns().len() + BEFORE.len());
+        assert_eq!(names.len(), COLUMNS.len() + spent::columns().len() + OF_SERVER.len());
         let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 2);
         let cell = |name| rows[0].get(names.iter().position(|it| it == name).unwrap()).unwrap();
@@ -258,7 +273,10 @@ mod tests {
         assert_eq!((cell("logins_under_way"), cell("unread_requests")), ("3", ""));
         // The fields have the names that the head has.
         let Value::Object(fields) = serde_json::to_value(&row).unwrap() else { unreachable!() };
-        assert_eq!(fields.len(), COLUMNS.len() + 1 + BEFORE.len());
-        assert!(COLUMNS.iter().chain(&BEFORE).all(|name| fields.contains_key(*name)), "{fields:?}");
+        assert_eq!(fields.len(), COLUMNS.len() + 1 + OF_SERVER.len());
+        assert!(
+            COLUMNS.iter().chain(&OF_SERVER).all(|name| fields.contains_key(*name)),
+            "{fields:?}"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use waggle_model::WaitsFor;
 
+use super::memory::Watching;
 use super::metadata::MDL_OFF;
 use super::*;
 
@@ -110,6 +111,49 @@ fn unnamed(version: Version) {
     assert!(text.contains("1 session waits, not for a lock"), "{version}: {text}");
 }
 
+/// InnoDB lets one statement in, and has no state for who waits for that. The thread tells it; SQL tells that it may be so.
+fn admitted(version: Version) {
+    let scene = Scene::of(version);
+    // What the server has to read once, it reads now.
+    scene.look(&[]);
+    let six = "SELECT 0 UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5";
+    scene.session_after(&[
+        "CREATE TABLE shop.many (n INT) ENGINE = InnoDB",
+        &format!("INSERT INTO shop.many SELECT a.n FROM shop.t a, shop.t b, ({six}) c"),
+        "SET GLOBAL innodb_concurrency_tickets = 4294967295",
+        "SET GLOBAL innodb_thread_concurrency = 1",
+    ]);
+    // 96 rows to the power of 8.
+    let joined: Vec<String> = (0..8).map(|at| format!("shop.many AS m{at}")).collect();
+    let endless = format!("SELECT SUM(m0.n * m7.n) FROM {}", joined.join(", "));
+    let inside = scene.waiting(&[&endless]);
+    let id = inside.connection_id();
+    let state = format!("SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {id}");
+    scene.look_until("it is inside", |_| {
+        let state = scene.session().run(&state).unwrap()[0].text(0, 0).unwrap_or_default();
+        ["Sending data", "executing"].contains(&&*state).then_some(())
+    });
+    let mut outside = scene.waiting(&["SELECT n FROM shop.t WHERE id = 1"]);
+    scene.look_until("it may wait", |look| {
+        let why = look["not_known"].to_string();
+        (look["somebody_waits"].is_null() && why.contains("innodb_thread_concurrency = 1"))
+            .then_some(())
+    });
+    assert_eq!(scene.look(&[]).1, Some(4), "{version}");
+    let pid = scene.server.pid().to_string();
+    let by_memory = Watching::with(&scene, &["--pid", &pid]);
+    let look = by_memory.until("who waits", |look| look["waits_without_lock"] == 1);
+    let waiting = &look["undetermined"][0];
+    let waiter = &waiting["waiter"];
+    assert_eq!(waiter["connection_id"], outside.connection_id(), "{version}: {look:#}");
+    assert_eq!(waiter["waits_for"]["kind"], "none", "{version}: {look:#}");
+    assert!(waiting["why"].as_str().unwrap().contains("InnoDB to let it in"), "{look:#}");
+    drop(by_memory);
+    kill(&scene, "KILL", &inside);
+    assert_eq!(outside.read_reply().unwrap()[0].rows.len(), 1, "{version}");
+    scene.look_until("nobody waits", |look| (look["somebody_waits"] == false).then_some(()));
+}
+
 fn known(version: Version) {
     let scene = Scene::with(version, &["--performance-schema=ON"]);
     let stages = "SELECT NAME FROM performance_schema.setup_instruments WHERE NAME LIKE 'stage/%'";
@@ -135,6 +179,11 @@ fn without_a_list_of_locks_a_flush_waits_for_one_of_the_long_statements() {
 #[test]
 fn a_wait_for_somebody_whom_the_server_does_not_name_is_shown() {
     on_each(&MARIADB, unnamed);
+}
+
+#[test]
+fn who_is_not_let_in_by_innodb_is_shown() {
+    on_each(&MYSQL, admitted);
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod library;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use waggle_model::Reading;
+use waggle_model::{Reading, TimeClass};
 
 pub(super) use functions::functions_of;
 pub use library::library_at;
@@ -147,7 +147,7 @@ pub(super) fn trusted_functions(
     let functions = told?;
     let is_fine = functions.len() <= FUNCTIONS_MAX
         && functions.is_sorted_by_key(|function| function.begin)
-        && functions.iter().all(|function| function.class < 16);
+        && functions.iter().all(|function| function.class < TimeClass::BeforeAttach as u8);
     if is_fine { Ok(Arc::new(functions)) } else { Err("its functions overlap".to_owned()) }
 }
 

@@ -81,6 +81,7 @@ impl Who {
                 identity: Identity { user, host, database },
                 state,
                 text,
+                waits_for: None,
             });
         }
         Ok((sessions, unreadable))

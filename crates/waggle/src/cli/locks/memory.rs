@@ -33,7 +33,8 @@ pub(super) fn attach(
     goes_on: bool,
     stop: &AtomicBool,
 ) -> Result<Capture, Failure> {
-    let capture = CaptureArgs::of(pid).attach(false, goes_on, stop)?;
+    // For what no lock and no state of a session tells: its thread does.
+    let capture = CaptureArgs::of(pid).with_waits().attach(false, goes_on, stop)?;
     match capture.watched().is_empty() {
         true => Err(Failure::Cannot(anyhow!("{}", no_server()))),
         false => Ok(capture),

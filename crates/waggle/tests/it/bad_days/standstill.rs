@@ -1,15 +1,17 @@
 //! A server that is stopped as a whole.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_testkit::client::Command;
-use waggle_testkit::{Account, Server, Version};
+use waggle_testkit::{Account, Client, Server, Version};
 
 use super::control_group::{ControlGroup, Setting};
 use crate::load::session;
 use crate::tmux::Tmux;
+use crate::watched;
 use crate::watching::{WAGGLE, Waggle};
 
 /// What goes on again when this is dropped.
@@ -66,14 +68,37 @@ fn is_told(server: &Server, waggle: &mut Waggle, state: &str, words: &str) {
     assert!(row["standstill"].as_str().unwrap().contains(words), "{row}");
 }
 
-/// A server at work, and who watches it.
-fn watched(version: Version) -> (Server, Waggle) {
+/// A server that runs a statement, and who watches it.
+fn at_work(version: Version, sql: &str) -> (Server, Client, Waggle) {
     let server = Server::start(version).unwrap();
     let mut client = session(&server);
-    client.send(Command::Query, b"DO SLEEP(1000)").unwrap();
+    client.send(Command::Query, sql.as_bytes()).unwrap();
     let mut waggle = Waggle::watch(&server, &["--interval", "300ms"]);
     goes_on(&server, &mut waggle);
-    (server, waggle)
+    (server, client, waggle)
+}
+
+/// While the server stands still, its session says so. Returns since when that is so at least.
+fn session_is_stopped(waggle: &mut Waggle) -> Instant {
+    waggle.wait_for("the session is stopped", |waggle| {
+        waggle.lines().last().unwrap()["sessions"][0]["waits_for"] == "stopped"
+    });
+    Instant::now()
+}
+
+/// The statement that stood still ends, and tells that it did so for that long.
+fn time_is_told(server: &Server, client: &mut Client, waggle: &mut Waggle, at_least: Duration) {
+    session(server).run(format!("KILL QUERY {}", client.connection_id())).unwrap();
+    // Who is interrupted may get an error.
+    let _ = client.read_reply();
+    let told_us = |waggle: &Waggle| -> u64 {
+        let lines = waggle.lines();
+        let digests = watched::digests(&lines, "DO ").into_iter();
+        digests.filter_map(|digest| digest["time_us"]["stopped"].as_u64()).sum()
+    };
+    waggle.wait_for("its time", |waggle| told_us(waggle) > 0);
+    let (told_us, held_us) = (told_us(waggle), at_least.as_micros());
+    assert!(u128::from(told_us) >= held_us, "{told_us} µs, and it was held for {held_us}");
 }
 
 fn goes_on(server: &Server, waggle: &mut Waggle) {
@@ -86,29 +111,39 @@ fn goes_on(server: &Server, waggle: &mut Waggle) {
 #[test]
 fn a_server_that_a_signal_stopped_is_shown_so_and_nobody_says_that_nobody_waits() {
     for version in [Version::Mysql80, Version::Mariadb114] {
-        let (server, mut waggle) = watched(version);
+        let (server, mut client, mut waggle) = at_work(version, "DO SLEEP(1000)");
         let pid = server.pid();
         send(pid, Signal::STOP);
         let goes = Goes(|| send(pid, Signal::CONT));
         let words = format!("STOPPED by a signal (SIGSTOP); to resume it: kill -CONT {pid}");
+        let since = session_is_stopped(&mut waggle);
         is_told(&server, &mut waggle, "stopped", &words);
+        let at_least = since.elapsed();
         drop(goes);
         goes_on(&server, &mut waggle);
+        time_is_told(&server, &mut client, &mut waggle, at_least);
     }
 }
 
 #[test]
 fn a_server_whose_control_group_is_frozen_is_shown_so() {
-    let (server, mut waggle) = watched(Version::Mariadb1011);
-    let pid = server.pid();
-    let (group, frozen) = ControlGroup::of(pid, &FREEZERS);
-    let thawed = if frozen == "1" { "0" } else { "THAWED" };
-    let goes = Goes(|| group.write(thawed));
-    group.write(frozen);
-    let words = format!("FROZEN with its control group; to thaw it write {thawed} to");
-    is_told(&server, &mut waggle, "frozen", &words);
-    let told = &waggle.lines().pop().unwrap()["standstill"];
-    assert!(told.as_str().unwrap().ends_with(group.file.to_str().unwrap()), "{told}");
-    drop(goes);
-    goes_on(&server, &mut waggle);
+    // The freezer of version 1 does not touch who sleeps.
+    let busy = "DO BENCHMARK(1000000000000, MD5('busy'))";
+    for (freezers, sql) in [(&FREEZERS[..], busy), (&FREEZERS[1..], "DO SLEEP(1000)")] {
+        let (server, mut client, mut waggle) = at_work(Version::Mariadb1011, sql);
+        let pid = server.pid();
+        let (group, frozen) = ControlGroup::of(pid, freezers);
+        let thawed = if frozen == "1" { "0" } else { "THAWED" };
+        let goes = Goes(|| group.write(thawed));
+        group.write(frozen);
+        let words = format!("FROZEN with its control group; to thaw it write {thawed} to");
+        let since = session_is_stopped(&mut waggle);
+        is_told(&server, &mut waggle, "frozen", &words);
+        let told = &waggle.lines().pop().unwrap()["standstill"];
+        assert!(told.as_str().unwrap().ends_with(group.file.to_str().unwrap()), "{told}");
+        let at_least = since.elapsed();
+        drop(goes);
+        goes_on(&server, &mut waggle);
+        time_is_told(&server, &mut client, &mut waggle, at_least);
+    }
 }

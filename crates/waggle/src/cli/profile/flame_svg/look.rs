@@ -84,13 +84,17 @@ pub(super) fn class(kind: Kind, name: &str) -> &'static str {
 fn of_wait(class: TimeClass) -> &'static str {
     match class {
         TimeClass::Cpu => "cpu",
-        TimeClass::RunQueue => "queue",
+        TimeClass::RunQueue | TimeClass::Stopped => "queue",
         TimeClass::DiskRead | TimeClass::DiskWrite => "disk",
         TimeClass::Sync | TimeClass::Commit | TimeClass::Parked => "commit",
         TimeClass::NetworkRead | TimeClass::NetworkWrite => "network",
         TimeClass::RowLock => "row-lock",
         TimeClass::MetadataLock | TimeClass::TableLock | TimeClass::UserLock => "meta-lock",
-        TimeClass::Sleep | TimeClass::Latch | TimeClass::Other | TimeClass::BeforeAttach => "rest",
+        TimeClass::Sleep
+        | TimeClass::Ticket
+        | TimeClass::Latch
+        | TimeClass::Other
+        | TimeClass::BeforeAttach => "rest",
     }
 }
 
