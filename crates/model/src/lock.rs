@@ -36,7 +36,7 @@ pub struct SeenSession {
     pub state: Option<Vec<u8>>,
     /// The first bytes of what it runs.
     pub text: Option<Vec<u8>>,
-    /// What its thread waits for; `None` where waits are not measured.
+    /// What its thread waits for; `None` where that is not known, or it runs nothing.
     pub waits_for: Option<TimeClass>,
 }
 

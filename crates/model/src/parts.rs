@@ -35,7 +35,7 @@ pub enum TimeClass {
     /// Slept because the statement asked for it.
     Sleep,
     /// Waited until InnoDB let it in (`innodb_thread_concurrency`).
-    Ticket,
+    InnodbTicket,
     /// Waited for a mutex, a read-write lock, or a page that another thread used.
     Latch,
     /// Off the processor, and the cause is not known.
@@ -62,7 +62,7 @@ impl TimeClass {
         TimeClass::TableLock,
         TimeClass::UserLock,
         TimeClass::Sleep,
-        TimeClass::Ticket,
+        TimeClass::InnodbTicket,
         TimeClass::Latch,
         TimeClass::Other,
         TimeClass::BeforeAttach,
@@ -97,7 +97,7 @@ impl TimeClass {
             TimeClass::TableLock => "table_lock",
             TimeClass::UserLock => "user_lock",
             TimeClass::Sleep => "sleep",
-            TimeClass::Ticket => "innodb_ticket",
+            TimeClass::InnodbTicket => "innodb_ticket",
             TimeClass::Latch => "latch",
             TimeClass::Other => "other",
             TimeClass::BeforeAttach => "before_attach",
@@ -117,7 +117,7 @@ impl TimeClass {
             TimeClass::MetadataLock => "metadata lock",
             TimeClass::TableLock => "table lock",
             TimeClass::UserLock => "user lock",
-            TimeClass::Ticket => "InnoDB ticket",
+            TimeClass::InnodbTicket => "InnoDB ticket",
             TimeClass::BeforeAttach => "before waggle came",
             TimeClass::Stopped
             | TimeClass::Sync

@@ -257,7 +257,7 @@ impl WaitsFor {
 
     /// The same, where it is known for what its thread waits: no state says that InnoDB does not let it in.
     pub fn seen(state: &str, class: Option<TimeClass>) -> Option<WaitsFor> {
-        let by_thread = || (class == Some(TimeClass::Ticket)).then_some(NoLock(TICKET));
+        let by_thread = || (class == Some(TimeClass::InnodbTicket)).then_some(NoLock(TICKET));
         WaitsFor::of(state).or_else(by_thread)
     }
 
@@ -339,8 +339,8 @@ mod tests {
     #[test]
     fn a_thread_tells_what_no_state_does() {
         let seen = |state, class| WaitsFor::seen(state, Some(class));
-        assert_eq!(seen("statistics", TimeClass::Ticket), Some(NoLock(TICKET)));
-        assert_eq!(seen("Waiting for table flush", TimeClass::Ticket), Some(OldTables));
+        assert_eq!(seen("statistics", TimeClass::InnodbTicket), Some(NoLock(TICKET)));
+        assert_eq!(seen("Waiting for table flush", TimeClass::InnodbTicket), Some(OldTables));
         assert_eq!(seen("statistics", TimeClass::Latch), None);
     }
 

@@ -355,7 +355,9 @@ impl Capture {
         let sample = |pid| Some((pid, self.sample_one(pid, texts)?));
         let mut samples: BTreeMap<u32, Running> = pids.into_iter().filter_map(sample).collect();
         for (pid, running) in &mut samples {
-            running.iter_mut().for_each(|running| self.tap.note_waits(*pid, running));
+            if let Ok(running) = running {
+                self.tap.note_waits(*pid, running);
+            }
             for statement in running.iter_mut().flatten() {
                 statement.settings = self.tap.settings(*pid, statement);
             }

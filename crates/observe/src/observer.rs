@@ -168,7 +168,9 @@ impl Observer {
             if is_last {
                 return;
             }
-            self.blockers.turn(&mut self.capture);
+            if !sinks.are_none() {
+                self.blockers.turn(&mut self.capture);
+            }
             let drained_at = Instant::now();
             if self.drain(Amount::Turn, sinks) {
                 // More than a turn is waiting: an urgent thread takes half of a processor at most.
@@ -286,7 +288,9 @@ impl Observer {
             self.capture.watched().values().map(|watched| watched.server.clone()).collect();
         self.settle(&servers, &samples, looked_ns, sinks);
         // What holders ran before the look was heard of by now.
-        self.blockers.note(&self.capture, &mut samples);
+        if !sinks.are_none() {
+            self.blockers.note(&self.capture, &mut samples);
+        }
         let times = ProcessorTimes::read();
         let mut records = Vec::new();
         for server in &servers {
@@ -301,9 +305,13 @@ impl Observer {
                 None => Reading::absent("the server is not watched any more"),
             };
             account.processors.look(&times);
-            let logins = self.capture.logins(server.pid);
-            let present = Present { running, logins, unread: account.unread.read() };
-            let record = self.close(server, &mut account, present, losses, sinks);
+            // Where nobody wants records, nobody is asked.
+            let record = account.books.is_some().then(|| {
+                let logins = self.capture.logins(server.pid);
+                let present = Present { running, logins, unread: account.unread.read() };
+                self.close(server, &mut account, present, losses, sinks)
+            });
+            let record = record.flatten();
             if let Some(running) = record.as_ref().and_then(|record| record.running.value()) {
                 account.looked = Some((looked_ns, running.clone()));
             }

@@ -140,6 +140,11 @@ impl Sinks<'_> {
         }
     }
 
+    /// Whether there is none: then nobody is told who holds up whom.
+    pub(crate) fn are_none(&self) -> bool {
+        self.statements.is_empty() && self.records.is_empty()
+    }
+
     /// Whether one of them ends all, or none is left.
     pub(crate) fn are_over(&mut self) -> bool {
         let statements = self.statements.iter_mut().map(|sink| sink.standing());

@@ -213,20 +213,23 @@ impl Tap {
     }
 
     /// Notes of each running statement of a server what it waits for. Where waits are not measured, nothing is known.
-    pub fn note_waits(&self, pid: u32, running: &mut [RunningStatement]) {
+    /// Returns whether one has a thread that [`Tap::note_threads`] has to note first.
+    pub fn note_waits(&self, pid: u32, running: &mut [RunningStatement]) -> bool {
         if running.is_empty() {
-            return;
+            return false;
         }
-        let Some(now) = self.waits.look(pid) else { return };
+        let Some(now) = self.waits.look(pid) else { return false };
         let now_ns = monotonic_ns();
-        let mut is_any_new = false;
-        for statement in running {
+        for statement in running.iter_mut() {
             statement.waits = waits::wait_of(&now, statement, now_ns);
-            is_any_new |= statement.waits.is_none() && statement.command.is_statement();
         }
-        if is_any_new {
-            self.waits.note_others(pid);
-        }
+        let is_noted = |one: &RunningStatement| waits::is_noted(&now, one);
+        running.iter().any(|one| one.command.is_statement() && !is_noted(one))
+    }
+
+    /// Notes what those threads of a server do that are not noted yet: they moved on while they were read.
+    pub fn note_threads(&self, pid: u32) {
+        self.waits.note_threads(pid);
     }
 
     /// Statements so far whose waits were longer than they themselves, by more than clocks differ. Their parts were cut.

@@ -150,21 +150,26 @@ pub(super) fn may_see_processes(connection: &mut Connection) -> Result<bool, Con
 #[derive(Clone, Debug)]
 pub(super) struct Counters {
     pub(super) row_waits: Reading<RowWaits>,
-    /// How many statements InnoDB lets in at a time, where more than that run now.
-    pub(super) exceeded_limit: Option<u64>,
+    /// Statements that run, without this one.
+    pub(super) running: Option<u64>,
+    /// How many statements InnoDB lets in at a time; `None`: as many as there are.
+    pub(super) limit: Option<u64>,
 }
 
-/// Whether InnoDB can limit how many statements it lets in. MariaDB has no such limit since 10.6.
+/// How many statements InnoDB lets in; 0: all.
+const ADMITTED: &str = "@@GLOBAL.innodb_thread_concurrency";
+
+/// Whether InnoDB can limit that: no MariaDB that waggle supports does.
 pub(super) fn has_limit(connection: &mut Connection) -> Result<bool, ConnectionError> {
-    match connection.rows(&format!("SELECT {LIMIT} AS {MARK}")) {
+    if connection.server_identity().flavour == Flavour::Mariadb {
+        return Ok(false);
+    }
+    match connection.rows(&format!("SELECT {ADMITTED} AS {MARK}")) {
         Ok(_) => Ok(true),
         Err(error) if error.number() == Some(UNKNOWN_VARIABLE) => Ok(false),
         Err(error) => Err(error),
     }
 }
-
-/// 0: there is none.
-const LIMIT: &str = "@@GLOBAL.innodb_thread_concurrency";
 
 /// Reads the counters.
 pub(super) fn counters(
@@ -175,7 +180,7 @@ pub(super) fn counters(
         Flavour::Mysql => "performance_schema",
         Flavour::Mariadb => "information_schema",
     };
-    let limit = if has_limit { LIMIT } else { "0" };
+    let limit = if has_limit { ADMITTED } else { "0" };
     let rows = connection.rows(&format!(
         "SELECT VARIABLE_NAME AS {MARK}, VARIABLE_VALUE, {limit} FROM {schema}.global_status \
          WHERE VARIABLE_NAME IN ('Innodb_row_lock_current_waits', 'Innodb_row_lock_waits', \
@@ -191,11 +196,9 @@ pub(super) fn counters(
         (Some(now), Some(since_start)) => Reading::Value(RowWaits { now, since_start }),
         _ => Reading::absent("this server has no InnoDB, or does not count its waits"),
     };
-    // This statement runs, too, and is never inside.
-    let others = number("Threads_running").map(|running: u64| running.saturating_sub(1));
+    let running = number("Threads_running").map(|running: u64| running.saturating_sub(1));
     let limit = rows.first().and_then(|row| text(row, 2).parse().ok()).filter(|limit| *limit > 0);
-    let exceeded_limit = limit.filter(|limit| others.is_some_and(|others| others > *limit));
-    Ok(Counters { row_waits, exceeded_limit })
+    Ok(Counters { row_waits, running, limit })
 }
 
 /// The `COMMAND` of threads that work in the background.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use waggle_model::{
-    Command, Flavour, Reading, SeenLocks, SeenMetadataLock, SeenRowWait, SeenSession, WaitsFor,
+    Command, Flavour, Reading, SeenLocks, SeenMetadataLock, SeenRowWait, SeenSession, TimeClass,
+    WaitsFor,
 };
 
 use super::WAITERS_MAX;
@@ -98,6 +99,7 @@ pub fn in_memory(
         row_waiters,
         other_waits,
         waits_without_lock,
+        kept_out: kept_out(&seen.sessions),
         tree,
         sessions,
         not_known,
@@ -148,7 +150,15 @@ fn mode(mode: u32) -> Option<String> {
     Some(format!("{name}{}", flags.collect::<String>()))
 }
 
-/// The waits that the states of sessions tell of.
+/// Sessions that InnoDB does not let in; `None` where nobody is known to be one, and of some it is not known.
+fn kept_out(sessions: &[SeenSession]) -> Option<usize> {
+    let mut running = sessions.iter().filter(|one| one.command != Command::SLEEP);
+    let is_kept_out = |one: &&SeenSession| one.waits_for == Some(TimeClass::InnodbTicket);
+    let count = running.clone().filter(is_kept_out).count();
+    (count > 0 || running.all(|one| one.waits_for.is_some())).then_some(count)
+}
+
+/// The waits that the states of sessions tell of, or their threads.
 fn others(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
     let locks = seen.metadata.value().map(Vec::as_slice).unwrap_or_default();
     let mut waits = Vec::new();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use waggle_model::{Reading, WaitsFor};
 
-use super::gate::{self, Counters, RowWaits, Source, Waiting};
+use super::gate::{self, RowWaits, Source, Waiting};
 use super::sessions::{self, Session};
 use super::tree::Tree;
 use super::wait::{Key, LockKind, Wait};
@@ -21,10 +21,13 @@ pub struct Locks {
     /// Transactions seen waiting for a row lock, at most [`WAITERS_MAX`]; `None` if this poll did
     /// not need them, or the account may not see them.
     pub row_waiters: Option<usize>,
-    /// Sessions whose state says that they wait, for a lock or for something else; at most one more than [`WAITERS_MAX`].
+    /// Sessions that wait for a lock that is none of rows, or for something else. Of those whose state says so at most one
+    /// more than [`WAITERS_MAX`] are counted.
     pub other_waits: Reading<usize>,
     /// Of those, the sessions that wait for no lock.
     pub waits_without_lock: usize,
+    /// Of those, the sessions that InnoDB does not let in; `None` where their threads do not tell that of all.
+    pub kept_out: Option<usize>,
     /// Who blocks whom.
     pub tree: Tree,
     /// Everybody in the tree of whom something is known.
@@ -181,7 +184,8 @@ impl Poller {
     ) -> Result<Locks, ConnectionError> {
         let (sent_before, begun) = (connection.statements(), Instant::now());
         let mut not_known = Vec::new();
-        let Counters { row_waits, exceeded_limit } = gate::counters(connection, self.has_limit)?;
+        let counters = gate::counters(connection, self.has_limit)?;
+        let row_waits = counters.row_waits;
         let waiting = gate::waiting(connection, &self.states)?;
         not_known.extend(row_waits.why().into_iter().chain(waiting.why()).map(str::to_owned));
         not_known.extend(self.states.leaves_out(connection));
@@ -197,6 +201,9 @@ impl Poller {
             waits.extend(told::read(connection, &self.source, waiting)?);
         }
         self.note_limits(&waits, &mut not_known);
+        // Who waits for a lock is not kept out.
+        let busy = counters.running.map(|running| running.saturating_sub(waits.len() as u64));
+        let exceeded_limit = counters.limit.filter(|limit| busy.is_some_and(|busy| busy > *limit));
         let mut tree = Tree::build(waits);
         let is_in_doubt = tree.is_in_doubt() || !not_known.is_empty() || exceeded_limit.is_some();
         let memory = match is_in_doubt.then(|| memory(connection)).flatten() {
@@ -217,18 +224,18 @@ impl Poller {
         }
         let is_none = |one: &&Waiting| matches!(one.waits_for, WaitsFor::NoLock(_));
         let by_sql = waiting.value().into_iter().flatten().filter(is_none).count();
-        // No state says that InnoDB lets somebody not in, but the memory does.
-        let waits_without_lock = by_sql.max(tree.waits_without_lock());
-        if waits_without_lock == by_sql {
-            not_known.extend(exceeded_limit.map(of_limit));
-        }
-        let other_waits = waiting.map(|waiting| waiting.len() + waits_without_lock - by_sql);
+        // No state says that a session is kept out of InnoDB, but its thread does.
+        let kept_out = memory.as_ref().and_then(|memory| memory.kept_out);
+        not_known.extend(exceeded_limit.filter(|_| kept_out.is_none()).map(of_limit));
+        let waits_without_lock = by_sql + kept_out.unwrap_or(0);
+        let other_waits = waiting.map(|waiting| waiting.len() + kept_out.unwrap_or(0));
         let statements = connection.statements() - sent_before;
         Ok(Locks {
             row_waits,
             row_waiters,
             other_waits,
             waits_without_lock,
+            kept_out,
             tree,
             sessions,
             not_known,
@@ -312,11 +319,6 @@ fn of_limit(limit: u64) -> String {
 }
 
 impl Tree {
-    /// Sessions in it that wait, but for no lock.
-    fn waits_without_lock(&self) -> usize {
-        self.waits().iter().filter(|wait| wait.lock.kind == LockKind::None).count()
-    }
-
     /// All sessions in it, including the possible blockers.
     pub(super) fn participants(&self) -> BTreeSet<Key> {
         fn add(node: &super::Node, keys: &mut BTreeSet<Key>) {
@@ -357,6 +359,7 @@ mod tests {
             row_waiters,
             other_waits: Reading::Value(0),
             waits_without_lock: 0,
+            kept_out: None,
             tree: Tree::default(),
             sessions: BTreeMap::new(),
             not_known: Vec::new(),
@@ -374,6 +377,7 @@ mod tests {
         let no_lock = |waits| Locks {
             other_waits: Reading::Value(waits),
             waits_without_lock: 101,
+            kept_out: None,
             ..not_known.clone()
         };
         assert_eq!(no_lock(101).somebody_waits(), SomebodyWaits::NotForLock(101));

@@ -359,6 +359,7 @@ mod tests {
             row_waiters: None,
             other_waits: Reading::Value(1),
             waits_without_lock: 0,
+            kept_out: None,
             tree: Tree::build(vec![wait]),
             sessions: clients.collect(),
             not_known: Vec::new(),

@@ -41,6 +41,7 @@ fn look(waited_s: f64, after: f64, holders: &[Holder]) -> Locks {
         row_waiters: None,
         other_waits: Reading::Value(1),
         waits_without_lock: 0,
+        kept_out: None,
         tree: Tree::build(vec![wait]),
         sessions: holders.iter().map(session).collect(),
         not_known: Vec::new(),

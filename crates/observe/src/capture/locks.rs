@@ -12,7 +12,7 @@ use waggle_probes::servers::layout::Layout;
 use waggle_probes::sessions::LockReader;
 use waggle_probes::tap::ServerClock;
 
-use super::{Capture, Running, RunningTexts, Watched};
+use super::{Capture, RunningTexts, Watched};
 
 /// All that another thread needs to read who waits for whose lock in one server.
 pub(crate) struct LockQuestion {
@@ -51,23 +51,30 @@ impl LockQuestion {
     }
 }
 
-/// How often threads are looked at that move on while they are read, and the pause between.
-const TURNS: usize = 5;
+/// How often a look notes threads that moved on while they were read, and the pause before that.
+const TURNS: usize = 3;
 const NEXT_TURN: Duration = Duration::from_millis(10);
 
 /// How long a wait for a row has to last until it is told although the memory does not show it: it may be over before
 /// the memory is read.
 const UNSEEN_MIN_NS: u64 = 100_000_000;
 
-/// Adds what the threads of the sessions wait for, and who waits for a row by that, and whose lock was not found in the
-/// memory.
-fn with_all_waits(mut seen: SeenLocks, running: &[RunningStatement], now_ns: u64) -> SeenLocks {
-    let waits: BTreeMap<u64, TimeClass> =
-        running.iter().filter_map(|one| Some((one.connection_id, one.waits?.class))).collect();
+/// Notes what the thread of each session waits for. Adds those whose thread waits for a row although the memory shows no
+/// lock, and returns whether there are any.
+fn with_all_waits(
+    mut seen: SeenLocks,
+    running: &[RunningStatement],
+    now_ns: u64,
+) -> (SeenLocks, bool) {
+    let class =
+        |one: &RunningStatement| Some(((one.connection_id, one.noted_start_us), one.waits?.class));
+    let classes: BTreeMap<_, TimeClass> = running.iter().filter_map(class).collect();
     for session in &mut seen.sessions {
-        session.waits_for = waits.get(&session.connection_id).copied();
+        let statement = (session.connection_id, session.noted_start_us);
+        session.waits_for = classes.get(&statement).copied();
     }
-    let Reading::Value(rows) = &mut seen.rows else { return seen };
+    let Reading::Value(rows) = &mut seen.rows else { return (seen, false) };
+    let found = rows.len();
     let waits = |one: &&RunningStatement| {
         one.waits.is_some_and(|wait| {
             wait.class == TimeClass::RowLock && wait.since_ns + UNSEEN_MIN_NS < now_ns
@@ -82,7 +89,8 @@ fn with_all_waits(mut seen: SeenLocks, running: &[RunningStatement], now_ns: u64
             });
         }
     }
-    seen
+    let has_added = rows.len() > found;
+    (seen, has_added)
 }
 
 impl Capture {
@@ -111,22 +119,19 @@ impl Capture {
             // Who would wait in it asks for nothing.
             return Some(Err(format!("{why}. Who waits for whom is not known")));
         }
-        let mut running = match self.running_with_waits(pid)? {
-            Ok(running) => running,
-            Err(why) => return Some(Err(why)),
-        };
-        let is_new = |one: &RunningStatement| one.waits.is_none() && one.command.is_statement();
-        let has_parts = self.parts(pid).value().is_some();
-        // What moved on while it was read is read again.
+        let mut running = self.running_with_waits(pid)?;
         for _ in 0..TURNS {
-            if !has_parts || !running.iter().any(is_new) {
+            if !matches!(running, Ok((_, true))) {
                 break;
             }
             thread::sleep(NEXT_TURN);
-            if let Some(Ok(again)) = self.running_with_waits(pid) {
-                running = again;
-            }
+            self.tap.note_threads(pid);
+            running = self.running_with_waits(pid)?;
         }
+        let running = match running {
+            Ok((running, _)) => running,
+            Err(why) => return Some(Err(why)),
+        };
         let Watched { layout, instance, sessions, locks, .. } = self.watched.get_mut(&pid)?;
         let sessions = sessions.as_ref().map_err(Clone::clone);
         let reader = match locks {
@@ -137,15 +142,25 @@ impl Capture {
         let look = |reader: &mut LockReader| {
             reader.look(instance, sessions?).map_err(|error| error.to_string())
         };
-        Some(reader.and_then(look).map(|seen| with_all_waits(seen, &running, monotonic_ns())))
+        Some(reader.and_then(|reader| {
+            let (seen, has_added) = with_all_waits(look(reader)?, &running, monotonic_ns());
+            if has_added {
+                reader.doubt_rows();
+            }
+            Ok(seen)
+        }))
     }
 
-    fn running_with_waits(&mut self, pid: u32) -> Option<Running> {
-        let mut running = self.sample_one(pid, RunningTexts::Shown)?;
-        if let Ok(running) = &mut running {
-            self.tap.note_waits(pid, running);
-        }
-        Some(running)
+    /// What runs, with its waits, and whether a thread of it has to be noted first.
+    fn running_with_waits(
+        &mut self,
+        pid: u32,
+    ) -> Option<Result<(Vec<RunningStatement>, bool), String>> {
+        let running = self.sample_one(pid, RunningTexts::Shown)?;
+        Some(running.map(|mut running| {
+            let is_any_unnoted = self.tap.note_waits(pid, &mut running);
+            (running, is_any_unnoted)
+        }))
     }
 
     /// A start that a server noted, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -158,7 +173,7 @@ impl Capture {
 
 #[cfg(test)]
 mod tests {
-    use waggle_model::NowWait;
+    use waggle_model::{NowWait, SeenSession};
 
     use super::*;
 
@@ -184,10 +199,31 @@ mod tests {
             waiting(9, TimeClass::RowLock, UNSEEN_MIN_NS / 2),
             waiting(10, TimeClass::Latch, 2 * UNSEEN_MIN_NS),
         ];
-        let all = with_all_waits(seen(&[7]), &running, NOW);
+        let (all, has_added) = with_all_waits(seen(&[7]), &running, NOW);
+        assert!(has_added);
         let rows = all.rows.value().unwrap();
         let ids: Vec<u64> = rows.iter().map(|row| row.connection_id).collect();
         assert_eq!(ids, [7, 8], "each once, and only who waits for a row for a while");
         assert!(rows[1].unknown.is_some());
+    }
+
+    #[test]
+    fn a_session_waits_for_what_the_thread_of_its_statement_waits_for() {
+        let session = |connection_id, noted_start_us| SeenSession {
+            connection_id,
+            noted_start_us,
+            ..SeenSession::default()
+        };
+        let sessions = vec![session(7, Some(5)), session(8, Some(6)), session(9, Some(5))];
+        let waits = |connection_id| RunningStatement {
+            noted_start_us: Some(5),
+            ..waiting(connection_id, TimeClass::InnodbTicket, 0)
+        };
+        let seen = SeenLocks { sessions, ..seen(&[]) };
+        let (all, has_added) = with_all_waits(seen, &[waits(7), waits(8)], NOW);
+        let classes: Vec<_> = all.sessions.iter().map(|one| one.waits_for).collect();
+        // The second has another statement since.
+        assert_eq!(classes, [Some(TimeClass::InnodbTicket), None, None]);
+        assert!(!has_added);
     }
 }

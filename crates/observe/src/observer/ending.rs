@@ -20,14 +20,14 @@ impl Observer {
         self.tell_losses(server, losses, sinks);
         if let Some(mut account) = self.accounts.remove(&server.pid) {
             let begun_ns = account.books.as_ref().map_or(0, |books| books.interval().start_ns);
-            let end_ns = gone.end_ns().unwrap_or_else(monotonic_ns).max(begun_ns);
+            let end_ns = gone.end_ns().filter(|ns| *ns > begun_ns).unwrap_or_else(monotonic_ns);
             account.books.iter_mut().for_each(|books| books.begin_closing(end_ns));
             let (looked_ns, ran) = account.last_look(&gone.parted).unzip();
-            let absent = || gone.reason();
+            let why = || gone.reason();
             let present = Present {
-                running: ran.map_or_else(|| Reading::absent(absent()), Reading::Value),
-                logins: Reading::absent(absent()),
-                unread: Reading::absent(absent()),
+                running: ran.map_or_else(|| Reading::absent(why()), Reading::Value),
+                logins: Reading::absent(why()),
+                unread: Reading::absent(why()),
             };
             let record = self.close(server, &mut account, present, losses, sinks);
             let record = record.map(|record| Arc::new(self.ended(record, gone, looked_ns)));
@@ -46,11 +46,11 @@ impl Observer {
             LastLook { wall_ns, at_end, ran }
         });
         let signal = death.and_then(|death| death.signal.clone());
-        let absent = || gone.reason();
+        let why = || gone.reason();
         Record {
-            running: Reading::absent(absent()),
+            running: Reading::absent(why()),
             // The kernel may go on taking its threads away.
-            state: if death.is_some() { Reading::absent(absent()) } else { record.state },
+            state: if death.is_some() { Reading::absent(why()) } else { record.state },
             ended: Some(Ending { why: gone.reason(), signal, last_look }),
             ..record
         }

@@ -184,6 +184,8 @@ pub(super) fn shown(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use waggle_model::TimeClass;
+
     use super::*;
 
     fn program() -> Program {
@@ -241,7 +243,11 @@ mod tests {
         assert!(told(|told| told.instruction_text = Some(OFFSET_MAX + 1)).is_err());
         assert!(told(|told| told.fields.truncate(4)).is_err());
         let strange = told(|told| {
-            told.functions = Ok(vec![WaitingFunction { begin: 16, end: 48, class: 16 }]);
+            told.functions = Ok(vec![WaitingFunction {
+                begin: 16,
+                end: 48,
+                class: TimeClass::BeforeAttach as u8,
+            }]);
         });
         assert!(strange.unwrap().functions.value().is_none());
         let long = told(|told| told.version = "9".repeat(1 << 20)).unwrap();

@@ -17,7 +17,7 @@ const ASKED_MAX: usize = 1_000;
 /// How long one look asks: the kernel may sleep for a tick until a thread is off its processor.
 const ASKED_FOR: Duration = Duration::from_millis(20);
 
-/// Takes threads of the thread cache for what they are: no logins. `seen` has the threads that ran since the look before.
+/// Marks the threads of the thread cache as no logins. `seen` has the threads that ran since the look before.
 pub(super) fn leave_out_cached(pid: u32, seen: &mut [Seen]) {
     let begun = Instant::now();
     leave_out_cached_while(pid, seen, |nth| nth < ASKED_MAX && begun.elapsed() < ASKED_FOR);

@@ -26,11 +26,19 @@ const WANTS_POLLED: u32 = 1;
 const WANTS_STACK: u32 = 2;
 const STATE_BYTES: u64 = 32;
 
-/// How often threads are looked at that move on while they are read.
-const ROUNDS: usize = 4;
-/// How long all that may take, without the time in which nobody gets to run. Who is not noted until then has no parts until
-/// its next statement.
-const TIME_MAX: Duration = Duration::from_secs(1);
+/// How much may be done to note all. Who is not noted has no parts until its next statement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// How often threads are looked at that move on while they are read.
+    rounds: usize,
+    /// How long all that may take, without the time in which nobody gets to run.
+    most: Duration,
+}
+
+/// When waggle comes.
+pub(super) const WHEN_ATTACHED: Effort = Effort { rounds: 4, most: Duration::from_secs(1) };
+/// At a look.
+pub(super) const AT_LOOK: Effort = Effort { rounds: 1, most: Duration::from_millis(50) };
 
 /// The server, and what is known of it.
 pub(super) struct Server<'a> {
@@ -47,14 +55,15 @@ pub(super) struct Server<'a> {
 pub(super) fn note_threads(
     object: &Object,
     server: &Server<'_>,
+    effort: Effort,
 ) -> Result<Reading<()>, CarrierError> {
     let mut reader = Reader {
         server,
         memory: ProcessMemory::of(server.pid),
         batch: Batch::default(),
-        most: TIME_MAX,
+        most: effort.most,
     };
-    for _ in 0..ROUNDS {
+    for _ in 0..effort.rounds {
         let rows = rows_of(object, server.pid)?;
         let mut is_any = false;
         for rows in rows.chunks(NOTES_MAX) {
@@ -152,7 +161,7 @@ struct Reader<'a> {
 /// Why threads cannot be read.
 #[derive(Debug, Error)]
 enum Unread {
-    #[error("there is more to read of them than is read when waggle comes")]
+    #[error("there is more to read of them than is read at once")]
     TooMuch,
     #[error(transparent)]
     Memory(#[from] MemoryError),

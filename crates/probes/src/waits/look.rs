@@ -46,6 +46,11 @@ fn decode(row: &[u8]) -> Option<Now> {
     (class != TimeClass::BeforeAttach).then_some(Now { thd, noted_start_us, class, ns })
 }
 
+/// Whether it is noted what the thread of a running statement does.
+pub(crate) fn is_noted(all: &[Now], running: &RunningStatement) -> bool {
+    all.binary_search_by_key(&running.thd, |now| now.thd).is_ok()
+}
+
 /// What a running statement waits for; `None` where that is not known. `now_ns` is the moment of the look.
 pub(crate) fn wait_of(all: &[Now], running: &RunningStatement, now_ns: u64) -> Option<NowWait> {
     let at = all.binary_search_by_key(&running.thd, |now| now.thd).ok()?;

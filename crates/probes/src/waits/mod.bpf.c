@@ -205,8 +205,9 @@ static __always_inline void leave(struct parts *parts, struct task_struct *task,
 {
 	bool rests = !serves || (cfg.has_command && command == COM_SLEEP) || parts->replied;
 
-	/* The end of a reply that waits for its client is no rest. */
-	parts->is_between = rests && part != PART_NETWORK_WRITE;
+	/* The end of a reply that waits for its client is no rest, also while somebody holds its thread. */
+	if (part != PART_STOPPED || !parts->replied)
+		parts->is_between = rests && part != PART_NETWORK_WRITE;
 	parts->part = part;
 	parts->run_delay = task->sched_info.run_delay;
 	if (!parts->is_between)

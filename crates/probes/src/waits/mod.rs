@@ -17,7 +17,7 @@ use std::sync::Arc;
 use libbpf_rs::{Link, Object};
 use waggle_model::{Losses, Reading};
 
-pub(crate) use self::look::wait_of;
+pub(crate) use self::look::{is_noted, wait_of};
 pub(crate) use self::told::told_of;
 use self::unwound::Code;
 use crate::carrier::{
@@ -150,12 +150,12 @@ impl Probe {
         look::of(&loaded.object, pid).ok()
     }
 
-    /// Notes what those threads do that could not be noted before: they moved on while they were read.
-    pub(crate) fn note_others(&self, pid: u32) {
+    /// Notes the threads that are not noted yet, because they moved on while they were read.
+    pub(crate) fn note_threads(&self, pid: u32) {
         let loaded = self.loaded.iter().find(|loaded| loaded.pids.contains(&pid));
         if let (Some(loaded), Some(places)) = (loaded, self.places.get(&pid)) {
-            // Whether their memory can be read was told when the server was attached.
-            let _ = loaded.note_threads(pid, *places);
+            // Who cannot be noted stays as unknown as before.
+            let _ = loaded.note_threads(pid, *places, already::AT_LOOK);
         }
     }
 
@@ -214,7 +214,7 @@ impl Probe {
         };
         carrier.tell_parts(pid, &places);
         self.places.insert(pid, places);
-        let noted = self.loaded[at].note_threads(pid, places);
+        let noted = self.loaded[at].note_threads(pid, places, already::WHEN_ATTACHED);
         self.loaded.retain(|loaded| !loaded.pids.is_empty());
         let (parts, already) = match (noted, why_no_parts(plan, waiting)) {
             (Ok(already), None) => (Reading::Value(()), already),
@@ -245,10 +245,15 @@ fn why_no_parts(plan: &Plan, waiting: &Waiting) -> Option<&'static str> {
 
 impl Loaded {
     /// Notes what the threads of a server do that nobody has noted yet.
-    fn note_threads(&self, pid: u32, places: PartsPlaces) -> Result<Reading<()>, CarrierError> {
+    fn note_threads(
+        &self,
+        pid: u32,
+        places: PartsPlaces,
+        effort: already::Effort,
+    ) -> Result<Reading<()>, CarrierError> {
         let code = Code { tables: &self.tables, places };
         let server = already::Server { pid, config: &self.plan.config, code };
-        already::note_threads(&self.object, &server)
+        already::note_threads(&self.object, &server, effort)
     }
 
     fn serves(&self, plan: &Plan, tables: &Tables) -> bool {

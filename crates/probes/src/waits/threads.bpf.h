@@ -96,7 +96,7 @@ static __always_inline u64 switches_of(const struct task_struct *task)
 	return switches;
 }
 
-/* Runs for each thread of a server when it is watched. Writes those that nobody has noted yet. */
+/* Runs for each thread of a server when it is watched, and at some looks. Writes those that nobody has noted yet. */
 SEC("iter/task")
 int on_thread(struct bpf_iter__task *ctx)
 {

@@ -38,7 +38,7 @@ pub(crate) fn letter(class: TimeClass) -> char {
         TimeClass::TableLock => 'T',
         TimeClass::UserLock => 'U',
         TimeClass::Sleep => 'Z',
-        TimeClass::Ticket => 'E',
+        TimeClass::InnodbTicket => 'E',
         TimeClass::Latch => 'X',
         TimeClass::Other => '?',
         TimeClass::BeforeAttach => 'B',
@@ -60,7 +60,7 @@ fn colours(class: TimeClass) -> (u8, u8) {
         TimeClass::RowLock => (209, BLACK),                        // #fd834c
         TimeClass::MetadataLock | TimeClass::TableLock | TimeClass::UserLock => (132, BLACK), // #b53b7f
         TimeClass::Sleep
-        | TimeClass::Ticket
+        | TimeClass::InnodbTicket
         | TimeClass::Latch
         | TimeClass::Other
         | TimeClass::BeforeAttach => (247, BLACK), // #9da2aa

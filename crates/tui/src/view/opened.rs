@@ -345,6 +345,8 @@ fn waits(session: &Session) -> String {
     let whom = WaitsFor::seen(&session.state, session.now.map(|(class, _)| class));
     let whom = whom.unwrap_or(WaitsFor::Unknown).whom();
     match (session.now, session.wait) {
+        // It naps, again and again: only the length of the last nap is known.
+        (Some((TimeClass::InnodbTicket, _)), Wait::NoLock) => format!("for {whom}"),
         (Some((_, ns)), Wait::NoLock) => format!("for {whom}, for {}", age(ns)),
         (None, Wait::NoLock) => format!("for no lock, but for {whom}"),
         (Some((TimeClass::Cpu, _)), _) => "for nothing: it is on a processor".to_owned(),

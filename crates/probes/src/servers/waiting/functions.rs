@@ -21,7 +21,7 @@ const NAMED: &[(TimeClass, &[&str])] = &[
         ],
     ),
     (TimeClass::TableLock, &["thr_multi_lock", "thr_lock"]),
-    (TimeClass::Ticket, &["srv_conc_enter_innodb"]),
+    (TimeClass::InnodbTicket, &["srv_conc_enter_innodb"]),
     (TimeClass::Sleep, &["Item_func_sleep::val_int"]),
     (TimeClass::UserLock, &["Item_func_get_lock::val_int"]),
     (

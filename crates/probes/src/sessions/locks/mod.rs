@@ -156,6 +156,12 @@ impl LockReader {
         Ok(SeenLocks { is_pooled: instance.waiting.is_pooled, ..seen })
     }
 
+    /// Perhaps the place of transactions was the wrong one: somebody waits for a row, and no look has shown a wait there.
+    /// The next look searches for it anew.
+    pub fn doubt_rows(&mut self) {
+        self.transactions = self.transactions.filter(|_| self.has_named);
+    }
+
     /// How many bytes the last look read, without those of the sample before it.
     pub fn bytes_read(&self) -> u64 {
         self.bytes
@@ -334,6 +340,9 @@ impl LockReader {
         }
         let Some(shape) = self.transactions else { return Ok(Vec::new()) };
         let all = rows::transactions(reads, &shape, at)?;
+        if all.is_empty() {
+            self.doubt_rows();
+        }
         let active: Vec<Transaction> = all.iter().filter(|one| !one.at.is_idle).copied().collect();
         let waiting =
             rows::locks(reads, &shape, self.flavour, &active, WAITING_STEPS, Lock::waits)?;
@@ -343,8 +352,6 @@ impl LockReader {
             .filter_map(|(trx, (locks, _))| Some((trx, locks.into_iter().next()?)))
             .collect();
         if waiting.is_empty() {
-            // Perhaps the place was the wrong one.
-            self.transactions = self.transactions.filter(|_| self.has_named);
             return Ok(Vec::new());
         }
         let pages: HashSet<(u64, u64)> = waiting.iter().map(|(_, lock)| lock.page()).collect();

@@ -91,7 +91,7 @@ fn of_wait(class: TimeClass) -> &'static str {
         TimeClass::RowLock => "row-lock",
         TimeClass::MetadataLock | TimeClass::TableLock | TimeClass::UserLock => "meta-lock",
         TimeClass::Sleep
-        | TimeClass::Ticket
+        | TimeClass::InnodbTicket
         | TimeClass::Latch
         | TimeClass::Other
         | TimeClass::BeforeAttach => "rest",
