@@ -101,7 +101,7 @@ impl Page {
         }
     }
 
-    /// The commands for root in its blocks.
+    /// The commands for root in its blocks. What a block shows before its first one is of none.
     fn shown(&self) -> Vec<Shown> {
         let (mut shown, mut is_inside) = (Vec::<Shown>::new(), false);
         for (at, line) in self.lines.iter().enumerate() {
@@ -110,7 +110,10 @@ impl Page {
                     shown.push(Shown { command: command.to_owned(), from: at + 1, to: at + 1 });
                 }
                 (true, None) if line == END => is_inside = false,
-                (true, None) => shown.last_mut().unwrap().to = at + 1,
+                (true, None) => {
+                    let last = shown.last_mut().filter(|last| last.to == at);
+                    last.into_iter().for_each(|last| last.to = at + 1);
+                }
                 (false, _) => is_inside = line == BEGIN,
             }
         }
