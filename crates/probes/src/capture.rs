@@ -213,18 +213,18 @@ impl Tap {
     }
 
     /// Notes of each running statement of a server what it waits for. Where waits are not measured, nothing is known.
-    /// Returns whether one has a thread that [`Tap::note_threads`] has to note first.
-    pub fn note_waits(&self, pid: u32, running: &mut [RunningStatement]) -> bool {
+    /// Returns how many of them have a thread that [`Tap::note_threads`] has to note first.
+    pub fn note_waits(&self, pid: u32, running: &mut [RunningStatement]) -> usize {
         if running.is_empty() {
-            return false;
+            return 0;
         }
-        let Some(now) = self.waits.look(pid) else { return false };
+        let Some(now) = self.waits.look(pid) else { return 0 };
         let now_ns = monotonic_ns();
         for statement in running.iter_mut() {
             statement.waits = waits::wait_of(&now, statement, now_ns);
         }
-        let is_noted = |one: &RunningStatement| waits::is_noted(&now, one);
-        running.iter().any(|one| one.command.is_statement() && !is_noted(one))
+        let is_unnoted = |one: &&RunningStatement| !waits::is_noted(&now, one);
+        running.iter().filter(|one| one.command.is_statement()).filter(is_unnoted).count()
     }
 
     /// Notes what those threads of a server do that are not noted yet: they moved on while they were read.

@@ -6,13 +6,13 @@ use std::thread;
 use std::time::Duration;
 
 use waggle_host::{Process, monotonic_ns};
-use waggle_model::{Reading, RunningStatement, SeenLocks, SeenRowWait, TimeClass};
+use waggle_model::{Reading, RunningStatement, SeenLocks, SeenRowWait, SeenSession, TimeClass};
 use waggle_probes::servers::Instance;
 use waggle_probes::servers::layout::Layout;
 use waggle_probes::sessions::LockReader;
 use waggle_probes::tap::ServerClock;
 
-use super::{Capture, RunningTexts, Watched};
+use super::{Capture, Running, RunningTexts, Watched};
 
 /// All that another thread needs to read who waits for whose lock in one server.
 pub(crate) struct LockQuestion {
@@ -59,38 +59,35 @@ const NEXT_TURN: Duration = Duration::from_millis(10);
 /// the memory is read.
 const UNSEEN_MIN_NS: u64 = 100_000_000;
 
-/// Notes what the thread of each session waits for. Adds those whose thread waits for a row although the memory shows no
-/// lock, and returns whether there are any.
-fn with_all_waits(
-    mut seen: SeenLocks,
-    running: &[RunningStatement],
-    now_ns: u64,
-) -> (SeenLocks, bool) {
+/// Notes what the thread of each session waits for.
+fn note_waits(sessions: &mut [SeenSession], running: &[RunningStatement]) {
     let class =
         |one: &RunningStatement| Some(((one.connection_id, one.noted_start_us), one.waits?.class));
     let classes: BTreeMap<_, TimeClass> = running.iter().filter_map(class).collect();
-    for session in &mut seen.sessions {
+    for session in sessions {
         let statement = (session.connection_id, session.noted_start_us);
         session.waits_for = classes.get(&statement).copied();
     }
-    let Reading::Value(rows) = &mut seen.rows else { return (seen, false) };
-    let found = rows.len();
+}
+
+/// Those whose thread waits for a row although the memory shows no lock.
+fn unseen(rows: &[SeenRowWait], running: &[RunningStatement], now_ns: u64) -> Vec<SeenRowWait> {
     let waits = |one: &&RunningStatement| {
         one.waits.is_some_and(|wait| {
             wait.class == TimeClass::RowLock && wait.since_ns + UNSEEN_MIN_NS < now_ns
         })
     };
+    let mut unseen: Vec<SeenRowWait> = Vec::new();
     for one in running.iter().filter(waits) {
-        if rows.iter().all(|row| row.connection_id != one.connection_id) {
-            rows.push(SeenRowWait {
+        if rows.iter().chain(&unseen).all(|row| row.connection_id != one.connection_id) {
+            unseen.push(SeenRowWait {
                 connection_id: one.connection_id,
                 unknown: Some("the lock that it waits for was not found in the memory".to_owned()),
                 ..SeenRowWait::default()
             });
         }
     }
-    let has_added = rows.len() > found;
-    (seen, has_added)
+    unseen
 }
 
 impl Capture {
@@ -119,17 +116,8 @@ impl Capture {
             // Who would wait in it asks for nothing.
             return Some(Err(format!("{why}. Who waits for whom is not known")));
         }
-        let mut running = self.running_with_waits(pid)?;
-        for _ in 0..TURNS {
-            if !matches!(running, Ok((_, true))) {
-                break;
-            }
-            thread::sleep(NEXT_TURN);
-            self.tap.note_threads(pid);
-            running = self.running_with_waits(pid)?;
-        }
-        let running = match running {
-            Ok((running, _)) => running,
+        let running = match self.running_with_waits(pid)? {
+            Ok(running) => running,
             Err(why) => return Some(Err(why)),
         };
         let Watched { layout, instance, sessions, locks, .. } = self.watched.get_mut(&pid)?;
@@ -143,24 +131,31 @@ impl Capture {
             reader.look(instance, sessions?).map_err(|error| error.to_string())
         };
         Some(reader.and_then(|reader| {
-            let (seen, has_added) = with_all_waits(look(reader)?, &running, monotonic_ns());
-            if has_added {
-                reader.doubt_rows();
+            let mut seen = look(reader)?;
+            note_waits(&mut seen.sessions, &running);
+            if let Reading::Value(rows) = &mut seen.rows {
+                let unseen = unseen(rows, &running, monotonic_ns());
+                if !unseen.is_empty() {
+                    reader.doubt_rows();
+                }
+                rows.extend(unseen);
             }
             Ok(seen)
         }))
     }
 
-    /// What runs, with its waits, and whether a thread of it has to be noted first.
-    fn running_with_waits(
-        &mut self,
-        pid: u32,
-    ) -> Option<Result<(Vec<RunningStatement>, bool), String>> {
-        let running = self.sample_one(pid, RunningTexts::Shown)?;
-        Some(running.map(|mut running| {
-            let is_any_unnoted = self.tap.note_waits(pid, &mut running);
-            (running, is_any_unnoted)
-        }))
+    /// What runs, with its waits. Threads that moved on are noted again first.
+    fn running_with_waits(&mut self, pid: u32) -> Option<Running> {
+        let mut turns = 0..TURNS;
+        loop {
+            let mut running = self.sample_one(pid, RunningTexts::Shown)?;
+            let unnoted = running.as_mut().map_or(0, |running| self.tap.note_waits(pid, running));
+            if unnoted == 0 || turns.next().is_none() {
+                return Some(running);
+            }
+            thread::sleep(NEXT_TURN);
+            self.tap.note_threads(pid);
+        }
     }
 
     /// A start that a server noted, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -173,18 +168,11 @@ impl Capture {
 
 #[cfg(test)]
 mod tests {
-    use waggle_model::{NowWait, SeenSession};
+    use waggle_model::NowWait;
 
     use super::*;
 
     const NOW: u64 = 10_000_000_000;
-
-    fn seen(rows: &[u64]) -> SeenLocks {
-        let row = |id: &u64| SeenRowWait { connection_id: *id, ..SeenRowWait::default() };
-        let rows = Reading::Value(rows.iter().map(row).collect());
-        let metadata = Reading::Value(Vec::new());
-        SeenLocks { sessions: Vec::new(), metadata, rows, unreadable: 0, is_pooled: false }
-    }
 
     fn waiting(connection_id: u64, class: TimeClass, for_ns: u64) -> RunningStatement {
         let waits = Some(NowWait { class, since_ns: NOW - for_ns });
@@ -199,12 +187,11 @@ mod tests {
             waiting(9, TimeClass::RowLock, UNSEEN_MIN_NS / 2),
             waiting(10, TimeClass::Latch, 2 * UNSEEN_MIN_NS),
         ];
-        let (all, has_added) = with_all_waits(seen(&[7]), &running, NOW);
-        assert!(has_added);
-        let rows = all.rows.value().unwrap();
-        let ids: Vec<u64> = rows.iter().map(|row| row.connection_id).collect();
-        assert_eq!(ids, [7, 8], "each once, and only who waits for a row for a while");
-        assert!(rows[1].unknown.is_some());
+        let row = SeenRowWait { connection_id: 7, ..SeenRowWait::default() };
+        let unseen = unseen(&[row], &running, NOW);
+        let ids: Vec<u64> = unseen.iter().map(|row| row.connection_id).collect();
+        assert_eq!(ids, [8], "each once, and only who waits for a row for a while");
+        assert!(unseen[0].unknown.is_some());
     }
 
     #[test]
@@ -214,16 +201,14 @@ mod tests {
             noted_start_us,
             ..SeenSession::default()
         };
-        let sessions = vec![session(7, Some(5)), session(8, Some(6)), session(9, Some(5))];
+        let mut sessions = [session(7, Some(5)), session(8, Some(6)), session(9, Some(5))];
         let waits = |connection_id| RunningStatement {
             noted_start_us: Some(5),
             ..waiting(connection_id, TimeClass::InnodbTicket, 0)
         };
-        let seen = SeenLocks { sessions, ..seen(&[]) };
-        let (all, has_added) = with_all_waits(seen, &[waits(7), waits(8)], NOW);
-        let classes: Vec<_> = all.sessions.iter().map(|one| one.waits_for).collect();
+        note_waits(&mut sessions, &[waits(7), waits(8)]);
+        let classes: Vec<_> = sessions.iter().map(|one| one.waits_for).collect();
         // The second has another statement since.
         assert_eq!(classes, [Some(TimeClass::InnodbTicket), None, None]);
-        assert!(!has_added);
     }
 }
