@@ -53,6 +53,8 @@ struct Known {
 /// Asks, remembers the last answer of each server, and the waits that go on.
 #[derive(Default)]
 pub(crate) struct Blockers {
+    /// Whether anybody is told who blocks whom. Else nothing is asked.
+    pub(crate) are_wanted: bool,
     worker: Option<Worker>,
     asked: BTreeSet<u32>,
     known: BTreeMap<u32, Known>,
@@ -165,6 +167,9 @@ impl Blockers {
 
     /// Takes the answers that have come, and asks about waits that have become long. It waits for nothing.
     pub(crate) fn turn(&mut self, capture: &mut Capture) {
+        if !self.are_wanted {
+            return;
+        }
         self.take_answers(Duration::ZERO, capture);
         let pids: Vec<u32> = self.known.keys().copied().collect();
         pids.into_iter().for_each(|pid| self.recall(pid));
@@ -185,6 +190,9 @@ impl Blockers {
 
     /// Notes of every statement that waits for a lock since when, and who holds it, as far as that is known by now.
     pub(crate) fn note(&mut self, capture: &Capture, samples: &mut BTreeMap<u32, Running>) {
+        if !self.are_wanted {
+            return;
+        }
         self.take_answers(Duration::ZERO, capture);
         for (pid, running) in samples.iter_mut() {
             running.iter_mut().flatten().for_each(|one| self.waits.date(*pid, one));

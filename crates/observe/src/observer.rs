@@ -135,6 +135,7 @@ impl Observer {
     /// Observes until `is_over`, or until a sink that ends all has ended. What was captured by then is handed over.
     pub fn run(&mut self, sinks: &mut Sinks<'_>, is_over: &mut dyn FnMut() -> bool) {
         self.welcome(sinks);
+        self.blockers.are_wanted = !sinks.are_none();
         let (mut closed_at, mut looked_for_at) = (Instant::now(), Instant::now());
         let mut answered_at = Instant::now();
         let mut urgent = Urgent::begin().ok();
@@ -168,9 +169,7 @@ impl Observer {
             if is_last {
                 return;
             }
-            if !sinks.are_none() {
-                self.blockers.turn(&mut self.capture);
-            }
+            self.blockers.turn(&mut self.capture);
             let drained_at = Instant::now();
             if self.drain(Amount::Turn, sinks) {
                 // More than a turn is waiting: an urgent thread takes half of a processor at most.
@@ -288,9 +287,7 @@ impl Observer {
             self.capture.watched().values().map(|watched| watched.server.clone()).collect();
         self.settle(&servers, &samples, looked_ns, sinks);
         // What holders ran before the look was heard of by now.
-        if !sinks.are_none() {
-            self.blockers.note(&self.capture, &mut samples);
-        }
+        self.blockers.note(&self.capture, &mut samples);
         let times = ProcessorTimes::read();
         let mut records = Vec::new();
         for server in &servers {
@@ -299,23 +296,20 @@ impl Observer {
             let losses = self.judge(server, losses, sinks);
             self.tell_losses(server, losses, sinks);
             let Some(mut account) = self.accounts.remove(&server.pid) else { continue };
-            let running = match samples.remove(&server.pid) {
-                Some(Ok(running)) => Reading::Value(running),
-                Some(Err(why)) => Reading::Absent(why),
-                None => Reading::absent("the server is not watched any more"),
-            };
             account.processors.look(&times);
             // Where nobody wants records, nobody is asked.
-            let record = account.books.is_some().then(|| {
-                let logins = self.capture.logins(server.pid);
-                let present = Present { running, logins, unread: account.unread.read() };
-                self.close(server, &mut account, present, losses, sinks)
-            });
-            let record = record.flatten();
-            if let Some(running) = record.as_ref().and_then(|record| record.running.value()) {
-                account.looked = Some((looked_ns, running.clone()));
+            if account.books.is_some() {
+                let present = Present {
+                    running: reading(samples.remove(&server.pid)),
+                    logins: self.capture.logins(server.pid),
+                    unread: account.unread.read(),
+                };
+                let record = self.close(server, &mut account, present, losses, sinks);
+                if let Some(running) = record.as_ref().and_then(|record| record.running.value()) {
+                    account.looked = Some((looked_ns, running.clone()));
+                }
+                records.extend(record);
             }
-            records.extend(record);
             self.accounts.insert(server.pid, account);
         }
         let statements = records.iter().map(|record| record.interval.statements).sum();
@@ -432,6 +426,15 @@ impl Observer {
         self.summary.losses = self.summary.losses.plus(&losses);
         self.blockers.note_losses(server.pid, &losses);
         sinks.statements.iter_mut().for_each(|sink| sink.lost(server, &losses));
+    }
+}
+
+/// What runs, as a record tells it.
+fn reading(sample: Option<Running>) -> Reading<Vec<RunningStatement>> {
+    match sample {
+        Some(Ok(running)) => Reading::Value(running),
+        Some(Err(why)) => Reading::Absent(why),
+        None => Reading::absent("the server is not watched any more"),
     }
 }
 

@@ -140,7 +140,7 @@ impl Sinks<'_> {
         }
     }
 
-    /// Whether there is none: then nobody is told who holds up whom.
+    /// Whether there is none.
     pub(crate) fn are_none(&self) -> bool {
         self.statements.is_empty() && self.records.is_empty()
     }
