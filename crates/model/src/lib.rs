@@ -53,7 +53,7 @@ pub use reading::Reading;
 pub use record::{Ending, LastLook, Record};
 pub use sample::{SAMPLE_TEXT_MAX, Sample, Samples};
 pub use server::{BuildKey, Clock, Flavour, Server};
-pub use session::{Blocked, Blocker, NowWait, Ran, RunningStatement};
+pub use session::{Blocked, Blocker, NowWait, Ran, RunningStatement, is_of_client};
 pub use settings::{CharsetName, SessionSettings};
 pub use spent::{AfterReply, Spent, SumOf};
 pub use statement::{Identity, Origin, ServerStatus, Statement, StatementKey, Text};

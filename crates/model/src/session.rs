@@ -39,6 +39,12 @@ pub struct RunningStatement {
     pub digest: Option<DigestKey>,
 }
 
+/// Whether a client has the session with this id and command, and no thread of the server. `None`: no command has the
+/// number that was read.
+pub fn is_of_client(connection_id: u64, command: Option<Command>) -> bool {
+    connection_id != 0 && command != Some(Command::DAEMON)
+}
+
 /// What a statement does at one moment: it waits for something, or works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NowWait {
@@ -114,7 +120,7 @@ impl RunningStatement {
 
     /// Whether the server itself runs it, and no client.
     pub fn is_of_server(&self) -> bool {
-        self.connection_id == 0 || self.command == Command::DAEMON
+        !is_of_client(self.connection_id, Some(self.command))
     }
 
     /// Whether its session has named no user: a client that logs in, or a thread of a replica that connects to its source.

@@ -2,7 +2,7 @@
 //!
 //! Each place costs a page lookup, so fields that lie close together are read as one span.
 
-use waggle_model::Command;
+use waggle_model::{Command, is_of_client};
 
 use crate::servers::layout::{Base, ContextStrings, Field, Layout};
 use crate::servers::{Batch, Place};
@@ -98,8 +98,8 @@ pub(super) enum StringAt {
 pub(super) struct Head {
     /// The connection id; 0 for a thread of the server.
     pub(super) id: u64,
-    /// The command.
-    pub(super) command: u64,
+    /// The command; `None` if none has this number.
+    pub(super) command: Option<Command>,
     /// Start of the statement, microseconds of the family's clock.
     pub(super) start_us: Option<u64>,
     /// The text, address and length.
@@ -137,7 +137,7 @@ impl Head {
 
     /// Whether a client has this session, and no thread of the server.
     pub(super) fn is_of_client(&self) -> bool {
-        self.id != 0 && self.command != u64::from(Command::DAEMON.0)
+        is_of_client(self.id, self.command)
     }
 
     /// `None` only if the layout lacks the id or the command.
@@ -147,7 +147,7 @@ impl Head {
         let pair = |at, length| Some((pointer(at)?, word(length).filter(|length| *length > 0)?));
         Some(Self {
             id: word(Field::ConnectionId)?,
-            command: word(Field::Command)?,
+            command: u8::try_from(word(Field::Command)?).ok().map(Command),
             start_us: word(Field::StartTime).filter(|start| *start > 0),
             text: pair(Field::QueryText, Field::QueryLength),
             database: pair(Field::Database, Field::DatabaseLength)
@@ -254,7 +254,7 @@ mod tests {
             head,
             Head {
                 id: 42,
-                command: 3,
+                command: Some(Command::QUERY),
                 start_us: Some(1_700_000_000_000_000),
                 text: Some((0x7000, 70_000_000)),
                 database: Some(StringAt::Counted(0x8000, 4)),
@@ -280,7 +280,7 @@ mod tests {
     fn a_layout_without_a_field_gives_a_head_without_it() {
         let spans = Spans::of([(Field::ConnectionId, 8, 4), (Field::Command, 0, 4)].into_iter());
         let head = Head::decode(&spans, &[29, 0, 0, 0, 1, 1, 1, 1, 5, 0, 0, 0]).unwrap();
-        assert_eq!((head.id, head.command), (5, 29));
+        assert_eq!((head.id, head.command), (5, Some(Command::DAEMON)));
         assert_eq!((head.start_us, head.text, head.database), (None, None, None));
         assert_eq!((head.state, head.context), (None, None));
     }

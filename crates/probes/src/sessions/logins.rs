@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_session_that_is_another_by_now_or_cannot_be_read_may_be_a_login() {
         let head = |id, start_us| {
-            let (command, text, database) = (0, None, None);
+            let (command, text, database) = (None, None, None);
             let (state, context, is_killed) = (None, None, None);
             Some(Head { id, command, start_us, text, database, state, context, is_killed })
         };

@@ -235,14 +235,14 @@ impl Reader {
                 seen[at].doing = Doing::Unknown;
                 continue;
             };
-            seen[at].doing = match u8::try_from(head.command).map(Command) {
+            seen[at].doing = match head.command {
                 _ if !head.is_of_client() => Doing::Nothing,
-                Ok(Command::SLEEP) => Doing::Idle { context: head.context },
-                Ok(command) => {
+                Some(Command::SLEEP) => Doing::Idle { context: head.context },
+                Some(command) => {
                     runners.push(Runner::new(at, seen[at].thd, head, command, limits));
                     Doing::Unknown
                 }
-                Err(_) => Doing::Unknown,
+                None => Doing::Unknown,
             };
         }
         Ok(runners)

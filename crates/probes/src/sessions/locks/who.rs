@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use waggle_model::{Command, Identity, SeenSession};
+use waggle_model::{Identity, SeenSession};
 
 use super::LocksError;
 use super::reads::Reads;
@@ -75,7 +75,7 @@ impl Who {
             sessions.push(SeenSession {
                 thd,
                 connection_id: head.id,
-                command: u8::try_from(head.command).map(Command).unwrap_or_default(),
+                command: head.command.unwrap_or_default(),
                 is_killed: head.is_killed,
                 noted_start_us: head.start_us,
                 identity: Identity { user, host, database },
