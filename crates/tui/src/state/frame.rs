@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use waggle_model::visible;
 use waggle_model::{
-    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Ending, FatalSignal, Logins, Losses,
-    ProcessorUse, Reading, Record, Samples, StatementLockWait, StorageWaits, TimeClass, Unread,
+    CallsByUser, Cost, DigestKey, DigestName, DigestTotals, Ending, FatalSignal, LastLook, Logins,
+    Losses, ProcessorUse, Reading, Record, Samples, StatementLockWait, StorageWaits, TimeClass,
+    Unread,
 };
 use waggle_sql::Kind;
 
@@ -166,6 +167,13 @@ pub(crate) struct LastSeen {
     pub(crate) ran: usize,
 }
 
+impl LastSeen {
+    fn of(look: &LastLook, end_wall_ns: u64) -> LastSeen {
+        let before_ns = end_wall_ns.saturating_sub(look.wall_ns);
+        LastSeen { before_ns, at_end: look.at_end, ran: look.ran.len() }
+    }
+}
+
 /// One interval of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Frame {
@@ -238,11 +246,10 @@ impl Frame {
         let active = record.active_sessions();
         let Record { server, state, processors, storage, mut interval, running, cost, .. } = record;
         let before = before(&record.ended, &record.logins, &record.unread);
-        let last_look = record.ended.as_ref().and_then(|ended| ended.last_look.as_ref());
+        let Ending { signal, last_look, .. } = record.ended.unwrap_or_default();
         let standstill = state.value().and_then(|state| state.standstill(server.pid));
-        let running = running.value();
-        let ran = last_look.map(|look| &look.ran);
-        let seen = running.or(ran).map_or(&[][..], Vec::as_slice);
+        let running = running.value().map(Vec::as_slice);
+        let ran = last_look.as_ref().map(|look| look.ran.as_slice());
         let length_ns = interval.end_ns.saturating_sub(interval.start_ns);
         let overview = Overview {
             statements: interval.statements,
@@ -251,11 +258,11 @@ impl Frame {
             p50_ns: interval.latency_ns.quantile(0.50),
             p95_ns: interval.latency_ns.quantile(0.95),
             p99_ns: interval.latency_ns.quantile(0.99),
-            running: running.map(Vec::len),
+            running: running.map(<[_]>::len),
             losses: interval.losses,
             is_pooled: record.is_pooled,
         };
-        let mut waits_now = WaitsNow::of(running.map_or(&[], Vec::as_slice), interval.end_ns);
+        let mut waits_now = WaitsNow::of(running.unwrap_or_default(), interval.end_ns);
         let mut rows = Vec::with_capacity(interval.digests.len());
         let mut details = HashMap::with_capacity(interval.digests.len());
         for (key, totals) in interval.digests.drain() {
@@ -289,13 +296,9 @@ impl Frame {
             rows,
             rows_left_out: 0,
             other_calls: interval.other.calls,
-            sessions: sessions(seen, interval.end_ns, literals),
-            last_look: last_look.map(|look| LastSeen {
-                before_ns: record.end_wall_ns.saturating_sub(look.wall_ns),
-                at_end: look.at_end,
-                ran: look.ran.len(),
-            }),
-            signal: record.ended.as_ref().and_then(|ended| ended.signal.clone()),
+            sessions: sessions(running.or(ran).unwrap_or_default(), interval.end_ns, literals),
+            last_look: last_look.as_ref().map(|look| LastSeen::of(look, record.end_wall_ns)),
+            signal,
             details,
         }
     }
