@@ -1,5 +1,6 @@
 //! The last interval of a server.
 
+use std::mem;
 use std::sync::Arc;
 
 use waggle_host::monotonic_ns;
@@ -38,21 +39,20 @@ impl Observer {
     }
 
     /// The last record of a server: what runs in it is what ran at its end, or at the last look.
-    fn ended(&self, record: Record, gone: &Gone, looked_ns: Option<u64>) -> Record {
-        let death = gone.death();
+    fn ended(&self, mut record: Record, gone: &Gone, looked_ns: Option<u64>) -> Record {
+        let (death, why) = (gone.death(), gone.reason());
         let wall_ns = looked_ns.map(|ns| self.clocks.wall_ns(ns));
-        let last_look = wall_ns.zip(record.running.into_value()).map(|(wall_ns, ran)| {
+        let ran = mem::replace(&mut record.running, Reading::Absent(why.clone())).into_value();
+        let last_look = wall_ns.zip(ran).map(|(wall_ns, ran)| {
             let at_end = death.is_some_and(|death| death.ran.is_some());
             LastLook { wall_ns, at_end, ran }
         });
         let signal = death.and_then(|death| death.signal.clone());
-        let why = || gone.reason();
-        Record {
-            running: Reading::absent(why()),
+        if death.is_some() {
             // The kernel may go on taking its threads away.
-            state: if death.is_some() { Reading::absent(why()) } else { record.state },
-            ended: Some(Ending { why: gone.reason(), signal, last_look }),
-            ..record
+            record.state = Reading::Absent(why.clone());
         }
+        record.ended = Some(Ending { why, signal, last_look });
+        record
     }
 }
