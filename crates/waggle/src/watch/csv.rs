@@ -86,11 +86,11 @@ impl<W: Write + Send> Output for Csv<W> {
             let (digests, other) = super::ranked(interval, self.limit);
             let is_rest = other.calls > 0 || other.active_ns > 0 || other.starts_unknown > 0;
             // Where nothing ran, no other line says why.
-            let is_stuck = digests.is_empty() && nothing_can_run(record);
+            let is_explained = digests.is_empty() && says_why_nothing_ran(record);
             for (hash, totals) in digests {
                 self.write(&Row::new(&time, record, Some(hash), totals))?;
             }
-            if is_rest || is_stuck {
+            if is_rest || is_explained {
                 self.write(&Row::new(&time, record, None, &other))?;
             }
         }
@@ -103,9 +103,8 @@ impl<W: Write + Send> Output for Csv<W> {
 }
 
 /// Whether clients wait before any statement of theirs has begun, or the server has ended or stands still.
-fn nothing_can_run(record: &Record) -> bool {
-    let runs = |state: &ProcessState| *state == ProcessState::Runs;
-    let is_still = record.state.value().is_some_and(|state| !runs(state));
+fn says_why_nothing_ran(record: &Record) -> bool {
+    let is_still = record.state.value().is_some_and(|state| !matches!(state, ProcessState::Runs));
     let logins = record.logins.value().is_some_and(|logins| logins.under_way > 0);
     let has_unread = |unread: &Unread| unread.requests > 0 || unread.to_accept > 0;
     is_still || record.ended.is_some() || logins || record.unread.value().is_some_and(has_unread)
