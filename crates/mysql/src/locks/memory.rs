@@ -1,6 +1,6 @@
 //! Waits as they were read in the memory of a server: the same tree as from its tables. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use waggle_model::{
@@ -150,12 +150,13 @@ fn mode(mode: u32) -> Option<String> {
     Some(format!("{name}{}", flags.collect::<String>()))
 }
 
-/// Sessions that InnoDB does not let in; `None` where nobody is known to be one, and of some it is not known.
-fn kept_out(sessions: &[SeenSession]) -> Option<usize> {
+/// Connections that InnoDB does not let in; `None` where nobody is known to be one, and of some it is not known.
+fn kept_out(sessions: &[SeenSession]) -> Option<BTreeSet<u64>> {
     let mut running = sessions.iter().filter(|one| one.command != Command::SLEEP);
     let is_kept_out = |one: &&SeenSession| one.waits_for == Some(TimeClass::InnodbTicket);
-    let count = running.clone().filter(is_kept_out).count();
-    (count > 0 || running.all(|one| one.waits_for.is_some())).then_some(count)
+    let kept_out: BTreeSet<u64> =
+        running.clone().filter(is_kept_out).map(|one| one.connection_id).collect();
+    (!kept_out.is_empty() || running.all(|one| one.waits_for.is_some())).then_some(kept_out)
 }
 
 /// The waits that the states of sessions tell of, or their threads.

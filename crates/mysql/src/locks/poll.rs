@@ -26,8 +26,8 @@ pub struct Locks {
     pub other_waits: Reading<usize>,
     /// Of those, the sessions that wait for no lock.
     pub waits_without_lock: usize,
-    /// Of those, the sessions that InnoDB does not let in; `None` where their threads do not tell that of all.
-    pub kept_out: Option<usize>,
+    /// Of those, the connections that InnoDB does not let in; `None` where their threads do not tell that of all.
+    pub kept_out: Option<BTreeSet<u64>>,
     /// Who blocks whom.
     pub tree: Tree,
     /// Everybody in the tree of whom something is known.
@@ -215,7 +215,11 @@ impl Poller {
             None => None,
         };
         let memory_after = memory.as_ref().map(|_| begun.elapsed());
+        // No state says that a session is kept out of InnoDB, but its thread does.
+        let mut kept_out = None;
         if let Some(memory) = &memory {
+            let by_state = waiting.value().map(Vec::as_slice).unwrap_or_default();
+            kept_out = kept_out_beside(&tree.waits(), by_state, memory);
             tree = both::tree(&tree, &memory.tree);
         }
         let mut sessions = self.sessions(connection, &tree)?;
@@ -224,11 +228,10 @@ impl Poller {
         }
         let is_none = |one: &&Waiting| matches!(one.waits_for, WaitsFor::NoLock(_));
         let by_sql = waiting.value().into_iter().flatten().filter(is_none).count();
-        // No state says that a session is kept out of InnoDB, but its thread does.
-        let kept_out = memory.as_ref().and_then(|memory| memory.kept_out);
         not_known.extend(exceeded_limit.filter(|_| kept_out.is_none()).map(of_limit));
-        let waits_without_lock = by_sql + kept_out.unwrap_or(0);
-        let other_waits = waiting.map(|waiting| waiting.len() + kept_out.unwrap_or(0));
+        let by_thread = kept_out.as_ref().map_or(0, BTreeSet::len);
+        let waits_without_lock = by_sql + by_thread;
+        let other_waits = waiting.map(|waiting| waiting.len() + by_thread);
         let statements = connection.statements() - sent_before;
         Ok(Locks {
             row_waits,
@@ -310,6 +313,14 @@ impl Poller {
     }
 }
 
+/// Whom InnoDB keeps out by the memory, less those of whom SQL tells that they wait. The memory is read later, and each
+/// session counts once: as SQL tells it.
+fn kept_out_beside(by_sql: &[Wait], by_state: &[Waiting], memory: &Locks) -> Option<BTreeSet<u64>> {
+    let by_sql = by_sql.iter().filter_map(|wait| wait.waiter.connection_id());
+    let told: BTreeSet<u64> = by_sql.chain(by_state.iter().map(|one| one.connection)).collect();
+    Some(memory.kept_out.as_ref()? - &told)
+}
+
 /// What is not known where more statements run than InnoDB lets in.
 fn of_limit(limit: u64) -> String {
     format!(
@@ -352,11 +363,10 @@ mod tests {
         assert!(long_ago.calls_for_a_look(&quiet), "nobody counts who waits for a table");
     }
 
-    #[test]
-    fn who_was_seen_counts_and_the_gauge_only_where_nobody_was_looked_at() {
-        let locks = |gauge, row_waiters| Locks {
-            row_waits: Reading::Value(RowWaits { now: gauge, since_start: 9 }),
-            row_waiters,
+    fn nothing() -> Locks {
+        Locks {
+            row_waits: Reading::absent("not read"),
+            row_waiters: None,
             other_waits: Reading::Value(0),
             waits_without_lock: 0,
             kept_out: None,
@@ -366,6 +376,33 @@ mod tests {
             memory_after: None,
             over: Instant::now(),
             statements: 2,
+        }
+    }
+
+    #[test]
+    fn who_is_kept_out_after_another_wait_counts_once() {
+        let waiting = |connection| Waiting {
+            connection,
+            state: "Waiting for table metadata lock".to_owned(),
+            waits_for: WaitsFor::MetadataLock,
+            seconds: None,
+        };
+        let kept_out = |ids: &[u64]| {
+            let memory = Locks { kept_out: Some(ids.iter().copied().collect()), ..nothing() };
+            let by_sql = [waiting(6).wait(LockKind::Row)];
+            kept_out_beside(&by_sql, &[waiting(7)], &memory)
+        };
+        assert_eq!(kept_out(&[6, 7, 8]), Some(BTreeSet::from([8])));
+        assert_eq!(kept_out(&[7]), Some(BTreeSet::new()), "it is known of all");
+        assert_eq!(kept_out_beside(&[], &[], &nothing()), None);
+    }
+
+    #[test]
+    fn who_was_seen_counts_and_the_gauge_only_where_nobody_was_looked_at() {
+        let locks = |gauge, row_waiters| Locks {
+            row_waits: Reading::Value(RowWaits { now: gauge, since_start: 9 }),
+            row_waiters,
+            ..nothing()
         };
         let (yes, no) = (SomebodyWaits::ForLock, SomebodyWaits::No);
         assert_eq!(locks(1, None).somebody_waits(), yes);
