@@ -14,5 +14,6 @@ pub use digests::{DigestPrice, by_digest};
 pub use ladder::{Ladder, ladder};
 pub use proof::{ALPHA, ArmSeen, Price, Proof, Step, TRIM};
 pub use windows::{
-    BLOCK_TRIM, Block, Blocks, CONFIDENCE, GiveUp, Phase, Sum, Switched, Window, holds,
+    BLOCK_TRIM, Block, Blocks, CONFIDENCE, FLOOR_CONFIDENCE, GiveUp, Phase, Slower, Sum, Switched,
+    Window, holds,
 };

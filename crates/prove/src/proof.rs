@@ -36,6 +36,11 @@ impl Price {
         100.0 * ns / self.base_ns
     }
 
+    /// It, and the ends of its interval, nanoseconds.
+    pub fn span(&self) -> [f64; 3] {
+        [self.ns, self.ns - self.half_width_ns, self.ns + self.half_width_ns]
+    }
+
     /// Whether the interval holds a value.
     pub fn holds(&self, ns: f64) -> bool {
         (self.ns - ns).abs() <= self.half_width_ns

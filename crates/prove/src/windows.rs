@@ -102,8 +102,9 @@ impl Block {
 pub const BLOCK_TRIM: f64 = 0.2;
 /// Of the intervals.
 pub const CONFIDENCE: f64 = 0.95;
-/// The windows that are off differ by more than chance, if an interval of this confidence leaves out 0.
-const UNSOUND: f64 = 0.99;
+/// Of the interval of the noise floor. The windows that are off differ by more than chance if it leaves out 0: of trials in
+/// which all is well, one in a hundred says so.
+pub const FLOOR_CONFIDENCE: f64 = 0.99;
 
 /// All windows of a phase together.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,14 +172,11 @@ impl Blocks {
     /// All that is known.
     pub fn found(&self) -> Switched {
         let interval = |values: &[f64]| trimmed_interval(values, BLOCK_TRIM, CONFIDENCE);
-        let floor_ns = interval(&self.floor_ns);
-        let surely = floor_ns.as_ref().and_then(|floor| floor.at(UNSOUND));
         Switched {
             base_ns: interval(&self.base_ns).map(|base| base.value),
             added_ns: self.added_ns(),
-            floor_ns,
+            floor_ns: trimmed_interval(&self.floor_ns, BLOCK_TRIM, FLOOR_CONFIDENCE),
             slower_percent: interval(&self.slower_percent),
-            is_unsound: surely.is_some_and(|floor| !holds(&floor, 0.0)),
             sums: self.sums.clone(),
             blocks: self.count,
         }
@@ -192,16 +190,21 @@ pub struct Switched {
     pub base_ns: Option<f64>,
     /// What is added while it is on, nanoseconds per statement; `None` with too few blocks.
     pub added_ns: Option<Estimate>,
-    /// The same of the windows that are off, which is chance: the noise floor.
+    /// The same of the windows that are off, which is chance: the noise floor, of [`FLOOR_CONFIDENCE`].
     pub floor_ns: Option<Estimate>,
     /// By how much fewer statements came per second while it was on, percent.
     pub slower_percent: Option<Estimate>,
-    /// Whether the windows that are off differ by more than chance: then nothing here is to be trusted.
-    pub is_unsound: bool,
     /// Off, off again, on.
     pub sums: [Sum; 3],
     /// How many blocks there were.
     pub blocks: usize,
+}
+
+impl Switched {
+    /// Whether the windows that are off differ by more than chance: then nothing here is to be trusted.
+    pub fn is_unsound(&self) -> bool {
+        self.floor_ns.as_ref().is_some_and(|floor| !holds(floor, 0.0))
+    }
 }
 
 /// Whether an interval holds a value.
@@ -209,16 +212,30 @@ pub fn holds(estimate: &Estimate, value: f64) -> bool {
     estimate.low <= value && value <= estimate.high
 }
 
+/// How the server became slower than is allowed while it was on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slower {
+    /// In two blocks one after the other, less than a third of the statements came.
+    Standstill,
+    /// The statements per second fell, over all blocks.
+    Throughput,
+    /// p99 rose, over all blocks.
+    P99,
+}
+
 /// Watches whether the server becomes slower than is allowed while it is on.
 #[derive(Clone, Debug)]
 pub struct GiveUp {
     rate: Watch,
     p99: Watch,
+    /// Whether it nearly stood still in the last block.
+    stood_still: bool,
 }
 
 /// Blocks with fewer statements in a window that is off say nothing.
 const HEEDED_MIN: u64 = 10;
-/// With as many, a single block is enough where less than a third is left while it is on.
+/// With as many it is heeded whether less than a third is left while it is on. One block says nothing: the host may have
+/// taken the processors away.
 const STANDSTILL_MIN: u64 = 100;
 /// The chance to give up without need.
 const GIVE_UP_ERROR: f64 = 0.01;
@@ -229,17 +246,19 @@ impl GiveUp {
         // Of logarithms, which are above and below 0 alike where nothing differs.
         let limit = (1.0 + share).ln();
         let watch = || Watch::new(limit, limit + 1.0, GIVE_UP_ERROR / 2.0);
-        Some(GiveUp { rate: watch()?, p99: watch()? })
+        Some(GiveUp { rate: watch()?, p99: watch()?, stood_still: false })
     }
 
-    /// Takes a block; says what became worse. It takes about ten blocks to say so, and one where the server nearly stands
+    /// Takes a block; says what became worse. It takes about ten blocks to say so, and two where the server nearly stands
     /// still.
-    pub fn heed(&mut self, block: &Block) -> Option<&'static str> {
+    pub fn heed(&mut self, block: &Block) -> Option<Slower> {
         if block.least_off() < HEEDED_MIN {
             return None;
         }
-        if block.least_off() >= STANDSTILL_MIN && 3 * block.on.statements() < block.least_off() {
-            return Some(THROUGHPUT);
+        let stands_still =
+            block.least_off() >= STANDSTILL_MIN && 3 * block.on.statements() < block.least_off();
+        if std::mem::replace(&mut self.stood_still, stands_still) && stands_still {
+            return Some(Slower::Standstill);
         }
         let p99 = |window: &Window| window.times.latency.quantile(0.99);
         let off_rate = block.both_off(|window| Some(window.rate()))?;
@@ -249,14 +268,12 @@ impl GiveUp {
             _ => false,
         };
         match (is_slow, is_late) {
-            (true, _) => Some(THROUGHPUT),
-            (_, true) => Some("p99"),
+            (true, _) => Some(Slower::Throughput),
+            (_, true) => Some(Slower::P99),
             _ => None,
         }
     }
 }
-
-const THROUGHPUT: &str = "throughput";
 
 #[cfg(test)]
 mod tests {
@@ -301,7 +318,7 @@ mod tests {
         let found = found(&blocks(&mut random, 5_000, 0));
         let (added, floor) = (found.added_ns.unwrap(), found.floor_ns.unwrap());
         assert!(holds(&added, 5_000.0) && !holds(&added, 4_000.0), "{added:?}");
-        assert!(holds(&floor, 0.0) && !found.is_unsound, "{floor:?}");
+        assert!(holds(&floor, 0.0) && !found.is_unsound(), "{floor:?}");
         assert_eq!((found.blocks, found.sums[2].statements), (60, 60_000));
         assert!((found.sums[0].rate() - 10_000.0).abs() < 1.0);
     }
@@ -309,7 +326,7 @@ mod tests {
     #[test]
     fn windows_that_should_be_alike_and_are_not_say_that_nothing_is_to_be_trusted() {
         let found = found(&blocks(&mut Random::seeded(4), 5_000, 3_000));
-        assert!(found.is_unsound, "{:?}", found.floor_ns);
+        assert!(found.is_unsound(), "{:?}", found.floor_ns);
     }
 
     #[test]
@@ -333,7 +350,19 @@ mod tests {
         };
         let slower = |on| slower_than(1_000, on);
         assert_eq!((slower(990), slower_than(0, 0), slower_than(3, 0)), (None, None, None));
-        assert_eq!([slower(0), slower(300)], [Some(("throughput", 1)); 2]);
-        assert!(slower(700).is_some_and(|(what, at)| what == "throughput" && at < 30));
+        assert_eq!([slower(0), slower(300)], [Some((Slower::Standstill, 2)); 2]);
+        assert!(slower(700).is_some_and(|(what, at)| what == Slower::Throughput && at < 30));
+    }
+
+    #[test]
+    fn one_block_in_which_the_host_took_the_processors_away_ends_nothing() {
+        let mut give_up = GiveUp::new(0.1).unwrap();
+        let block = |on| Block {
+            off: window(10_000, 1_000),
+            off_again: window(10_000, 1_001),
+            on: window(10_000, on),
+        };
+        let counts = (0..60).map(|at| if at % 20 == 5 { 10 } else { 995 + at % 9 });
+        assert_eq!(counts.map(|on| give_up.heed(&block(on))).find(Option::is_some), None);
     }
 }

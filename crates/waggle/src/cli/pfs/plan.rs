@@ -199,8 +199,32 @@ impl<'a> PlanJson<'a> {
     }
 }
 
-/// How many rows of what change, and how.
+/// How many rows of what change, and how; then the statements that do it.
 pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
+    let mut text = rows_in_words(plan, verbose);
+    if !plan.changes.is_empty() {
+        text.push('\n');
+    }
+    let names = if verbose { usize::MAX } else { NAMES_PRINTED };
+    // A counter of InnoDB takes a statement of its own.
+    let of_counters = plan.changes.partition_point(|change| change.table != Table::Metrics);
+    let (rows, counters) = plan.changes.split_at(of_counters);
+    for sql in statements(rows).filter_map(|batch| batch.shortened(names)) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{};", on_a_line(&sql));
+    }
+    let switches: Vec<_> = statements(counters).filter_map(|batch| batch.sql()).collect();
+    for sql in switches.iter().take(names) {
+        let _ = writeln!(text, "{};", on_a_line(sql));
+    }
+    if switches.len() > names {
+        let _ = writeln!(text, "/* and {} more */", switches.len() - names);
+    }
+    text
+}
+
+/// How many rows of what change, and how.
+pub(in super::super) fn rows_in_words(plan: &Plan, verbose: bool) -> String {
     let mut text = String::new();
     if plan.changes.is_empty() {
         text.push_str("nothing to change\n");
@@ -227,23 +251,6 @@ pub(in super::super) fn in_words(plan: &Plan, verbose: bool) -> String {
     }
     for later in &plan.later {
         let _ = writeln!(text, "not at once: {}", on_a_line(later));
-    }
-    if !plan.changes.is_empty() {
-        text.push('\n');
-    }
-    let names = if verbose { usize::MAX } else { NAMES_PRINTED };
-    // A counter of InnoDB takes a statement of its own.
-    let of_counters = plan.changes.partition_point(|change| change.table != Table::Metrics);
-    let (rows, counters) = plan.changes.split_at(of_counters);
-    for sql in statements(rows).filter_map(|batch| batch.shortened(names)) {
-        let _ = writeln!(text, "{};", on_a_line(&sql));
-    }
-    let switches: Vec<_> = statements(counters).filter_map(|batch| batch.sql()).collect();
-    for sql in switches.iter().take(names) {
-        let _ = writeln!(text, "{};", on_a_line(sql));
-    }
-    if switches.len() > names {
-        let _ = writeln!(text, "/* and {} more */", switches.len() - names);
     }
     text
 }

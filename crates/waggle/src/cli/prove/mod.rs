@@ -38,7 +38,7 @@ pub(super) use switched::keeper;
 const AFTER_HELP: &str = "\
 For each statement a coin decides what waggle collects of it. Nothing is changed in the server. \
 Statements of which nothing is collected are counted as left out.
-Exit code 1 where too few statements came to say anything.
+Exit code 1 where too few statements came to say anything, 4 where the server ended meanwhile.
 
 Example: waggle prove --within 50ns";
 
@@ -196,9 +196,7 @@ fn run_own(args: OwnArgs) -> Result<Outcome, Failure> {
     );
     print(args.json, &json::of(&report), || text::of(&report))?;
     if let Some(price) = report.proof.total.filter(|_| is_usual && !report.trial.has_shapes) {
-        let Price { ns, half_width_ns, base_ns, .. } = price;
-        let span = [ns, ns - half_width_ns, ns + half_width_ns];
-        keep(&report.server, Proven::WAGGLE, Method::Coin, span, base_ns)?;
+        keep(&report.server, Proven::WAGGLE, Method::Coin, price.span(), price.base_ns)?;
     }
     let misread = lacking::misread(&report.seen.losses);
     let ended = report.seen.gone.as_ref();

@@ -20,6 +20,7 @@ const PICTURE: usize = 48;
 
 pub(super) fn of(report: &Report) -> String {
     let mut text = sentence(report);
+    not_in_it(&mut text, report);
     table(&mut text, report);
     picture(&mut text, &report.course);
     if let Some(by_digest) = &report.by_digest {
@@ -57,30 +58,53 @@ fn sentence(report: &Report) -> String {
     let seconds = report.length.as_secs_f64();
     let Server { pid, flavour, version, .. } = &report.server;
     let of = format!("pid {pid}, {flavour} {version}; {statements} statements in {seconds:.0} s");
-    let what = match report.is_test() {
-        true => "What was injected costs",
-        false => "waggle costs the server",
+    let (what, base) = match report.is_test() {
+        true => ("injected time", "a statement without it"),
+        false => ("waggle", "a statement of which nothing is collected"),
     };
     match &report.proof.total {
-        Some(price) => {
-            let Price { ns, half_width_ns, base_ns, .. } = price;
-            let base = format!("the {:.2} µs that a statement takes without it", base_ns / 1e3);
-            let [low, high] = [ns - half_width_ns, ns + half_width_ns].map(|ns| price.percent(ns));
-            match price.holds(0.0) {
-                true => format!(
-                    "No cost is seen: {} ns of processor time per statement, at most {:.1} % of {base} ({of}).\n",
-                    with_interval(price),
-                    high.max(0.0)
-                ),
-                false => format!(
-                    "{what} {ns:.0} ± {half_width_ns:.0} ns of processor time per statement: {:.1} % ({low:.1} to \
-                     {high:.1}) of {base} ({of}).\n",
-                    price.percent(*ns)
-                ),
-            }
-        }
+        Some(price) => format!("{} ({of}).\n", cost(what, price.span(), price.base_ns, base)),
         None => format!("Not measured: too few statements to say anything ({of}).\n"),
     }
+}
+
+/// What something costs a server, nanoseconds and their interval beside those of a statement: as much as is known of it.
+pub(super) fn cost(what: &str, span: [f64; 3], base_ns: f64, base: &str) -> String {
+    let percent = |ns: f64| 100.0 * ns / base_ns;
+    let of = format!("of the {:.2} µs of {base}", base_ns / 1e3);
+    let (verb, [ns, low, high]) = match span {
+        [_, low, high] if low <= 0.0 && high >= 0.0 => {
+            return format!(
+                "What {what} costs the server cannot be told from nothing: between {low:+.0} and {high:+.0} ns of \
+                 processor time per statement, {:+.1} to {:+.1} % {of}",
+                percent(low),
+                percent(high)
+            );
+        }
+        [ns, low, high] if ns < 0.0 => ("saves", [-ns, -high, -low]),
+        _ => ("costs", span),
+    };
+    format!(
+        "{what} {verb} the server {ns:.0} ± {:.0} ns of processor time per statement: {:.1} % ({:.1} to {:.1}) {of}",
+        (high - low) / 2.0,
+        percent(ns),
+        percent(low),
+        percent(high)
+    )
+}
+
+/// What both arms pay, and what the server does not.
+fn not_in_it(text: &mut String, report: &Report) {
+    let own = report.seen.own_ns();
+    let own = own.map_or("not measured".to_owned(), |ns| format!("{ns:.0} ns per statement"));
+    let entry = report.entry.map_or("not measured".to_owned(), |(ns, at)| {
+        format!("about {ns:.0} ns at each {at} of this host, at receives and context switches not measured")
+    });
+    line(text, format_args!("Not in that: waggle's own process, {own}."));
+    line(
+        text,
+        format_args!("Not in that: entering its programs, for every statement pays it, {entry}."),
+    );
 }
 
 fn table(text: &mut String, report: &Report) {
@@ -215,13 +239,10 @@ fn beside(text: &mut String, report: &Report) {
     if let Some(price) = &proof.carried_over {
         line(text, format_args!("carried over to the next statement: {} ns", with_interval(price)));
     }
-    let own = report.seen.own_ns().map_or("not measured".to_owned(), |ns| {
-        format!("{ns:.0} ns of processor time per statement, not in the price")
-    });
     let memory = report.seen.rss_bytes.map_or("not measured".to_owned(), |bytes| {
         format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))
     });
-    line(text, format_args!("waggle's own process: {own}; memory {memory}"));
+    line(text, format_args!("memory of waggle: {memory}"));
     let left_out = match report.is_test() {
         true => String::new(),
         false => format!("{} left out by the coin, ", thousands(proof.left_out())),
@@ -234,15 +255,6 @@ fn beside(text: &mut String, report: &Report) {
     if let Some(ns) = proof.injected_ns {
         line(text, format_args!("injected: {ns:.0} ns"));
     }
-    let entry = report.entry.map_or("not measured".to_owned(), |(ns, at)| {
-        format!("that of the tap about {ns:.0} ns at each {at} of this host")
-    });
-    line(
-        text,
-        format_args!(
-            "not in the price, for every statement pays it: the entry of the programs, {entry}"
-        ),
-    );
 }
 
 pub(super) fn thousands(count: u64) -> String {

@@ -28,6 +28,10 @@ pub(in super::super) fn in_words(all: &[Proven]) -> String {
     for one in all {
         let Proven { what, method, ns, low_ns, high_ns, base_ns, .. } = one;
         let percent = 100.0 * ns / base_ns;
+        let cost = match *low_ns <= 0.0 && *high_ns >= 0.0 {
+            true => format!("{low_ns:+.0} to {high_ns:+.0} ns, which cannot be told from nothing,"),
+            false => format!("{ns:.0} ns ({low_ns:.0} to {high_ns:.0}), {percent:.1} %"),
+        };
         let how = match method {
             Method::Coin => "a coin for each statement",
             Method::Windows => "in windows",
@@ -35,7 +39,7 @@ pub(in super::super) fn in_words(all: &[Proven]) -> String {
         // A text takes whatever is written.
         let _ = writeln!(
             text,
-            "  {what:<24} {ns:.0} ns ({low_ns:.0} to {high_ns:.0}), {percent:.1} % of {:.1} µs, {how}, {}",
+            "  {what:<24} {cost} of {:.1} µs, {how}, {}",
             base_ns / 1e3,
             one.ago(now)
         );

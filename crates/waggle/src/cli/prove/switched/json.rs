@@ -2,7 +2,7 @@
 //! measured.
 
 use serde::Serialize;
-use waggle_prove::{BLOCK_TRIM, CONFIDENCE, Sum, TRIM};
+use waggle_prove::{BLOCK_TRIM, CONFIDENCE, FLOOR_CONFIDENCE, Slower, Sum, TRIM};
 use waggle_stats::Estimate;
 
 use super::super::json::QuantilesJson;
@@ -26,13 +26,35 @@ pub(super) struct SwitchedJson<'a> {
     added_percent: Option<IntervalJson>,
     /// The windows that are off beside each other.
     floor_ns: Option<IntervalJson>,
+    floor_confidence: f64,
     throughput_percent: Option<IntervalJson>,
     is_unsound: bool,
+    /// By a signal.
+    is_stopped: bool,
     witness: Option<WitnessJson>,
-    gave_up: Option<&'static str>,
+    gave_up: Option<GaveUpJson>,
     off: PhaseJson,
     off_again: PhaseJson,
     on: PhaseJson,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+enum GaveUpJson {
+    Standstill,
+    Throughput,
+    P99,
+}
+
+impl From<Slower> for GaveUpJson {
+    fn from(slower: Slower) -> GaveUpJson {
+        match slower {
+            Slower::Standstill => GaveUpJson::Standstill,
+            Slower::Throughput => GaveUpJson::Throughput,
+            Slower::P99 => GaveUpJson::P99,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -96,10 +118,12 @@ pub(super) fn of(report: &Report) -> SwitchedJson<'_> {
         added_ns: interval(&switched.added_ns),
         added_percent: added.zip(switched.base_ns).map(|(added, base)| times(added, 100.0 / base)),
         floor_ns: interval(&switched.floor_ns),
+        floor_confidence: FLOOR_CONFIDENCE,
         throughput_percent: switched.slower_percent.as_ref().map(|slower| times(slower, -1.0)),
-        is_unsound: switched.is_unsound,
+        is_unsound: switched.is_unsound(),
+        is_stopped: report.is_stopped,
         witness: report.witness.map(witness),
-        gave_up: report.gave_up,
+        gave_up: report.gave_up.map(GaveUpJson::from),
         off,
         off_again,
         on,
@@ -117,6 +141,6 @@ mod tests {
     fn the_reference_documents_every_property_of_the_json() {
         let schema = schema_for!(SwitchedJson<'_>);
         assert_kept("prove-switched", &schema);
-        assert_explained("prove-switched", &schema, 25);
+        assert_explained("prove-switched", &schema, 27);
     }
 }

@@ -16,7 +16,7 @@ use waggle_model::Server;
 use waggle_mysql::Connection;
 use waggle_observe::Capture;
 use waggle_probes::coin::Tosses;
-use waggle_prove::{Block, Blocks, GiveUp, Phase, Switched, Window};
+use waggle_prove::{Block, Blocks, GiveUp, Phase, Slower, Switched, Window};
 use waggle_stats::Random;
 
 use super::super::watch::CaptureArgs;
@@ -43,11 +43,11 @@ const WITNESSED: usize = 3;
 /// How long, and when it ends earlier.
 #[derive(Debug, clap::Args)]
 pub(super) struct WindowArgs {
-    /// Try for this time. A bare number is seconds.
+    /// Try for this time; a block that has begun then comes to its end. A bare number is seconds.
     #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = some_time)]
     duration: Duration,
-    /// Stop and undo when throughput or p99 are worse by more than this while it is on: at once where the server nearly
-    /// stands still, else after about ten blocks.
+    /// Stop and undo when throughput or p99 are worse by more than this while it is on: after two blocks where the server
+    /// nearly stands still, else after about ten.
     #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = super::super::pfs::hold::percent)]
     give_up: f64,
     /// One JSON object.
@@ -124,13 +124,15 @@ struct Report {
     switch: Duration,
     /// By a signal.
     is_stopped: bool,
+    /// No statement came, so that nothing was switched.
+    is_idle: bool,
     witness: Option<Witness>,
     /// As [`Switch::shown_by`].
     shown_by: Option<&'static str>,
     /// With what it is compared.
     without: String,
     /// What became slower, so that the trial ended.
-    gave_up: Option<&'static str>,
+    gave_up: Option<Slower>,
 }
 
 impl Report {
@@ -139,11 +141,13 @@ impl Report {
         self.shown_by.is_some() && self.witness.is_none_or(Witness::is_switched)
     }
 
+    /// Whether the trial came to its end and found a price. Who ends it when he likes what he sees has no interval.
     fn is_answer(&self) -> bool {
         self.switched.added_ns.is_some()
-            && !self.switched.is_unsound
+            && !self.switched.is_unsound()
             && self.is_switched()
             && self.gave_up.is_none()
+            && !self.is_stopped
     }
 }
 
@@ -176,6 +180,18 @@ impl<S: Switch> Trial<'_, S> {
         while !self.is_stopped() && begun.elapsed() < time {
             std::thread::sleep((time.saturating_sub(begun.elapsed())).min(LOOK_EVERY));
         }
+    }
+
+    /// Whether a statement comes before this time is over. Nothing is switched until then.
+    fn has_statements(&mut self, time: Duration, line: &mut Line) -> bool {
+        let begun = Instant::now();
+        while !self.is_stopped() && begun.elapsed() < time {
+            if self.window(Phase::Off, WINDOW_MIN).times.requests > 0 {
+                return true;
+            }
+            line.tell("waits for a statement before anything is switched");
+        }
+        false
     }
 
     /// One window of a phase.
@@ -260,11 +276,16 @@ fn take<S: Switch>(
     let mut trial = Trial { tosses, switch, stop, random, is_on: false, witness: None };
     let (mut blocks, mut gave_up) = (Blocks::default(), None);
     let (mut window, mut turning) = (WINDOW_MIN, Duration::ZERO);
+    let mut is_idle = true;
     let begun = Instant::now();
     trial.tosses.start();
     let mut go = || -> Result<(), S::Error> {
         let mut line = Line::new();
         let mut allowed = GiveUp::new(args.give_up);
+        is_idle = !trial.has_statements(args.duration, &mut line);
+        if is_idle {
+            return Ok(());
+        }
         let Some(length) = trial.length(&mut turning)? else { return Ok(()) };
         window = length;
         while begun.elapsed() < args.duration && gave_up.is_none() {
@@ -287,6 +308,7 @@ fn take<S: Switch>(
         window,
         switch: turning,
         is_stopped: trial.is_stopped(),
+        is_idle,
         witness: trial.witness,
         shown_by: trial.switch.shown_by(),
         without,

@@ -1,6 +1,6 @@
 //! A program of others: an exporter, a sniffer, a tool that sets breakpoints.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -9,10 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
+use waggle_probes::servers::discover::Found;
+use waggle_sql::stable_hash;
 
 use super::super::super::watch::CaptureArgs;
 use super::super::super::{Failure, Outcome, pause, stop_on_signal};
 use super::{Asked, Count, LOOK_EVERY, Switch, WindowArgs, in_trial, show, take};
+
+/// How often it is looked whether the server ends with a program.
+const LAST_LOOKS: u32 = 10;
 
 /// Price a program, such as a tracer or a monitor: it is started and ended again and again.
 ///
@@ -23,7 +28,8 @@ use super::{Asked, Count, LOOK_EVERY, Switch, WindowArgs, in_trial, show, take};
 /// ends when waggle is killed, too.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: waggle prove program --start 500ms -- strace -f -e trace=futex -o /dev/null -p 1234"
+    after_help = "Exit code 1 where there is no price or it ended early, 4 where the server, the program or a right is missing.\n\n\
+                  Example: waggle prove program --start 500ms -- strace -f -e trace=futex -o /dev/null -p 1234"
 )]
 pub(in super::super) struct ProgramArgs {
     /// How long it takes from its start until it is at work.
@@ -40,17 +46,16 @@ pub(in super::super) fn run_program(args: &ProgramArgs) -> Result<Outcome, Failu
     let stop = stop_on_signal()?;
     let windows = &args.windows;
     let (capture, server, tosses) = in_trial(CaptureArgs::of(windows.pid), &stop)?;
-    // Its arguments may hold a secret.
-    let name = Path::new(&args.command[0]).file_name().unwrap_or(&args.command[0]);
+    let found = capture.watched().get(&server.pid).map(|watched| watched.found().clone());
     let asked = Asked {
         server,
-        what: format!("program {}", name.display()),
+        what: format!("program {}", name(&args.command)),
         without: "without it".to_owned(),
         tosses,
         args: windows,
     };
-    let mut program =
-        Program { command: &args.command, start: args.start, keeper: None, stop: &stop };
+    let (command, start) = (&args.command[..], args.start);
+    let mut program = Program { command, start, keeper: None, server: found, stop: &stop };
     let (report, ended) = take(asked, &mut program, &stop);
     drop(capture);
     let ended = ended.and_then(|()| program.end());
@@ -61,17 +66,30 @@ pub(in super::super) fn run_program(args: &ProgramArgs) -> Result<Outcome, Failu
     ended.map(|()| Outcome::No)
 }
 
+/// A command line by its program and some digits that tell it from others: its arguments may hold a secret.
+fn name(command: &[OsString]) -> String {
+    let program = Path::new(&command[0]).file_name().unwrap_or(&command[0]);
+    let line = command.join(OsStr::new("\0"));
+    let digits = stable_hash(line.as_encoded_bytes()) & 0xffff;
+    format!("{} {digits:04x}", program.display())
+}
+
 /// A program that is started and ended.
 struct Program<'a> {
     command: &'a [OsString],
     start: Duration,
     /// What keeps it running.
     keeper: Option<Child>,
+    /// Under which it runs.
+    server: Option<Found>,
     stop: &'a AtomicBool,
 }
 
 impl Program<'_> {
     fn begin(&mut self) -> Result<(), Failure> {
+        if self.has_server_ended() {
+            return Err(server_ended());
+        }
         let keeper = Command::new("/proc/self/exe")
             .args(["keep-program", "--"])
             .args(self.command)
@@ -98,6 +116,14 @@ impl Program<'_> {
             None => Ok(()),
             Some(status) => {
                 self.keeper = None;
+                // Many programs end with the server under which they run, and some before it.
+                let has_server_ended = |_| {
+                    thread::sleep(LOOK_EVERY);
+                    self.has_server_ended()
+                };
+                if (0..LAST_LOOKS).any(has_server_ended) {
+                    return Err(server_ended());
+                }
                 let name = self.command[0].display();
                 // It has said why.
                 let what = match status.code() {
@@ -112,6 +138,10 @@ impl Program<'_> {
         }
     }
 
+    fn has_server_ended(&self) -> bool {
+        self.server.as_ref().is_some_and(Found::has_ended)
+    }
+
     /// Ends it, and waits until it has.
     fn end(&mut self) -> Result<(), Failure> {
         self.check()?;
@@ -121,6 +151,10 @@ impl Program<'_> {
         }
         Ok(())
     }
+}
+
+fn server_ended() -> Failure {
+    Failure::Cannot(anyhow!("the server has ended"))
 }
 
 impl Switch for Program<'_> {

@@ -21,7 +21,7 @@ use waggle_mysql::{Connection, ConnectionError};
 use super::super::super::account::AccountArgs;
 use super::super::super::pfs::history::{recover, row, tell_rest};
 use super::super::super::pfs::hold::{begin, failed, left_to_the_guardian, tell_locked};
-use super::super::super::pfs::plan::{find, in_words, plan};
+use super::super::super::pfs::plan::{find, plan, rows_in_words};
 use super::super::super::{Failure, Outcome, innodb, pfs, stop_on_signal, write_json};
 use super::{Asked, Count, Switch, WindowArgs, show, take, watch};
 use crate::streams::{stderr, stdout, tell};
@@ -29,7 +29,9 @@ use crate::streams::{stderr, stdout, tell};
 /// Beside each help.
 const UNDONE: &str = "\
 Every change is written to a journal before it is made. It is undone at the end, within two seconds of waggle's death, and by \
-`waggle pfs rollback`.";
+`waggle pfs rollback`.
+
+Exit code 1 where there is no price or it ended early, 4 where the server, a right or a kernel feature is missing.";
 
 fn after_help(example: &str) -> String {
     format!("{UNDONE}\n\nExample: {example} --defaults-file /etc/mysql/waggle.cnf")
@@ -165,7 +167,7 @@ fn run(
     recover(&mut connection, &stop)?;
     let (capture, server, tosses) = watch(args, &mut connection, &stop)?;
     let Planned { before, without, plan } = planned(&mut connection)?;
-    write!(stderr(), "{}", in_words(&plan, false))?;
+    write!(stderr(), "{}", rows_in_words(&plan, false))?;
     if plan.changes.is_empty() {
         tell!("waggle: all of it is set already, so that there is nothing to compare");
         return Ok(Outcome::No);

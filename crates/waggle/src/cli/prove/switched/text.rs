@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use waggle_model::Server;
-use waggle_prove::{Blocks, Sum, Switched, holds};
+use waggle_prove::{Blocks, FLOOR_CONFIDENCE, Slower, Sum, Switched};
 use waggle_stats::Estimate;
 
-use super::super::text::{LATENCY, line, thousands};
+use super::super::text::{LATENCY, cost, line, thousands};
 use super::Report;
 
 /// How far a trial is.
@@ -29,45 +29,51 @@ pub(super) fn of(report: &Report) -> String {
 fn sentence(report: &Report) -> String {
     let Report { server: Server { pid, flavour, version, .. }, switched, what, without, .. } =
         report;
-    let seconds = report.length.as_secs_f64();
-    let of =
-        format!("pid {pid}, {flavour} {version}; {} blocks in {seconds:.0} s", switched.blocks);
+    let (blocks, seconds) = (switched.blocks, report.length.as_secs_f64());
+    let blocks = format!("{blocks} {}", if blocks == 1 { "block" } else { "blocks" });
+    let of = format!("pid {pid}, {flavour} {version}; {blocks} in {seconds:.0} s");
     let found = switched.added_ns.as_ref().zip(switched.base_ns);
-    let (added, base_ns) = match (why_not(report), found) {
-        (Some(why), _) => return format!("Not measured: {why} ({of}).\n"),
-        (None, None) => {
-            return format!("Not measured: too few statements to say anything ({of}).\n");
+    let known = match (why_not(report), found) {
+        (Some(why), _) => format!("Not measured: {why}"),
+        (None, None) => "Not measured: too few statements to say anything".to_owned(),
+        (None, Some((added, base_ns))) => {
+            let span = [added.value, added.low, added.high];
+            cost(&format!("`{what}`"), span, base_ns, &format!("a statement {without}"))
         }
-        (None, Some(found)) => found,
     };
-    let base = format!("the {:.2} µs that a statement takes {without}", base_ns / 1e3);
-    let percent = |ns: f64| (100.0 * ns / base_ns).abs();
-    if holds(added, 0.0) {
-        let added_words = with_interval(added);
-        let most = (100.0 * added.high / base_ns).max(0.0);
-        return format!(
-            "No cost of `{what}` is seen: {added_words} ns of processor time per statement, at most {most:.1} % of {base} \
-             ({of}){}.\n",
-            beside_it(switched)
-        );
+    match report.gave_up {
+        Some(slower) => {
+            let why = became_slower(slower, switched);
+            format!("`{what}` was undone early, because {why}. {known} ({of}).\n")
+        }
+        None => format!("{known} ({of}).\n"),
     }
-    let (verb, low, high) = match added.value < 0.0 {
-        true => ("saves", added.high, added.low),
-        false => ("costs", added.low, added.high),
-    };
-    format!(
-        "`{what}` {verb} the server {:.0} ± {:.0} ns of processor time per statement: {:.1} % ({:.1} to {:.1}) of {base} ({of}).\n",
-        added.value.abs(),
-        added.half_width(),
-        percent(added.value),
-        percent(low),
-        percent(high)
-    )
+}
+
+/// What was worse than --give-up allows.
+fn became_slower(slower: Slower, switched: &Switched) -> String {
+    match (slower, &switched.slower_percent) {
+        (Slower::Throughput, Some(Estimate { value, low, high, .. })) => {
+            format!("throughput was {value:.1} % ({low:.1} to {high:.1}) less while it was on")
+        }
+        (Slower::Throughput, None) => "throughput was less while it was on".to_owned(),
+        (Slower::P99, _) => "p99 was longer while it was on".to_owned(),
+        (Slower::Standstill, _) => {
+            "in two blocks one after the other less than a third of the statements came while it was on".to_owned()
+        }
+    }
 }
 
 /// Why there is no price.
 fn why_not(report: &Report) -> Option<String> {
     let Report { switched, what, .. } = report;
+    match (report.is_idle, report.is_stopped) {
+        (true, true) => {
+            return Some("it was stopped before a statement came; nothing was switched".to_owned());
+        }
+        (true, false) => return Some("no statement came, so nothing was switched".to_owned()),
+        _ => {}
+    }
     if report.shown_by.is_none() {
         return Some(format!("the server did not take all of `{what}`"));
     }
@@ -85,19 +91,9 @@ fn why_not(report: &Report) -> Option<String> {
             "`{what}` was set, and nothing shows that it does anything under this load"
         ));
     }
-    switched.is_unsound.then(|| {
+    switched.is_unsound().then(|| {
         "the windows in which it is off differ from each other, so do not trust these figures; try again, for longer".to_owned()
     })
-}
-
-/// What the throughput says where the processor time says nothing.
-fn beside_it(switched: &Switched) -> String {
-    match &switched.slower_percent {
-        Some(slower) if slower.low > 0.0 => {
-            format!("; but {:.1} % fewer statements came while it was on", slower.value)
-        }
-        _ => String::new(),
-    }
 }
 
 fn table(text: &mut String, report: &Report) {
@@ -130,7 +126,14 @@ fn beside(text: &mut String, report: &Report) {
     let switched = &report.switched;
     if let Some(floor) = &switched.floor_ns {
         let floor = with_interval(floor);
-        line(text, format_args!("noise floor, off beside off again: {floor} ns"));
+        let confidence = 100.0 * FLOOR_CONFIDENCE;
+        let what = "noise floor, off beside off again";
+        line(
+            text,
+            format_args!(
+                "{what}: {floor} ns ({confidence:.0} %); no price where that leaves out 0"
+            ),
+        );
     }
     if let Some(slower) = &switched.slower_percent {
         let (value, half) = (-slower.value, slower.half_width());
@@ -153,13 +156,10 @@ fn beside(text: &mut String, report: &Report) {
             }
         }
     }
-    if let Some(what) = report.gave_up {
-        line(
-            text,
-            format_args!(
-                "ended early: {what} became worse than --give-up allows; it was undone at once"
-            ),
-        );
+    if report.is_stopped && switched.blocks > 0 {
+        let why =
+            "stopped before its time, while the interval holds for one look at its end: not kept";
+        line(text, format_args!("{why}"));
     }
 }
 
