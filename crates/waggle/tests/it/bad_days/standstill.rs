@@ -1,13 +1,14 @@
-//! A server that is stopped as a whole.
+//! A server that is stopped as a whole: by a signal, a debugger, or the freezer of its control group.
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command as Program, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use waggle_testkit::client::Command;
-use waggle_testkit::{Account, Client, Server, Version};
+use waggle_testkit::{Account, Client, Killed, Server, Version, wait_until};
 
 use super::control_group::{ControlGroup, Setting};
 use crate::load::session;
@@ -121,6 +122,32 @@ fn a_server_that_a_signal_stopped_is_shown_so_and_nobody_says_that_nobody_waits(
         is_told(&server, &mut waggle, "stopped", &words);
         let at_least = since.elapsed();
         drop(goes);
+        goes_on(&server, &mut waggle);
+        time_is_told(&server, &mut client, &mut waggle, at_least);
+    }
+}
+
+/// A debugger that holds all threads of a process until its input ends.
+fn debugger(pid: u32) -> Killed {
+    let mut gdb = Program::new("setpriv");
+    gdb.args(["--pdeathsig", "KILL", "gdb", "-nx", "-quiet"]);
+    gdb.args(["-iex", "set auto-solib-add off", "-iex", "set debuginfod enabled off"]);
+    gdb.args(["-p", &pid.to_string()]).stdin(Stdio::piped());
+    Killed(gdb.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn a_server_that_a_debugger_holds_is_shown_so() {
+    for version in [Version::Mysql80, Version::Mariadb114] {
+        let (server, mut client, mut waggle) = at_work(version, "DO SLEEP(1000)");
+        let mut gdb = debugger(server.pid());
+        let words =
+            format!("STOPPED: a debugger (pid {}) holds the process; resume it there", gdb.id());
+        let since = session_is_stopped(&mut waggle);
+        is_told(&server, &mut waggle, "traced", &words);
+        let at_least = since.elapsed();
+        drop(gdb.stdin.take());
+        wait_until("the debugger lets go", || gdb.try_wait().unwrap().is_some());
         goes_on(&server, &mut waggle);
         time_is_told(&server, &mut client, &mut waggle, at_least);
     }
