@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use serde::{Deserialize, Serialize};
 
 use super::endpoint::Endpoint;
-use super::refused::{CLOSED, remedy};
+use super::refused::{CLOSED, denied_remedy, remedy, statement_remedy};
 use crate::options::Options;
 
 /// `ER_ACCESS_DENIED_ERROR`, `ER_DBACCESS_DENIED_ERROR`, `ER_TABLEACCESS_DENIED_ERROR`,
@@ -62,9 +62,7 @@ pub enum ConnectionError {
         endpoint: String,
     },
     /// The server refuses the login.
-    #[error(
-        "server at {endpoint}: login of user {user} refused: {message}; check user and password in the option file"
-    )]
+    #[error("server at {endpoint}: login of user {user} refused: {message}; {remedy}")]
     LoginRefused {
         /// The place.
         endpoint: String,
@@ -72,6 +70,21 @@ pub enum ConnectionError {
         user: String,
         /// What the server says.
         message: String,
+        /// What helps.
+        remedy: String,
+    },
+    /// The server wants a login that waggle has not.
+    #[error(
+        "server at {endpoint}: login of user {user}: {error}; waggle has no such login: name an account with a \
+         password of another plugin with `user`"
+    )]
+    OtherLogin {
+        /// The place.
+        endpoint: String,
+        /// The user.
+        user: String,
+        /// What the driver says.
+        error: String,
     },
     /// The server refuses the connection for another reason.
     #[error("server at {endpoint}: error {number}: {message}; {}", remedy(*.number))]
@@ -117,7 +130,7 @@ pub enum ConnectionError {
     #[error("password: is not UTF-8; write the option file in UTF-8")]
     PasswordNotUtf8,
     /// The server refused one of our statements.
-    #[error("server: error {number}: {message}")]
+    #[error("server: error {number}: {message}{}", statement_remedy(*.number))]
     Statement {
         /// Number of the error.
         number: u16,
@@ -176,15 +189,24 @@ fn is_closed(kind: ErrorKind) -> bool {
 }
 
 impl ConnectionError {
-    pub(super) fn open(endpoint: &Endpoint, options: &Options, error: mysql::Error) -> Self {
+    /// A connection that failed; `with_tls` is whether it was tried so.
+    pub(super) fn open(
+        endpoint: &Endpoint,
+        options: &Options,
+        with_tls: bool,
+        error: mysql::Error,
+    ) -> Self {
         if endpoint.lacks_key(options, &error) {
             return ConnectionError::NotEncrypted { endpoint: endpoint.to_string() };
         }
         let endpoint = endpoint.to_string();
+        let user = || options.user.clone().unwrap_or_default();
         match error {
             mysql::Error::MySqlError(error) if ACCESS_DENIED_AT_LOGIN.contains(&error.code) => {
-                let user = options.user.clone().unwrap_or_default();
-                ConnectionError::LoginRefused { endpoint, user, message: error.message }
+                let has_certificate = with_tls && options.tls.cert.is_some();
+                let remedy = denied_remedy(error.code, with_tls, has_certificate).to_owned();
+                let message = error.message;
+                ConnectionError::LoginRefused { endpoint, user: user(), message, remedy }
             }
             mysql::Error::MySqlError(error) => {
                 ConnectionError::Refused { endpoint, number: error.code, message: error.message }
@@ -196,6 +218,11 @@ impl ConnectionError {
             | mysql::Error::DriverError(mysql::DriverError::TlsNotSupported)) => {
                 ConnectionError::Tls { endpoint, error: plain(&error) }
             }
+            error @ mysql::Error::DriverError(
+                mysql::DriverError::UnknownAuthPlugin(_)
+                | mysql::DriverError::OldMysqlPasswordDisabled
+                | mysql::DriverError::CleartextPluginDisabled,
+            ) => ConnectionError::OtherLogin { endpoint, user: user(), error: plain(&error) },
             error => ConnectionError::Unreachable { endpoint, error: plain(&error) },
         }
     }

@@ -31,7 +31,7 @@ impl LocalSocket {
     pub(super) fn open(path: &Path, options: &Options) -> Result<LocalSocket, ConnectionError> {
         let failed = |error: rustix::io::Errno| {
             let endpoint = Endpoint::Socket(path.to_owned());
-            ConnectionError::open(&endpoint, options, mysql::Error::IoError(error.into()))
+            ConnectionError::open(&endpoint, options, false, mysql::Error::IoError(error.into()))
         };
         let follows = if options.private { OFlags::NOFOLLOW } else { OFlags::empty() };
         let how = OFlags::PATH | OFlags::CLOEXEC | follows;

@@ -199,13 +199,13 @@ fn log_in(options: &Options, endpoint: &Endpoint) -> Result<Conn, ConnectionErro
         true => Conn::new(base.clone().ssl_opts(tls.driver_options(&options.tls))),
         false => Conn::new(base.clone()),
     };
-    let opened = match opened {
+    let (opened, with_tls) = match opened {
         Err(error) if wants_tls && endpoint.may_go_without_tls(options.tls.mode, &error) => {
-            Conn::new(base)
+            (Conn::new(base), false)
         }
-        other => other,
+        other => (other, wants_tls),
     };
-    opened.map_err(|error| ConnectionError::open(endpoint, options, error))
+    opened.map_err(|error| ConnectionError::open(endpoint, options, with_tls, error))
 }
 
 /// A server may ask for a file in answer to any statement (`LOAD DATA LOCAL`). We send none of these.

@@ -4,6 +4,39 @@
 pub(super) const CLOSED: &str = "it is starting or ending, has no place for more connections, or is no MySQL or MariaDB \
     server: read its error log, and check `socket`, `host` and `port` in the option file";
 
+/// The remedy where a login was denied. Servers say the same to a wrong password and to one that came without the TLS
+/// or the certificate that the account must have, so this tells what was tried.
+pub(super) fn denied_remedy(number: u16, with_tls: bool, has_certificate: bool) -> &'static str {
+    match (number, with_tls, has_certificate) {
+        // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
+        (1698, ..) => {
+            "the password did not count: an account of auth_socket or unix_socket admits only the user of the system \
+             that has its name: run waggle as that user, or name another account with `user`"
+        }
+        (_, false, _) => {
+            "check user and password in the option file; this login was not encrypted: an account with REQUIRE SSL or \
+             REQUIRE X509 needs `host` (such as 127.0.0.1) and ssl-mode = REQUIRED there"
+        }
+        (_, true, false) => {
+            "check user and password in the option file; this login showed no certificate: an account with REQUIRE \
+             X509 needs ssl-cert and ssl-key there"
+        }
+        (_, true, true) => {
+            "check user and password in the option file, and whether the account wants another certificate than that \
+             of ssl-cert"
+        }
+    }
+}
+
+/// The remedy where the login was fine, and the first statement, or one after it, tells what is with the account.
+/// Empty for all others.
+pub(super) fn statement_remedy(number: u16) -> String {
+    match number {
+        1184 | 1226 | 1820 => format!("; {}", remedy(number)),
+        _ => String::new(),
+    }
+}
+
 /// The remedy. The access denials of a login have their own error.
 pub(super) fn remedy(number: u16) -> &'static str {
     match number {
@@ -15,8 +48,9 @@ pub(super) fn remedy(number: u16) -> &'static str {
         }
         // ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
         1203 | 1226 => {
-            "this account has reached its own limit: end sessions of it, name another account with `user`, or raise \
-             max_user_connections or the limit of the account (ALTER USER ... WITH)"
+            "this account has reached its own limit: end sessions of it (wait, where the limit is for an hour), name \
+             another account with `user`, or raise max_user_connections or the limit of the account (ALTER USER ... \
+             WITH)"
         }
         // ER_HOST_IS_BLOCKED
         1129 => {
@@ -37,6 +71,21 @@ pub(super) fn remedy(number: u16) -> &'static str {
         1043 | 1158..=1161 => CLOSED,
         // ER_SERVER_SHUTDOWN
         1053 => "it is being shut down: try again when it has started",
+        // ER_NEW_ABORTING_CONNECTION
+        1184 => {
+            "init_connect of the server fails for this account: mend it (the error log says why), or name an account \
+             that runs none with `user` (CONNECTION_ADMIN of MySQL, CONNECTION ADMIN of MariaDB, SUPER)"
+        }
+        // ER_PLUGIN_IS_NOT_LOADED
+        1524 => {
+            "the account is of a plugin that the server has not: INSTALL PLUGIN there, give the account another one \
+             (ALTER USER ... IDENTIFIED), or name another account with `user`"
+        }
+        // ER_MUST_CHANGE_PASSWORD, ER_MUST_CHANGE_PASSWORD_LOGIN
+        1820 | 1862 => {
+            "give the account a new password (ALTER USER ... IDENTIFIED BY), or take its end away (ALTER USER ... \
+             PASSWORD EXPIRE NEVER) and set it again"
+        }
         // ER_SERVER_OFFLINE_MODE
         3032 => {
             "it admits administrators only: SET GLOBAL offline_mode = OFF, or name such an account with `user`"
@@ -61,7 +110,7 @@ mod tests {
 
     fn said(error: mysql::Error) -> String {
         let endpoint = Endpoint::Socket("/run/mysqld.sock".into());
-        ConnectionError::open(&endpoint, &Options::default(), error).to_string()
+        ConnectionError::open(&endpoint, &Options::default(), false, error).to_string()
     }
 
     fn refused(code: u16) -> String {
@@ -82,11 +131,15 @@ mod tests {
             (&[1042], &["name of this host", "skip_name_resolve"]),
             (&[1043, 1158, 1159, 1160, 1161], &["starting or ending", "error log"]),
             (&[1053], &["shut down"]),
+            (&[1184], &["init_connect", "CONNECTION_ADMIN"]),
+            (&[1524], &["plugin", "INSTALL PLUGIN"]),
+            (&[1820, 1862], &["a new password", "IDENTIFIED BY"]),
             (&[3032], &["offline_mode"]),
             (&[3118, 4151], &["ACCOUNT UNLOCK"]),
             (&[3159], &["ssl-mode = REQUIRED"]),
             (&[1105, 4000], &["its error log may tell more"]),
-            (&[1045, 1698], &["login of user", "check user and password"]),
+            (&[1045], &["login of user", "check user and password", "not encrypted", "ssl-mode"]),
+            (&[1698], &["login of user", "auth_socket", "unix_socket"]),
         ] {
             for code in codes {
                 let said = refused(*code);

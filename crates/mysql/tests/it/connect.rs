@@ -155,3 +155,47 @@ fn a_server_that_is_not_there_is_named() {
     let error = Connection::open(&options).err().unwrap().to_string();
     assert!(error.contains("none.sock") && error.contains("(--defaults-file FILE)"), "{error}");
 }
+
+fn a_refused_login_says_what_is_with_the_account(version: Version) {
+    let server = Server::start(version).unwrap();
+    let mut root = Connection::open(&options(server.defaults_file())).unwrap();
+    let mut sql = |statement: &str| drop(root.rows(statement).unwrap());
+    let socket = format!("socket={}", server.socket().display());
+    let tcp = format!("host=127.0.0.1\nport={}\nssl-mode=", server.port());
+    let is_told = |place: &str, words: &[&str]| {
+        let text = format!("[client]\nuser=w\npassword=Pw-1234x\n{place}\n");
+        let error = Connection::open(&written(&server, "refused.cnf", &text)).err().unwrap();
+        let error = error.to_string();
+        for words in words {
+            assert!(error.contains(words), "{version:?} {words:?}: {error}");
+        }
+        assert!(!error.contains("check that it runs"), "{version:?}: {error}");
+        assert!(!error.contains("may tell more"), "{version:?}: {error}");
+    };
+    let can_be_encrypted = version != Version::Mysql57;
+
+    sql("CREATE USER w@localhost IDENTIFIED BY 'Pw-1234x'");
+    sql("SET GLOBAL init_connect = 'SELECT * FROM not_there.t'");
+    is_told(&socket, &["error 1184", "init_connect"]);
+    sql("SET GLOBAL init_connect = ''");
+    sql("ALTER USER w@localhost REQUIRE SSL");
+    for place in [socket.clone(), format!("{tcp}DISABLED")] {
+        is_told(&place, &["login of user w", "not encrypted", "ssl-mode = REQUIRED"]);
+    }
+    if can_be_encrypted {
+        sql("ALTER USER w@localhost REQUIRE X509");
+        is_told(&format!("{tcp}REQUIRED"), &["login of user w", "no certificate", "ssl-cert"]);
+    }
+    sql("ALTER USER w@localhost REQUIRE NONE PASSWORD EXPIRE");
+    is_told(&socket, &["password", "ALTER USER ... IDENTIFIED BY"]);
+    sql("DROP USER w@localhost");
+    if version.is_mariadb() {
+        sql("CREATE USER w@localhost IDENTIFIED VIA unix_socket");
+        is_told(&socket, &["login of user w", "unix_socket", "user of the system"]);
+    } else {
+        sql("CREATE USER w@localhost IDENTIFIED WITH sha256_password BY 'Pw-1234x'");
+        is_told(&socket, &["login of user w", "sha256_password", "another plugin"]);
+    }
+}
+
+on_each_server!(a_refused_login_says_what_is_with_the_account);
