@@ -109,10 +109,12 @@ pub fn in_memory(
     }
 }
 
-/// Every wait: the waits for rows first, then what the states of sessions name.
+/// Every wait: the waits for rows first, then what the states of other sessions name.
 pub fn waits_in_memory(seen: &SeenLocks, flavour: Flavour) -> Vec<Wait> {
     let mut waits: Vec<Wait> = seen.rows.value().into_iter().flatten().map(row).collect();
-    waits.extend(others(seen, flavour));
+    let for_rows: BTreeSet<Key> = waits.iter().map(|wait| wait.waiter.clone()).collect();
+    let others = others(seen, flavour);
+    waits.extend(others.into_iter().filter(|wait| !for_rows.contains(&wait.waiter)));
     let why = match (seen.is_pooled, seen.unreadable) {
         (true, _) => Some(POOLED),
         (false, 1..) => Some(UNREADABLE),

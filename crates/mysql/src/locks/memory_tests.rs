@@ -107,6 +107,15 @@ fn an_unknown_row_wait_takes_no_holder_from_its_neighbour() {
 }
 
 #[test]
+fn who_waits_for_a_row_counts_once_whatever_the_state_says() {
+    let row = SeenRowWait { connection_id: 2, blockers: vec![1], ..SeenRowWait::default() };
+    let sessions = vec![session(1, None), session(2, TABLE)];
+    let seen = SeenLocks { rows: Reading::Value(vec![row]), ..seen(sessions, Vec::new()) };
+    let locks = in_memory(&seen, Flavour::Mysql, &|_| About::default());
+    assert_eq!((locks.row_waiters, locks.other_waits), (Some(1), Reading::Value(0)));
+}
+
+#[test]
 fn waits_that_could_not_be_read_are_not_nobody() {
     let mut seen = seen(vec![session(1, None)], Vec::new());
     let about = &|_: &SeenSession| About::default();
