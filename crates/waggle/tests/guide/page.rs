@@ -184,7 +184,14 @@ fn shape(line: &str) -> String {
     });
     let words: Vec<&str> = words.collect();
     let (mut shape, mut was_digit) = (String::new(), false);
-    for letter in words.join(" ").chars() {
+    let line = words.join(" ");
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        // A number may be above or below 0.
+        let begins = matches!(letter, '+' | '-') && !shape.ends_with(char::is_alphanumeric);
+        if begins && letters.peek().is_some_and(char::is_ascii_digit) {
+            continue;
+        }
         // 1,234,567 is one number.
         let is_digit = letter.is_ascii_digit() || letter == ',' && was_digit;
         match is_digit {
