@@ -111,6 +111,7 @@ const LONG: &[Long] = &[
         "crates/waggle",
         "it",
         &[
+            "bad_days::standstill::a_server_that_a_debugger_holds_is_shown_so",
             "bad_days::leaving::attaching_and_detaching_a_hundred_times_under_load_leaks_nothing",
             "busy::a_load_that_does_not_stop_is_proven_per_digest",
             "hostile::held_up::memory_that_never_answers_costs_its_process",
