@@ -56,7 +56,7 @@ fn tried(tried: &Tried) -> Value {
         "added_ns": found.added_ns.as_ref().map(interval),
         "floor_ns": found.floor_ns.as_ref().map(interval),
         "slower_percent": found.slower_percent.as_ref().map(interval),
-        "is_unsound": found.is_unsound,
+        "is_unsound": found.is_unsound(),
         "rate_without": tried.rate_without(),
         "captured_share": tried.captured_share(),
         "lost": tried.lost,

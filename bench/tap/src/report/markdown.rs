@@ -68,7 +68,7 @@ fn windows(outcome: &Outcome) -> String {
     };
     let row = |tried: &Tried| {
         let found = &tried.switched;
-        let added = match found.is_unsound {
+        let added = match found.is_unsound() {
             true => "unsound".to_owned(),
             false => interval(&found.added_ns, 0),
         };
@@ -92,7 +92,7 @@ fn windows(outcome: &Outcome) -> String {
                 lost | blocks";
     format!(
         "\n## In windows\n\nNo coin can switch a breakpoint. It is attached in one of the three windows of a block, and the \
-         other two tell what differs by chance: the noise floor. Where they differ by more, the trial is unsound. What is \
+         other two tell what differs by chance: the noise floor, with an interval of 99 %. Where that leaves out 0, the trial is unsound. What is \
          captured is read some moments after it is counted. The uprobe pair writes latency, command and up to 512 bytes of text, with no \
          wake-ups, and no field more.\n\n{}",
         table(head, outcome.tried.iter().map(row))

@@ -91,7 +91,7 @@ fn added(outcome: &Outcome) -> Limit {
 
 fn share(outcome: &Outcome) -> Limit {
     let pair = || outcome.tried.iter().filter(|tried| tried.arm == Arm::Pair);
-    let is_sound = pair().all(|tried| !tried.switched.is_unsound);
+    let is_sound = pair().all(|tried| !tried.switched.is_unsound());
     let theirs = mean(pair().map(|tried| {
         let added = tried.switched.added_ns?;
         Some([added.low / 1e3, added.high / 1e3])
@@ -113,7 +113,7 @@ fn share(outcome: &Outcome) -> Limit {
 /// Where nothing is attached nothing should differ.
 fn floor(outcome: &Outcome) -> Limit {
     let trials = outcome.tried.len();
-    let unsound = outcome.tried.iter().filter(|tried| tried.switched.is_unsound).count();
+    let unsound = outcome.tried.iter().filter(|tried| tried.switched.is_unsound()).count();
     let most = most_by_chance(trials, UNSOUND, UNSOUND).unwrap_or(0);
     Limit {
         name: "unsound",
